@@ -130,11 +130,16 @@ describe("a package that is added to the registry", { timeout: 30_000 }, () => {
   });
 });
 
+/** Tells whether profiles have rows, because the protos do not say who may call. */
+function isOfOthers(profiles: ServiceProfiles = {}): boolean {
+  return Object.values(profiles).some(({ rpcs }) => rpcs !== undefined);
+}
+
 describe("the registry", () => {
   const root = join(import.meta.dirname, "..");
 
   it("has every proto of ours that declares services", () => {
-    const own = servicePackages.filter(({ profiles }) => !hasProfileRows(profiles));
+    const own = servicePackages.filter(({ profiles }) => !isOfOthers(profiles));
     const listed = own.flatMap(({ files }) => files.map(({ name }) => `proto/${name}.proto`));
     const declared = globSync("proto/*/*_service.proto", { cwd: root });
     expect(listed.sort()).toEqual(declared.sort());
@@ -146,7 +151,7 @@ describe("the registry", () => {
   });
 
   it("has a profile for each service whose protos are not ours, with a row for each call and no other", () => {
-    const others = servicePackages.filter(({ profiles }) => hasProfileRows(profiles));
+    const others = servicePackages.filter(({ profiles }) => isOfOthers(profiles));
     expect(others.map(({ name }) => name)).toEqual(["envoy.auth", "google.kms"]);
     for (const { files, profiles = {} } of others) {
       const services = files.flatMap((file) => file.services);
@@ -158,8 +163,3 @@ describe("the registry", () => {
     }
   });
 });
-
-/** Tells whether profiles say who may call, because the protos do not. */
-function hasProfileRows(profiles: ServiceProfiles = {}): boolean {
-  return Object.values(profiles).some(({ rpcs }) => rpcs !== undefined);
-}

@@ -10,6 +10,8 @@ import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/vali
 import { file_google_api_annotations } from "../google/api/annotations_pb.ts";
 import type { ListValue } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_struct } from "@bufbuild/protobuf/wkt";
+import type { Jwk } from "../pqc/jwk_pb.ts";
+import { file_pqc_jwk } from "../pqc/jwk_pb.ts";
 import { file_qsp_access } from "../qsp/access_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -17,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file oauth/authorization_service.proto.
  */
 export const file_oauth_authorization_service: GenFile = /*@__PURE__*/
-  fileDesc("CiFvYXV0aC9hdXRob3JpemF0aW9uX3NlcnZpY2UucHJvdG8SBW9hdXRoIhQKEkdldE1ldGFkYXRhUmVxdWVzdCLTBgoTR2V0TWV0YWRhdGFSZXNwb25zZRIOCgZpc3N1ZXIYASABKAkSJgoOdG9rZW5fZW5kcG9pbnQYAiABKAlSDnRva2VuX2VuZHBvaW50EjYKFmludHJvc3BlY3Rpb25fZW5kcG9pbnQYAyABKAlSFmludHJvc3BlY3Rpb25fZW5kcG9pbnQSMAoTcmV2b2NhdGlvbl9lbmRwb2ludBgEIAEoCVITcmV2b2NhdGlvbl9lbmRwb2ludBIaCghqd2tzX3VyaRgFIAEoCVIIandrc191cmkSKgoQc2NvcGVzX3N1cHBvcnRlZBgGIAMoCVIQc2NvcGVzX3N1cHBvcnRlZBI6ChhyZXNwb25zZV90eXBlc19zdXBwb3J0ZWQYByADKAlSGHJlc3BvbnNlX3R5cGVzX3N1cHBvcnRlZBI0ChVncmFudF90eXBlc19zdXBwb3J0ZWQYCCADKAlSFWdyYW50X3R5cGVzX3N1cHBvcnRlZBJUCiV0b2tlbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkGAkgAygJUiV0b2tlbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEmQKLWludHJvc3BlY3Rpb25fZW5kcG9pbnRfYXV0aF9tZXRob2RzX3N1cHBvcnRlZBgKIAMoCVItaW50cm9zcGVjdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEl4KKnJldm9jYXRpb25fZW5kcG9pbnRfYXV0aF9tZXRob2RzX3N1cHBvcnRlZBgLIAMoCVIqcmV2b2NhdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEjgKF3N1YmplY3RfdHlwZXNfc3VwcG9ydGVkGAwgAygJUhdzdWJqZWN0X3R5cGVzX3N1cHBvcnRlZBJUCiVpZF90b2tlbl9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkGA0gAygJUiVpZF90b2tlbl9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkEjQKFXNlcnZpY2VfZG9jdW1lbnRhdGlvbhgOIAEoCVIVc2VydmljZV9kb2N1bWVudGF0aW9uIswDChFJc3N1ZVRva2VuUmVxdWVzdBIqCgpncmFudF90eXBlGAEgASgJQgq6SAdyBRABGMgBUgpncmFudF90eXBlEhcKBXNjb3BlGAIgASgJQgi6SAVyAyiAIBIhCghyZXNvdXJjZRgDIAMoCUIPukgMkgEJEAoiBXIDKPQDEiEKCGF1ZGllbmNlGAQgAygJQg+6SAySAQkQCiIFcgMo9AMSJgoJY2xpZW50X2lkGAUgASgJQgi6SAVyAyiABFIJY2xpZW50X2lkEi4KDWNsaWVudF9zZWNyZXQYBiABKAlCCLpIBXIDKIAIUg1jbGllbnRfc2VjcmV0Ei8KDXN1YmplY3RfdG9rZW4YByABKAlCCbpIBnIEKICAAVINc3ViamVjdF90b2tlbhI4ChJzdWJqZWN0X3Rva2VuX3R5cGUYCCABKAlCCLpIBXIDKMgBUhJzdWJqZWN0X3Rva2VuX3R5cGUSPAoUcmVxdWVzdGVkX3Rva2VuX3R5cGUYCSABKAlCCLpIBXIDKMgBUhRyZXF1ZXN0ZWRfdG9rZW5fdHlwZRIrCgthY3Rvcl90b2tlbhgKIAEoCUIJukgGcgQogIABUgthY3Rvcl90b2tlbiLQAQoSSXNzdWVUb2tlblJlc3BvbnNlEiIKDGFjY2Vzc190b2tlbhgBIAEoCVIMYWNjZXNzX3Rva2VuEh4KCnRva2VuX3R5cGUYAiABKAlSCnRva2VuX3R5cGUSHgoKZXhwaXJlc19pbhgDIAEoBVIKZXhwaXJlc19pbhINCgVzY29wZRgEIAEoCRIxChFpc3N1ZWRfdG9rZW5fdHlwZRgFIAEoCUgAUhFpc3N1ZWRfdG9rZW5fdHlwZYgBAUIUChJfaXNzdWVkX3Rva2VuX3R5cGUiwAEKFkludHJvc3BlY3RUb2tlblJlcXVlc3QSGgoFdG9rZW4YASABKAlCC7pICHIGEAEogIABEjIKD3Rva2VuX3R5cGVfaGludBgCIAEoCUIIukgFcgMoyAFSD3Rva2VuX3R5cGVfaGludBImCgljbGllbnRfaWQYAyABKAlCCLpIBXIDKIAEUgljbGllbnRfaWQSLgoNY2xpZW50X3NlY3JldBgEIAEoCUIIukgFcgMogAhSDWNsaWVudF9zZWNyZXQijwMKF0ludHJvc3BlY3RUb2tlblJlc3BvbnNlEhMKBmFjdGl2ZRgBIAEoCEgAiAEBEhIKBXNjb3BlGAIgASgJSAGIAQESIQoJY2xpZW50X2lkGAMgASgJSAJSCWNsaWVudF9pZIgBARIQCgNzdWIYBCABKAlIA4gBARIRCgRyb2xlGAUgASgJSASIAQESIwoKdG9rZW5fdHlwZRgGIAEoCUgFUgp0b2tlbl90eXBliAEBEhYKA2V4cBgHIAEoAUIEkLIZAUgGiAEBEhYKA2lhdBgIIAEoAUIEkLIZAUgHiAEBEicKA2F1ZBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5MaXN0VmFsdWUSEAoDaXNzGAogASgJSAiIAQESEAoDanRpGAsgASgJSAmIAQFCCQoHX2FjdGl2ZUIICgZfc2NvcGVCDAoKX2NsaWVudF9pZEIGCgRfc3ViQgcKBV9yb2xlQg0KC190b2tlbl90eXBlQgYKBF9leHBCBgoEX2lhdEIGCgRfaXNzQgYKBF9qdGkivAEKElJldm9rZVRva2VuUmVxdWVzdBIaCgV0b2tlbhgBIAEoCUILukgIcgYQASiAgAESMgoPdG9rZW5fdHlwZV9oaW50GAIgASgJQgi6SAVyAyjIAVIPdG9rZW5fdHlwZV9oaW50EiYKCWNsaWVudF9pZBgDIAEoCUIIukgFcgMogARSCWNsaWVudF9pZBIuCg1jbGllbnRfc2VjcmV0GAQgASgJQgi6SAVyAyiACFINY2xpZW50X3NlY3JldCIVChNSZXZva2VUb2tlblJlc3BvbnNlMvUDChRBdXRob3JpemF0aW9uU2VydmljZRKhAQoLR2V0TWV0YWRhdGESGS5vYXV0aC5HZXRNZXRhZGF0YVJlcXVlc3QaGi5vYXV0aC5HZXRNZXRhZGF0YVJlc3BvbnNlIluQAgGIshkBgtPkkwJOWiMSIS8ud2VsbC1rbm93bi9vcGVuaWQtY29uZmlndXJhdGlvbhInLy53ZWxsLWtub3duL29hdXRoLWF1dGhvcml6YXRpb24tc2VydmVyEl4KCklzc3VlVG9rZW4SGC5vYXV0aC5Jc3N1ZVRva2VuUmVxdWVzdBoZLm9hdXRoLklzc3VlVG9rZW5SZXNwb25zZSIbiLIZAYLT5JMCEToBKiIML29hdXRoL3Rva2VuEnUKD0ludHJvc3BlY3RUb2tlbhIdLm9hdXRoLkludHJvc3BlY3RUb2tlblJlcXVlc3QaHi5vYXV0aC5JbnRyb3NwZWN0VG9rZW5SZXNwb25zZSIjkAIBiLIZAYLT5JMCFjoBKiIRL29hdXRoL2ludHJvc3BlY3QSYgoLUmV2b2tlVG9rZW4SGS5vYXV0aC5SZXZva2VUb2tlblJlcXVlc3QaGi5vYXV0aC5SZXZva2VUb2tlblJlc3BvbnNlIhyIshkBgtPkkwISOgEqIg0vb2F1dGgvcmV2b2tlQkIKEXF1YW50dW1zYWZlLm9hdXRoUAFaF3F1YW50dW1zYWZlL29hdXRoO29hdXRoqgIRUXVhbnR1bVNhZmUuT0F1dGhiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_struct, file_qsp_access]);
+  fileDesc("CiFvYXV0aC9hdXRob3JpemF0aW9uX3NlcnZpY2UucHJvdG8SBW9hdXRoIhQKEkdldE1ldGFkYXRhUmVxdWVzdCLTBgoTR2V0TWV0YWRhdGFSZXNwb25zZRIOCgZpc3N1ZXIYASABKAkSJgoOdG9rZW5fZW5kcG9pbnQYAiABKAlSDnRva2VuX2VuZHBvaW50EjYKFmludHJvc3BlY3Rpb25fZW5kcG9pbnQYAyABKAlSFmludHJvc3BlY3Rpb25fZW5kcG9pbnQSMAoTcmV2b2NhdGlvbl9lbmRwb2ludBgEIAEoCVITcmV2b2NhdGlvbl9lbmRwb2ludBIaCghqd2tzX3VyaRgFIAEoCVIIandrc191cmkSKgoQc2NvcGVzX3N1cHBvcnRlZBgGIAMoCVIQc2NvcGVzX3N1cHBvcnRlZBI6ChhyZXNwb25zZV90eXBlc19zdXBwb3J0ZWQYByADKAlSGHJlc3BvbnNlX3R5cGVzX3N1cHBvcnRlZBI0ChVncmFudF90eXBlc19zdXBwb3J0ZWQYCCADKAlSFWdyYW50X3R5cGVzX3N1cHBvcnRlZBJUCiV0b2tlbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkGAkgAygJUiV0b2tlbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEmQKLWludHJvc3BlY3Rpb25fZW5kcG9pbnRfYXV0aF9tZXRob2RzX3N1cHBvcnRlZBgKIAMoCVItaW50cm9zcGVjdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEl4KKnJldm9jYXRpb25fZW5kcG9pbnRfYXV0aF9tZXRob2RzX3N1cHBvcnRlZBgLIAMoCVIqcmV2b2NhdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEjgKF3N1YmplY3RfdHlwZXNfc3VwcG9ydGVkGAwgAygJUhdzdWJqZWN0X3R5cGVzX3N1cHBvcnRlZBJUCiVpZF90b2tlbl9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkGA0gAygJUiVpZF90b2tlbl9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkEjQKFXNlcnZpY2VfZG9jdW1lbnRhdGlvbhgOIAEoCVIVc2VydmljZV9kb2N1bWVudGF0aW9uIhAKDkdldEp3a3NSZXF1ZXN0IikKD0dldEp3a3NSZXNwb25zZRIWCgRrZXlzGAEgAygLMggucHFjLkp3ayLVAwoRSXNzdWVUb2tlblJlcXVlc3QSKgoKZ3JhbnRfdHlwZRgBIAEoCUIKukgHcgUQARjIAVIKZ3JhbnRfdHlwZRIXCgVzY29wZRgCIAEoCUIIukgFcgMogCASIQoIcmVzb3VyY2UYAyADKAlCD7pIDJIBCRAKIgVyAyj0AxIhCghhdWRpZW5jZRgEIAMoCUIPukgMkgEJEAoiBXIDKPQDEiYKCWNsaWVudF9pZBgFIAEoCUIIukgFcgMogARSCWNsaWVudF9pZBIxCg1jbGllbnRfc2VjcmV0GAYgASgJQguAAQG6SAVyAyiACFINY2xpZW50X3NlY3JldBIyCg1zdWJqZWN0X3Rva2VuGAcgASgJQgyAAQG6SAZyBCiAgAFSDXN1YmplY3RfdG9rZW4SOAoSc3ViamVjdF90b2tlbl90eXBlGAggASgJQgi6SAVyAyjIAVISc3ViamVjdF90b2tlbl90eXBlEjwKFHJlcXVlc3RlZF90b2tlbl90eXBlGAkgASgJQgi6SAVyAyjIAVIUcmVxdWVzdGVkX3Rva2VuX3R5cGUSLgoLYWN0b3JfdG9rZW4YCiABKAlCDIABAbpIBnIEKICAAVILYWN0b3JfdG9rZW4i5AEKEklzc3VlVG9rZW5SZXNwb25zZRInCgxhY2Nlc3NfdG9rZW4YASABKAlCA4ABAVIMYWNjZXNzX3Rva2VuEh4KCnRva2VuX3R5cGUYAiABKAlSCnRva2VuX3R5cGUSHgoKZXhwaXJlc19pbhgDIAEoBVIKZXhwaXJlc19pbhISCgVzY29wZRgEIAEoCUgAiAEBEjEKEWlzc3VlZF90b2tlbl90eXBlGAUgASgJSAFSEWlzc3VlZF90b2tlbl90eXBliAEBQggKBl9zY29wZUIUChJfaXNzdWVkX3Rva2VuX3R5cGUixgEKFkludHJvc3BlY3RUb2tlblJlcXVlc3QSHQoFdG9rZW4YASABKAlCDoABAbpICHIGEAEogIABEjIKD3Rva2VuX3R5cGVfaGludBgCIAEoCUIIukgFcgMoyAFSD3Rva2VuX3R5cGVfaGludBImCgljbGllbnRfaWQYAyABKAlCCLpIBXIDKIAEUgljbGllbnRfaWQSMQoNY2xpZW50X3NlY3JldBgEIAEoCUILgAEBukgFcgMogAhSDWNsaWVudF9zZWNyZXQijwMKF0ludHJvc3BlY3RUb2tlblJlc3BvbnNlEhMKBmFjdGl2ZRgBIAEoCEgAiAEBEhIKBXNjb3BlGAIgASgJSAGIAQESIQoJY2xpZW50X2lkGAMgASgJSAJSCWNsaWVudF9pZIgBARIQCgNzdWIYBCABKAlIA4gBARIRCgRyb2xlGAUgASgJSASIAQESIwoKdG9rZW5fdHlwZRgGIAEoCUgFUgp0b2tlbl90eXBliAEBEhYKA2V4cBgHIAEoAUIEkLIZAUgGiAEBEhYKA2lhdBgIIAEoAUIEkLIZAUgHiAEBEicKA2F1ZBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5MaXN0VmFsdWUSEAoDaXNzGAogASgJSAiIAQESEAoDanRpGAsgASgJSAmIAQFCCQoHX2FjdGl2ZUIICgZfc2NvcGVCDAoKX2NsaWVudF9pZEIGCgRfc3ViQgcKBV9yb2xlQg0KC190b2tlbl90eXBlQgYKBF9leHBCBgoEX2lhdEIGCgRfaXNzQgYKBF9qdGkiwgEKElJldm9rZVRva2VuUmVxdWVzdBIdCgV0b2tlbhgBIAEoCUIOgAEBukgIcgYQASiAgAESMgoPdG9rZW5fdHlwZV9oaW50GAIgASgJQgi6SAVyAyjIAVIPdG9rZW5fdHlwZV9oaW50EiYKCWNsaWVudF9pZBgDIAEoCUIIukgFcgMogARSCWNsaWVudF9pZBIxCg1jbGllbnRfc2VjcmV0GAQgASgJQguAAQG6SAVyAyiACFINY2xpZW50X3NlY3JldCIVChNSZXZva2VUb2tlblJlc3BvbnNlMsgEChRBdXRob3JpemF0aW9uU2VydmljZRKhAQoLR2V0TWV0YWRhdGESGS5vYXV0aC5HZXRNZXRhZGF0YVJlcXVlc3QaGi5vYXV0aC5HZXRNZXRhZGF0YVJlc3BvbnNlIluQAgGIshkBgtPkkwJOWiMSIS8ud2VsbC1rbm93bi9vcGVuaWQtY29uZmlndXJhdGlvbhInLy53ZWxsLWtub3duL29hdXRoLWF1dGhvcml6YXRpb24tc2VydmVyElQKB0dldEp3a3MSFS5vYXV0aC5HZXRKd2tzUmVxdWVzdBoWLm9hdXRoLkdldEp3a3NSZXNwb25zZSIakAIBiLIZAYLT5JMCDRILL29hdXRoL2p3a3MSXgoKSXNzdWVUb2tlbhIYLm9hdXRoLklzc3VlVG9rZW5SZXF1ZXN0Ghkub2F1dGguSXNzdWVUb2tlblJlc3BvbnNlIhuIshkBgtPkkwIROgEqIgwvb2F1dGgvdG9rZW4ScgoPSW50cm9zcGVjdFRva2VuEh0ub2F1dGguSW50cm9zcGVjdFRva2VuUmVxdWVzdBoeLm9hdXRoLkludHJvc3BlY3RUb2tlblJlc3BvbnNlIiCIshkBgtPkkwIWOgEqIhEvb2F1dGgvaW50cm9zcGVjdBJiCgtSZXZva2VUb2tlbhIZLm9hdXRoLlJldm9rZVRva2VuUmVxdWVzdBoaLm9hdXRoLlJldm9rZVRva2VuUmVzcG9uc2UiHIiyGQGC0+STAhI6ASoiDS9vYXV0aC9yZXZva2VCQgoRcXVhbnR1bXNhZmUub2F1dGhQAVoXcXVhbnR1bXNhZmUvb2F1dGg7b2F1dGiqAhFRdWFudHVtU2FmZS5PYXV0aGIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_struct, file_pqc_jwk, file_qsp_access]);
 
 /**
  * Has no fields.
@@ -147,6 +149,42 @@ export const GetMetadataResponseSchema: GenMessage<GetMetadataResponse> = /*@__P
   messageDesc(file_oauth_authorization_service, 1);
 
 /**
+ * Has no fields.
+ *
+ * @generated from message oauth.GetJwksRequest
+ */
+export type GetJwksRequest = Message<"oauth.GetJwksRequest"> & {
+};
+
+/**
+ * Describes the message oauth.GetJwksRequest.
+ * Use `create(GetJwksRequestSchema)` to create a new message.
+ */
+export const GetJwksRequestSchema: GenMessage<GetJwksRequest> = /*@__PURE__*/
+  messageDesc(file_oauth_authorization_service, 2);
+
+/**
+ * Contains a key set.
+ *
+ * @generated from message oauth.GetJwksResponse
+ */
+export type GetJwksResponse = Message<"oauth.GetJwksResponse"> & {
+  /**
+   * Lists the keys of tokens that may still be valid.
+   *
+   * @generated from field: repeated pqc.Jwk keys = 1;
+   */
+  keys: Jwk[];
+};
+
+/**
+ * Describes the message oauth.GetJwksResponse.
+ * Use `create(GetJwksResponseSchema)` to create a new message.
+ */
+export const GetJwksResponseSchema: GenMessage<GetJwksResponse> = /*@__PURE__*/
+  messageDesc(file_oauth_authorization_service, 3);
+
+/**
  * Requests a token.
  *
  * @generated from message oauth.IssueTokenRequest
@@ -230,7 +268,7 @@ export type IssueTokenRequest = Message<"oauth.IssueTokenRequest"> & {
  * Use `create(IssueTokenRequestSchema)` to create a new message.
  */
 export const IssueTokenRequestSchema: GenMessage<IssueTokenRequest> = /*@__PURE__*/
-  messageDesc(file_oauth_authorization_service, 2);
+  messageDesc(file_oauth_authorization_service, 4);
 
 /**
  * Contains a token.
@@ -239,7 +277,8 @@ export const IssueTokenRequestSchema: GenMessage<IssueTokenRequest> = /*@__PURE_
  */
 export type IssueTokenResponse = Message<"oauth.IssueTokenResponse"> & {
   /**
-   * Contains the token: a JWT of type "at+jwt" with the claims iss, sub, aud, client_id, scope, jti, iat and exp.
+   * Contains the token: a JWT of type "at+jwt" with the claims iss, sub, aud, client_id, scope, jti,
+   * iat and exp.
    *
    * @generated from field: string access_token = 1 [json_name = "access_token"];
    */
@@ -260,11 +299,11 @@ export type IssueTokenResponse = Message<"oauth.IssueTokenResponse"> & {
   expiresIn: number;
 
   /**
-   * Lists the scopes of the token, separated by spaces.
+   * Lists the scopes of the token, separated by spaces; absent if it has none.
    *
-   * @generated from field: string scope = 4;
+   * @generated from field: optional string scope = 4;
    */
-  scope: string;
+  scope?: string | undefined;
 
   /**
    * Is "urn:ietf:params:oauth:token-type:access_token" in an exchange.
@@ -279,7 +318,7 @@ export type IssueTokenResponse = Message<"oauth.IssueTokenResponse"> & {
  * Use `create(IssueTokenResponseSchema)` to create a new message.
  */
 export const IssueTokenResponseSchema: GenMessage<IssueTokenResponse> = /*@__PURE__*/
-  messageDesc(file_oauth_authorization_service, 3);
+  messageDesc(file_oauth_authorization_service, 5);
 
 /**
  * Names a token to introspect.
@@ -321,7 +360,7 @@ export type IntrospectTokenRequest = Message<"oauth.IntrospectTokenRequest"> & {
  * Use `create(IntrospectTokenRequestSchema)` to create a new message.
  */
 export const IntrospectTokenRequestSchema: GenMessage<IntrospectTokenRequest> = /*@__PURE__*/
-  messageDesc(file_oauth_authorization_service, 4);
+  messageDesc(file_oauth_authorization_service, 6);
 
 /**
  * Describes a token. All other fields are absent if it is not active.
@@ -337,7 +376,7 @@ export type IntrospectTokenResponse = Message<"oauth.IntrospectTokenResponse"> &
   active?: boolean | undefined;
 
   /**
-   * Lists the scopes of the token, separated by spaces; absent for a token from a log-in.
+   * Lists the scopes of the token, separated by spaces; absent if it has none, and for a token from a log-in.
    *
    * @generated from field: optional string scope = 2;
    */
@@ -412,7 +451,7 @@ export type IntrospectTokenResponse = Message<"oauth.IntrospectTokenResponse"> &
  * Use `create(IntrospectTokenResponseSchema)` to create a new message.
  */
 export const IntrospectTokenResponseSchema: GenMessage<IntrospectTokenResponse> = /*@__PURE__*/
-  messageDesc(file_oauth_authorization_service, 5);
+  messageDesc(file_oauth_authorization_service, 7);
 
 /**
  * Names a token to revoke.
@@ -454,7 +493,7 @@ export type RevokeTokenRequest = Message<"oauth.RevokeTokenRequest"> & {
  * Use `create(RevokeTokenRequestSchema)` to create a new message.
  */
 export const RevokeTokenRequestSchema: GenMessage<RevokeTokenRequest> = /*@__PURE__*/
-  messageDesc(file_oauth_authorization_service, 6);
+  messageDesc(file_oauth_authorization_service, 8);
 
 /**
  * Has no fields.
@@ -469,7 +508,7 @@ export type RevokeTokenResponse = Message<"oauth.RevokeTokenResponse"> & {
  * Use `create(RevokeTokenResponseSchema)` to create a new message.
  */
 export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__PURE__*/
-  messageDesc(file_oauth_authorization_service, 7);
+  messageDesc(file_oauth_authorization_service, 9);
 
 /**
  * Issues, introspects and revokes access tokens.
@@ -494,9 +533,19 @@ export const AuthorizationService: GenService<{
     output: typeof GetMetadataResponseSchema;
   },
   /**
+   * Returns the public keys that verify access tokens, and those of tokens from a log-in, as a key set (RFC 7517).
+   *
+   * @generated from rpc oauth.AuthorizationService.GetJwks
+   */
+  getJwks: {
+    methodKind: "unary";
+    input: typeof GetJwksRequestSchema;
+    output: typeof GetJwksResponseSchema;
+  },
+  /**
    * Issues an access token (RFC 9068), for the client itself (RFC 6749, section 4.4) or in exchange for the token of
-   * another subject (RFC 8693). Fails with CLIENT_INVALID, CLIENT_UNAUTHORIZED, GRANT_TYPE_UNSUPPORTED, GRANT_INVALID,
-   * SCOPE_INVALID, AUDIENCE_INVALID, LOGIN_LIMITED and ISSUER_URL_MISSING.
+   * another subject (RFC 8693). Fails with CLIENT_INVALID, CLIENT_UNAUTHORIZED, GRANT_TYPE_UNSUPPORTED, SUBJECT_TOKEN_INVALID,
+   * SCOPE_INVALID, AUDIENCE_INVALID and ISSUER_URL_MISSING.
    *
    * @generated from rpc oauth.AuthorizationService.IssueToken
    */
@@ -508,7 +557,7 @@ export const AuthorizationService: GenService<{
   /**
    * Tells whether a token is valid, and what it says (RFC 7662). A client learns this of tokens that were issued to it,
    * that name it or one of its resources as an audience, or that come from a log-in. Any other token is not active for
-   * it. Fails with CLIENT_INVALID and LOGIN_LIMITED.
+   * it. Fails with CLIENT_INVALID.
    *
    * @generated from rpc oauth.AuthorizationService.IntrospectToken
    */
@@ -519,7 +568,7 @@ export const AuthorizationService: GenService<{
   },
   /**
    * Revokes an access token, on every server within a second (RFC 7009). A client revokes its own tokens only. Succeeds
-   * for a token that is not valid any more. Fails with CLIENT_INVALID, CLIENT_UNAUTHORIZED and LOGIN_LIMITED.
+   * for a token that is not valid any more. Fails with CLIENT_INVALID and CLIENT_UNAUTHORIZED.
    *
    * @generated from rpc oauth.AuthorizationService.RevokeToken
    */

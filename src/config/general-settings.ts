@@ -1,5 +1,4 @@
 /** The general settings of a server. */
-import { tokenAlgorithms } from "../crypto/jwt.ts";
 import {
   defineChoice,
   defineHostNames,
@@ -53,7 +52,7 @@ export const generalSettings = {
   accessTokenAlgorithm: defineChoice(
     "access-token-algorithm",
     "ML-DSA-65",
-    tokenAlgorithms,
+    ["ML-DSA-65", "ML-DSA-44"],
     "Algorithm that signs OAuth 2 access tokens.",
   ),
   workers: defineWorkers(

@@ -103,9 +103,10 @@ export const callerReasons = {
     cause: "The server has no such grant.",
     remedy: "Use a grant type of `GET /.well-known/oauth-authorization-server`.",
   },
-  GRANT_INVALID: {
+  SUBJECT_TOKEN_INVALID: {
+    // RFC 8693, section 2.2.2, wants invalid_request, where RFC 6749 has invalid_grant.
     code: Code.FailedPrecondition,
-    oauthError: "invalid_grant",
+    oauthError: "invalid_request",
     cause:
       "The token to exchange is not valid, has expired, was revoked, or is for others than this server and the client.",
     remedy: "Get a new token, and exchange it before it expires.",

@@ -35,7 +35,8 @@ export function toAccessPayload(
     // RFC 7519, section 4.1.3: one audience may be a string, which is what most libraries write.
     aud: audiences.length === 1 && audience !== undefined ? audience : [...audiences],
     client_id: clientId,
-    scope: scopes.join(" "),
+    // RFC 8693, section 4.2: a list of scopes has at least one.
+    ...(scopes.length > 0 && { scope: scopes.join(" ") }),
     jti: tokenId,
     cgen: clientGeneration,
     ...(generation !== undefined && { gen: generation }),
@@ -51,7 +52,7 @@ export function toAccessPayload(
  * @returns the claims, or what is wrong
  */
 export function readAccessClaims(payload: JsonObject, issuerUrl: string | undefined): AccessClaims | string {
-  const { iss, aud, client_id: clientId, cgen: clientGeneration, scope, jti: tokenId } = payload;
+  const { iss, aud, client_id: clientId, cgen: clientGeneration, scope = "", jti: tokenId } = payload;
   if (issuerUrl === undefined || iss !== issuerUrl) return "iss is not the URL of this issuer";
   const audiences = Array.isArray(aud) ? aud : [aud];
   if (audiences.length === 0 || !audiences.every((one) => typeof one === "string"))

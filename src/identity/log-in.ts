@@ -1,7 +1,9 @@
-import { refuse } from "../errors.ts";
-import { type CredentialDeps, createCredentialCheck } from "./credentials.ts";
+import { refuse, refuseForNow } from "../errors.ts";
 import type { IssuedToken, Issuer } from "./issuer.ts";
-import type { UserStore } from "./users.ts";
+import type { KnownNetworks } from "./known-networks.ts";
+import type { LoginThrottle } from "./login-throttle.ts";
+import type { PasswordTurn } from "./password-lane.ts";
+import type { StoredUser, UserStore } from "./users.ts";
 
 /** The credentials of a log-in, and the call that they came with. */
 export interface LogInInput {
@@ -23,20 +25,58 @@ export function logInAnyone(issuer: Issuer): LogIn {
   return ({ username, header }) => issuer.issue(username, header ? { header } : {});
 }
 
-/** Issues tokens to users who know their password; credentials.ts has the rules for those who do not. */
-export function logInUsers({
-  issuer,
-  users,
-  ...deps
-}: CredentialDeps & { readonly issuer: Issuer; readonly users: UserStore }): LogIn {
-  const check = createCredentialCheck(deps, {
-    kind: "user",
-    find: users.find,
-    hashOf: ({ passwordHash }) => passwordHash,
-  });
-  return async ({ username, header, ...call }) => {
-    const user = await check({ ...call, name: username });
+/**
+ * Issues tokens to users who know their password. An unknown user and a wrong password get the same answer after the
+ * same time. Failures count for the name and for the networks of the caller. Beyond the limit, the server refuses the
+ * name and the networks for the rest of a minute.
+ *
+ * For a network from which the user has logged in before, only the count of that user at that network applies.
+ * Failures elsewhere, or of other users there, do not lock the user out.
+ */
+export function logInUsers(deps: {
+  readonly issuer: Issuer;
+  readonly users: UserStore;
+  readonly throttle: LoginThrottle;
+  readonly known: KnownNetworks;
+  /** Verifies like passwords.ts, in turn with other checks. */
+  readonly verifyPassword: (
+    password: string,
+    hash: string | undefined,
+    turn: PasswordTurn,
+  ) => Promise<boolean>;
+  /** Names the networks of an address, the smallest first. */
+  readonly listNetworks?: (address: string) => readonly string[];
+}): LogIn {
+  const { issuer, users, throttle, known, verifyPassword, listNetworks = (address) => [address] } = deps;
+  const findUser = async (
+    name: string,
+    password: string,
+    turn: PasswordTurn,
+  ): Promise<StoredUser | undefined> => {
+    const user = await users.find(name);
+    return (await verifyPassword(password, user?.passwordHash, turn)) ? user : undefined;
+  };
+  return async ({ username, password, clientAddress, signal, header }) => {
+    const networks = listNetworks(clientAddress);
+    const [network = clientAddress] = networks;
+    const isKnown = known.has(username, network);
+    const here = `user ${username} at ${network}`;
+    const counted = [`user ${username}`, ...networks.map((name) => `network ${name}`), here];
+    const waitMs = throttle.waitMs(isKnown ? [here] : counted);
+    if (waitMs > 0)
+      throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next attempt", waitMs);
+    // Count before the result is known, so that concurrent attempts cannot exceed the limit.
+    throttle.count(counted);
+    const turn = isKnown ? { network, knownName: username } : { network: networks.at(-1) ?? network };
+    const user = await findUser(username, password, { knownName: undefined, signal, ...turn }).catch(
+      (error: unknown) => {
+        throttle.forget(counted);
+        throw error;
+      },
+    );
     if (user === undefined) throw refuse("LOGIN_FAILED", "the username or the password is wrong");
+    throttle.forget(counted);
+    known.remember(user.name, network);
     return issuer.issue(user.name, { generation: user.generation, ...(header && { header }) });
   };
 }

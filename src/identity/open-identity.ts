@@ -10,9 +10,8 @@ import {
   requireNotRevoked,
   type TokenHolder,
 } from "./authenticate.ts";
-import { createClientCheck } from "./client-log-in.ts";
-import { createClientStore, type StoredClient } from "./clients.ts";
-import type { CheckCredentials } from "./credentials.ts";
+import { type CheckClient, createClientCheck } from "./client-secrets.ts";
+import { createClientStore } from "./clients.ts";
 import { type AccessTokenOptions, type Issuer, openIssuer } from "./issuer.ts";
 import { createIssuerStore } from "./issuer-store.ts";
 import { createKnownNetworks } from "./known-networks.ts";
@@ -45,7 +44,7 @@ export interface Identity {
   readonly logIn: LogIn;
   readonly accounts: Accounts;
   /** Checks the name and the secret of a client. */
-  readonly checkClient: CheckCredentials<StoredClient>;
+  readonly checkClient: CheckClient;
   /** The claim `iss` of access tokens, and the audience of those for this server; undefined if there are none. */
   readonly issuerUrl: string | undefined;
   /** Authenticates a caller by the `authorization` header. The result also tells how to check for a revocation. */
@@ -66,18 +65,21 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
   const clients = createClientStore(store);
   const users = mode === "token" ? createUserStore(store) : undefined;
   const accounts = { users, clients, revocations: createRevocations(store) };
-  const credentials = {
-    throttle: createLoginThrottle(maxFailedLogins, memory.logIns),
-    known: createKnownNetworks(memory.knownNetworks),
-    verifyPassword: passwords.verify,
-    listNetworks,
-  };
   return {
     issuer,
     users,
-    logIn: users ? logInUsers({ issuer, users, ...credentials }) : logInAnyone(issuer),
+    logIn: users
+      ? logInUsers({
+          issuer,
+          users,
+          throttle: createLoginThrottle(maxFailedLogins, memory.logIns),
+          known: createKnownNetworks(memory.knownNetworks),
+          verifyPassword: passwords.verify,
+          listNetworks,
+        })
+      : logInAnyone(issuer),
     accounts,
-    checkClient: createClientCheck(clients, credentials),
+    checkClient: createClientCheck(clients),
     issuerUrl,
     async authenticate(authorization) {
       const holder = await authenticate(issuer, accounts, authorization, issuerUrl);

@@ -2,8 +2,7 @@
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import type { Accounts } from "../identity/authenticate.ts";
-import type { StoredClient } from "../identity/clients.ts";
-import type { CheckCredentials } from "../identity/credentials.ts";
+import type { CheckClient } from "../identity/client-secrets.ts";
 import type { Issuer } from "../identity/issuer.ts";
 import type { LogIn } from "../identity/log-in.ts";
 import type { UserStore } from "../identity/users.ts";
@@ -22,7 +21,7 @@ export interface ModuleDeps {
   /** Whom tokens are checked against. */
   readonly accounts: Accounts;
   /** Checks the name and the secret of a client of OAuth 2. */
-  readonly checkClient: CheckCredentials<StoredClient>;
+  readonly checkClient: CheckClient;
   /** The claim `iss` of access tokens; undefined if the server issues none. */
   readonly issuerUrl: string | undefined;
   /** The scopes that the calls of this server need. */

@@ -1,11 +1,8 @@
 /** Converts settings to the options of identity, and to the limits of challenges. */
 import type { Config } from "../config.ts";
-import type { IdentityOptions } from "../identity/open-identity.ts";
 
 /** The options of identity that depend on settings. */
-export function identitySettings(
-  config: Config,
-): Pick<IdentityOptions, "mode" | "maxFailedLogins" | "accessTokens"> {
+export function identitySettings(config: Config) {
   const { auth, maxFailedLogins, accessTokenAlgorithm } = config;
   const accessTokens = { issuerUrl: findIssuerUrl(config), algorithm: accessTokenAlgorithm };
   return { mode: auth, maxFailedLogins, accessTokens };

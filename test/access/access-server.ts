@@ -20,12 +20,15 @@ import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import type { Schema } from "../../src/database/schema.ts";
+import { type ClientStore, createClientStore } from "../../src/identity/clients.ts";
 import { type Issuer, openIssuer } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { createUserStore, type UserRole, type UserStore } from "../../src/identity/users.ts";
 import { openStore } from "../../src/open-store.ts";
+import { identitySettings } from "../../src/settings/identity-settings.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { tamperWith } from "../services/app-under-test.ts";
+import { issuerUrl } from "../support/clients.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -67,7 +70,7 @@ export interface AccessServer {
   rest(line: string, body?: unknown, headers?: Record<string, string>): Promise<Response>;
   /** Writes to the database behind the back of the app. */
   tamper(change: (db: Kysely<Schema>) => Promise<unknown>): Promise<void>;
-  /** The users, and the issuer of tokens, of the app's database. */
+  /** The users, the clients and the issuer of tokens of the app's database. */
   readonly office: Office;
   /** Stops at once; a second time does nothing. */
   close(): Promise<void>;
@@ -77,6 +80,7 @@ export interface AccessServer {
 export interface Office {
   readonly provider: CryptoProvider;
   readonly users: UserStore;
+  readonly clients: ClientStore;
   readonly issuer: Issuer;
   /** Issues tokens as the app did at another time. */
   issuerAt(now: Date): Promise<Issuer>;
@@ -107,6 +111,8 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
     "0",
     "--max-queue-ms",
     "60000",
+    "--issuer-url",
+    issuerUrl,
   ];
   const config = readConfig([...defaults, ...database, ...args], {});
   const app = await createApp(config, logger);
@@ -155,6 +161,19 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
   };
 }
 
+/** An access token of a client as it is now, for itself. */
+export async function issueToClient(
+  { clients, issuer }: Office,
+  name: string,
+  scopes: readonly string[],
+  audiences: readonly string[] = [issuerUrl],
+): Promise<string> {
+  const client = await clients.find(name);
+  if (client === undefined) throw new Error(`there is no client ${name}`);
+  const input = { subject: name, generation: undefined, audiences, clientId: name, scopes };
+  return (await issuer.issueAccessToken({ ...input, clientGeneration: client.generation })).token;
+}
+
 /** A token of a user as they are now. */
 export async function issueTo({ users, issuer }: Office, name: string): Promise<string> {
   const user = await users.find(name);
@@ -168,11 +187,12 @@ async function openOffice(config: ReturnType<typeof readConfig>) {
   const opened: Issuer[] = [];
   const issuerAt = async (now?: Date): Promise<Issuer> => {
     const parts = { provider, store: createIssuerStore(store), now: () => now ?? new Date() };
-    const issuer = await openIssuer(parts);
+    const issuer = await openIssuer(parts, identitySettings(config).accessTokens);
     opened.push(issuer);
     return issuer;
   };
-  const office: Office = { provider, users: createUserStore(store), issuer: await issuerAt(), issuerAt };
+  const [users, clients] = [createUserStore(store), createClientStore(store)];
+  const office: Office = { provider, users, clients, issuer: await issuerAt(), issuerAt };
   const closeOffice = async (): Promise<void> => {
     for (const issuer of opened) issuer.close();
     await store.close();

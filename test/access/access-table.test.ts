@@ -3,16 +3,25 @@ import { createHmac, createPublicKey } from "node:crypto";
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import type { DescMethod, DescMethodStreaming, DescMethodUnary, DescService } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
 import { Access } from "#gen/qsp/access_pb.ts";
 import { signJwt } from "../../src/crypto/jwt.ts";
 import type { ReasonName } from "../../src/errors.ts";
-import { findAccess, isAlwaysRefused } from "../../src/protocol/service-profile.ts";
-import { collectProfiles, servicePackages } from "../../src/services/registry.ts";
+import { findAccess, findScope, isAlwaysRefused } from "../../src/protocol/service-profile.ts";
+import { collectProfiles, listScopes, servicePackages } from "../../src/services/registry.ts";
+import { describeClient, secret } from "../support/clients.ts";
 import { hashCheaply } from "../support/passwords.ts";
 import { describeRefusal } from "../support/refusal.ts";
-import { type AccessServer, makeDatabase, type Person, startAccessServer, timeout } from "./access-server.ts";
+import {
+  type AccessServer,
+  issueToClient,
+  makeDatabase,
+  type Person,
+  startAccessServer,
+  timeout,
+} from "./access-server.ts";
 import {
   answerChallenge,
   emptyRow,
@@ -34,12 +43,16 @@ let tokens: Tokens;
 beforeAll(async () => {
   const database = await makeDatabase("sqlite", (end) => void ends.push(end));
   const tokenOfOpenServer = await logInWhileOpen(database);
-  server = await startAccessServer({ atEnd: (end) => void ends.push(end), database });
+  // Every caller asks for a challenge of one device.
+  const args = ["--max-challenges-per-device", "1000"];
+  server = await startAccessServer({ atEnd: (end) => void ends.push(end), database, args });
   const guest = { username: "guest", password: "a password that is long enough" };
   const passwordHash = hashCheaply(guest.password);
   await server.office.users.add({ name: guest.username, role: "user", passwordHash }, new Date());
   const owner = await server.makePerson("user", ownerName);
-  made = await makeRecords(owner, { guest, authority: new URL(server.url).host });
+  await server.office.clients.add(describeClient("client"), new Date());
+  const client = { clientId: "client", clientSecret: secret };
+  made = await makeRecords(owner, { guest, client, authority: new URL(server.url).host });
   tokens = { ...(await makeTokens(owner)), tokenOfOpenServer };
 }, timeout);
 
@@ -48,8 +61,8 @@ afterAll(async () => {
 });
 
 describe("the contract", () => {
-  it("is of ten services, and two of Google", () => {
-    expect(services.map(({ typeName }) => typeName)).toHaveLength(12);
+  it("is of eleven services, and two of Google", () => {
+    expect(services.map(({ typeName }) => typeName)).toHaveLength(13);
   });
 
   it("has for every RPC a row of how to call it, and no row of another", () => {
@@ -63,15 +76,29 @@ const ownerName = "owner of the records";
 type Role = "user" | "auditor" | "admin" | "device";
 
 /** Somebody who calls: with a valid token, or with one for which there is a reason to refuse it. */
-type Caller = { readonly authorization: () => string | undefined } & (
-  | { readonly role: Role; readonly reachesRecords: boolean; readonly refused?: never }
+type Caller = { readonly authorization: (method: DescMethod) => string | undefined } & (
+  | {
+      readonly role: Role;
+      readonly reachesRecords: boolean;
+      /** Whether the token is limited to scopes, but not that of the call. */
+      readonly lacksScope?: true;
+      readonly refused?: never;
+    }
   | { readonly refused: ReasonName }
 );
 
+/** The names of tokens that do not depend on the call. */
+type TokenName = Exclude<keyof Tokens, "byScope" | "byMissingScope">;
+
 const bearer =
-  (name: keyof Tokens): (() => string) =>
+  (name: TokenName): (() => string) =>
   () =>
     `Bearer ${tokens[name]}`;
+
+const basicCaller: Caller = {
+  authorization: () => "Basic b3duZXI6cGFzc3dvcmQ=",
+  refused: "TOKEN_MALFORMED",
+};
 
 const callers: Readonly<Record<string, Caller>> = {
   "the owner": { authorization: bearer("owner"), role: "user", reachesRecords: true },
@@ -80,11 +107,36 @@ const callers: Readonly<Record<string, Caller>> = {
   "an administrator": { authorization: bearer("admin"), role: "admin", reachesRecords: true },
   "the owner's device": { authorization: bearer("device"), role: "device", reachesRecords: true },
   "another device": { authorization: bearer("otherDevice"), role: "device", reachesRecords: false },
-  "somebody without a token": { authorization: () => undefined, refused: "TOKEN_MISSING" },
-  "somebody with a password for a token": {
-    authorization: () => "Basic b3duZXI6cGFzc3dvcmQ=",
-    refused: "TOKEN_MALFORMED",
+  "a client whose token has the scope of the call": {
+    authorization: (method) => `Bearer ${tokens.byScope.get(scopeOf(method))}`,
+    role: "user",
+    reachesRecords: false,
   },
+  "a client whose token has every other scope": {
+    authorization: (method) => `Bearer ${tokens.byMissingScope.get(scopeOf(method))}`,
+    role: "admin",
+    reachesRecords: true,
+    lacksScope: true,
+  },
+  "an access token for another server": {
+    authorization: bearer("otherAudience"),
+    refused: "TOKEN_AUDIENCE_MISMATCH",
+  },
+  "an access token of a client that was removed": {
+    authorization: bearer("removedClient"),
+    refused: "TOKEN_REVOKED",
+  },
+  "an access token of a client that was removed and added again": {
+    authorization: bearer("clientAddedAgain"),
+    refused: "TOKEN_REVOKED",
+  },
+  "an access token of a client with a new secret": {
+    authorization: bearer("newSecret"),
+    refused: "TOKEN_REVOKED",
+  },
+  "an access token that was revoked": { authorization: bearer("revoked"), refused: "TOKEN_REVOKED" },
+  "somebody without a token": { authorization: () => undefined, refused: "TOKEN_MISSING" },
+  "somebody with a password for a token": basicCaller,
   "a token that expired": { authorization: bearer("expired"), refused: "TOKEN_EXPIRED" },
   "a token whose signature was changed": {
     authorization: bearer("forged"),
@@ -143,6 +195,10 @@ for (const method of methods) {
       expect(declared).not.toBe(Access.UNSPECIFIED);
     });
 
+    it(`declares ${declared === Access.PUBLIC ? "no" : "a"} scope`, () => {
+      expect(scopeOf(method)).toMatch(declared === Access.PUBLIC ? /^$/ : /^[a-z]+\.[a-z]+$/);
+    });
+
     for (const [name, caller] of Object.entries(callers)) {
       const isRefused = isAlwaysRefused(method, profiles);
       const row = rows.find((one) => one.method === method) ?? (isRefused ? emptyRow(method) : undefined);
@@ -158,9 +214,11 @@ for (const method of methods) {
 
 /** @param answer what comes of a call that its caller may make */
 function expectedOutcome(declared: number, row: Row | undefined, caller: Caller, answer: string): string {
-  if (declared === Access.PUBLIC) return answer;
+  if (declared === Access.PUBLIC)
+    return row?.authenticatesClient && caller === basicCaller ? "InvalidArgument FIELD_INVALID" : answer;
   if (caller.refused !== undefined) return `Unauthenticated ${caller.refused}`;
   if (!rolesOf[declared]?.includes(caller.role)) return "PermissionDenied ROLE_MISSING";
+  if (caller.lacksScope) return "PermissionDenied SCOPE_MISSING";
   const isAdmin = caller.role === "admin";
   const reaches = caller.reachesRecords && !(isAdmin && row?.isHiddenFromAdmins);
   const isHidden = row?.hidden !== undefined && !reaches;
@@ -172,7 +230,7 @@ async function outcomeOf(row: Row | undefined, caller: Caller): Promise<string> 
   if (row === undefined) throw new Error("no row says how to call it");
   const messages = await row.messages(made);
   try {
-    const reason = row.reasonIn(await callOnce(row.method, caller.authorization(), messages));
+    const reason = row.reasonIn(await callOnce(row.method, caller.authorization(row.method), messages));
     return reason ? `NotFound ${reason}` : "answer";
   } catch (thrown) {
     const { code, reason } = describeRefusal(ConnectError.from(thrown));
@@ -230,6 +288,14 @@ interface Tokens {
   readonly removed: string;
   readonly addedAgain: string;
   readonly newPassword: string;
+  readonly byScope: ReadonlyMap<string, string>;
+  /** The tokens with all scopes but one. */
+  readonly byMissingScope: ReadonlyMap<string, string>;
+  readonly otherAudience: string;
+  readonly removedClient: string;
+  readonly clientAddedAgain: string;
+  readonly newSecret: string;
+  readonly revoked: string;
 }
 
 async function makeTokens(owner: Person): Promise<Omit<Tokens, "tokenOfOpenServer">> {
@@ -274,7 +340,41 @@ async function makeTokens(owner: Person): Promise<Omit<Tokens, "tokenOfOpenServe
     removed: removed.token,
     addedAgain: addedAgain.token,
     newPassword: newPassword.token,
+    ...(await makeAccessTokens()),
   };
+}
+
+/** Makes the tokens of clients. */
+async function makeAccessTokens() {
+  const { office } = server;
+  const scopes = listScopes(servicePackages);
+  const make = async (name: string, limits: readonly string[] = scopes, audiences?: readonly string[]) => {
+    const role = name === "administrator" ? "admin" : "user";
+    if (!(await office.clients.find(name)))
+      await office.clients.add(describeClient(name, { role }), new Date());
+    return issueToClient(office, name, limits, audiences);
+  };
+  const byScope = new Map<string, string>();
+  const byMissingScope = new Map<string, string>();
+  for (const scope of scopes) {
+    byScope.set(scope, await make("client", [scope]));
+    const others = scopes.filter((one) => one !== scope);
+    byMissingScope.set(scope, await make("administrator", others));
+  }
+  const accessTokens = {
+    otherAudience: await make("client", scopes, ["https://api.example.com"]),
+    removedClient: await make("removed"),
+    clientAddedAgain: await make("added again"),
+    newSecret: await make("new secret"),
+    revoked: await make("client"),
+  };
+  await office.clients.remove("removed");
+  await office.clients.remove("added again");
+  await make("added again");
+  await office.clients.setSecret("new secret", "none");
+  const oauth = createClient(AuthorizationService, server.connect().transport);
+  await oauth.revokeToken({ ...made.client, token: accessTokens.revoked });
+  return { byScope, byMissingScope, ...accessTokens };
 }
 
 async function authenticateDevice(owner: Person, device: Records["device"]): Promise<string> {
@@ -305,10 +405,14 @@ function nameOf({ parent, name }: DescMethod): string {
   return `${parent.typeName}.${name}`;
 }
 
-/** Services whose protos are not ours. */
+function scopeOf(method: DescMethod): string {
+  return findScope(method, profiles);
+}
+
+/** Services whose protos are not ours: their profiles say what our protos say. */
 function findServicesOfOthers(): DescService[] {
-  const others = servicePackages.filter((one) => one.profiles !== undefined);
-  return others.flatMap(({ files }) => files.flatMap((file) => file.services));
+  const all = servicePackages.flatMap(({ files }) => files.flatMap((file) => file.services));
+  return all.filter(({ typeName }) => profiles[typeName]?.rpcs !== undefined);
 }
 
 /** All services in gen/ but those of others, and that of the plugin for Kubernetes, so that a new one is found. */

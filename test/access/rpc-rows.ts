@@ -15,6 +15,7 @@ import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
@@ -42,6 +43,8 @@ export interface Records {
   readonly authority: string;
   /** Somebody who may log in. */
   readonly guest: { readonly username: string; readonly password: string };
+  /** A client of OAuth 2. */
+  readonly client: { readonly clientId: string; readonly clientSecret: string };
   readonly keyId: string;
   readonly signature: Uint8Array;
   readonly grantId: string;
@@ -65,7 +68,7 @@ export interface Records {
 /** Makes the records. */
 export async function makeRecords(
   owner: Person,
-  more: Pick<Records, "authority" | "guest">,
+  more: Pick<Records, "authority" | "guest" | "client">,
 ): Promise<Records> {
   const { kms, iot, vpn, wallet, defi, chain, nft } = owner;
   const { keyId } = present((await kms.createKey({})).result);
@@ -125,6 +128,8 @@ export interface Row {
   readonly hidden: ReasonName | undefined;
   /** Whether the record does not exist for administrators either: Google's names are those of their owner. */
   readonly isHiddenFromAdmins: boolean;
+  /** Whether the messages have the credentials of a client, beside which HTTP Basic is refused. */
+  readonly authenticatesClient: boolean;
   /** Where an answer of a stream says why one of its messages was refused. */
   readonly reasonIn: (answer: unknown) => string | undefined;
 }
@@ -132,6 +137,7 @@ export interface Row {
 interface RowOptions<Answer> {
   readonly hidden?: ReasonName;
   readonly isHiddenFromAdmins?: boolean;
+  readonly authenticatesClient?: boolean;
   readonly reasonIn?: (answer: Answer) => string | undefined;
 }
 
@@ -143,12 +149,18 @@ function row<Input extends DescMessage, Output extends DescMessage>(
     | MessageInitShape<Input>
     | MessageInitShape<Input>[]
     | Promise<MessageInitShape<Input> | MessageInitShape<Input>[]>,
-  { hidden, isHiddenFromAdmins = false, reasonIn = () => undefined }: RowOptions<MessageShape<Output>> = {},
+  {
+    hidden,
+    isHiddenFromAdmins = false,
+    authenticatesClient = false,
+    reasonIn = () => undefined,
+  }: RowOptions<MessageShape<Output>> = {},
 ): Row {
   return {
     method,
     hidden,
     isHiddenFromAdmins,
+    authenticatesClient,
     messages: async (made) => [await request(made)].flat(),
     // The answers of a call are of its output.
     reasonIn: (answer) => reasonIn(answer as MessageShape<Output>),
@@ -193,6 +205,7 @@ const deviceHidden = { hidden: "DEVICE_NOT_FOUND" } as const;
 const tunnelHidden = { hidden: "TUNNEL_NOT_FOUND" } as const;
 const walletHidden = { hidden: "WALLET_NOT_FOUND" } as const;
 const proposalHidden = { hidden: "PROPOSAL_NOT_FOUND" } as const;
+const ofClient = { authenticatesClient: true };
 const tokenHidden = { hidden: "TOKEN_NOT_FOUND" } as const;
 
 const { publicKey: someKey, privateKey } = generateKeyPairSync("ml-dsa-65");
@@ -227,6 +240,7 @@ const kemKey = {
   versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
 };
 const locations = Locations.method;
+const oauth = AuthorizationService.method;
 
 /** One for every RPC. */
 export const rows: readonly Row[] = [
@@ -437,6 +451,12 @@ export const rows: readonly Row[] = [
     },
     googleKeyHidden,
   ),
+  row(oauth.getMetadata, () => ({})),
+  row(oauth.getJwks, () => ({})),
+  row(oauth.issueToken, ({ client }) => ({ ...client, grantType: "client_credentials" }), ofClient),
+  row(oauth.introspectToken, ({ client, owner: { token } }) => ({ ...client, token }), ofClient),
+  row(oauth.revokeToken, ({ client }) => ({ ...client, token: "ended" }), ofClient),
+
   row(locations.listLocations, () => ({})),
   row(locations.getLocation, () => ({ name: "locations/global" })),
 ];

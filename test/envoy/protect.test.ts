@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { createClientStore, type NewClient } from "../../src/identity/clients.ts";
 import { createUserStore } from "../../src/identity/users.ts";
+import { describeClient, secret } from "../support/clients.ts";
 import { openTestStore } from "../support/open-store.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import type { RunningServer } from "../support/start-server.ts";
@@ -46,7 +47,7 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
   /** A token of a client of this name. */
   const getToken = async (client: string, resource = audience): Promise<string> => {
     const body = new URLSearchParams({ grant_type: "client_credentials", resource });
-    const authorization = `Basic ${btoa(`${client}:${password}`)}`;
+    const authorization = `Basic ${btoa(`${client}:${secret}`)}`;
     const answer = await fetch(`${server.url}/oauth/token`, {
       method: "POST",
       body,
@@ -134,7 +135,7 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
   it("refuses a token within two seconds of its revocation, and those of a client that was removed", async () => {
     const [revoked, orphaned] = [await getToken("reader"), await getToken("leaver")];
     for (const token of [revoked, orphaned]) expect((await ask("/orders", token)).status).toBe(200);
-    const authorization = `Basic ${btoa(`reader:${password}`)}`;
+    const authorization = `Basic ${btoa(`reader:${secret}`)}`;
     const body = new URLSearchParams({ token: revoked });
     await fetch(`${server.url}/oauth/revoke`, { method: "POST", body, headers: { authorization } });
     await withStore(dataDir, async (store) => void (await createClientStore(store).remove("leaver")));
@@ -227,9 +228,8 @@ async function withStore(
 function addAccounts(dataDir: string): Promise<void> {
   return withStore(dataDir, async (store) => {
     const clients = createClientStore(store);
-    const rights = { audiences: [audience, other], resources: [], mayExchange: false };
     const add = (name: string, role: NewClient["role"], scopes: string[]) =>
-      clients.add({ name, role, scopes, ...rights, secretHash: hashCheaply(password) }, new Date());
+      clients.add(describeClient(name, { role, scopes, audiences: [audience, other] }), new Date());
     await add("reader", "user", ["orders.read"]);
     await add("scopeless", "user", []);
     await add("writer", "user", ["orders.read", "orders.write"]);

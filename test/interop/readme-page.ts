@@ -256,10 +256,14 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
 
 /**
  * npx may warn of the settings of the machine's npm, and long work shows how far it is; neither is an error. Go tells
- * what it downloads, and pip that it could be newer.
+ * what it downloads, and pip that it could be newer. The verbs for clients keep standard output for the secret.
  */
 function isComplaint(line: string): boolean {
-  if (/^go: (creating|to add|finding|found|downloading) |^\tgo mod tidy$|^\[notice\] /.test(line))
+  if (
+    /^go: (creating|to add|finding|found|downloading) |^\tgo mod tidy$|^\[notice\] |secret, which is shown only now/.test(
+      line,
+    )
+  )
     return false;
   return line !== "" && !line.startsWith("npm warn") && !/^\s*\d+ of \d+ \w+ \w+$/.test(line);
 }

@@ -20,6 +20,7 @@ describe.each([
   "README.md",
   "docs/getting-started.md",
   "docs/keys.md",
+  "docs/oauth.md",
   "docs/certificates.md",
   "docs/envoy-auth.md",
   "docs/signatures.md",

@@ -24,6 +24,7 @@ const pages = [
   "docs/certificates.md",
   "docs/signatures.md",
   "docs/kubernetes.md",
+  "docs/oauth.md",
   "docs/operate.md",
   "docs/security.md",
   "docs/errors.md",
@@ -65,6 +66,7 @@ describe("the calls of the README's tables, as printed but for the port,", { tim
 /** What a call prints, as far as it is always the same. */
 function expectedOf(call: string): RegExp {
   if (call.includes("/v1/projects/")) return /^\{"locations":\[\{"name":"projects\/demo\/locations\/global",/;
+  if (call.endsWith("/oauth/jwks")) return /^\{"keys":\[\{"kty":"AKP",/;
   if (call.endsWith(" list")) return /^pqc\.PqcService\npqc\.TokenService$/m;
   if (call.includes("Authorization/Check")) return /"code": 403|"code": "Forbidden"/;
   return call.includes("Health/Check") ? /"status": "SERVING"/ : /^\{"status":"success",/;

@@ -4,6 +4,7 @@ import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import type { OpenApiDocument } from "../../src/openapi/document.ts";
 import type { Route } from "../../src/transcoding/routes.ts";
+import { addClient, describeClient, issuerUrl } from "../support/clients.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 /** A server with all services on SQLite. */
@@ -20,7 +21,11 @@ export async function startApi(
   atEnd: (end: () => void | Promise<void>) => void,
 ): Promise<ApiServer> {
   const dataDir = makeTemporaryDirectory(atEnd);
-  const config = readConfig(["--port", "0", "--auth", auth, "--data-dir", dataDir], {});
+  const config = readConfig(
+    ["--port", "0", "--auth", auth, "--data-dir", dataDir, "--issuer-url", issuerUrl],
+    {},
+  );
+  await addClient(config, describeClient("orders", { scopes: ["kms.sign"] }));
   const { server, close } = await createApp(config, pino({ level: "silent" }));
   atEnd(async () => {
     server.destroy();

@@ -152,15 +152,17 @@ interface Answer {
   readonly refused: Refused | undefined;
 }
 
-/** Tells whether a call is of a service with Google's conventions. */
-function isGoogle({ operationId }: Operation): boolean {
-  return operationId.startsWith("google_");
+/** The schema of the errors of a call, by the conventions of its service. */
+function errorFormOf({ operationId }: Operation): string {
+  if (operationId.startsWith("google_")) return "GoogleApiError";
+  return operationId.startsWith("oauth_") ? "OAuthError" : "ApiError";
 }
 
-/** The reason of a refusal in either form. */
+/** The reason of a refusal; its name in OAuth 2, whose errors have no reason. */
 function reasonOf(refused: Refused | undefined): string | undefined {
   if (refused === undefined) return undefined;
-  return ("error" in refused ? refused.error : refused).details[0]?.reason;
+  if (!("error" in refused)) return refused.details[0]?.reason;
+  return typeof refused.error === "string" ? refused.error : refused.error.details[0]?.reason;
 }
 
 /** Calls every operation of a server as its document shows it. */
@@ -188,7 +190,7 @@ describe.each(modes)("a server with --auth %s that is called with what its descr
   const listSurprises = (given: readonly Answer[]): string[] => {
     const check = createCheck(serverOf(mode).document);
     return given.flatMap(({ operation, status, refused }) => {
-      const form = isGoogle(operation) ? "GoogleApiError" : "ApiError";
+      const form = errorFormOf(operation);
       const wrong = refused === undefined ? [] : check(["components", "schemas", form], refused);
       const isKnown = status in operation.responses && wrong.length === 0;
       return isKnown ? [] : [`${operation.operationId}: ${status} ${reasonOf(refused)} ${wrong}`.trim()];
@@ -217,7 +219,7 @@ describe.each(modes)("a server with --auth %s that is called with what its descr
   });
 });
 
-type Refused = ApiError | { readonly error: ApiError };
+type Refused = ApiError | { readonly error: ApiError | string };
 
 interface ApiError {
   readonly message: string;

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
+import { createClientStore } from "../../src/identity/clients.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { createUserStore } from "../../src/identity/users.ts";
 import { equalTags, tagRecord } from "../../src/records/tag.ts";
@@ -158,6 +159,19 @@ const records: readonly Case[] = [
     writeAlone: () =>
       createUserStore(store).add({ name: "ada", role: "auditor", passwordHash: "scrypt$1" }, at),
     tag: "bc147eebba67ebb8227dc58e293aa084f89d692c021bf84d17d7fed5c38a1252",
+  },
+  {
+    title: "client",
+    table: "oauth_clients",
+    writeAlone: () =>
+      createClientStore(store).add(
+        {
+          ...{ name: "orders", role: "user", secretHash: "sha256$1", mayExchange: true },
+          ...{ scopes: ["kms.read", "kms.sign"], audiences: ["https://a.example.com"], resources: [] },
+        },
+        at,
+      ),
+    tag: "fd5680c5d9edef99843cc8cd96e437b6d439a23a9bda749f5af3aec06b4656cf",
   },
   {
     title: "key of the issuer",

@@ -71,6 +71,7 @@ describe.each([
       "iot.IotService",
       "kms.KmsService",
       "nft.NftService",
+      "oauth.AuthorizationService",
       "pqc.PqcService",
       "pqc.TokenService",
       "vpn.VpnService",
@@ -174,7 +175,7 @@ describe.each([
     });
     expect(messageResponse.value).toMatchObject({
       baseTypeName: "google.protobuf.MethodOptions",
-      extensionNumber: [1049, 1051, 52_001, 52_002, 72_295_728],
+      extensionNumber: [1049, 1051, 52_001, 52_002, 52_003, 72_295_728],
     });
   });
 

@@ -1,18 +1,16 @@
 /** Checks the names and roles of users and clients. */
 import { ConfigError } from "../../config.ts";
+import { isAccountName } from "../../identity/account-name.ts";
 import { userRoles } from "../../identity/tables.ts";
 import type { UserRole } from "../../identity/users.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
-
-/** The names that are valid as a token's subject and readable in a log. */
-const namePattern = /^[\p{L}\p{N}][\p{L}\p{N}._@+-]{0,127}$/u;
 
 /** The owner of the records of open mode, and the name in the audit log of work that was due. */
 const reservedNames: readonly string[] = [systemPrincipal.user, "schedule"];
 
 /** @throws ConfigError for an invalid or reserved name */
 export function requireAccountName(name: string): void {
-  if (!namePattern.test(name))
+  if (!isAccountName(name))
     throw new ConfigError(
       `"${name}" is not a valid name: use 1 to 128 letters, digits and . _ @ + -, starting with a letter or digit`,
     );

@@ -1,18 +1,14 @@
 /** The operator's verbs for clients of OAuth 2: programs that request tokens with a secret of their own. */
-import { randomBytes } from "node:crypto";
 import { ConfigError } from "../../config.ts";
 import type { OpenMode } from "../../database/database.ts";
+import { makeClientSecret } from "../../identity/client-secrets.ts";
 import { type ClientStore, createClientStore, type StoredClient } from "../../identity/clients.ts";
-import { hashPassword } from "../../identity/passwords.ts";
 import { userRoles } from "../../identity/tables.ts";
 import { listScopes, servicePackages } from "../../services/registry.ts";
 import type { ParsedOptions } from "../options.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
-
-/** 256 bits, 43 characters of base64url. */
-const secretBytes = 32;
 
 const clientAdd: StoreVerb = {
   name: "client add",
@@ -48,7 +44,7 @@ const clientAdd: StoreVerb = {
       const [name = ""] = input.operands;
       requireAccountName(name);
       const rights = readRights(input.options);
-      const { secret, secretHash } = await makeSecret();
+      const { secret, secretHash } = makeClientSecret();
       if (!(await clients.add({ name, secretHash, ...rights }, new Date())))
         throw new ConfigError(`a client or a user named ${name} already exists`);
       return showSecret(secret, `${name} can request tokens with this secret, which is shown only now.`);
@@ -63,7 +59,7 @@ const clientSecret: StoreVerb = {
   run: (input) =>
     withClients(input, "existing", async (clients) => {
       const [name = ""] = input.operands;
-      const { secret, secretHash } = await makeSecret();
+      const { secret, secretHash } = makeClientSecret();
       if (!(await clients.setSecret(name, secretHash))) throw clientUnknown(name);
       return showSecret(
         secret,
@@ -112,11 +108,6 @@ function withClients(
     process.stdout.write(`${await work(createClientStore(store))}\n`);
     return 0;
   });
-}
-
-async function makeSecret(): Promise<{ secret: string; secretHash: string }> {
-  const secret = randomBytes(secretBytes).toString("base64url");
-  return { secret, secretHash: await hashPassword(secret) };
 }
 
 /** Only the secret is on standard output, so that a script can store it. */

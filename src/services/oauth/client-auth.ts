@@ -1,9 +1,8 @@
 /** Reads how a client authenticates: by HTTP Basic, or in the request (RFC 6749, section 2.3.1). */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
+import type { CheckClient } from "../../identity/client-secrets.ts";
 import type { StoredClient } from "../../identity/clients.ts";
-import type { CheckCredentials } from "../../identity/credentials.ts";
-import { readClientAddress } from "../../protocol/call-values.ts";
 
 /** The fields of a request that can identify a client. */
 export interface ClientFields {
@@ -11,28 +10,18 @@ export interface ClientFields {
   readonly clientSecret: string;
 }
 
-/** Longer ones are not checked: generated secrets have 43 characters. */
-const maxSecretCharacters = 1024;
-const maxNameCharacters = 512;
-
 /**
  * Authenticates the client of a call.
  *
- * @throws CLIENT_INVALID, FIELD_INVALID for two ways to authenticate, LOGIN_LIMITED
+ * @throws CLIENT_INVALID, FIELD_INVALID for two ways to authenticate, RECORD_DAMAGED
  */
 export async function requireClient(
-  checkClient: CheckCredentials<StoredClient>,
+  checkClient: CheckClient,
   fields: ClientFields,
-  context: Pick<HandlerContext, "requestHeader" | "values" | "signal">,
+  { requestHeader }: Pick<HandlerContext, "requestHeader">,
 ): Promise<StoredClient> {
-  const { name, password } = readCredentials(fields, context.requestHeader.get("authorization"));
-  const isSane =
-    name !== "" &&
-    password !== "" &&
-    name.length <= maxNameCharacters &&
-    password.length <= maxSecretCharacters;
-  const call = { clientAddress: readClientAddress(context), signal: context.signal };
-  const client = isSane ? await checkClient({ name, password, ...call }) : undefined;
+  const { name, secret } = readCredentials(fields, requestHeader.get("authorization"));
+  const client = await checkClient(name, secret);
   if (client === undefined) throw clientInvalid("the client is unknown, or its secret is wrong or missing");
   return client;
 }
@@ -40,18 +29,18 @@ export async function requireClient(
 function readCredentials(
   { clientId, clientSecret }: ClientFields,
   authorization: string | null,
-): { name: string; password: string } {
-  const basic = /^Basic +([A-Za-z0-9+/=_-]+) *$/i.exec(authorization ?? "")?.[1];
-  if (basic === undefined) {
-    if (authorization !== null)
-      throw clientInvalid("the authorization header does not have the form: Basic <base64 of client:secret>");
-    return { name: clientId, password: clientSecret };
-  }
+): { name: string; secret: string } {
+  // Another scheme is that of a caller, not of a client: a gateway may add a token to all calls.
+  if (authorization === null || !/^Basic\b/i.test(authorization))
+    return { name: clientId, secret: clientSecret };
+  const basic = /^Basic +([A-Za-z0-9+/]+=*) *$/i.exec(authorization)?.[1];
+  if (basic === undefined)
+    throw clientInvalid("the authorization header does not have the form: Basic <base64 of client:secret>");
   const decoded = Buffer.from(basic, "base64").toString("utf8");
   const colon = decoded.indexOf(":");
   const name = decodeForm(decoded.slice(0, Math.max(colon, 0)));
-  const password = decodeForm(decoded.slice(colon + 1));
-  if (colon < 0 || name === undefined || password === undefined)
+  const secret = decodeForm(decoded.slice(colon + 1));
+  if (colon < 0 || name === undefined || secret === undefined)
     throw clientInvalid("the authorization header does not hold a form-encoded client and secret");
   // RFC 6749, section 2.3: a client must not use more than one method. An equal client_id does no harm.
   if (clientSecret !== "" || (clientId !== "" && clientId !== name))
@@ -59,7 +48,7 @@ function readCredentials(
       "FIELD_INVALID",
       "the client authenticates by HTTP Basic and in the request; use one of them",
     );
-  return { name, password };
+  return { name, secret };
 }
 
 /** RFC 6749, section 2.3.1: both parts are encoded as in a form before base64. */

@@ -7,6 +7,7 @@ const token = "eyJhbGciOiJNTC1EU0EtNjUiLCJ0eXAiOiJhdCtqd3QifQ.e30.c2ln";
 
 export const examples = [
   example(`${service}.GetMetadata`, "get-oauth-metadata", "Requests the metadata of the server."),
+  example(`${service}.GetJwks`, "get-oauth-jwks", "Requests the public keys that verify tokens."),
   example(`${service}.IssueToken`, "issue-access-token", "Requests a token for the client itself.", {
     grant_type: "client_credentials",
     scope: "kms.sign",

@@ -45,7 +45,7 @@ export interface GrantedToken extends IssuedAccessToken {
 /**
  * Issues a token to an authenticated client.
  *
- * @throws GRANT_TYPE_UNSUPPORTED, CLIENT_UNAUTHORIZED, GRANT_INVALID, SCOPE_INVALID, AUDIENCE_INVALID, FIELD_INVALID
+ * @throws GRANT_TYPE_UNSUPPORTED, CLIENT_UNAUTHORIZED, SUBJECT_TOKEN_INVALID, SCOPE_INVALID, AUDIENCE_INVALID, FIELD_INVALID
  */
 export async function issueToken(
   deps: IssueTokenDeps,
@@ -87,16 +87,23 @@ async function requireSubject(
   if (requestedTokenType !== "" && !tokenTypes.includes(requestedTokenType))
     throw refuseField("requested_token_type", `must be ${tokenTypes.join(" or ")}`);
   const check = await issuer.check(subjectToken);
-  if (!check.ok) throw refuse("GRANT_INVALID", `subject_token: ${check.message}`);
+  if (!check.ok) throw refuse("SUBJECT_TOKEN_INVALID", `subject_token: ${check.message}`);
   // A server that received a token must not exchange it for one that reaches further than that server.
   const meant = [issuerUrl, client.name, ...client.resources];
   if (check.access && !check.access.audiences.some((audience) => meant.includes(audience)))
-    throw refuse("GRANT_INVALID", "subject_token: its audiences are neither this server nor the client");
+    throw refuse(
+      "SUBJECT_TOKEN_INVALID",
+      "subject_token: its audiences are neither this server nor the client",
+    );
   const holder = await findHolder(accounts, check);
-  if (holder === undefined) throw refuse("GRANT_INVALID", "subject_token: the token was revoked");
-  if (holder.role === "device") throw refuse("GRANT_INVALID", "subject_token: is the token of a device");
+  if (holder === undefined) throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: the token was revoked");
+  if (holder.role === "device")
+    throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: is the token of a device");
   if (check.access && check.subject === check.access.clientId && check.subject !== client.name)
-    throw refuse("GRANT_INVALID", "subject_token: is another client's own token");
+    throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: is another client's own token");
+  // An open server gives anyone a token with any name.
+  if (check.access === undefined && (await accounts.clients.find(check.subject)))
+    throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: its subject has the name of a client");
   return holder;
 }
 

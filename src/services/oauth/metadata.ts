@@ -16,7 +16,7 @@ export function describeServer(
     tokenEndpoint: `${issuer}/oauth/token`,
     introspectionEndpoint: `${issuer}/oauth/introspect`,
     revocationEndpoint: `${issuer}/oauth/revoke`,
-    jwksUri: `${issuer}/api/auth/jwks`,
+    jwksUri: `${issuer}/oauth/jwks`,
     scopesSupported: [...scopes],
     grantTypesSupported: Object.values(grantTypes),
     tokenEndpointAuthMethodsSupported: authMethods,

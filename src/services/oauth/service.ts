@@ -3,8 +3,7 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import type { TokenHolder } from "../../identity/authenticate.ts";
-import type { StoredClient } from "../../identity/clients.ts";
-import type { CheckCredentials } from "../../identity/credentials.ts";
+import type { CheckClient } from "../../identity/client-secrets.ts";
 import { requireClient } from "./client-auth.ts";
 import { type IntrospectDeps, introspect, revoke } from "./introspect.ts";
 import { accessTokenType, issueToken } from "./issue-token.ts";
@@ -12,7 +11,7 @@ import { describeServer } from "./metadata.ts";
 
 /** What the service needs. */
 export interface AuthorizationServiceDeps extends IntrospectDeps {
-  readonly checkClient: CheckCredentials<StoredClient>;
+  readonly checkClient: CheckClient;
   readonly issuerUrl: string | undefined;
   /** The scopes that the calls of this server need. */
   readonly scopes: readonly string[];
@@ -30,6 +29,7 @@ export function authorizationService(
   };
   return {
     getMetadata: () => describeServer(requireIssuerUrl(), scopes),
+    getJwks: async () => ({ keys: [...(await issuer.publicJwks())] }),
     async issueToken(request, context) {
       const issuerUrl = requireIssuerUrl();
       const client = await requireClient(checkClient, request, context);
@@ -39,7 +39,7 @@ export function authorizationService(
         accessToken: granted.token,
         tokenType: "Bearer",
         expiresIn: (granted.expiresAt.getTime() - granted.issuedAt.getTime()) / 1000,
-        scope: granted.scopes.join(" "),
+        ...describeScopes(granted.scopes),
         ...(granted.isExchange && { issuedTokenType: accessTokenType }),
       };
     },
@@ -57,6 +57,11 @@ export function authorizationService(
   };
 }
 
+/** RFC 6749, section 3.3: a list of scopes has at least one. */
+function describeScopes(scopes: readonly string[]): { scope?: string } {
+  return scopes.length === 0 ? {} : { scope: scopes.join(" ") };
+}
+
 /** RFC 6749, section 5.1. */
 function forbidCaching({ responseHeader }: HandlerContext): void {
   responseHeader.set("cache-control", "no-store");
@@ -71,7 +76,7 @@ function packHolder({ subject, role, access, expiresAt, issuedAt }: TokenHolder,
     exp: expiresAt.getTime() / 1000,
     iat: issuedAt.getTime() / 1000,
     ...(access && {
-      scope: access.scopes.join(" "),
+      ...describeScopes(access.scopes),
       clientId: access.clientId,
       aud: { values: access.audiences.map((value) => ({ kind: { case: "stringValue" as const, value } })) },
       jti: access.tokenId,

@@ -1,0 +1,325 @@
+/** Hostile callers of the authorization server. */
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { signJwt } from "../../src/crypto/jwt.ts";
+import { type AccessServer, issueTo, startAccessServer, timeout } from "../access/access-server.ts";
+import { issuerUrl, secret } from "../support/clients.ts";
+import { hashCheaply, password } from "../support/passwords.ts";
+import {
+  basicOf,
+  claimsOf,
+  exchange,
+  introspect,
+  makeClient,
+  postForm,
+  requestToken,
+  revoke,
+  useToken,
+} from "./oauth-tools.ts";
+
+const grant = { grant_type: "client_credentials" };
+const lines: string[] = [];
+const ends: (() => void | Promise<void>)[] = [];
+let server: AccessServer;
+let name: string;
+
+beforeAll(async () => {
+  const log = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(chunk.toString());
+      done();
+    },
+  });
+  const logger = pino({ level: "trace" }, log);
+  const args = ["--max-failed-logins", "3"];
+  server = await startAccessServer({ atEnd: (end) => void ends.push(end), logger, args });
+  name = await makeClient(server, { scopes: ["kms.read"] });
+}, timeout);
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/** Fails as often as a log-in may fail many times over. */
+async function failOften(client: string): Promise<number[]> {
+  const attempts = Array.from({ length: 30 }, () =>
+    postForm(server, "/oauth/token", grant, basicOf(client, "A".repeat(43))),
+  );
+  return [...new Set((await Promise.all(attempts)).map(({ status }) => status))];
+}
+
+describe("wrong secrets", { timeout }, () => {
+  it("lock no client out, whoever sends them", async () => {
+    expect(await failOften(name)).toEqual([401]);
+    expect((await requestToken(server, name)).status).toBe(200);
+  });
+
+  it("keep no user of the same network from logging in", async () => {
+    await server.office.users.add(
+      { name: "ada", role: "user", passwordHash: hashCheaply(password) },
+      new Date(),
+    );
+    await failOften("nobody");
+    const { token } = await server.connect().tokens.issueToken({ username: "ada", password });
+    expect(token).not.toBe("");
+  });
+});
+
+describe("the secret of a client", { timeout }, () => {
+  it("is refused as soon as it is replaced, and as soon as the client is removed", async () => {
+    const other = await makeClient(server);
+    expect((await requestToken(server, other)).status).toBe(200);
+    await server.office.clients.setSecret(other, "sha256$");
+    expect((await requestToken(server, other)).status).toBe(401);
+    const third = await makeClient(server);
+    expect((await requestToken(server, third)).status).toBe(200);
+    await server.office.clients.remove(third);
+    expect((await requestToken(server, third)).status).toBe(401);
+  });
+
+  it.each(["", "sha256$", "none", "scrypt$1$1$1$AAAA$AAAA"])(
+    "is never right for the stored hash %j",
+    async (secretHash) => {
+      const other = await makeClient(server, { secretHash });
+      for (const given of [secret, "A".repeat(43), secretHash])
+        expect((await postForm(server, "/oauth/token", grant, basicOf(other, given))).status).toBe(401);
+    },
+  );
+
+  it("is damaged if somebody writes another hash into the database", async () => {
+    const other = await makeClient(server);
+    const mine = await server.office.clients.find(name);
+    await server.tamper((db) =>
+      db
+        .updateTable("oauth_clients")
+        .set({ secret_hash: mine?.secretHash ?? "", role: "admin" })
+        .where("name", "=", other)
+        .execute(),
+    );
+    expect((await requestToken(server, other)).status).toBe(500);
+  });
+
+  it("is with all tokens in no line of the log, at any level", async () => {
+    const wrong = "W".repeat(43);
+    await postForm(server, "/oauth/token", { ...grant, client_id: name, client_secret: wrong }, {});
+    await postForm(
+      server,
+      "/oauth/token",
+      { ...grant, client_id: name, client_secret: secret, scope: "x" },
+      {},
+    );
+    await postForm(server, "/oauth/token", `client_secret=${wrong}&client_secret=${wrong}`, {});
+    await postForm(server, "/oauth/token", `client_secret=${wrong}%zz`, {});
+    await postForm(server, `/oauth/token?client_secret=${wrong}%zz`, grant, {});
+    await postForm(
+      server,
+      "/oauth/token",
+      { ...grant, client_id: name, client_secret: wrong.repeat(100) },
+      {},
+    );
+    const { access_token: token } = (await requestToken(server, name)).body;
+    await introspect(server, name, token);
+    await introspect(server, name, `${token}x`);
+    await revoke(server, name, token);
+    const log = lines.join("");
+    expect(log).toContain("AuthorizationService/IssueToken");
+    for (const one of [wrong, secret, token.slice(-100)]) expect(log).not.toContain(one);
+  });
+});
+
+describe("an error", { timeout }, () => {
+  it.each([
+    ["a wrong secret", { ...grant, client_id: "nobody", client_secret: "W".repeat(43) }],
+    ["a long secret", { ...grant, client_id: "nobody", client_secret: "W".repeat(2000) }],
+    ["a repeated secret", `client_secret=${"W".repeat(43)}&client_secret=${"W".repeat(43)}`],
+    ["a secret that cannot be decoded", `client_secret=${"W".repeat(43)}%zz`],
+    ["bytes that are no UTF-8", `client_secret=${"W".repeat(43)}%ff`],
+    ["a token of another kind", { ...grant, token: "W".repeat(43) }],
+  ])("repeats no part of %s", async (_what, form) => {
+    for (const path of ["/oauth/token", "/oauth/introspect", "/oauth/revoke"]) {
+      const { status, headers, body } = await postForm(server, path, form, {});
+      expect([400, 401]).toContain(status);
+      expect(JSON.stringify([body, [...headers]])).not.toContain("WWW");
+    }
+  });
+
+  it.each([
+    ["scope", 'a" realm="evil\r\nset-cookie: a=b'],
+    ["audience", "a\r\nset-cookie: a=b"],
+    ["resource", 'https://a.example.com/"\r\nset-cookie: a=b'],
+    ["grant_type", "a\r\nset-cookie: a=b"],
+    ["client_id", "a\r\nset-cookie: a=b"],
+  ])("has no header, and only one line of ASCII, of a caller's %s", async (parameter, value) => {
+    const headers = parameter === "client_id" ? {} : basicOf(name);
+    const answer = await postForm(server, "/oauth/token", { ...grant, [parameter]: value }, headers);
+    expect(answer.status).toBeGreaterThanOrEqual(400);
+    expect(answer.headers.get("set-cookie")).toBeNull();
+    expect(answer.headers.get("www-authenticate") ?? "").not.toContain("evil");
+    expect(answer.body.error_description).toMatch(/^[ !#-[\]-~]+$/);
+    expect(
+      lines
+        .join("")
+        .split("\n")
+        .filter((line) => /^set-cookie/.test(line)),
+    ).toEqual([]);
+  });
+});
+
+describe("a form that is too much", { timeout }, () => {
+  it.each([
+    ["1,000,000 parameters", "a=1&".repeat(1_000_000)],
+    ["one name a million times", "resource=https://a.example.com&".repeat(100_000)],
+    ["a scope of 5 MB", `grant_type=client_credentials&scope=${"a".repeat(5_000_000)}`],
+    ["percent-encoding of 3 MB", `grant_type=client_credentials&scope=${"%41".repeat(1_000_000)}`],
+    ["5,000 scopes", `grant_type=client_credentials&scope=${"a+".repeat(5_000)}`],
+    ["11 resources", `grant_type=client_credentials${"&resource=https://a.example.com".repeat(11)}`],
+    ["nothing but separators", `${"&".repeat(3_000_000)}`],
+  ])("of %s is refused in no time", async (_what, form) => {
+    const startedMs = performance.now();
+    const answer = await postForm(server, "/oauth/token", form, basicOf(name));
+    expect([400, 413]).toContain(answer.status);
+    expect(answer.body.error).toBe("invalid_request");
+    expect(performance.now() - startedMs).toBeLessThan(3000);
+  });
+
+  it("of 10,000 unknown parameters takes nothing from others", async () => {
+    const form = `${"a=1&".repeat(10_000)}grant_type=client_credentials`;
+    const { status } = await postForm(server, "/oauth/token", form, basicOf(name));
+    expect([200, 400]).toContain(status);
+    expect((await requestToken(server, name)).status).toBe(200);
+  });
+});
+
+describe("a page of another site", { timeout }, () => {
+  it.each([
+    ["that posts a form", { origin: "https://evil.example.com" }],
+    ["in a browser that says so", { "sec-fetch-site": "cross-site", origin: "null" }],
+    ["of the same site", { "sec-fetch-site": "same-site" }],
+  ])("%s is refused before anything is checked, and asks for no password", async (_what, headers) => {
+    for (const path of ["/oauth/token", "/oauth/introspect", "/oauth/revoke"]) {
+      const answer = await postForm(server, path, grant, headers as unknown as Record<string, string>);
+      expect(answer.status).toBe(403);
+      expect(answer.headers.get("www-authenticate")).toBeNull();
+      expect(answer.headers.get("access-control-allow-origin")).toBeNull();
+    }
+  });
+});
+
+describe("an idempotency key", { timeout }, () => {
+  it("gives nobody the token of somebody else, and no token twice", async () => {
+    const other = await makeClient(server, { scopes: ["kms.read"] });
+    const key = { "idempotency-key": "same" };
+    const request = (client: string) =>
+      postForm(server, "/oauth/token", grant, { ...basicOf(client), ...key });
+    const subjects = [];
+    const ids = new Set();
+    for (const client of [name, other, name]) {
+      const { sub, jti } = claimsOf((await request(client)).body.access_token);
+      subjects.push(sub);
+      ids.add(jti);
+    }
+    expect(subjects).toEqual([name, other, name]);
+    expect(ids.size).toBe(3);
+    const wrong = await postForm(server, "/oauth/token", grant, { ...basicOf(name, "no"), ...key });
+    expect(wrong.status).toBe(401);
+  });
+});
+
+describe("a token in another place", { timeout }, () => {
+  /** Signs what the issuer would not. */
+  async function forge(
+    { type, algorithm = "ML-DSA-65" }: { type?: "at+jwt"; algorithm?: "ML-DSA-65" | "ML-DSA-44" },
+    payload: object,
+  ): Promise<string> {
+    const { provider } = server.office;
+    const { secretKey } = await provider.generateKeyPair(algorithm);
+    const [{ kid = "" } = {}] = await server.office.issuer.publicJwks();
+    return signJwt(provider, secretKey, { keyId: kid, ...(type && { type }), payload: payload as never });
+  }
+
+  it("is no token of a log-in with the type of an access token, nor the reverse", async () => {
+    const ada = await server.makePerson();
+    const [, payload = "", signature = ""] = ada.token.split(".");
+    const { access_token: token } = (await requestToken(server, name)).body;
+    const [, accessPayload = "", accessSignature = ""] = token.split(".");
+    const [{ kid = "" } = {}] = await server.office.issuer.publicJwks();
+    const head = (typ: string, alg = "ML-DSA-65") =>
+      Buffer.from(JSON.stringify({ alg, typ, kid })).toString("base64url");
+    const variants = [
+      `${head("at+jwt")}.${payload}.${signature}`,
+      `${head("JWT")}.${accessPayload}.${accessSignature}`,
+      `${head("application/at+jwt")}.${accessPayload}.${accessSignature}`,
+      `${head("at+jwt", "ML-DSA-44")}.${accessPayload}.${accessSignature}`,
+      `${head("at+jwt", "none")}.${accessPayload}.`,
+    ];
+    for (const variant of variants) {
+      expect(await useToken(server, variant)).toMatch(/^401 TOKEN_(SIGNATURE_INVALID|MALFORMED)$/);
+      expect((await introspect(server, name, variant)).body).toEqual({ active: false });
+    }
+  });
+
+  it("is none of a key of another algorithm under the kid of the issuer", async () => {
+    const claims = { ...claimsOf((await requestToken(server, name)).body.access_token) };
+    for (const algorithm of ["ML-DSA-65", "ML-DSA-44"] as const)
+      expect(await useToken(server, await forge({ type: "at+jwt", algorithm }, claims))).toMatch(/^401 /);
+  });
+
+  it("is no way to more: a token for one server cannot become one for this", async () => {
+    const api = "https://api.example.com";
+    const granted = await makeClient(server, { scopes: ["kms.read"], audiences: [api], mayExchange: true });
+    const receiver = await makeClient(server, { scopes: ["kms.read", "kms.sign"], mayExchange: true });
+    const ada = await server.makePerson();
+    const { access_token: token } = (await exchange(server, granted, ada.token, { resource: api })).body;
+    expect((await exchange(server, receiver, token)).body.error).toBe("invalid_request");
+    expect(await useToken(server, token)).toBe("401 TOKEN_AUDIENCE_MISMATCH");
+  });
+
+  it("stays as narrow as it is through any chain of exchanges", async () => {
+    const [one, two] = await Promise.all(
+      [["kms.read"], ["kms.read", "kms.sign"]].map((scopes) =>
+        makeClient(server, { scopes, mayExchange: true }),
+      ),
+    );
+    const ada = await server.makePerson("admin");
+    const first = (await exchange(server, one ?? "", ada.token)).body.access_token;
+    const second = (await exchange(server, two ?? "", first)).body.access_token;
+    expect(claimsOf(second)).toMatchObject({ scope: "kms.read", sub: ada.name, client_id: two });
+    expect(Number(claimsOf(second).exp)).toBeLessThanOrEqual(Number(claimsOf(first).exp));
+    const { kms } = server.connect(`Bearer ${second}`);
+    await expect(kms.createKey({})).rejects.toThrow(/kms.admin/);
+  });
+
+  it("is not read from a URL or a body", async () => {
+    const { access_token: token } = (await requestToken(server, name)).body;
+    const response = await fetch(`${server.url}/api/kms/keys?access_token=${token}`);
+    expect(response.status).toBe(401);
+  });
+
+  it("is not to be had by GET, also not in the Connect protocol", async () => {
+    const message = JSON.stringify({ token: "abc", client_id: name, client_secret: secret });
+    for (const rpc of ["IssueToken", "IntrospectToken", "RevokeToken"]) {
+      const target = `/oauth.AuthorizationService/${rpc}?connect=v1&encoding=json&message=${encodeURIComponent(message)}`;
+      expect((await fetch(server.url + target)).status).toBe(405);
+    }
+  });
+
+  it("of an administrator is limited to its scopes where it is one of a client", async () => {
+    const admin = await makeClient(server, { role: "admin", scopes: ["kms.read"] });
+    const { access_token: token } = (await requestToken(server, admin)).body;
+    expect(await useToken(server, token)).toBe("200");
+    const { kms } = server.connect(`Bearer ${token}`);
+    await expect(kms.getAuditLog({})).rejects.toThrow(/audit.read/);
+  });
+
+  it("keeps its issuer: another URL of the server does not accept it", async () => {
+    const other = await startAccessServer({
+      atEnd: onTestFinished,
+      database: ["--data-dir", server.dataDir],
+      args: ["--issuer-url", "https://other.example.com"],
+    });
+    const { access_token: token } = (await requestToken(server, name)).body;
+    expect(claimsOf(token).iss).toBe(issuerUrl);
+    expect(await useToken(other, token)).toBe("401 TOKEN_MALFORMED");
+    expect(await useToken(other, await issueTo(server.office, (await server.makePerson()).name))).toBe("200");
+  });
+});

@@ -1,0 +1,328 @@
+/** The requests and answers of the token endpoint: RFC 6749, 8693, 8707 and 9068. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type AccessServer, startAccessServer, timeout } from "../access/access-server.ts";
+import { issuerUrl, secret } from "../support/clients.ts";
+import {
+  type Answer,
+  basicOf,
+  claimsOf,
+  exchange,
+  exchangeGrant,
+  type Form,
+  headerOf,
+  introspect,
+  makeClient,
+  postForm,
+  requestToken,
+} from "./oauth-tools.ts";
+
+const api = "https://api.example.com";
+const grant = { grant_type: "client_credentials" };
+const ends: (() => void | Promise<void>)[] = [];
+let server: AccessServer;
+let name: string;
+
+beforeAll(async () => {
+  server = await startAccessServer({ atEnd: (end) => void ends.push(end) });
+  name = await makeClient(server, { scopes: ["kms.read", "kms.sign"], audiences: [api, "ledger"] });
+}, timeout);
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+const post = (form: Form, headers: Record<string, string> = basicOf(name)): Promise<Answer> =>
+  postForm(server, "/oauth/token", form, headers);
+
+/** What a client acts on: status and error. */
+const errorOf = ({ status, body }: Answer): [number, string] => [status, body.error];
+
+describe("the token endpoint", { timeout }, () => {
+  it("answers as RFC 6749, section 5.1, says", async () => {
+    const { status, headers, body } = await post(grant);
+    expect(status).toBe(200);
+    expect(headers.get("content-type")).toBe("application/json");
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(body).toEqual({
+      access_token: expect.any(String),
+      token_type: "Bearer",
+      expires_in: 3600,
+      scope: "kms.read kms.sign",
+    });
+  });
+
+  it("writes the header and the claims of RFC 9068, section 2", async () => {
+    const { body } = await post({ ...grant, scope: "kms.sign" });
+    expect(headerOf(body.access_token)).toEqual({ alg: "ML-DSA-65", typ: "at+jwt", kid: expect.any(String) });
+    const claims = claimsOf(body.access_token);
+    expect(claims).toEqual({
+      iss: issuerUrl,
+      sub: name,
+      aud: issuerUrl,
+      client_id: name,
+      scope: "kms.sign",
+      jti: expect.any(String),
+      cgen: expect.any(String),
+      iat: expect.any(Number),
+      exp: Number(claims.iat) + 3600,
+    });
+  });
+
+  it("gives each token an ID of its own", async () => {
+    const tokens = [await post(grant), await post(grant)];
+    expect(new Set(tokens.map(({ body }) => claimsOf(body.access_token).jti)).size).toBe(2);
+  });
+
+  it("ignores parameters that it does not know, and those without a value", async () => {
+    const form = [...Object.entries(grant), ["scope", ""], ["bogus", "1"], ["bogus", "2"], ["resource", ""]];
+    expect(errorOf(await post(form as [string, string][]))).toEqual([200, undefined]);
+  });
+
+  it.each(["grant_type", "scope", "client_id"])("refuses a repeated %s", async (parameter) => {
+    const form = [...Object.entries(grant), [parameter, "a"], [parameter, "b"]] as [string, string][];
+    expect(errorOf(await post(form))).toEqual([400, "invalid_request"]);
+  });
+
+  it.each([
+    ["no grant_type", { scope: "kms.read" }, "invalid_request"],
+    ["an empty grant_type", { grant_type: "" }, "invalid_request"],
+    ["another grant", { grant_type: "password" }, "unsupported_grant_type"],
+    ["the grant in other letters", { grant_type: "Client_Credentials" }, "unsupported_grant_type"],
+    ["a refresh token", { grant_type: "refresh_token", refresh_token: "a" }, "unsupported_grant_type"],
+    ["a scope that the client has not", { ...grant, scope: "kms.admin" }, "invalid_scope"],
+    ["a scope in other letters", { ...grant, scope: "KMS.read" }, "invalid_scope"],
+    ["one of several scopes", { ...grant, scope: "kms.read kms.admin" }, "invalid_scope"],
+    ["a resource that is no URL", { ...grant, resource: "ledger" }, "invalid_target"],
+    ["a resource with a fragment", { ...grant, resource: `${api}#a` }, "invalid_target"],
+    ["a resource of others", { ...grant, resource: "https://other.example.com" }, "invalid_target"],
+    ["a resource that begins like an own one", { ...grant, resource: `${api}.evil.com` }, "invalid_target"],
+    ["an audience of others", { ...grant, audience: "other" }, "invalid_target"],
+    [
+      "an exchange without the right",
+      { grant_type: exchangeGrant, subject_token: "a" },
+      "unauthorized_client",
+    ],
+  ])("refuses %s", async (_what, form, error) => {
+    const answer = await post(form as Record<string, string>);
+    expect(errorOf(answer)).toEqual([400, error]);
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+    expect(answer.body.error_description).toMatch(/^[ !#-[\]-~]+$/);
+  });
+
+  it("issues a token for several resources and audiences", async () => {
+    const form = [
+      ...Object.entries(grant),
+      ["resource", api],
+      ["resource", issuerUrl],
+      ["audience", "ledger"],
+    ];
+    const { body } = await post(form as [string, string][]);
+    expect(claimsOf(body.access_token).aud).toEqual([api, issuerUrl, "ledger"]);
+  });
+
+  it("issues a token without scopes, and without the claim, to a client that has none", async () => {
+    const other = await makeClient(server, { audiences: [api] });
+    const { body } = await requestToken(server, other, { resource: api });
+    expect(body).not.toHaveProperty("scope");
+    expect(claimsOf(body.access_token)).not.toHaveProperty("scope");
+    const found = await introspect(server, other, body.access_token);
+    expect(found.body).toMatchObject({ active: true, sub: other });
+    expect(found.body).not.toHaveProperty("scope");
+  });
+
+  it.each(["GET", "PUT", "DELETE"])("refuses %s", async (method) => {
+    const response = await fetch(`${server.url}/oauth/token`, { method });
+    expect([response.status, ((await response.json()) as { error: string }).error]).toEqual([
+      405,
+      "invalid_request",
+    ]);
+  });
+
+  it("takes JSON too, as the description of the API says", async () => {
+    const body = { ...grant, client_id: name, client_secret: secret };
+    expect((await server.rest("POST /oauth/token", body)).status).toBe(200);
+  });
+
+  it("refuses other media types", async () => {
+    const headers = { ...basicOf(name), "content-type": "text/plain" };
+    expect(errorOf(await post("grant_type=client_credentials", headers))).toEqual([415, "invalid_request"]);
+  });
+
+  it("takes a charset after the media type", async () => {
+    const type = "application/x-www-form-urlencoded; charset=UTF-8";
+    expect((await post(grant, { ...basicOf(name), "content-type": type })).status).toBe(200);
+  });
+
+  it("reports that it has no URL, where it has none", async () => {
+    const open = await startAccessServer({ atEnd: (end) => void ends.push(end), args: ["--issuer-url", ""] });
+    const answer = await requestToken(open, "nobody");
+    expect(errorOf(answer)).toEqual([400, "invalid_request"]);
+    expect(answer.body.error_description).toContain("--issuer-url");
+    expect((await fetch(`${open.url}/.well-known/oauth-authorization-server`)).status).toBe(400);
+  });
+});
+
+describe("the authentication of a client", { timeout }, () => {
+  const byForm = (clientId: string, clientSecret: string) => ({
+    ...grant,
+    client_id: clientId,
+    client_secret: clientSecret,
+  });
+
+  it("is HTTP Basic, or two parameters", async () => {
+    expect((await post(grant)).status).toBe(200);
+    expect((await post(byForm(name, secret), {})).status).toBe(200);
+    expect((await post({ ...grant, client_id: name })).status).toBe(200);
+  });
+
+  it.each(["a+b@example.com", "Zürich", "клиент"])("takes the name %s in both forms", async (other) => {
+    await makeClient(server, {}, other);
+    expect((await post(grant, basicOf(other))).status).toBe(200);
+    expect((await post(byForm(other, secret), {})).status).toBe(200);
+  });
+
+  it("takes percent-encoded characters in HTTP Basic that need none", async () => {
+    const encoded = [...name].map((one) => `%${one.charCodeAt(0).toString(16)}`).join("");
+    const authorization = `Basic ${Buffer.from(`${encoded}:${secret}`).toString("base64")}`;
+    expect((await post(grant, { authorization })).status).toBe(200);
+  });
+
+  it("refuses both at once", async () => {
+    expect(errorOf(await post(byForm(name, secret)))).toEqual([400, "invalid_request"]);
+    expect(errorOf(await post({ ...grant, client_id: "other" }))).toEqual([400, "invalid_request"]);
+  });
+
+  const encode = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString("base64")}` });
+  it.each([
+    ["nothing", {}],
+    ["an unknown client", basicOf("nobody")],
+    ["a wrong secret", basicOf("nobody", "a".repeat(43))],
+    ["no colon", encode("nobody")],
+    ["an empty secret", encode("nobody:")],
+    ["broken percent-encoding", encode("nobody:%zz")],
+    ["percent-encoded bytes that are no UTF-8", encode("nobody:%ff")],
+    ["a NUL in the name", encode(`%00:${secret}`)],
+    ["bytes that are no base64", { authorization: "Basic !!!" }],
+    ["the scheme alone", { authorization: "Basic" }],
+    ["the token of a user", { authorization: "Bearer abc" }],
+    ["a very long name", encode(`${"a".repeat(9000)}:${secret}`)],
+  ])("answers %s with 401 and the challenge of HTTP Basic", async (_what, headers) => {
+    for (const path of ["/oauth/token", "/oauth/introspect", "/oauth/revoke"]) {
+      const form = { ...grant, token: "abc" };
+      const answer = await postForm(server, path, form, headers as Record<string, string>);
+      expect(errorOf(answer)).toEqual([401, "invalid_client"]);
+      expect(answer.headers.get("www-authenticate")).toBe('Basic realm="oauth", charset="UTF-8"');
+    }
+  });
+
+  it("answers an unknown client and a wrong secret in the same words", async () => {
+    const wrong = [basicOf("nobody"), basicOf(name, "a".repeat(43)), basicOf(name, `${secret}A`)];
+    const answers = await Promise.all(wrong.map((headers) => post(grant, headers)));
+    expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+  });
+
+  it("does not take credentials from the URL, and repeats no word of them", async () => {
+    for (const value of [secret, `${secret}%zz`]) {
+      const query = `?client_id=${name}&client_secret=${value}`;
+      for (const target of [query, `?client_secret=${value}`]) {
+        const answer = await postForm(server, `/oauth/token${target}`, grant, {});
+        expect(errorOf(answer)).toEqual([400, "invalid_request"]);
+        expect(JSON.stringify(answer.body)).not.toContain(secret);
+      }
+    }
+  });
+});
+
+describe("the exchange of a token", { timeout }, () => {
+  let gateway: string;
+  let ada: Awaited<ReturnType<AccessServer["makePerson"]>>;
+  beforeAll(async () => {
+    const scopes = ["kms.read", "kms.sign"];
+    gateway = await makeClient(server, { scopes, audiences: [api], mayExchange: true });
+    ada = await server.makePerson();
+  });
+
+  it("gives a token of the user, limited to the scopes of the client", async () => {
+    const { status, body } = await exchange(server, gateway, ada.token);
+    expect(status).toBe(200);
+    expect(claimsOf(body.access_token)).toMatchObject({
+      sub: ada.name,
+      client_id: gateway,
+      act: { sub: gateway },
+      scope: "kms.read kms.sign",
+      aud: issuerUrl,
+    });
+  });
+
+  it("does not make a token live longer", async () => {
+    const earlier = await server.office.issuerAt(new Date(Date.now() - 3000_000));
+    const { generation = "" } = (await server.office.users.find(ada.name)) ?? {};
+    const { token, expiresAt } = await earlier.issue(ada.name, { generation });
+    const { body } = await exchange(server, gateway, token);
+    expect(claimsOf(body.access_token).exp).toBe(expiresAt.getTime() / 1000);
+    expect(body.expires_in).toBeLessThanOrEqual(600);
+  });
+
+  it("does not give back a scope that the token has lost", async () => {
+    const { body } = await exchange(server, gateway, ada.token, { scope: "kms.read" });
+    const again = await exchange(server, gateway, body.access_token);
+    expect(again.body.scope).toBe("kms.read");
+    expect(errorOf(await exchange(server, gateway, body.access_token, { scope: "kms.sign" }))).toEqual([
+      400,
+      "invalid_scope",
+    ]);
+  });
+
+  it.each<[string, Record<string, string>]>([
+    ["no subject_token", { subject_token: "" }],
+    ["something that is no token", { subject_token: "abc" }],
+    ["no subject_token_type", { subject_token_type: "" }],
+    ["an ID token", { subject_token_type: "urn:ietf:params:oauth:token-type:id_token" }],
+    [
+      "a wish for a refresh token",
+      { requested_token_type: "urn:ietf:params:oauth:token-type:refresh_token" },
+    ],
+    ["an actor", { actor_token: "abc" }],
+  ])("refuses %s with invalid_request, as RFC 8693, section 2.2.2, says", async (_what, form) => {
+    expect(errorOf(await exchange(server, gateway, ada.token, form))).toEqual([400, "invalid_request"]);
+  });
+
+  it("refuses an audience that the client may not request", async () => {
+    const answer = await exchange(server, gateway, ada.token, { audience: "ledger" });
+    expect(errorOf(answer)).toEqual([400, "invalid_target"]);
+  });
+
+  it("refuses a token that names neither this server nor the client", async () => {
+    const { body } = await exchange(server, gateway, ada.token, { resource: api });
+    const other = await makeClient(server, { scopes: ["kms.read"], mayExchange: true });
+    expect(errorOf(await exchange(server, other, body.access_token))).toEqual([400, "invalid_request"]);
+    const named = await makeClient(server, { scopes: ["kms.read"], resources: [api], mayExchange: true });
+    expect((await exchange(server, named, body.access_token)).status).toBe(200);
+  });
+
+  it("refuses another client's own token, and takes the client's", async () => {
+    const theirs = (await requestToken(server, name)).body.access_token;
+    expect(errorOf(await exchange(server, gateway, theirs))).toEqual([400, "invalid_request"]);
+    const own = (await requestToken(server, gateway)).body.access_token;
+    const { body } = await exchange(server, gateway, own, { scope: "kms.read" });
+    expect(claimsOf(body.access_token)).toMatchObject({ sub: gateway, scope: "kms.read" });
+  });
+
+  it("refuses the token of a device, of a removed user, and one that ended", async () => {
+    const device = (await server.office.issuer.issue("device-1", { header: { use: "iot" } })).token;
+    const eve = await server.makePerson();
+    await server.office.users.remove(eve.name);
+    const earlier = await server.office.issuerAt(new Date(Date.now() - 3601_000));
+    const { generation = "" } = (await server.office.users.find(ada.name)) ?? {};
+    const ended = (await earlier.issue(ada.name, { generation })).token;
+    for (const token of [device, eve.token, ended])
+      expect(errorOf(await exchange(server, gateway, token))).toEqual([400, "invalid_request"]);
+  });
+
+  it("acts for the user only: the keys are the user's, and so is the role", async () => {
+    const { body } = await exchange(server, gateway, ada.token);
+    const { result } = await ada.kms.createKey({ algorithm: "ML-DSA-44" });
+    const { kms } = server.connect(`Bearer ${body.access_token}`);
+    expect((await kms.getKey({ keyId: result?.keyId ?? "" })).result?.keyId).toBe(result?.keyId);
+    expect((await introspect(server, gateway, body.access_token)).body.role).toBe("user");
+  });
+});

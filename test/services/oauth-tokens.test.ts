@@ -1,0 +1,297 @@
+/** Who learns of a token, how it ends, and what it is good for: RFC 7662, 7009, 9068 and 6750. */
+import { expect, it, onTestFinished } from "vitest";
+import {
+  type AccessServer,
+  describeAccess,
+  makeDatabase,
+  startAccessServer,
+} from "../access/access-server.ts";
+import { runCommand } from "../cli/operator/command-line.ts";
+import { issuerUrl, secret } from "../support/clients.ts";
+import { refusal } from "../support/refusal.ts";
+import {
+  basicOf,
+  claimsOf,
+  exchange,
+  headerOf,
+  introspect,
+  makeClient,
+  postForm,
+  requestToken,
+  revoke,
+  useToken,
+} from "./oauth-tools.ts";
+
+const api = "https://api.example.com";
+const scopes = ["kms.read", "kms.sign", "kms.admin"];
+const inactive = { active: false };
+
+async function tokenOf(
+  server: AccessServer,
+  name: string,
+  form: Record<string, string> = {},
+): Promise<string> {
+  const { status, body } = await requestToken(server, name, form);
+  expect(status, JSON.stringify(body)).toBe(200);
+  return body.access_token;
+}
+
+describeAccess("an access token", (shared, kind) => {
+  const startTwo = async (args: readonly string[] = []): Promise<[AccessServer, AccessServer, string[]]> => {
+    const database = await makeDatabase(kind, onTestFinished);
+    const start = () => startAccessServer({ atEnd: onTestFinished, database, args });
+    return [await start(), await start(), database];
+  };
+
+  it("is good for the calls of its scopes alone", async () => {
+    const server = await shared();
+    const name = await makeClient(server, { scopes: ["kms.read", "nft.read"] });
+    const token = await tokenOf(server, name, { scope: "kms.read" });
+    expect(await useToken(server, token)).toBe("200");
+    expect(await useToken(server, token, "GET /api/nft/list")).toBe("403 SCOPE_MISSING");
+  });
+
+  it("is not good for this server, if it is for another", async () => {
+    const server = await shared();
+    const name = await makeClient(server, { scopes, audiences: [api] });
+    expect(await useToken(server, await tokenOf(server, name, { resource: api }))).toBe(
+      "401 TOKEN_AUDIENCE_MISMATCH",
+    );
+  });
+
+  it("is known to its client and to its audience; others learn nothing", async () => {
+    const server = await shared();
+    const name = await makeClient(server, { scopes, audiences: [api] });
+    const audience = await makeClient(server, { resources: [api] });
+    const stranger = await makeClient(server, { resources: [`${api}/`] });
+    const token = await tokenOf(server, name, { resource: api });
+    const { exp, iat, jti } = claimsOf(token);
+    const known = {
+      active: true,
+      client_id: name,
+      sub: name,
+      role: "user",
+      token_type: "Bearer",
+      scope: scopes.join(" "),
+      aud: [api],
+      iss: issuerUrl,
+      exp,
+      iat,
+      jti,
+    };
+    for (const one of [name, audience]) {
+      const { status, headers, body } = await introspect(server, one, token);
+      expect([status, headers.get("cache-control"), body]).toEqual([200, "no-store", known]);
+    }
+    expect((await introspect(server, stranger, token)).body).toEqual(inactive);
+  });
+
+  it.each(["abc", "a.b.c", "eyJhbGciOiJub25lIn0.e30."])("is not %s: that is not active", async (token) => {
+    const server = await shared();
+    const name = await makeClient(server);
+    const { status, body } = await introspect(server, name, token);
+    expect([status, body]).toEqual([200, inactive]);
+    expect((await revoke(server, name, token)).status).toBe(200);
+  });
+
+  it.each(["\0", "a\0b", " ", "\u{10ffff}"])(
+    "is refused to a client with the name %j, as to any unknown one",
+    async (name) => {
+      const server = await shared();
+      const form = { grant_type: "client_credentials", client_id: name, client_secret: secret };
+      const { status, body } = await postForm(server, "/oauth/token", form, {});
+      expect([status, body.error]).toEqual([401, "invalid_client"]);
+    },
+  );
+
+  it("differs from a token of a log-in, of which introspection tells user and role", async () => {
+    const server = await shared();
+    const name = await makeClient(server);
+    const eve = await server.makePerson("auditor");
+    const { body } = await introspect(server, name, eve.token);
+    expect(body).toMatchObject({ active: true, sub: eve.name, role: "auditor" });
+    expect(body).not.toHaveProperty("client_id");
+    await server.office.users.remove(eve.name);
+    expect((await introspect(server, name, eve.token)).body).toEqual(inactive);
+  });
+
+  it("ends when its client revokes it, on every server, and a second time changes nothing", async () => {
+    const [one, two] = await startTwo();
+    const name = await makeClient(one, { scopes });
+    const [token, other] = [await tokenOf(one, name), await tokenOf(one, name)];
+    expect(await useToken(two, token)).toBe("200");
+    for (let i = 0; i < 2; i += 1) {
+      const { status, body } = await revoke(one, name, token);
+      expect([status, body]).toEqual([200, {}]);
+    }
+    for (const server of [one, two]) {
+      expect(await useToken(server, token)).toBe("401 TOKEN_REVOKED");
+      expect((await introspect(server, name, token)).body).toEqual(inactive);
+      expect(await useToken(server, other)).toBe("200");
+    }
+  });
+
+  it("is not for others to revoke", async () => {
+    const server = await shared();
+    const [name, other] = [await makeClient(server, { scopes }), await makeClient(server)];
+    const token = await tokenOf(server, name);
+    const ada = await server.makePerson();
+    for (const one of [token, ada.token]) {
+      const { status, body } = await revoke(server, other, one);
+      expect([status, body.error]).toEqual([400, "unauthorized_client"]);
+    }
+    expect(await useToken(server, token)).toBe("200");
+    expect(await useToken(server, ada.token)).toBe("200");
+  });
+
+  it("ends with its client, or with the client's secret; a new client of that name does not revive it", async () => {
+    const server = await shared();
+    const name = await makeClient(server, { scopes });
+    const token = await tokenOf(server, name);
+    const { clients } = server.office;
+    const before = await clients.find(name);
+    await clients.setSecret(name, before?.secretHash ?? "");
+    expect(await useToken(server, token)).toBe("401 TOKEN_REVOKED");
+    const next = await tokenOf(server, name);
+    await clients.remove(name);
+    expect(await useToken(server, next)).toBe("401 TOKEN_REVOKED");
+    await makeClient(server, { scopes }, name);
+    expect(await useToken(server, next)).toBe("401 TOKEN_REVOKED");
+    expect((await introspect(server, name, next)).body).toEqual(inactive);
+  });
+
+  it("of an exchange ends with the user, with the user's password and with the client", async () => {
+    const server = await shared();
+    const name = await makeClient(server, { scopes, mayExchange: true });
+    const people = [await server.makePerson(), await server.makePerson(), await server.makePerson()];
+    const tokens = [];
+    for (const { token } of people) tokens.push((await exchange(server, name, token)).body.access_token);
+    const [removed = "", changed = "", spared = ""] = tokens;
+    await server.office.users.remove(people[0]?.name ?? "");
+    await server.office.users.setPassword(people[1]?.name ?? "", "none");
+    expect(await useToken(server, removed)).toBe("401 TOKEN_REVOKED");
+    expect(await useToken(server, changed)).toBe("401 TOKEN_REVOKED");
+    expect(await useToken(server, spared)).toBe("200");
+    await server.office.clients.remove(name);
+    expect(await useToken(server, spared)).toBe("401 TOKEN_REVOKED");
+  });
+
+  it("ends a stream when it is revoked", async () => {
+    const server = await shared();
+    const name = await makeClient(server, { scopes: ["blockchain.read"] });
+    const token = await tokenOf(server, name);
+    const stream = server.connect(`Bearer ${token}`).chain.watchBlocks({})[Symbol.asyncIterator]();
+    await stream.next();
+    const end = refusal(
+      (async () => {
+        while (!(await stream.next()).done);
+      })(),
+    );
+    await revoke(server, name, token);
+    expect(await end).toEqual({ code: "Unauthenticated", reason: "TOKEN_REVOKED" });
+  });
+
+  it("reaches the keys that others grant to the client, by its name", async () => {
+    const server = await shared();
+    const [ada, name] = [await server.makePerson(), await makeClient(server, { scopes })];
+    const { kms } = server.connect(`Bearer ${await tokenOf(server, name)}`);
+    const keyId = (await ada.kms.createKey({ algorithm: "ML-DSA-44" })).result?.keyId ?? "";
+    const data = new Uint8Array(1);
+    expect((await refusal(kms.sign({ keyId, data }))).reason).toBe("KEY_NOT_FOUND");
+    await ada.kms.createGrant({ keyId, grantee: name, operations: ["SIGN"] });
+    expect((await kms.sign({ keyId, data })).result?.keyId).toBe(keyId);
+  });
+
+  it("makes records of the client, which a later client of the same name does not get", async () => {
+    const server = await shared();
+    const name = await makeClient(server, { scopes });
+    const first = server.connect(`Bearer ${await tokenOf(server, name)}`);
+    const keyId = (await first.kms.createKey({ algorithm: "ML-DSA-44" })).result?.keyId ?? "";
+    await server.office.clients.remove(name);
+    await makeClient(server, { scopes }, name);
+    const second = server.connect(`Bearer ${await tokenOf(server, name)}`);
+    expect((await refusal(second.kms.getKey({ keyId }))).reason).toBe("KEY_NOT_FOUND");
+    expect((await second.kms.listKeys({})).keys).toEqual([]);
+  });
+
+  it("has a subject that is a client or a user, because both share their names", async () => {
+    const { office, makePerson } = await shared();
+    const ada = await makePerson();
+    const client = await makeClient(await shared());
+    const { secretHash = "", ...rest } = (await office.clients.find(client)) ?? {};
+    expect(await office.clients.add({ ...rest, secretHash, name: ada.name } as never, new Date())).toBe(
+      false,
+    );
+    expect(await office.users.add({ name: client, role: "user", passwordHash: "" }, new Date())).toBe(false);
+  });
+
+  it.each(["ML-DSA-65", "ML-DSA-44"])(
+    "of %s survives a restart and a rotation, unless that revokes",
+    async (algorithm) => {
+      const args = ["--access-token-algorithm", algorithm];
+      const [one, two, database] = await startTwo(args);
+      const name = await makeClient(one, { scopes });
+      const token = await tokenOf(one, name);
+      await one.close();
+      expect(await useToken(two, token)).toBe("200");
+      const rotate = (...words: string[]) =>
+        runCommand({ settings: database }, ["issuer", "rotate", ...words]);
+      expect((await rotate()).code).toBe(0);
+      const next = await tokenOf(two, name);
+      expect(headerOf(next)).toMatchObject({ alg: algorithm });
+      expect(headerOf(next).kid).not.toBe(headerOf(token).kid);
+      expect([await useToken(two, token), await useToken(two, next)]).toEqual(["200", "200"]);
+      expect((await rotate("revoke")).code).toBe(0);
+      await expect.poll(() => useToken(two, next), { timeout: 5000 }).toBe("401 TOKEN_KEY_UNKNOWN");
+      expect(await useToken(two, await tokenOf(two, name))).toBe("200");
+    },
+  );
+
+  it("is checked by pqc.TokenService too, which tells of tokens for this server alone", async () => {
+    const server = await shared();
+    const { tokens } = server.connect();
+    const name = await makeClient(server, { scopes, audiences: [api] });
+    const token = await tokenOf(server, name);
+    expect(await tokens.verifyToken({ token })).toMatchObject({ valid: true, subject: name });
+    const other = await tokenOf(server, name, { resource: api });
+    expect(await tokens.verifyToken({ token: other })).toMatchObject({ valid: false });
+    await revoke(server, name, token);
+    expect(await tokens.verifyToken({ token })).toMatchObject({
+      valid: false,
+      reason: expect.stringMatching(/revoked/),
+    });
+  });
+
+  it("reads /metrics with the scope metrics.read and the role of an auditor", async () => {
+    const args = ["--metrics", "token"];
+    const database = await makeDatabase(kind, onTestFinished);
+    const server = await startAccessServer({ atEnd: onTestFinished, database, args });
+    const auditor = await makeClient(server, { role: "auditor", scopes: ["metrics.read", "kms.read"] });
+    const user = await makeClient(server, { scopes: ["metrics.read"] });
+    const read = async (name: string, scope: string) => {
+      const authorization = `Bearer ${await tokenOf(server, name, { scope })}`;
+      return (await fetch(`${server.url}/metrics`, { headers: { authorization } })).status;
+    };
+    expect(await read(auditor, "metrics.read")).toBe(200);
+    expect(await read(auditor, "kms.read")).toBe(403);
+    expect(await read(user, "metrics.read")).toBe(403);
+  });
+
+  it("is issued by an open server too, where a token of a log-in cannot pass for a client", async () => {
+    const database = await makeDatabase(kind, onTestFinished);
+    const server = await startAccessServer({ atEnd: onTestFinished, database, args: ["--auth", "open"] });
+    const name = await makeClient(server, { scopes: [...scopes, "pqc.use"], mayExchange: true });
+    const other = await makeClient(server, { scopes, role: "admin" });
+    const token = await tokenOf(server, name, { scope: "pqc.use" });
+    expect(await useToken(server, token, "GET /api/secure")).toBe("200");
+    expect(
+      (await postForm(server, "/oauth/token", { grant_type: "client_credentials" }, basicOf(name, "no")))
+        .status,
+    ).toBe(401);
+    const { tokens } = server.connect();
+    const logIn = async (username: string) => (await tokens.issueToken({ username })).token;
+    expect((await exchange(server, name, await logIn("ada"))).status).toBe(200);
+    for (const username of [name, other])
+      expect((await exchange(server, name, await logIn(username))).body.error).toBe("invalid_request");
+  });
+});

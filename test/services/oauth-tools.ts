@@ -1,0 +1,107 @@
+/** The calls of a client of OAuth 2, as forms over HTTP. */
+import type { NewClient } from "../../src/identity/clients.ts";
+import type { AccessServer } from "../access/access-server.ts";
+import { describeClient, secret } from "../support/clients.ts";
+
+export const exchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange";
+export const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
+
+/** What an endpoint answered. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into what a server answers
+  readonly body: any;
+}
+
+/** The parameters of a form; several of one name as pairs, or as text that is sent as it is. */
+export type Form = Record<string, string> | readonly (readonly [string, string])[] | string;
+
+/** Sends a form. */
+export async function postForm(
+  { url }: Pick<AccessServer, "url">,
+  path: string,
+  form: Form,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  const body =
+    typeof form === "string" ? form : new URLSearchParams(form as Record<string, string>).toString();
+  const type = { "content-type": "application/x-www-form-urlencoded" };
+  const response = await fetch(url + path, { method: "POST", body, headers: { ...type, ...headers } });
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === "" ? undefined : JSON.parse(text),
+  };
+}
+
+/** HTTP Basic with both parts encoded as in a form (RFC 6749, section 2.3.1). */
+export function basicOf(name: string, password = secret): { authorization: string } {
+  const encode = (text: string) => new URLSearchParams({ "": text }).toString().slice(1);
+  return { authorization: `Basic ${Buffer.from(`${encode(name)}:${encode(password)}`).toString("base64")}` };
+}
+
+let clients = 0;
+
+/** Adds a client under a name that no other has. @returns the name */
+export async function makeClient(
+  { office }: AccessServer,
+  rights: Partial<NewClient> = {},
+  name = "",
+): Promise<string> {
+  clients += 1;
+  const unique = name || `client-${clients}`;
+  if (!(await office.clients.add(describeClient(unique, rights), new Date())))
+    throw new Error(`the name ${unique} is taken`);
+  return unique;
+}
+
+/** Requests a token for the client itself. */
+export function requestToken(
+  server: Pick<AccessServer, "url">,
+  name: string,
+  form: Record<string, string> = {},
+): Promise<Answer> {
+  return postForm(server, "/oauth/token", { grant_type: "client_credentials", ...form }, basicOf(name));
+}
+
+/** Exchanges a token. */
+export function exchange(
+  server: Pick<AccessServer, "url">,
+  name: string,
+  token: string,
+  form: Record<string, string> = {},
+): Promise<Answer> {
+  const given = { grant_type: exchangeGrant, subject_token: token, subject_token_type: accessTokenType };
+  return postForm(server, "/oauth/token", { ...given, ...form }, basicOf(name));
+}
+
+export function introspect(server: Pick<AccessServer, "url">, name: string, token: string): Promise<Answer> {
+  return postForm(server, "/oauth/introspect", { token }, basicOf(name));
+}
+
+export function revoke(server: Pick<AccessServer, "url">, name: string, token: string): Promise<Answer> {
+  return postForm(server, "/oauth/revoke", { token }, basicOf(name));
+}
+
+/** Makes a call with a token: that of an own key, which needs the scope kms.read. @returns status and reason */
+export async function useToken(
+  server: AccessServer,
+  token: string,
+  line = "GET /api/kms/keys",
+): Promise<string> {
+  const response = await server.rest(line, undefined, { authorization: `Bearer ${token}` });
+  const body = (await response.json()) as { details?: { reason?: string }[] };
+  return [response.status, body.details?.[0]?.reason].filter((part) => part !== undefined).join(" ");
+}
+
+/** The claims of a token. */
+export function claimsOf(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString());
+}
+
+/** The header of a token. */
+export function headerOf(token: string): Record<string, unknown> {
+  return JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString());
+}
