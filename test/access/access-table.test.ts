@@ -61,8 +61,8 @@ afterAll(async () => {
 });
 
 describe("the contract", () => {
-  it("is of eleven services, and two of Google", () => {
-    expect(services.map(({ typeName }) => typeName)).toHaveLength(13);
+  it("is of eleven services, two of Google, and one of Envoy", () => {
+    expect(services.map(({ typeName }) => typeName)).toHaveLength(14);
   });
 
   it("has for every RPC a row of how to call it, and no row of another", () => {
@@ -419,7 +419,7 @@ function findServicesOfOthers(): DescService[] {
 async function findOwnServices(): Promise<DescService[]> {
   const gen = join(import.meta.dirname, "../../gen");
   const files = globSync("**/*_pb.ts", { cwd: gen }).filter(
-    (file) => !/^(google|grpc|kubernetes)\b/.test(file),
+    (file) => !/^(google|grpc|envoy|udpa|validate|xds|kubernetes)\b/.test(file),
   );
   const modules: object[] = await Promise.all(files.sort().map((file) => import(join(gen, file))));
   return modules.flatMap((module) => Object.values(module).filter(isService));
