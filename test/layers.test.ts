@@ -25,6 +25,8 @@ const mayImport: Record<string, RegExp> = {
   "first-calls": /^$/,
   "shared-memory": /^$/,
   crypto: /^shared-memory$/,
+  merkle: /^$/,
+  "signed-notes": /^crypto$/,
   database: /^$/,
   secrets: /^(crypto|database)$/,
   records: /^(crypto|database|secrets)$/,
