@@ -15,6 +15,7 @@ import { explainFailure } from "./services/explain-failure.ts";
 import { collectProfiles, type ServicePackage, servicePackages } from "./services/registry.ts";
 import type { OpenModule } from "./services/service-module.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
+import { logSettings } from "./settings/log-settings.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
 import { createOwnMemory, type SharedMemory } from "./shared-memory/shared-memory.ts";
@@ -103,7 +104,8 @@ export async function createApp(
     perDevice: config.maxChallengesPerDevice,
     perClient: config.maxChallengesPerClient,
   };
-  const deps = { ...identity, provider, store, challengeLimits, now };
+  const logs = { ...logSettings(config), metrics };
+  const deps = { ...identity, provider, store, challengeLimits, logs, now };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
   const place: PlaceServices = worker?.place ?? ((_package, open) => open());
   const modules = await Promise.all(

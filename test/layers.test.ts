@@ -35,7 +35,8 @@ const mayImport: Record<string, RegExp> = {
   store: /^(shared-memory|crypto|database|records|secrets|audit)$/,
   identity: /^(gen|errors|protocol|shared-memory|crypto|database|records|secrets|store)$/,
   "services/registry": /^(gen|protocol)$|^services\b/,
-  services: /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|tlog|identity|services)$/,
+  services:
+    /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|signed-notes|tlog|identity|services)$/,
   // The log of blocks is a view of the chain.
   "services/tlog":
     /^(gen|errors|protocol|crypto|database|records|audit|store|merkle|signed-notes|tlog|identity|services|services\/blockchain)$/,

@@ -10,6 +10,7 @@ import { file_kms_kms_service } from "#gen/kms/kms_service_pb.ts";
 import { file_nft_nft_service } from "#gen/nft/nft_service_pb.ts";
 import { file_pqc_pqc_service } from "#gen/pqc/pqc_service_pb.ts";
 import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
+import { file_tlog_log_service } from "#gen/tlog/log_service_pb.ts";
 import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
 import type { ServiceProfiles } from "../protocol/service-profile.ts";
@@ -82,6 +83,11 @@ export const servicePackages: readonly ServicePackage[] = [
     name: "nft",
     files: [file_nft_nft_service],
     load: () => import("./nft/module.ts"),
+  },
+  {
+    name: "tlog",
+    files: [file_tlog_log_service],
+    load: () => import("./tlog/module.ts"),
   },
   {
     name: "google.kms",

@@ -18,8 +18,8 @@ export function schedulePublishing({
   let isClosed = false;
 
   const run = async (): Promise<void> => {
-    // Until the first entry there is nothing that somebody else would not also compute.
-    if ((await source.readSize()) === 0) return;
+    // A new store signs nothing before there is something to sign, or somebody asks.
+    if ((await source.readSize()) === source.firstLeaves) return;
     const published = await publisher.publish();
     // Another program may have published less than a second ago.
     if (published.size < (await source.readSize())) schedule();

@@ -6,6 +6,8 @@ import type { Store } from "../store/store.ts";
 export interface LeafSource {
   /** The name of the log. */
   readonly log: string;
+  /** The leaves of a new log, which are the same in every store. */
+  readonly firstLeaves: number;
   /**
    * Counts the leaves.
    *
@@ -27,6 +29,7 @@ export interface LeafSource {
 export function createAuditSource(store: Store): LeafSource {
   return {
     log: "audit",
+    firstLeaves: 0,
     readSize: async () => (await store.readAuditEnd()).sequence,
     async readStored(from, limit) {
       const rows = await store.reader

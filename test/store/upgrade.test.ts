@@ -10,7 +10,10 @@ import { kmsTables } from "../../src/services/kms/migrations.ts";
 import { openStoreOf } from "../../src/store/store.ts";
 import { describeStores } from "../support/on-both.ts";
 
-const added = ["kms_names", "kms_grants", "kms_imports", "google_key_rings"];
+const added = [
+  ...["kms_names", "kms_grants", "kms_imports", "google_key_rings"],
+  ...["tlog_hashes", "tlog_checkpoints", "tlog_cosignatures"],
+];
 
 /** The tables as the first steps make them. */
 const before: TableOwner[] = tableOwners.map((owner) => ({
