@@ -1,6 +1,6 @@
 /** Every RPC by every kind of caller, with `--auth token`: what comes of it is what the proto declares. */
 import { createHmac, createPublicKey } from "node:crypto";
-import { globSync } from "node:fs";
+import { globSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DescMethod, DescMethodStreaming, DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -10,8 +10,10 @@ import { signJwt } from "../../src/crypto/jwt.ts";
 import type { ReasonName } from "../../src/errors.ts";
 import { findAccess, isAlwaysRefused } from "../../src/protocol/service-profile.ts";
 import { collectProfiles, servicePackages } from "../../src/services/registry.ts";
+import { formatVerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import { hashCheaply } from "../support/passwords.ts";
 import { describeRefusal } from "../support/refusal.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type AccessServer, makeDatabase, type Person, startAccessServer, timeout } from "./access-server.ts";
 import {
   answerChallenge,
@@ -21,6 +23,7 @@ import {
   type Row,
   registerDevice,
   rows,
+  witness,
 } from "./rpc-rows.ts";
 
 const profiles = collectProfiles(servicePackages);
@@ -34,7 +37,13 @@ let tokens: Tokens;
 beforeAll(async () => {
   const database = await makeDatabase("sqlite", (end) => void ends.push(end));
   const tokenOfOpenServer = await logInWhileOpen(database);
-  server = await startAccessServer({ atEnd: (end) => void ends.push(end), database });
+  const witnesses = join(
+    makeTemporaryDirectory((end) => void ends.push(end)),
+    "witnesses",
+  );
+  writeFileSync(witnesses, formatVerifierKey(witness.key));
+  const args = ["--audit-log-public", "--witnesses", witnesses];
+  server = await startAccessServer({ atEnd: (end) => void ends.push(end), database, args });
   const guest = { username: "guest", password: "a password that is long enough" };
   const passwordHash = hashCheaply(guest.password);
   await server.office.users.add({ name: guest.username, role: "user", passwordHash }, new Date());
@@ -48,8 +57,8 @@ afterAll(async () => {
 });
 
 describe("the contract", () => {
-  it("is of ten services, and two of Google", () => {
-    expect(services.map(({ typeName }) => typeName)).toHaveLength(12);
+  it("is of eleven services, and two of Google", () => {
+    expect(services.map(({ typeName }) => typeName)).toHaveLength(13);
   });
 
   it("has for every RPC a row of how to call it, and no row of another", () => {

@@ -20,7 +20,7 @@ export async function startApi(
   atEnd: (end: () => void | Promise<void>) => void,
 ): Promise<ApiServer> {
   const dataDir = makeTemporaryDirectory(atEnd);
-  const config = readConfig(["--port", "0", "--auth", auth, "--data-dir", dataDir], {});
+  const config = readConfig(["--port", "0", "--auth", auth, "--data-dir", dataDir, "--audit-log-public"], {});
   const { server, close } = await createApp(config, pino({ level: "silent" }));
   atEnd(async () => {
     server.destroy();

@@ -73,6 +73,7 @@ describe.each([
       "nft.NftService",
       "pqc.PqcService",
       "pqc.TokenService",
+      "tlog.LogService",
       "vpn.VpnService",
       "wallet.WalletService",
     ]);

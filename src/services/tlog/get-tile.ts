@@ -9,7 +9,8 @@ import type { ServedLog } from "./logs.ts";
  * @throws TILE_NOT_FOUND
  */
 export async function getTile(log: ServedLog, path: string): Promise<Uint8Array> {
-  const tile = parseTilePath(path);
+  // Clients that are generated from an OpenAPI description encode the slashes of a path parameter.
+  const tile = parseTilePath(path.replaceAll("%2F", "/"));
   if (tile === undefined)
     throw refuse(
       "TILE_NOT_FOUND",

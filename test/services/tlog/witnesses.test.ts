@@ -1,5 +1,4 @@
 /** Cosignatures of witnesses: which of them a log accepts, and where they appear. */
-import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
@@ -8,35 +7,13 @@ import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { formatCheckpoint, parseCheckpoint } from "../../../src/signed-notes/checkpoint.ts";
 import { formatNote, type NoteSignature, parseNote } from "../../../src/signed-notes/note.ts";
 import { createMlDsa44Signer, type NoteSigner } from "../../../src/signed-notes/sign.ts";
-import {
-  computeKeyId,
-  formatVerifierKey,
-  type VerifierKey,
-} from "../../../src/signed-notes/verifier-keys.ts";
+import { formatVerifierKey } from "../../../src/signed-notes/verifier-keys.ts";
 import { verifyNote } from "../../../src/signed-notes/verify.ts";
 import { refusal } from "../../support/refusal.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { present } from "../answers.ts";
 import { awaitSize, fetchNote, type LogServer, startLogServer, writeUses } from "./log-server.ts";
-
-/** A witness with Ed25519, written from the specification alone. */
-function makeEd25519Witness(name: string): NoteSigner {
-  const { privateKey } = generateKeyPairSync("ed25519");
-  const { x = "" } = createPublicKey(privateKey).export({ format: "jwk" });
-  const publicKey = Uint8Array.from(Buffer.from(x, "base64url"));
-  const key: VerifierKey = { name, type: "Ed25519 cosignature", publicKey };
-  return {
-    key,
-    async sign(text, now) {
-      const seconds = BigInt(Math.floor(now.getTime() / 1000));
-      const time = Buffer.alloc(8);
-      time.writeBigUInt64BE(seconds);
-      const raw = sign(null, Buffer.from(`cosignature/v1\ntime ${seconds}\n${text}`), privateKey);
-      const signature = Uint8Array.from(Buffer.concat([time, raw]));
-      return { keyName: name, keyId: computeKeyId(key), signature };
-    },
-  };
-}
+import { makeEd25519Witness } from "./witness.ts";
 
 async function makeMlDsaWitness(name: string): Promise<NoteSigner> {
   const provider = await createCryptoProvider("openssl");
