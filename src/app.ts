@@ -104,8 +104,7 @@ export async function createApp(
     perDevice: config.maxChallengesPerDevice,
     perClient: config.maxChallengesPerClient,
   };
-  const logs = { ...logSettings(config), metrics };
-  const deps = { ...identity, provider, store, challengeLimits, logs, now };
+  const deps = { ...identity, provider, store, challengeLimits, logs: logSettings(config, metrics), now };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
   const place: PlaceServices = worker?.place ?? ((_package, open) => open());
   const modules = await Promise.all(

@@ -10,8 +10,9 @@ const maxWitnesses = 16;
 const maxFileBytes = 256 * 1024;
 
 /** The options of verifiable logs. @throws ConfigError for a file of witnesses that is not valid */
-export function logSettings({ logOrigin, auditLogPublic, witnesses }: Config) {
+export function logSettings<Metrics>({ logOrigin, auditLogPublic, witnesses }: Config, metrics: Metrics) {
   return {
+    metrics,
     origin: logOrigin,
     areEntriesPublic: auditLogPublic,
     witnesses: witnesses === "" ? [] : readWitnesses(witnesses),
