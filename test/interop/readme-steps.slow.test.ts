@@ -15,7 +15,7 @@ const setUpOnce = [
   "## Health, metrics, logs",
 ];
 
-describe.each(["README.md", "docs/getting-started.md", "docs/keys.md", "docs/operate.md"])(
+describe.each(["README.md", "docs/getting-started.md", "docs/keys.md", "docs/logs.md", "docs/operate.md"])(
   "who does what %s shows, as printed but for the ports,",
   (page) => {
     testSteps(readFileSync(join(root, page), "utf8"), {

@@ -20,6 +20,7 @@ const pages = [
   "docs/architecture.md",
   "docs/getting-started.md",
   "docs/keys.md",
+  "docs/logs.md",
   "docs/operate.md",
   "docs/security.md",
   "docs/errors.md",
