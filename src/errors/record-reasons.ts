@@ -253,7 +253,7 @@ export const logReasons = {
     code: Code.PermissionDenied,
     cause: "The operator publishes the hashes of audit entries, but not the entries.",
     remedy:
-      "Read the entries of your keys with `GET /api/kms/audit-log`. Operator: `--audit-log-public` publishes all entries to anyone.",
+      "Read the entries of your keys with `GET /api/kms/audit`. Operator: `--audit-log-public` publishes all entries to anyone.",
   },
   NOTE_INVALID: {
     code: Code.InvalidArgument,
