@@ -105,6 +105,13 @@ export interface Store {
    * @throws RecordDamagedError
    */
   readTrueEntries(after: number, limit: number): Promise<AuditEntry[]>;
+  /**
+   * Reads the hashes of such entries: at least one, unless there is none. Those that this program has just written come
+   * from its memory.
+   *
+   * @throws RecordDamagedError
+   */
+  readTrueHashes(after: number, limit: number): Promise<string[]>;
   /** Verifies the signatures of checkpoints. */
   readonly checkpointKey: PublicKey;
   /** Signs with the key of checkpoints, for another use. @param context names the use; not empty */
@@ -294,6 +301,12 @@ function createStore({
     signFor: signer.signFor,
     readAuditEnd: () => chain.readTrueHead(reader),
     readTrueEntries: (after, limit) => readTrueEntries(reader, keys.audit, after, limit),
+    async readTrueHashes(after, limit) {
+      const recent = chain.recent.list(after + 1, limit);
+      if (recent.length > 0) return recent;
+      const entries = await readTrueEntries(reader, keys.audit, after, limit);
+      return entries.map(({ entryHash }) => entryHash);
+    },
     async findAnswer(call, codec) {
       const found = call && (await findAnswer(reader, keys.answers, call, now()));
       return found && codec.decode(found);

@@ -45,9 +45,9 @@ export function createAuditSource(store: Store): LeafSource {
       });
     },
     async readTrue(from, limit) {
-      const entries = await store.readTrueEntries(from, limit);
-      if (entries.length === 0) throw new RecordDamagedError(`audit entry ${from + 1}`);
-      return entries.map(({ entryHash, sequence }) => decodeHash(entryHash, `audit entry ${sequence}`));
+      const hashes = await store.readTrueHashes(from, limit);
+      if (hashes.length === 0) throw new RecordDamagedError(`audit entry ${from + 1}`);
+      return hashes.map((entryHash, i) => decodeHash(entryHash, `audit entry ${from + i + 1}`));
     },
   };
 }

@@ -170,8 +170,9 @@ describeStores("a log whose database somebody changed", (makePlace) => {
     await writeEntries(store, 600);
     const { size } = await (await openAuditLog(store)).readCheckpoint();
     expect(size).toBe(600);
-    // As after a restart: what the first one has read is no longer in memory.
-    return { place, store, log: await openAuditLog(store) };
+    // As after a restart: what the first one has read and written is no longer in memory.
+    const next = await place.open();
+    return { place, store: next, writer: store, log: await openAuditLog(next) };
   }
 
   it.each([
@@ -193,9 +194,9 @@ describeStores("a log whose database somebody changed", (makePlace) => {
     ["the root of the newest checkpoint", "update tlog_checkpoints set tree_size = 599"],
     ["the note of the newest checkpoint", "update tlog_checkpoints set note = note || 'x'"],
   ])("in %s signs nothing more and proves nothing false", async (_, change) => {
-    const { place, store, log } = await makeLog();
+    const { place, writer, log } = await makeLog();
     await place.query(change);
-    await writeEntries(store, 100);
+    await writeEntries(writer, 100);
     const isRefused = await log.readCheckpoint().then(
       () => false,
       (error: unknown) => error instanceof RecordDamagedError || error instanceof StoreFailureError,
