@@ -102,7 +102,6 @@ export function createTree(store: Store, source: LeafSource): Tree {
     async catchUp(size) {
       const end = countHashes(1, size);
       let next = await hashes.count(1);
-      // A tile may be full without a root only until here.
       while (next < end) {
         const roots = await computeRoots(next, Math.min(tilesPerWrite, end - next));
         await store.write(({ db }) => hashes.insert(db, roots));

@@ -7,6 +7,7 @@ import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proo
 import { verifyNote } from "../../src/signed-notes/verify.ts";
 import { openLog } from "../../src/tlog/log.ts";
 import { createAuditSource } from "../../src/tlog/source.ts";
+import { copyLog, restoreLog } from "../audit/audit-log.ts";
 import { treeHash } from "../merkle/naive-tree.ts";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
@@ -225,6 +226,24 @@ describeStores("a log whose database somebody changed", (makePlace) => {
     await place.query("delete from tlog_checkpoints");
     await writeEntries(store, 1);
     await expect(log.readCheckpoint()).rejects.toEqual(corrupt);
+  });
+
+  it("to an earlier log, which then grew differently, signs nothing that contradicts its checkpoint", async () => {
+    const place = await makePlace();
+    const first = await place.open();
+    await writeEntries(first, 200);
+    const copy = await copyLog(place);
+    await writeEntries(first, 100);
+    const log = await openAuditLog(first);
+    expect((await log.readCheckpoint()).size).toBe(300);
+    await log.close();
+    await first.close();
+    await restoreLog(place, copy);
+    // The stored hashes would give it away, too.
+    await place.query("delete from tlog_hashes");
+    const second = await place.open();
+    await writeEntries(second, 250, "bob");
+    await expect((await openAuditLog(second)).readCheckpoint()).rejects.toEqual(corrupt);
   });
 
   it("and that has checkpoints but not the keys that signed them makes no other keys", async () => {
