@@ -16,6 +16,7 @@ import { collectProfiles, listScopes, type ServicePackage, servicePackages } fro
 import type { OpenModule } from "./services/service-module.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
 import { challengeSettings, identitySettings } from "./settings/identity-settings.ts";
+import { logSettings } from "./settings/log-settings.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
 import { createOwnMemory, type SharedMemory } from "./shared-memory/shared-memory.ts";
@@ -99,7 +100,8 @@ export async function createApp(
     memory,
   });
   const challengeLimits = challengeSettings(config);
-  const deps = { ...identity, provider, store, challengeLimits, scopes: listScopes(chosen), now };
+  const logs = logSettings(config, metrics);
+  const deps = { ...identity, provider, store, challengeLimits, scopes: listScopes(chosen), logs, now };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
   const place: PlaceServices = worker?.place ?? ((_package, open) => open());
   const modules = await Promise.all(

@@ -15,6 +15,7 @@ import { nftTables } from "./services/nft/tables.ts";
 import { vpnTables } from "./services/vpn/tables.ts";
 import { walletTables } from "./services/wallet/tables.ts";
 import { openStoreOf, type Store, type StoreOptions } from "./store/store.ts";
+import { tlogTables } from "./tlog/tables.ts";
 
 /** The parts of the server that have tables in the store. A new service adds its tables here. */
 export const tableOwners: readonly TableOwner[] = [
@@ -31,6 +32,7 @@ export const tableOwners: readonly TableOwner[] = [
   blockchainTables,
   iotTables,
   vpnTables,
+  tlogTables,
 ];
 
 /** The names of all tables, each after the tables that it depends on. */

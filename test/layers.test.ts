@@ -19,13 +19,16 @@ const mayImport: Record<string, RegExp> = {
   config: /^crypto$/,
   "program-files": /^$/,
   "open-crypto": /^(config|crypto|identity|server|settings|shared-memory)$/,
-  "open-store": /^(database|records|secrets|audit|identity|store)$|^services\//,
-  settings: /^(config|database|identity|records|secrets|server)$/,
+  "open-store": /^(database|records|secrets|audit|identity|store|tlog)$|^services\//,
+  settings: /^(config|database|identity|records|secrets|server|signed-notes)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
   "shared-memory": /^$/,
   crypto: /^shared-memory$/,
   formats: /^crypto$/,
+  merkle: /^$/,
+  "signed-notes": /^crypto$/,
+  tlog: /^(crypto|database|records|secrets|audit|store|merkle|signed-notes)$/,
   database: /^$/,
   secrets: /^(crypto|database)$/,
   records: /^(crypto|database|secrets)$/,
@@ -33,7 +36,11 @@ const mayImport: Record<string, RegExp> = {
   store: /^(shared-memory|crypto|database|records|secrets|audit)$/,
   identity: /^(gen|errors|protocol|shared-memory|crypto|database|records|secrets|store)$/,
   "services/registry": /^(gen|protocol)$|^services\b/,
-  services: /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|identity|services)$/,
+  services:
+    /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|signed-notes|tlog|identity|services)$/,
+  // The log of blocks is a view of the chain.
+  "services/tlog":
+    /^(gen|errors|protocol|crypto|database|records|audit|store|merkle|signed-notes|tlog|identity|services|services\/blockchain)$/,
   // Google's interface to the keys of kms.
   "services/google-kms":
     /^(gen|errors|protocol|crypto|database|records|audit|store|identity|services|services\/kms)$/,
@@ -42,9 +49,9 @@ const mayImport: Record<string, RegExp> = {
   openapi: /^(gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding|shared-memory)$/,
-  cli: /^(gen|protocol|crypto|formats|services\/registry|cli\/operator|kubernetes)$/,
+  cli: /^(gen|protocol|crypto|formats|merkle|signed-notes|services\/registry|cli\/operator|kubernetes)$/,
   "cli/operator":
-    /^(cli|config|settings|crypto|database|records|secrets|audit|store|open-store|identity)$|^services\//,
+    /^(cli|config|settings|crypto|database|records|secrets|audit|store|tlog|open-store|identity)$|^services\//,
   // The plugin of Kubernetes: a verb of the client that serves.
   kubernetes: /^(gen|errors|crypto|cli|server)$/,
   console: /^(gen|protocol)$/,

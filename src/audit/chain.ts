@@ -57,15 +57,20 @@ export const emptyContext: AuditContext = { clientAddress: "", requestId: "", ow
 /** The end of an empty chain, which precedes the first entry. */
 export const emptyChain: AuditHead = { sequence: 0, entryHash: "0".repeat(64) };
 
+/** The parts of an entry that its hash covers. */
+export type HashedEntry = NewAuditEntry & Pick<AuditEntry, "sequence" | "timestamp">;
+
+/** Hashes an entry: SHA-256 of the UTF-8 of its canonical JSON. */
+export function hashEntry(entry: HashedEntry, previousHash: string): string {
+  return hash("sha256", canonicalizeEntry(entry, previousHash), "hex");
+}
+
 /**
- * Hashes an entry: SHA-256 of the UTF-8 of its RFC 8785 canonical JSON, with these members and no others.
- * The timestamp has milliseconds and ends in Z; the sequence is a number, all else are strings. An empty clientAddress or
- * requestId is left out. The owner and the name of the key are covered by the tag only.
+ * Writes an entry as RFC 8785 canonical JSON, with these members and no others. The timestamp has milliseconds and ends
+ * in Z; the sequence is a number, all else are strings. An empty clientAddress or requestId is left out. The owner and the
+ * name of the key are covered by the tag only.
  */
-export function hashEntry(
-  entry: NewAuditEntry & Pick<AuditEntry, "sequence" | "timestamp">,
-  previousHash: string,
-): string {
+export function canonicalizeEntry(entry: HashedEntry, previousHash: string): string {
   const { clientAddress, details, keyId, operation, outcome, requestId, sequence, timestamp, user } = entry;
   // RFC 8785, section 3.2.3: members in the order of their names. For strings and whole numbers, JSON.stringify
   // writes the form that section 3.2.2 requires.
@@ -81,7 +86,7 @@ export function hashEntry(
     timestamp: timestamp.toISOString(),
     user,
   };
-  return hash("sha256", JSON.stringify(canonical), "hex");
+  return JSON.stringify(canonical);
 }
 
 /** Computes the tag of an entry's hash, and of the owner and the name of its key. */

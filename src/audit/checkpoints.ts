@@ -22,6 +22,8 @@ export interface CheckpointSigner {
   readonly publicKey: PublicKey;
   sign(head: AuditHead, now: Date): Promise<SignedCheckpoint>;
   verify(checkpoint: SignedCheckpoint): Promise<boolean>;
+  /** Signs for another use. @param context keeps the signature apart from those of checkpoints, which have none */
+  signFor(context: Uint8Array, message: Uint8Array): Promise<Uint8Array>;
 }
 
 /** Opens the store's signing key, or creates it in a new store. */
@@ -51,6 +53,11 @@ export async function openCheckpointSigner(
         return { ...checkpoint, signature: await provider.sign(secretKey, checkpointMessage(checkpoint)) };
       },
       verify: (checkpoint) => provider.verify(publicKey, checkpointMessage(checkpoint), checkpoint.signature),
+      async signFor(context, message) {
+        if (context.length === 0)
+          throw new RangeError("without a context this would be a checkpoint's signature");
+        return provider.sign(secretKey, message, { context });
+      },
     };
   } finally {
     wipe(seed);

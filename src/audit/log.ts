@@ -17,6 +17,7 @@ import {
   tagEntry,
   tagHead,
 } from "./chain.ts";
+import { createRecentHashes, type RecentHashes } from "./recent-hashes.ts";
 import type { AuditEntriesTable, AuditHeadTable } from "./tables.ts";
 
 /** Takes the entries of one transaction. */
@@ -47,6 +48,8 @@ export interface AuditChain {
   start(rows: readonly unknown[], now: () => Date): PendingEntries;
   /** The newest end that this program saw. */
   newestSeen(): AuditHead;
+  /** The hashes of the entries that this program wrote last. */
+  readonly recent: Pick<RecentHashes, "list">;
   /** Reads the end, outside of a transaction. @throws StoreFailureError as `start` does */
   readTrueHead(db: Reader): Promise<AuditHead>;
 }
@@ -75,6 +78,7 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
   const { id: _, ...changing } = headRow;
   const updateHead = db.updateTable("audit_head").set(changing).where("id", "=", 1).compile().sql;
   let newest = emptyChain;
+  const recent = createRecentHashes();
 
   /** @param known an end that was seen before the row was read */
   const trust = (row: AuditHeadTable | undefined, known: AuditHead): AuditHead => {
@@ -96,6 +100,7 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
   return {
     readHead: selectHead(db).compile(),
     newestSeen: () => newest,
+    recent,
     async readTrueHead(reader) {
       const known = newest;
       const head = trust(await selectHead(reader).executeTakeFirst(), known);
@@ -110,7 +115,10 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
       const entries: AuditEntriesTable[] = [];
       return {
         list: () => given,
-        committed: () => see(head),
+        committed() {
+          see(head);
+          for (const { sequence, entry_hash } of entries) recent.add(sequence, entry_hash);
+        },
         append(entry) {
           given.push(entry);
           const placed = { ...emptyContext, ...entry, sequence: head.sequence + 1, timestamp: now() };

@@ -186,7 +186,8 @@ async function walkChain(
   return { entries, last, fault, checkpoint };
 }
 
-function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Array): Fault | undefined {
+/** Checks that the program wrote an entry, and that it follows another one. */
+export function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Array): Fault | undefined {
   const expected = previous.sequence + 1;
   if (row.sequence < expected) return { sequence: expected, reason: "an entry precedes the first one" };
   if (row.sequence !== expected) return { sequence: expected, reason: "the entry is missing" };

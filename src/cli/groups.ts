@@ -30,6 +30,10 @@ export const verbTable: VerbTable = {
   tunnel: async () => (await import("./tunnel.ts")).tunnelVerbs,
   wallet: async () => (await import("./wallet.ts")).walletVerbs,
   chain: async () => (await import("./chain.ts")).chainVerbs,
+  log: async () => [
+    ...(await import("./log.ts")).logVerbs,
+    ...(await import("./log-verify.ts")).logVerifyVerbs,
+  ],
   nft: async () => (await import("./nft.ts")).nftVerbs,
   multisig: async () => (await import("./multisig.ts")).multisigVerbs,
   proposal: async () => (await import("./proposal.ts")).proposalVerbs,

@@ -1,7 +1,7 @@
 /** Every reason to refuse a call. docs/errors.md shows this table. */
 import { kubernetesReasons } from "./kubernetes-reasons.ts";
 import type { Reason } from "./reason.ts";
-import { keyReasons, recordReasons } from "./record-reasons.ts";
+import { keyReasons, logReasons, recordReasons } from "./record-reasons.ts";
 import { bodyReasons, messageReasons, routingReasons } from "./request-reasons.ts";
 import { callerReasons, endReasons, limitReasons, storeReasons } from "./server-reasons.ts";
 
@@ -15,6 +15,7 @@ export const reasonSections: readonly {
   { heading: "The message", reasons: messageReasons },
   { heading: "Keys", reasons: keyReasons },
   { heading: "Records of other services", reasons: recordReasons },
+  { heading: "Verifiable logs", reasons: logReasons },
   { heading: "The store", reasons: storeReasons },
   { heading: "The caller", reasons: callerReasons },
   { heading: "Limits", reasons: limitReasons },
@@ -29,6 +30,7 @@ export const reasons = {
   ...messageReasons,
   ...keyReasons,
   ...recordReasons,
+  ...logReasons,
   ...storeReasons,
   ...callerReasons,
   ...limitReasons,

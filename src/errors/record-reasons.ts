@@ -218,3 +218,56 @@ export const recordReasons = {
     remedy: "Seal the data again with a new random IV.",
   },
 } as const satisfies Record<string, Reason>;
+
+/** Reasons that concern verifiable logs. */
+export const logReasons = {
+  LOG_NOT_FOUND: {
+    code: Code.NotFound,
+    cause: "There is no log of this name.",
+    remedy: "Use `audit` or `blockchain`.",
+  },
+  CHECKPOINT_NOT_FOUND: {
+    code: Code.NotFound,
+    cause:
+      "The server never published this checkpoint, no longer stores it, or no checkpoint has so many cosignatures.",
+    remedy: "Ask for the newest checkpoint with `GET /api/logs/{log}/checkpoint`.",
+  },
+  TILE_NOT_FOUND: {
+    code: Code.NotFound,
+    cause:
+      "The path is not the one form of a tile in c2sp.org/tlog-tiles, or the newest checkpoint does not cover the tile.",
+    remedy: "Compute paths and widths from the size of a checkpoint that you verified.",
+  },
+  LEAF_OUT_OF_RANGE: {
+    code: Code.OutOfRange,
+    cause: "The tree has no leaf with this index: indexes count from 0.",
+    remedy: "Use an index below the size of the tree.",
+  },
+  TREE_SIZE_OUT_OF_RANGE: {
+    code: Code.OutOfRange,
+    cause: "The newest checkpoint does not cover so many leaves, or the sizes are in the wrong order.",
+    remedy:
+      "Use sizes of checkpoints, the smaller one first. About a second later the next one is published.",
+  },
+  LOG_ENTRIES_PRIVATE: {
+    code: Code.PermissionDenied,
+    cause: "The operator publishes the hashes of audit entries, but not the entries.",
+    remedy:
+      "Read the entries of your keys with `GET /api/kms/audit`. Operator: `--audit-log-public` publishes all entries to anyone.",
+  },
+  NOTE_INVALID: {
+    code: Code.InvalidArgument,
+    cause: "The bytes are not a signed note with a checkpoint of this log.",
+    remedy: "Send the checkpoint of this server unchanged, with the lines of witnesses added at its end.",
+  },
+  WITNESS_UNKNOWN: {
+    code: Code.PermissionDenied,
+    cause: "None of the signatures is by a witness that the operator trusts.",
+    remedy: "Compare with `witnessKeys` of `GET /api/logs`. Operator: `--witnesses`.",
+  },
+  COSIGNATURE_INVALID: {
+    code: Code.InvalidArgument,
+    cause: "A signature of a trusted witness does not verify, occurs twice, or states a time in the future.",
+    remedy: "Ask the witness again, and send its line unchanged. Synchronise the clocks.",
+  },
+} as const satisfies Record<string, Reason>;

@@ -22,6 +22,10 @@ export interface Metrics extends CallMetrics {
   nameProvider(provider: NamedProvider): void;
   /** Exposes how much work waits and how much was refused. */
   watchQueue(watched: { readonly queue: WatchedQueue; readonly passwords: WatchedLane }): void;
+  /** Counts the entries of a verifiable log, those that its newest checkpoint covers, and the time to sign a new one. */
+  logPublished(log: string, entries: number, published: number, seconds: number | undefined): void;
+  /** Counts a cosignature of a witness. */
+  logCosigned(log: string): void;
   /** The content type and the text of the exposition. */
   expose(): Promise<Exposition>;
   /** The metrics as data, to be joined with those of other event loops. */
@@ -90,8 +94,41 @@ export function createMetrics(): Metrics {
     help: "Responses and connections that ended because the client read nothing for --max-write-ms.",
     registers: [registry],
   });
+  const logSize = new Gauge({
+    name: "qsp_log_entries",
+    help: "Entries of a verifiable log when it was last looked at.",
+    labelNames: ["log"],
+    aggregator: "max",
+    registers: [registry],
+  });
+  const logPublishedSize = new Gauge({
+    name: "qsp_log_published_entries",
+    help: "Entries of a verifiable log that its newest checkpoint covers.",
+    labelNames: ["log"],
+    aggregator: "max",
+    registers: [registry],
+  });
+  const logSeconds = new Histogram({
+    name: "qsp_log_sign_seconds",
+    help: "Seconds to bring the tree of a verifiable log up to date, to sign its checkpoint and to store it.",
+    labelNames: ["log"],
+    buckets: durationBuckets,
+    registers: [registry],
+  });
+  const logCosignatures = new Counter({
+    name: "qsp_log_cosignatures_total",
+    help: "Cosignatures of witnesses that were added to checkpoints.",
+    labelNames: ["log"],
+    registers: [registry],
+  });
   return {
     ...calls,
+    logPublished(log, entries, published, seconds) {
+      logSize.set({ log }, entries);
+      logPublishedSize.set({ log }, published);
+      if (seconds !== undefined) logSeconds.observe({ log }, seconds);
+    },
+    logCosigned: (log) => logCosignatures.inc({ log }),
     storeCommitted: (durationMs, calls) => {
       commit.observe(durationMs / 1000);
       commitCalls.inc(calls);

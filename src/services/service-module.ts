@@ -8,6 +8,7 @@ import type { LogIn } from "../identity/log-in.ts";
 import type { UserStore } from "../identity/users.ts";
 import type { Example } from "../protocol/example.ts";
 import type { WireCodecs } from "../protocol/wire-codec.ts";
+import type { VerifierKey } from "../signed-notes/verifier-keys.ts";
 import type { Store } from "../store/store.ts";
 
 /** What services need. */
@@ -27,7 +28,26 @@ export interface ModuleDeps {
   /** The scopes that the calls of this server need. */
   readonly scopes: readonly string[];
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
+  /** How verifiable logs present themselves. */
+  readonly logs: LogOptions;
   readonly now: () => Date;
+}
+
+/** The settings of verifiable logs. */
+export interface LogOptions {
+  /** The origins of logs begin with this; empty for a name made from the key of the store. */
+  readonly origin: string;
+  /** Whether anyone may read the audit entries themselves. */
+  readonly areEntriesPublic: boolean;
+  readonly witnesses: readonly VerifierKey[];
+  readonly metrics: LogMetrics;
+}
+
+/** Observes verifiable logs. */
+export interface LogMetrics {
+  /** @param seconds how long it took to sign a new checkpoint; undefined if there was nothing to sign */
+  logPublished(log: string, entries: number, published: number, seconds: number | undefined): void;
+  logCosigned(log: string): void;
 }
 
 /** A package's services, and how to close what they hold open. */

@@ -5,9 +5,11 @@
  * database. Concurrent calls share it: see group-commit.ts.
  */
 
+import type { AuditEntry, AuditHead } from "../audit/chain.ts";
 import { createCheckpointer } from "../audit/checkpointer.ts";
 import { type CheckpointSigner, openCheckpointSigner, storeCheckpoint } from "../audit/checkpoints.ts";
 import { type AuditChain, createAuditChain } from "../audit/log.ts";
+import { readTrueEntries } from "../audit/true-entries.ts";
 import { type AuditVerification, type AuditVerificationDeps, verifyAuditLog } from "../audit/verification.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import {
@@ -95,8 +97,25 @@ export interface Store {
   verifyAudit(
     options?: Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside">,
   ): Promise<AuditVerification>;
+  /** Reads the end of the audit log. @throws StoreFailureError if it was changed or an older log put back */
+  readAuditEnd(): Promise<AuditHead>;
+  /**
+   * Reads entries of the audit log after a sequence number, oldest first, and checks that the server wrote them.
+   *
+   * @throws RecordDamagedError
+   */
+  readTrueEntries(after: number, limit: number): Promise<AuditEntry[]>;
+  /**
+   * Reads the hashes of such entries: at least one, unless there is none. Those that this program has just written come
+   * from its memory.
+   *
+   * @throws RecordDamagedError
+   */
+  readTrueHashes(after: number, limit: number): Promise<string[]>;
   /** Verifies the signatures of checkpoints. */
   readonly checkpointKey: PublicKey;
+  /** Signs with the key of checkpoints, for another use. @param context names the use; not empty */
+  signFor(context: Uint8Array, message: Uint8Array): Promise<Uint8Array>;
   /** Calls back after each transaction of this program, also of its other event loops. @returns a function that stops it */
   onWrite(listener: () => void): () => void;
   /** Runs a read. @returns undefined if the database cannot be read now */
@@ -279,6 +298,15 @@ function createStore({
     write: group.run,
     batch: group.batch,
     checkpointKey: signer.publicKey,
+    signFor: signer.signFor,
+    readAuditEnd: () => chain.readTrueHead(reader),
+    readTrueEntries: (after, limit) => readTrueEntries(reader, keys.audit, after, limit),
+    async readTrueHashes(after, limit) {
+      const recent = chain.recent.list(after + 1, limit);
+      if (recent.length > 0) return recent;
+      const entries = await readTrueEntries(reader, keys.audit, after, limit);
+      return entries.map(({ entryHash }) => entryHash);
+    },
     async findAnswer(call, codec) {
       const found = call && (await findAnswer(reader, keys.answers, call, now()));
       return found && codec.decode(found);

@@ -13,6 +13,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { createApp } from "../../src/app.ts";
@@ -47,6 +48,7 @@ export interface Clients {
   readonly defi: Client<typeof DefiService>;
   readonly chain: Client<typeof BlockchainService>;
   readonly nft: Client<typeof NftService>;
+  readonly logs: Client<typeof LogService>;
   readonly google: Client<typeof KeyManagementService>;
 }
 
@@ -223,6 +225,7 @@ function connectTo(
     defi: createClient(DefiService, transport),
     chain: createClient(BlockchainService, transport),
     nft: createClient(NftService, transport),
+    logs: createClient(LogService, transport),
     google: createClient(KeyManagementService, transport),
   };
 }

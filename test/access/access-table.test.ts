@@ -1,6 +1,6 @@
 /** Every RPC by every kind of caller, with `--auth token`: what comes of it is what the proto declares. */
 import { createHmac, createPublicKey } from "node:crypto";
-import { globSync } from "node:fs";
+import { globSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DescMethod, DescMethodStreaming, DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
@@ -11,9 +11,11 @@ import { signJwt } from "../../src/crypto/jwt.ts";
 import type { ReasonName } from "../../src/errors.ts";
 import { findAccess, findScope, isAlwaysRefused } from "../../src/protocol/service-profile.ts";
 import { collectProfiles, listScopes, servicePackages } from "../../src/services/registry.ts";
+import { formatVerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import { describeClient, secret } from "../support/clients.ts";
 import { hashCheaply } from "../support/passwords.ts";
 import { describeRefusal } from "../support/refusal.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   type AccessServer,
   issueToClient,
@@ -30,6 +32,7 @@ import {
   type Row,
   registerDevice,
   rows,
+  witness,
 } from "./rpc-rows.ts";
 
 const profiles = collectProfiles(servicePackages);
@@ -43,8 +46,13 @@ let tokens: Tokens;
 beforeAll(async () => {
   const database = await makeDatabase("sqlite", (end) => void ends.push(end));
   const tokenOfOpenServer = await logInWhileOpen(database);
+  const witnesses = join(
+    makeTemporaryDirectory((end) => void ends.push(end)),
+    "witnesses",
+  );
+  writeFileSync(witnesses, formatVerifierKey(witness.key));
   // Every caller asks for a challenge of one device.
-  const args = ["--max-challenges-per-device", "1000"];
+  const args = ["--max-challenges-per-device", "1000", "--audit-log-public", "--witnesses", witnesses];
   server = await startAccessServer({ atEnd: (end) => void ends.push(end), database, args });
   const guest = { username: "guest", password: "a password that is long enough" };
   const passwordHash = hashCheaply(guest.password);
@@ -61,8 +69,8 @@ afterAll(async () => {
 });
 
 describe("the contract", () => {
-  it("is of eleven services, two of Google, and one of Envoy", () => {
-    expect(services.map(({ typeName }) => typeName)).toHaveLength(14);
+  it("is of twelve services, two of Google, and one of Envoy", () => {
+    expect(services.map(({ typeName }) => typeName)).toHaveLength(15);
   });
 
   it("has for every RPC a row of how to call it, and no row of another", () => {

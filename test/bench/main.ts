@@ -1,6 +1,6 @@
 /**
  * Measures what the server costs: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where parts
- * are calls, providers, start, workers, memory, audit, chain, devices, tunnel, kms, pqc, overload and floods. The parts
+ * are calls, providers, start, workers, memory, audit, chain, devices, tunnel, kms, logs, pqc, overload and floods. The parts
  * `calls` and `workers` need h2load (Debian: nghttp2-client).
  *
  * Everything is compared with something else in the same run, since absolute times depend on the machine:
@@ -15,6 +15,7 @@ import { measureChain } from "./chain.ts";
 import { measureDevices } from "./devices.ts";
 import { measureFloods } from "./floods.ts";
 import { measureKms } from "./kms.ts";
+import { measureLogs } from "./logs.ts";
 import { measureOverload } from "./overload.ts";
 import { measurePqc } from "./pqc.ts";
 import { measureProviders } from "./providers.ts";
@@ -38,6 +39,7 @@ const parts = {
   devices: () => measureDevices(app),
   tunnel: () => measureTunnel(app),
   kms: () => measureKms(app, dataDir),
+  logs: () => measureLogs(dataDir),
   pqc: () => measurePqc(app, grpcJs),
   overload: () => measureOverload(app),
   floods: () => measureFloods(join(dataDir, "floods")),

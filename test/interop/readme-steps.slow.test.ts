@@ -21,6 +21,7 @@ describe.each([
   "docs/getting-started.md",
   "docs/keys.md",
   "docs/oauth.md",
+  "docs/logs.md",
   "docs/certificates.md",
   "docs/envoy-auth.md",
   "docs/signatures.md",

@@ -25,6 +25,7 @@ const pages = [
   "docs/signatures.md",
   "docs/kubernetes.md",
   "docs/oauth.md",
+  "docs/logs.md",
   "docs/operate.md",
   "docs/security.md",
   "docs/errors.md",

@@ -22,7 +22,7 @@ export async function startApi(
 ): Promise<ApiServer> {
   const dataDir = makeTemporaryDirectory(atEnd);
   const config = readConfig(
-    ["--port", "0", "--auth", auth, "--data-dir", dataDir, "--issuer-url", issuerUrl],
+    ["--port", "0", "--auth", auth, "--data-dir", dataDir, "--issuer-url", issuerUrl, "--audit-log-public"],
     {},
   );
   await addClient(config, describeClient("orders", { scopes: ["kms.sign"] }));

@@ -124,7 +124,9 @@ async function call(url: string, found: Found, request: Members, token?: string)
   });
   const mediaType = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
   const text = mediaType === "application/x-ndjson" ? await readLine(response) : await response.text();
-  return { found, status: response.status, mediaType, body: JSON.parse(text), sent };
+  // Notes and tiles are not JSON.
+  const isJson = mediaType.endsWith("json");
+  return { found, status: response.status, mediaType, body: isJson ? JSON.parse(text) : undefined, sent };
 }
 
 /** How a path has a field in several parts. */

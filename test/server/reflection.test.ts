@@ -74,6 +74,7 @@ describe.each([
       "oauth.AuthorizationService",
       "pqc.PqcService",
       "pqc.TokenService",
+      "tlog.LogService",
       "vpn.VpnService",
       "wallet.WalletService",
     ]);

@@ -17,6 +17,7 @@ const added = [
   "google_key_rings",
   "oauth_clients",
   "revoked_tokens",
+  ...["tlog_hashes", "tlog_checkpoints", "tlog_cosignatures"],
 ];
 
 /** The tables as the first steps make them. */

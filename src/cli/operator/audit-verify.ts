@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { AuditVerification, SignedCheckpoint } from "../../audit/verification.ts";
 import { ConfigError } from "../../config.ts";
+import { verifyAudit } from "../../tlog/verify-audit.ts";
 import { createProgress } from "./progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
@@ -15,9 +16,9 @@ export const auditVerify: StoreVerb = {
   async run(input) {
     const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);
-    return withStore(input, "existing", async (store) => {
+    return withStore(input, "existing", async (store, provider) => {
       const progress = createProgress("entries verified");
-      const found = await store.verifyAudit({ outside, onProgress: progress.show });
+      const found = await verifyAudit(store, provider, { outside, onProgress: progress.show });
       progress.end();
       process.stdout.write(`${describe(found)}\n`);
       return found.valid ? 0 : 1;

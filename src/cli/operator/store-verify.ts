@@ -1,6 +1,9 @@
 import { verifySecrets } from "../../secrets/verify-secrets.ts";
 import { createKmsStore } from "../../services/kms/store.ts";
 import { verifyKeys } from "../../services/kms/verify-keys.ts";
+import { createBlockSource } from "../../services/tlog/block-source.ts";
+import { createAuditSource } from "../../tlog/source.ts";
+import { verifyTree } from "../../tlog/verify-tree.ts";
 import { createProgress } from "./progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
@@ -12,7 +15,9 @@ const maxNamed = 20;
 export const storeVerify: StoreVerb = {
   name: "store verify",
   operands: [],
-  meaning: "Verifies that every secret can be decrypted, and that every key is present and unchanged.",
+  meaning:
+    "Verifies that every secret can be decrypted, that every key is present and unchanged, and that the stored hashes and\n" +
+    "checkpoints of the verifiable logs are those of their entries.",
   example: "qsp store verify",
   run: (input) =>
     withStore(input, "existing", async (store, provider) => {
@@ -26,13 +31,24 @@ export const storeVerify: StoreVerb = {
         onProgress: keysProgress.show,
       });
       keysProgress.end();
+      const logProgress = createProgress("entries of logs verified");
+      const trees = [];
+      for (const source of [createAuditSource(store), createBlockSource(store, provider)])
+        trees.push(await verifyTree({ store, provider, source, onProgress: logProgress.show }));
+      logProgress.end();
       const faults = [
         ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
         ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
+        ...trees.flatMap(({ log, fault }) =>
+          fault === undefined
+            ? []
+            : [`The log ${log} is damaged from entry ${fault.leaf + 1} on: ${fault.reason}.`],
+        ),
       ];
       for (const fault of faults.slice(0, maxNamed)) process.stdout.write(`${fault}\n`);
       if (faults.length > maxNamed) process.stdout.write(`… and ${faults.length - maxNamed} more.\n`);
-      const looked = `${secrets.checked} secrets and ${keys.checked} keys`;
+      const checkpoints = trees.reduce((sum, tree) => sum + tree.checkpoints, 0);
+      const looked = `${secrets.checked} secrets, ${keys.checked} keys and ${checkpoints} checkpoints`;
       process.stdout.write(
         faults.length === 0
           ? `The store is intact: ${looked} are unchanged.\n`

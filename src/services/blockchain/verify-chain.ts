@@ -100,7 +100,12 @@ async function hasMore(chain: ChainStore, head: ChainHead): Promise<boolean> {
   return block !== undefined && (await chain.readHead()).length === head.length;
 }
 
-function checkContent(block: Block, previous: Block, index: number): ChainFault | undefined {
+/** Checks that a block is at its index, follows another one, and has the hash of its content. */
+export function checkContent(
+  block: Block,
+  previous: Pick<Block, "blockHash">,
+  index: number,
+): ChainFault | undefined {
   if (block.index !== index) return "INDEX";
   if (block.prevHash !== previous.blockHash) return "LINK";
   return recomputeHash(block) === block.blockHash ? undefined : "HASH";
@@ -116,7 +121,7 @@ function recomputeHash(block: Block): string {
 }
 
 /** Makes the check that verifies signatures of blocks in parallel and finds the first invalid one. */
-function createSignatureCheck({ provider, chain }: Pick<ChainDeps, "chain" | "provider">) {
+export function createSignatureCheck({ provider, chain }: Pick<ChainDeps, "chain" | "provider">) {
   const validators = new Map<string, Promise<PublicKey | undefined>>();
   const loadKey = async (address: string): Promise<PublicKey | undefined> => {
     try {

@@ -11,6 +11,7 @@ import type { UserStore } from "../../identity/users.ts";
 import { nameCode } from "../../protocol/code-name.ts";
 import { maxPageSize } from "../../records/pages.ts";
 import type { Store } from "../../store/store.ts";
+import { verifyAudit } from "../../tlog/verify-audit.ts";
 import { partsOf, readPage } from "../fields.ts";
 import { auditFeed, listAudit, packCheckpoint, packEntry, toFilter, watchAudit } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
@@ -178,7 +179,7 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
         yield { entry: packEntry(entry) };
     },
     verifyAuditLog: async (_req, { signal }) => {
-      const { checkpoint, firstBrokenSequence, ...found } = await store.verifyAudit({ signal });
+      const { checkpoint, firstBrokenSequence, ...found } = await verifyAudit(store, provider, { signal });
       return {
         ...found,
         ...(firstBrokenSequence !== undefined && { firstBrokenSequence }),

@@ -46,7 +46,7 @@ describeStores("qsp store verify", (makePlace) => {
     expect({ code, stdout }).toEqual({
       code: 0,
       // Two of the keys, the root key, and the one that signs the audit log.
-      stdout: "The store is intact: 4 secrets and 3 keys are unchanged.\n",
+      stdout: "The store is intact: 4 secrets, 3 keys and 0 checkpoints are unchanged.\n",
     });
   });
 

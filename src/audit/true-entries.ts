@@ -1,0 +1,35 @@
+/** Reads entries that the server wrote. */
+import type { Reader } from "../database/database.ts";
+import { RecordDamagedError } from "../database/store-error.ts";
+import { type AuditEntry, emptyChain } from "./chain.ts";
+import { readEntryRows, toEntry } from "./log.ts";
+import { checkRow } from "./verification.ts";
+
+/**
+ * Reads entries after a sequence number, oldest first. Each is checked like in a verification of the log: its hash
+ * covers its content and the hash of the entry before it, and its tag shows that the server wrote it.
+ *
+ * @throws RecordDamagedError naming the first entry that was changed or is missing
+ */
+export async function readTrueEntries(
+  db: Reader,
+  tagKey: Uint8Array,
+  after: number,
+  limit: number,
+): Promise<AuditEntry[]> {
+  // The entry before the first one is read for its hash; the checks of the entry after it cover it.
+  const rows = await readEntryRows(db, after - 1, limit + 1, Number.MAX_SAFE_INTEGER);
+  const before = after === 0 ? undefined : rows.shift();
+  if (after > 0 && before?.sequence !== after) throw damaged(after);
+  let previous = before ? { sequence: after, entryHash: before.entry_hash } : emptyChain;
+  for (const row of rows) {
+    const fault = checkRow(row, previous, tagKey);
+    if (fault !== undefined) throw damaged(fault.sequence);
+    previous = { sequence: row.sequence, entryHash: row.entry_hash };
+  }
+  return rows.slice(0, limit).map(toEntry);
+}
+
+function damaged(sequence: number): RecordDamagedError {
+  return new RecordDamagedError(`audit entry ${sequence}`);
+}

@@ -1,0 +1,148 @@
+/** `qsp log verify`: verifies checkpoints and proofs of a log, without a server. */
+import type { CryptoProvider } from "../crypto/provider.ts";
+import { hashLeaf } from "../merkle/hashes.ts";
+import { verifyConsistency, verifyInclusion } from "../merkle/verify-proofs.ts";
+import { type Checkpoint, parseCheckpoint } from "../signed-notes/checkpoint.ts";
+import { NoteError, parseNote } from "../signed-notes/note.ts";
+import { type ConsistencyFile, type InclusionFile, parseProofFile } from "../signed-notes/proof-files.ts";
+import { parseVerifierKey, type VerifierKey } from "../signed-notes/verifier-keys.ts";
+import { verifyNote } from "../signed-notes/verify.ts";
+import { type CliError, exitCodes, usageError } from "./exit-codes.ts";
+import { readText } from "./files.ts";
+import { withProvider } from "./pem-keys.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+/** What was verified. */
+interface Verdict {
+  readonly checkpoint: Checkpoint;
+  /** What is wrong, for a person; undefined if all is valid. */
+  readonly problem: string | undefined;
+  /** What is valid. */
+  readonly statement: string;
+}
+
+export const logVerifyVerbs: readonly Verb[] = [
+  {
+    name: "log verify",
+    operands: ["FILE"],
+    isLocal: true,
+    options: {
+      vkey: {
+        value: "KEY",
+        meaning:
+          "Key that must have signed: a verifier key, or @FILE with one; each key that is given must have signed",
+        isMany: true,
+      },
+      leaf: {
+        value: "HEX",
+        meaning: "With a proof of qsp log prove: the entryHash or blockHash that you know, 64 digits",
+      },
+      checkpoint: {
+        value: "FILE",
+        meaning: "With a proof of qsp log prove-growth: the checkpoint that you stored",
+        offers: "files",
+      },
+    },
+    meaning:
+      "Verifies a checkpoint, or a proof of qsp log prove or prove-growth, without a server. The origin of the checkpoint\n" +
+      "must be the name of the first key. Witnesses are keys too: name each whose cosignature you require.",
+    example: "qsp log verify audit.checkpoint --vkey @audit.vkey",
+    run: (input) =>
+      withProvider(async (provider) => {
+        const { problem, statement, checkpoint } = await verifyFile(provider, input);
+        const { origin, size } = checkpoint;
+        input.output.tell(
+          { valid: problem === undefined, origin, size, ...(problem !== undefined && { problem }) },
+          problem === undefined ? `Valid: ${statement}.` : `NOT valid: ${problem}.`,
+        );
+        return problem === undefined ? exitCodes.done : exitCodes.no;
+      }),
+    explain: explainNote,
+  },
+];
+
+/** A file that cannot be read as a note is a wrong input, like one that cannot be read at all. */
+function explainNote(error: unknown): CliError | undefined {
+  return error instanceof NoteError ? usageError(`the file, or a key, ${error.message}`) : undefined;
+}
+
+async function verifyFile(provider: CryptoProvider, { operands, options }: VerbInput): Promise<Verdict> {
+  const keys = options.all("vkey").map(readKey);
+  if (keys.length === 0)
+    throw usageError("--vkey is missing: a key from the server itself would prove nothing");
+  const text = readText(operands[0] ?? "");
+  const proof = parseProofFile(text);
+  const [leaf, stored] = [options.text("leaf"), options.text("checkpoint")];
+  if ((proof?.kind === "inclusion") !== (leaf !== undefined))
+    throw usageError("a proof of qsp log prove needs --leaf, and nothing else has one");
+  if ((proof?.kind === "consistency") !== (stored !== undefined))
+    throw usageError("a proof of qsp log prove-growth needs --checkpoint, and nothing else has one");
+  const note = proof?.checkpoint ?? text;
+  const { checkpoint, problem } = await verifySigned(provider, note, keys);
+  const head = `checkpoint of ${checkpoint.origin} with ${checkpoint.size} entries`;
+  if (problem !== undefined || proof === undefined) return { checkpoint, problem, statement: head };
+  if (proof.kind === "inclusion")
+    return {
+      checkpoint,
+      problem: checkInclusion(proof, checkpoint, readLeaf(leaf ?? "")),
+      statement: `leaf ${proof.index} is in the ${head}`,
+    };
+  // The stored checkpoint is verified too: it may be from the same source.
+  const earlier = await verifySigned(provider, readText(stored ?? ""), keys.slice(0, 1));
+  return {
+    checkpoint,
+    problem: earlier.problem ?? checkConsistency(proof, earlier.checkpoint, checkpoint),
+    statement: `the ${head} begins with all ${earlier.checkpoint.size} entries of the one that you stored`,
+  };
+}
+
+async function verifySigned(
+  provider: CryptoProvider,
+  text: string,
+  keys: readonly VerifierKey[],
+): Promise<{ readonly checkpoint: Checkpoint; readonly problem: string | undefined }> {
+  const note = parseNote(Buffer.from(text));
+  const checkpoint = parseCheckpoint(note.text);
+  const [logKey] = keys;
+  if (checkpoint.origin !== logKey?.name)
+    return { checkpoint, problem: `the checkpoint is of ${checkpoint.origin}, not of ${logKey?.name}` };
+  for (const key of keys) {
+    const found = await verifyNote(provider, note, key);
+    if (found === undefined)
+      return { checkpoint, problem: `${key.name} has not signed it with its ${key.type} key` };
+    if (found === "invalid")
+      return { checkpoint, problem: `the ${key.type} signature of ${key.name} does not verify` };
+  }
+  return { checkpoint, problem: undefined };
+}
+
+function checkInclusion(
+  { index, hashes }: InclusionFile,
+  { size, root }: Checkpoint,
+  leaf: Uint8Array,
+): string | undefined {
+  const isIncluded = verifyInclusion({ index, size, leafHash: hashLeaf(leaf), hashes, root });
+  return isIncluded ? undefined : `leaf ${index} of the log is not this one`;
+}
+
+function checkConsistency(
+  { from, hashes }: ConsistencyFile,
+  earlier: Checkpoint,
+  { size, root }: Checkpoint,
+): string | undefined {
+  if (from !== earlier.size)
+    return `the proof is for a checkpoint with ${from} entries, and the stored one has ${earlier.size}`;
+  const isConsistent = verifyConsistency({ from, to: size, fromRoot: earlier.root, toRoot: root, hashes });
+  return isConsistent
+    ? undefined
+    : "the log does not begin with the entries of the checkpoint that you stored";
+}
+
+function readKey(given: string): VerifierKey {
+  return parseVerifierKey(given.startsWith("@") ? readText(given.slice(1)).trim() : given);
+}
+
+function readLeaf(digits: string): Uint8Array {
+  if (/^[0-9a-f]{64}$/i.test(digits)) return Buffer.from(digits, "hex");
+  throw usageError("--leaf: expected 64 hexadecimal digits");
+}

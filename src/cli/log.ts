@@ -1,0 +1,112 @@
+/** `qsp log`: the verifiable logs of a server. */
+import { LogService } from "#gen/tlog/log_service_pb.ts";
+import { parseCheckpoint } from "../signed-notes/checkpoint.ts";
+import { parseNote } from "../signed-notes/note.ts";
+import { formatProofFile } from "../signed-notes/proof-files.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
+import { readWhole, writeFile } from "./files.ts";
+import { facts } from "./output.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+const { method } = LogService;
+
+const out = {
+  value: "FILE",
+  meaning: "Writes to this file; default: standard output",
+  offers: "files",
+} as const;
+
+export const logVerbs: readonly Verb[] = [
+  {
+    name: "log list",
+    operands: [],
+    options: {},
+    meaning:
+      "Lists the verifiable logs with the keys that sign their checkpoints: first Ed25519, then ML-DSA-44, then ML-DSA-65.\n" +
+      "Pin a key that you received on another way.",
+    example: "qsp log list",
+    async run({ output, server }) {
+      const answer = await server.ask(method.listLogs, {});
+      output.answer(method.listLogs.output, answer, () =>
+        answer.logs
+          .map(({ log, origin, verifierKeys, witnessKeys }) => {
+            const keys = [
+              ...verifierKeys.map((key) => `key      ${key}`),
+              ...witnessKeys.map((key) => `witness  ${key}`),
+            ];
+            return [facts({ log, origin }), ...keys].join("\n");
+          })
+          .join("\n\n"),
+      );
+      return exitCodes.done;
+    },
+  },
+  {
+    name: "log checkpoint",
+    operands: ["LOG"],
+    options: {
+      witnesses: { value: "NUMBER", meaning: "The newest that so many witnesses cosigned; default: 0" },
+      out,
+    },
+    meaning: "Fetches the newest checkpoint of a log, audit or blockchain: a signed note.",
+    example: "qsp log checkpoint audit --out audit.checkpoint",
+    async run(input) {
+      const { operands, options, server } = input;
+      const witnesses = options.whole("witnesses", 0, 16) ?? 0;
+      const { checkpoint } = await server.ask(method.getCheckpoint, { log: operands[0] ?? "", witnesses });
+      const note = Buffer.from(checkpoint?.data ?? new Uint8Array()).toString();
+      return write(input, note, { checkpoint: note });
+    },
+  },
+  {
+    name: "log prove",
+    operands: ["LOG", "INDEX"],
+    options: { out },
+    meaning:
+      "Proves that a leaf is in a log, with the newest checkpoint (c2sp.org/tlog-proof). The leaf of an audit entry has the\n" +
+      "index sequence - 1; that of a block has the index of the block.",
+    example: "qsp log prove audit 0 --out entry.tlog-proof",
+    async run(input) {
+      const [log = "", index = ""] = input.operands;
+      const proof = await input.server.ask(method.getInclusionProof, { log, leafIndex: readIndex(index) });
+      const { leafIndex, hashes, checkpoint } = proof;
+      const text = formatProofFile({ kind: "inclusion", index: leafIndex, hashes, checkpoint });
+      return write(input, text, { proof: text, leaf: Buffer.from(proof.leaf).toString("hex") });
+    },
+  },
+  {
+    name: "log prove-growth",
+    operands: ["LOG", "CHECKPOINT-FILE"],
+    options: { out },
+    meaning:
+      "Proves that a log, as its newest checkpoint has it, begins with all leaves of a checkpoint that you stored.",
+    example: "qsp log prove-growth audit audit.checkpoint --out growth.proof",
+    async run(input) {
+      const [log = "", file = ""] = input.operands;
+      const { size } = parseCheckpoint(parseNote(await readWhole(file)).text);
+      const { fromSize, hashes, checkpoint } = await input.server.ask(method.getConsistencyProof, {
+        log,
+        fromSize: size,
+      });
+      const text = formatProofFile({ kind: "consistency", from: fromSize, hashes, checkpoint });
+      return write(input, text, { proof: text });
+    },
+  },
+];
+
+function readIndex(text: string): number {
+  const index = Number(text);
+  if (/^\d{1,16}$/.test(text) && Number.isSafeInteger(index)) return index;
+  throw usageError(`INDEX: "${text}" is not a whole number`);
+}
+
+/** Writes a text to the file of --out, or to standard output, byte for byte. */
+function write({ options, output }: VerbInput, text: string, record: Record<string, string>): number {
+  const file = options.text("out");
+  if (file === undefined) output.tell(record, text.trimEnd());
+  else {
+    writeFile(file, text, 0o644);
+    output.tell({ ...record, file }, `${file} is written.`);
+  }
+  return exitCodes.done;
+}

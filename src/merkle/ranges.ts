@@ -1,0 +1,62 @@
+/**
+ * Splits trees as RFC 6962, section 2.1 does. Sizes and indexes are whole numbers up to 2^53 - 1, so no bitwise
+ * operator is used: those have 32 bits.
+ */
+import { emptyRoot, hashChildren } from "./hashes.ts";
+
+/** The leaves from `start`, up to but without `end`. */
+export interface LeafRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A node over a perfect subtree: 2^height leaves, beginning with leaf index * 2^height. */
+export interface TreeNode {
+  readonly height: number;
+  readonly index: number;
+}
+
+/** Reads the hashes of nodes, in their order. */
+export type NodeReader = (nodes: readonly TreeNode[]) => Promise<readonly Uint8Array[]>;
+
+/** Finds the largest power of two that is smaller than a number of leaves, which is at least 2. */
+export function findSplit(leaves: number): number {
+  let power = 1;
+  while (power * 2 < leaves) power *= 2;
+  return power;
+}
+
+/** Lists the perfect subtrees of a range, from left to right. The range begins where a subtree of its size may. */
+export function coverRange({ start, end }: LeafRange): TreeNode[] {
+  const nodes: TreeNode[] = [];
+  let position = start;
+  while (position < end) {
+    let height = 0;
+    let leaves = 1;
+    while (leaves * 2 <= end - position) {
+      leaves *= 2;
+      height += 1;
+    }
+    nodes.push({ height, index: position / leaves });
+    position += leaves;
+  }
+  return nodes;
+}
+
+/** Combines the hashes of perfect subtrees, from left to right, to the hash of their range. */
+export function combine(hashes: readonly Uint8Array[]): Uint8Array {
+  return hashes.length === 0 ? emptyRoot : hashes.reduceRight((right, left) => hashChildren(left, right));
+}
+
+/** Computes the hashes of ranges with one read. */
+export async function hashRanges(ranges: readonly LeafRange[], read: NodeReader): Promise<Uint8Array[]> {
+  const covers = ranges.map(coverRange);
+  const hashes = (await read(covers.flat())).values();
+  return covers.map((nodes) => combine(nodes.map(() => hashes.next().value as Uint8Array)));
+}
+
+/** Computes the root of the tree of the first `size` leaves. */
+export async function computeRoot(size: number, read: NodeReader): Promise<Uint8Array> {
+  const [root] = await hashRanges([{ start: 0, end: size }], read);
+  return root ?? emptyRoot;
+}

@@ -1,0 +1,82 @@
+import { refuse, refuseField } from "../../errors.ts";
+import { parseCheckpoint } from "../../signed-notes/checkpoint.ts";
+import { type Note, NoteError, parseNote } from "../../signed-notes/note.ts";
+import { verifyNote } from "../../signed-notes/verify.ts";
+import type { Cosignature } from "../../tlog/cosignature-store.ts";
+import { findBySize } from "./get-checkpoint.ts";
+import type { LogServiceDeps, ServedLog } from "./logs.ts";
+
+/** Seconds by which the clock of a witness may be ahead. */
+const maxAheadSeconds = 300;
+
+/** The cosignatures of a request, and the checkpoint that they are for. */
+export interface AddedCosignatures {
+  readonly size: number;
+  readonly cosignatures: readonly Cosignature[];
+}
+
+/**
+ * Adds cosignatures to a checkpoint that this log has published. Nothing is verified before the text is known to be
+ * that checkpoint, and then one signature for each trusted witness at most.
+ *
+ * @throws NOTE_INVALID, CHECKPOINT_NOT_FOUND, WITNESS_UNKNOWN, COSIGNATURE_INVALID
+ */
+export async function addCosignature(
+  deps: LogServiceDeps,
+  log: ServedLog,
+  bytes: Uint8Array,
+): Promise<AddedCosignatures> {
+  const { note, size } = readCosigned(log, bytes);
+  const published = await findBySize(log, size);
+  if (published.note.text !== note.text)
+    throw refuse("CHECKPOINT_NOT_FOUND", `the log ${log.name} has another root at size ${size}`, {
+      log: log.name,
+    });
+  const cosignatures = await verifyCosignatures(deps, note);
+  await deps.store.write(async ({ db }) => {
+    // The checkpoint may have been removed since.
+    if ((await log.checkpoints.find(size, db)) === undefined) await findBySize(log, size);
+    for (const one of cosignatures) await log.cosignatures.add(db, size, one);
+  });
+  for (const _ of cosignatures) deps.metrics.logCosigned(log.name);
+  return { size, cosignatures };
+}
+
+function readCosigned(log: ServedLog, bytes: Uint8Array): { note: Note; size: number } {
+  try {
+    const note = parseNote(bytes);
+    const { origin, size } = parseCheckpoint(note.text);
+    if (origin === log.origin) return { note, size };
+    throw new NoteError(`is of the log ${origin}, not of ${log.origin}`);
+  } catch (error) {
+    if (!(error instanceof NoteError)) throw error;
+    throw refuseField("note", error.message, "NOTE_INVALID");
+  }
+}
+
+async function verifyCosignatures(
+  { provider, witnesses, now }: LogServiceDeps,
+  note: Note,
+): Promise<Cosignature[]> {
+  const latest = now().getTime() / 1000 + maxAheadSeconds;
+  const verified: Cosignature[] = [];
+  for (const key of witnesses) {
+    const found = await verifyNote(provider, note, key);
+    if (found === undefined) continue;
+    if (found === "invalid" || found.timestamp === undefined)
+      throw refuse("COSIGNATURE_INVALID", `the cosignature of ${key.name} does not verify`, {
+        witness: key.name,
+      });
+    const { timestamp } = found;
+    // tlog-witness: a cosignature of a checkpoint has a time.
+    if (timestamp === 0 || timestamp > latest)
+      throw refuse(
+        "COSIGNATURE_INVALID",
+        `the cosignature of ${key.name} states ${timestamp === 0 ? "no time" : "a time in the future"}`,
+        { witness: key.name },
+      );
+    verified.push({ ...found, timestamp });
+  }
+  if (verified.length > 0) return verified;
+  throw refuse("WITNESS_UNKNOWN", "no signature of the note is by a witness that this server trusts");
+}

@@ -1,0 +1,44 @@
+import { refuse } from "../../errors.ts";
+import { formatNote } from "../../signed-notes/note.ts";
+import type { PublishedCheckpoint } from "../../tlog/checkpoint-store.ts";
+import type { ServedLog } from "./logs.ts";
+
+/** Checkpoints to look at for one with enough cosignatures; the rows of witnesses that are no longer trusted count less. */
+const maxTried = 8;
+
+/**
+ * Finds the newest checkpoint with the cosignatures of so many witnesses.
+ *
+ * @throws CHECKPOINT_NOT_FOUND
+ */
+export async function findCheckpoint(log: ServedLog, witnesses: number): Promise<PublishedCheckpoint> {
+  if (witnesses === 0) return log.readCheckpoint();
+  for (const size of await log.cosignatures.listCosignedSizes(witnesses, maxTried)) {
+    // A witness may have several keys.
+    const names = new Set((await log.cosignatures.list(size)).map(({ keyName }) => keyName));
+    const checkpoint = names.size >= witnesses ? await log.checkpoints.find(size) : undefined;
+    if (checkpoint?.origin === log.origin) return checkpoint;
+  }
+  throw refuse(
+    "CHECKPOINT_NOT_FOUND",
+    `no checkpoint of the log ${log.name} has the cosignatures of ${witnesses} witnesses`,
+    { log: log.name },
+  );
+}
+
+/** Finds the checkpoint of a size, under the present origin. @throws CHECKPOINT_NOT_FOUND */
+export async function findBySize(log: ServedLog, size: number): Promise<PublishedCheckpoint> {
+  const checkpoint = await log.checkpoints.find(size);
+  if (checkpoint?.origin === log.origin) return checkpoint;
+  throw refuse(
+    "CHECKPOINT_NOT_FOUND",
+    `the log ${log.name} has no checkpoint of size ${size}; it may have been replaced by a newer one`,
+    { log: log.name },
+  );
+}
+
+/** Writes a checkpoint as a signed note, with its cosignatures. */
+export async function writeNote(log: ServedLog, { note, size }: PublishedCheckpoint): Promise<string> {
+  const cosignatures = await log.cosignatures.list(size);
+  return formatNote({ ...note, signatures: [...note.signatures, ...cosignatures] });
+}

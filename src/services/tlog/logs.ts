@@ -1,0 +1,68 @@
+/** The logs of the service, by name. */
+import { hash } from "node:crypto";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { refuse } from "../../errors.ts";
+import type { VerifierKey } from "../../signed-notes/verifier-keys.ts";
+import type { Store } from "../../store/store.ts";
+import { type CosignatureStore, createCosignatureStore } from "../../tlog/cosignature-store.ts";
+import { type Log, openLog } from "../../tlog/log.ts";
+import { createAuditSource } from "../../tlog/source.ts";
+import type { LogMetrics, LogOptions } from "../service-module.ts";
+import { createBlockSource } from "./block-source.ts";
+
+/** A log with the cosignatures of its checkpoints. */
+export interface ServedLog extends Log {
+  readonly cosignatures: CosignatureStore;
+}
+
+/** What the calls of the service need. */
+export interface LogServiceDeps {
+  readonly store: Store;
+  readonly provider: CryptoProvider;
+  readonly logs: readonly ServedLog[];
+  readonly witnesses: readonly VerifierKey[];
+  readonly areEntriesPublic: boolean;
+  readonly metrics: LogMetrics;
+  readonly now: () => Date;
+}
+
+/** What the logs are opened from. */
+export interface OpenLogsInput {
+  readonly store: Store;
+  readonly provider: CryptoProvider;
+  readonly logs: LogOptions;
+  readonly now: () => Date;
+}
+
+/** Opens the logs. @throws RecordDamagedError if one of their keys is missing or was changed */
+export async function openLogs({ store, provider, logs, now }: OpenLogsInput): Promise<ServedLog[]> {
+  const prefix = logs.origin === "" ? nameStore(store) : logs.origin;
+  const sources = [createAuditSource(store), createBlockSource(store, provider)];
+  const open: ServedLog[] = [];
+  for (const source of sources) {
+    const onPublish = (entries: number, published: number, seconds: number | undefined): void =>
+      logs.metrics.logPublished(source.log, entries, published, seconds);
+    const origin = `${prefix}/${source.log}`;
+    const log = await openLog({ store, provider, source, origin, now, onPublish });
+    open.push({ ...log, cosignatures: createCosignatureStore(store, source.log, logs.witnesses) });
+  }
+  return open;
+}
+
+/** Names a store by its key, so that the logs of no two stores have one name. */
+function nameStore(store: Pick<Store, "checkpointKey">): string {
+  return `quantum-safe-playground/${hash("sha256", store.checkpointKey.exportRaw(), "hex").slice(0, 16)}`;
+}
+
+/** Finds a log. @throws LOG_NOT_FOUND */
+export function findLog({ logs }: Pick<LogServiceDeps, "logs">, name: string): ServedLog {
+  const log = logs.find((one) => one.name === name);
+  if (log !== undefined) return log;
+  throw refuse(
+    "LOG_NOT_FOUND",
+    `there is no log "${name}"; use ${logs.map((one) => one.name).join(" or ")}`,
+    {
+      log: name,
+    },
+  );
+}

@@ -1,0 +1,57 @@
+/** Converts settings to the options of verifiable logs. */
+import { readFileSync } from "node:fs";
+import { type Config, ConfigError } from "../config.ts";
+import { NoteError } from "../signed-notes/note.ts";
+import { formatVerifierKey, parseVerifierKey, type VerifierKey } from "../signed-notes/verifier-keys.ts";
+
+/** The most witnesses: their cosignatures and ours fit into a note. */
+const maxWitnesses = 16;
+/** More than so many keys have. */
+const maxFileBytes = 256 * 1024;
+
+/** The options of verifiable logs. @throws ConfigError for a file of witnesses that is not valid */
+export function logSettings<Metrics>({ logOrigin, auditLogPublic, witnesses }: Config, metrics: Metrics) {
+  return {
+    metrics,
+    origin: logOrigin,
+    areEntriesPublic: auditLogPublic,
+    witnesses: witnesses === "" ? [] : readWitnesses(witnesses),
+  };
+}
+
+/** Reads a file with a verifier key in each line. Empty lines and lines that begin with # are ignored. */
+function readWitnesses(path: string): VerifierKey[] {
+  const keys = readText(path)
+    .split(/\r?\n/)
+    .map((text, i) => ({ text: text.trim(), line: i + 1 }))
+    .filter(({ text }) => text !== "" && !text.startsWith("#"))
+    .map(({ text, line }) => readWitness(path, text, line));
+  if (keys.length > maxWitnesses)
+    throw new ConfigError(`--witnesses: ${path} has ${keys.length} keys; the limit is ${maxWitnesses}`);
+  if (new Set(keys.map(formatVerifierKey)).size < keys.length)
+    throw new ConfigError(`--witnesses: ${path} has a key twice`);
+  return keys;
+}
+
+function readWitness(path: string, text: string, line: number): VerifierKey {
+  try {
+    const key = parseVerifierKey(text);
+    if (key.type.endsWith("cosignature")) return key;
+    throw new NoteError(`is a key of type ${key.type}, which does not cosign`);
+  } catch (error) {
+    if (!(error instanceof NoteError)) throw error;
+    throw new ConfigError(`--witnesses: line ${line} of ${path} ${error.message}`);
+  }
+}
+
+function readText(path: string): string {
+  try {
+    const bytes = readFileSync(path);
+    if (bytes.length <= maxFileBytes) return bytes.toString();
+  } catch (error) {
+    throw new ConfigError(
+      `--witnesses: ${path} cannot be read: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+  throw new ConfigError(`--witnesses: ${path} has more than ${maxFileBytes} bytes`);
+}

@@ -1,0 +1,138 @@
+/** Stores the checkpoints that a log has published. */
+import type { Kysely } from "kysely";
+import type { Reader } from "../database/database.ts";
+import { readTime } from "../database/row-values.ts";
+import type { Schema } from "../database/schema.ts";
+import { RecordDamagedError } from "../database/store-error.ts";
+import { type Checkpoint, parseCheckpoint } from "../signed-notes/checkpoint.ts";
+import { type Note, parseNote } from "../signed-notes/note.ts";
+import type { Store } from "../store/store.ts";
+import type { TlogCheckpointsTable } from "./tables.ts";
+
+/** A checkpoint that was published. */
+export interface PublishedCheckpoint extends Checkpoint {
+  readonly signedAt: Date;
+  /** With the signatures of the log, without those of witnesses. */
+  readonly note: Note;
+}
+
+/** The newest checkpoints to keep, so that witnesses have time to cosign one. */
+const recentCheckpoints = 64;
+/** Older ones: the last of each span of this many leaves, like the checkpoints of the audit log. */
+const spanLeaves = 10_000;
+
+/** The checkpoints of one log. */
+export type CheckpointStore = ReturnType<typeof createCheckpointStore>;
+
+/** Creates the store of the checkpoints of a log. */
+export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" | "isTagged">, log: string) {
+  const listFields = (row: Omit<TlogCheckpointsTable, "record_tag">) => [
+    "tlog_checkpoints",
+    row.log,
+    row.tree_size,
+    row.root,
+    row.signed_at_ms,
+    row.note,
+  ];
+  const select = (db: Reader) => db.selectFrom("tlog_checkpoints").selectAll().where("log", "=", log);
+  const readRow = (row: TlogCheckpointsTable): PublishedCheckpoint => {
+    if (!store.isTagged(listFields(row), row.record_tag)) throw damaged(log, row.tree_size);
+    // The tag shows that this program wrote the note.
+    const note = parseNote(Buffer.from(row.note));
+    const { origin } = parseCheckpoint(note.text);
+    return { origin, size: row.tree_size, root: row.root, signedAt: readTime(row.signed_at_ms), note };
+  };
+  const readOne = async (query: ReturnType<typeof select>): Promise<PublishedCheckpoint | undefined> => {
+    const row = await query.executeTakeFirst();
+    return row && readRow(row);
+  };
+  /**
+   * Removes checkpoints that are no longer among the recent ones. The last of each span stays, and so does the newest
+   * that a witness has cosigned.
+   */
+  const prune = async (db: Kysely<Schema>): Promise<void> => {
+    const [edge, ...older] = await select(db)
+      .clearSelect()
+      .select("tree_size")
+      .orderBy("tree_size", "desc")
+      .offset(recentCheckpoints - 1)
+      .limit(3)
+      .execute();
+    if (edge === undefined) return;
+    const [newestCosigned, ...cosigned] = await db
+      .selectFrom("tlog_cosignatures")
+      .select("tree_size")
+      .distinct()
+      .where("log", "=", log)
+      .orderBy("tree_size", "desc")
+      .limit(3)
+      .execute();
+    const sizes = new Set([...older, ...cosigned].map(({ tree_size }) => tree_size));
+    for (const size of sizes) {
+      if (size >= edge.tree_size || size === newestCosigned?.tree_size) continue;
+      const next = await select(db)
+        .where("tree_size", ">", size)
+        .orderBy("tree_size")
+        .limit(1)
+        .executeTakeFirst();
+      if (next !== undefined && spanOf(next.tree_size) === spanOf(size)) await remove(db, size);
+    }
+  };
+  const remove = async (db: Kysely<Schema>, size: number): Promise<void> => {
+    for (const table of ["tlog_checkpoints", "tlog_cosignatures"] as const)
+      await db.deleteFrom(table).where("log", "=", log).where("tree_size", "=", size).execute();
+  };
+  return {
+    /** Reads the newest checkpoint. @throws RecordDamagedError if it was changed */
+    readNewest: (db: Reader = store.reader) => readOne(select(db).orderBy("tree_size", "desc").limit(1)),
+    /** Reads the checkpoint of a size. @throws RecordDamagedError if it was changed */
+    find: (size: number, db: Reader = store.reader) => readOne(select(db).where("tree_size", "=", size)),
+    /** Reads the size of the newest checkpoint, without the rest. */
+    async readNewestSize(): Promise<number | undefined> {
+      const row = await store.reader
+        .selectFrom("tlog_checkpoints")
+        .select("tree_size")
+        .where("log", "=", log)
+        .orderBy("tree_size", "desc")
+        .limit(1)
+        .executeTakeFirst();
+      return row?.tree_size;
+    },
+    /** Reads the sizes of checkpoints after a size, in order. */
+    async listSizes(after: number, limit: number): Promise<number[]> {
+      const rows = await store.reader
+        .selectFrom("tlog_checkpoints")
+        .select("tree_size")
+        .where("log", "=", log)
+        .where("tree_size", ">", after)
+        .orderBy("tree_size")
+        .limit(limit)
+        .execute();
+      return rows.map(({ tree_size }) => tree_size);
+    },
+    /** Adds a checkpoint within a transaction, in place of one of its size under another origin. */
+    async insert(
+      db: Kysely<Schema>,
+      { size, root, signedAt }: Omit<PublishedCheckpoint, "note">,
+      note: string,
+    ) {
+      await remove(db, size);
+      const row = { log, tree_size: size, root, signed_at_ms: signedAt.getTime(), note };
+      await db
+        .insertInto("tlog_checkpoints")
+        .values({ ...row, record_tag: store.tagRecord(listFields(row)) })
+        .execute();
+      await prune(db);
+    },
+  };
+}
+
+/** The error for a checkpoint that was changed outside of the server. */
+export function damaged(log: string, size: number): RecordDamagedError {
+  return new RecordDamagedError(`checkpoint of size ${size} of the log ${log}`);
+}
+
+/** The span of a size: sizes 1 to 10,000 are the first. */
+function spanOf(size: number): number {
+  return Math.floor((size - 1) / spanLeaves);
+}

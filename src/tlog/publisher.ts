@@ -1,0 +1,139 @@
+/** Signs checkpoints of a log: at most one for each size, and at most one in each interval. */
+import { StoreFailureError } from "../database/store-error.ts";
+import { computeRoot } from "../merkle/ranges.ts";
+import { type Checkpoint, formatCheckpoint } from "../signed-notes/checkpoint.ts";
+import { formatNote } from "../signed-notes/note.ts";
+import type { NoteSigner } from "../signed-notes/sign.ts";
+import type { Store } from "../store/store.ts";
+import { type CheckpointStore, createCheckpointStore, type PublishedCheckpoint } from "./checkpoint-store.ts";
+import type { LeafSource } from "./source.ts";
+import type { Tree } from "./tree.ts";
+
+/** Milliseconds between two signatures, for all callers and all programs that share the store. */
+export const publishIntervalMs = 1000;
+
+/** What the publisher needs. */
+export interface PublisherDeps {
+  readonly store: Store;
+  readonly source: LeafSource;
+  readonly tree: Tree;
+  readonly origin: string;
+  readonly signers: readonly NoteSigner[];
+  readonly now: () => Date;
+  /** Receives the size of the log, the size of its newest checkpoint, and how long a new one took. */
+  readonly onPublish?: (size: number, published: number, seconds: number | undefined) => void;
+}
+
+/** Publishes checkpoints. */
+export interface Publisher {
+  /**
+   * Returns the newest checkpoint. Signs a new one before, if the log has grown and the interval is over. Concurrent
+   * calls share the work.
+   *
+   * @throws StoreFailureError (CORRUPT) rather than sign what contradicts an earlier checkpoint; RecordDamagedError
+   */
+  publish(): Promise<PublishedCheckpoint>;
+}
+
+/** Creates the publisher of a log. */
+export function createPublisher(deps: PublisherDeps): Publisher {
+  const { source, origin, now, onPublish = () => {} } = deps;
+  const checkpoints = createCheckpointStore(deps.store, source.log);
+  let running: Promise<PublishedCheckpoint> | undefined;
+  // What this program has seen, so that it notices an older store that was put back.
+  let seen: Checkpoint | undefined;
+
+  const run = async (): Promise<PublishedCheckpoint> => {
+    const newest = await checkpoints.readNewest();
+    requireNotOlder(newest, seen);
+    // The size is read after the checkpoint, which cannot be larger then.
+    const size = await source.readSize();
+    if (newest && newest.size > size) throw contradiction("the log is shorter than its newest checkpoint");
+    if (newest && !isDue(newest, { origin, size }, now())) {
+      onPublish(size, newest.size, undefined);
+      return newest;
+    }
+    const startedMs = performance.now();
+    const root = await computeNewRoot(deps, newest, size);
+    const published = await signOnce(deps, checkpoints, { newest, checkpoint: { origin, size, root } });
+    onPublish(size, published.size, (performance.now() - startedMs) / 1000);
+    return published;
+  };
+  return {
+    publish() {
+      running ??= run()
+        .then((published) => {
+          seen = published;
+          return published;
+        })
+        .finally(() => {
+          running = undefined;
+        });
+      return running;
+    },
+  };
+}
+
+/** Tells whether a new checkpoint is to be signed. */
+function isDue(newest: PublishedCheckpoint, { origin, size }: Omit<Checkpoint, "root">, now: Date): boolean {
+  const ageMs = now.getTime() - newest.signedAt.getTime();
+  // A clock that was set back must not stop the log.
+  const isOver = ageMs >= publishIntervalMs || ageMs < 0;
+  return isOver && (newest.size < size || newest.origin !== origin);
+}
+
+function requireNotOlder(newest: Checkpoint | undefined, seen: Checkpoint | undefined): void {
+  if (seen === undefined) return;
+  const isOther = newest?.size === seen.size && Buffer.compare(newest.root, seen.root) !== 0;
+  if (newest === undefined || newest.size < seen.size || isOther)
+    throw contradiction("checkpoints of an older log replaced those of a newer one");
+}
+
+/**
+ * Computes the root of a size from records that the server wrote, and checks that the same hashes give the root that
+ * was signed last: then there is a consistency proof between both.
+ */
+async function computeNewRoot(
+  { tree }: PublisherDeps,
+  newest: PublishedCheckpoint | undefined,
+  size: number,
+): Promise<Uint8Array> {
+  await tree.catchUp(size);
+  if (newest !== undefined) {
+    const before = await computeRoot(newest.size, tree.readNodes);
+    if (Buffer.compare(before, newest.root) !== 0)
+      throw contradiction(`the log does not begin with the entries of its checkpoint of size ${newest.size}`);
+  }
+  return computeRoot(size, tree.readNodes);
+}
+
+/** Signs and stores a checkpoint, unless another program has published one since `newest`. */
+function signOnce(
+  { store, signers, now }: PublisherDeps,
+  checkpoints: CheckpointStore,
+  {
+    newest,
+    checkpoint,
+  }: { readonly newest: PublishedCheckpoint | undefined; readonly checkpoint: Checkpoint },
+): Promise<PublishedCheckpoint> {
+  // Only one program writes at a time. Therefore no two programs sign checkpoints that follow the same one.
+  return store.write(async ({ db }) => {
+    const meanwhile = await checkpoints.readNewest(db);
+    if (meanwhile && !isSame(meanwhile, newest)) return meanwhile;
+    if (newest && !meanwhile) throw contradiction("the newest checkpoint disappeared");
+    const text = formatCheckpoint(checkpoint);
+    const signedAt = now();
+    const signatures = await Promise.all(signers.map((signer) => signer.sign(text, signedAt)));
+    const note = { text, signatures };
+    await checkpoints.insert(db, { ...checkpoint, signedAt }, formatNote(note));
+    return { ...checkpoint, signedAt, note };
+  });
+}
+
+function isSame(one: PublishedCheckpoint, other: PublishedCheckpoint | undefined): boolean {
+  return other !== undefined && one.note.text === other.note.text;
+}
+
+function contradiction(what: string): StoreFailureError {
+  return new StoreFailureError("CORRUPT", new Error(what));
+}

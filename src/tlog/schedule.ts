@@ -1,0 +1,47 @@
+/** Publishes checkpoints in the background, about a second after the log has grown. */
+import type { Store } from "../store/store.ts";
+import { type Publisher, publishIntervalMs } from "./publisher.ts";
+import type { LeafSource } from "./source.ts";
+
+/** Publishes until the returned function is called; that publishes a last time if something is due. */
+export function schedulePublishing({
+  store,
+  source,
+  publisher,
+}: {
+  readonly store: Store;
+  readonly source: LeafSource;
+  readonly publisher: Publisher;
+}): () => Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> = Promise.resolve();
+  let isClosed = false;
+
+  const run = async (): Promise<void> => {
+    // A new store signs nothing before there is something to sign, or somebody asks.
+    if ((await source.readSize()) === source.firstLeaves) return;
+    const published = await publisher.publish();
+    // Another program may have published less than a second ago.
+    if (published.size < (await source.readSize())) schedule();
+  };
+  const schedule = (): void => {
+    if (timer !== undefined || isClosed) return;
+    timer = setTimeout(() => {
+      timer = undefined;
+      // If the store cannot be used now, the next write or the next caller who asks for a checkpoint tries again.
+      running = run().catch(() => {});
+    }, publishIntervalMs);
+    timer.unref();
+  };
+  const stopListening = store.onWrite(schedule);
+  // The store may have entries from before, such as those of an earlier version of the program.
+  schedule();
+  return async () => {
+    isClosed = true;
+    stopListening();
+    const wasDue = timer !== undefined;
+    clearTimeout(timer);
+    await running;
+    if (wasDue) await run().catch(() => {});
+  };
+}

@@ -1,0 +1,119 @@
+/** `qsp log`: fetching checkpoints and proofs, and verifying them without a server. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { LogService } from "#gen/tlog/log_service_pb.ts";
+import { qsp, qspDone, type RunOptions, timeout, useServer } from "./qsp.ts";
+
+const server = useServer();
+const nowhere = "http://127.0.0.1:1";
+
+/** A directory with the keys of the audit log, and entries in the log. */
+async function makePlace(): Promise<RunOptions & { readonly hashes: readonly string[] }> {
+  const kms = server.client(KmsService);
+  await kms.createKey({});
+  await kms.createKey({});
+  const place = { ...server.place(), url: server.url };
+  const { logs } = await server.client(LogService).listLogs({});
+  const keys = logs[0]?.verifierKeys ?? [];
+  for (const [i, name] of ["ed25519", "ml-dsa-44", "ml-dsa-65"].entries())
+    writeFileSync(join(place.cwd, `${name}.vkey`), `${keys[i]}\n`);
+  const { auditLog } = await kms.getAuditLog({});
+  return { ...place, hashes: auditLog.map(({ entryHash }) => entryHash) };
+}
+
+const offline = (place: RunOptions): RunOptions => ({ ...place, url: nowhere });
+const verify = (args: string, place: RunOptions) =>
+  qsp(["log", "verify", ...args.split(" ")], offline(place));
+
+function edit({ cwd }: RunOptions, from: string, to: string, change: (text: string) => string): void {
+  writeFileSync(join(cwd, to), change(readFileSync(join(cwd, from), "utf8")));
+}
+
+/** Fetches a proof of the first entry, as soon as it is published. */
+async function proveFirst(place: RunOptions): Promise<void> {
+  await expect
+    .poll(async () => (await qsp("log prove audit 0 --out entry.tlog-proof".split(" "), place)).code, {
+      timeout,
+    })
+    .toBe(0);
+}
+
+describe("qsp log", { timeout }, () => {
+  it("lists the logs with their keys", async () => {
+    const place = await makePlace();
+    const text = await qspDone(["log", "list"], place);
+    expect(text).toMatch(/log +audit\norigin +quantum-safe-playground\/[0-9a-f]{16}\/audit\nkey +quantum/);
+    expect(text.match(/^key/gm)).toHaveLength(6);
+  });
+
+  it("verify takes a checkpoint with each of the keys alone, and with all", async () => {
+    const place = await makePlace();
+    await proveFirst(place);
+    await qspDone(["log", "checkpoint", "audit", "--out", "checkpoint"], place);
+    for (const keys of [
+      "--vkey @ed25519.vkey",
+      "--vkey @ml-dsa-44.vkey",
+      "--vkey @ml-dsa-65.vkey",
+      "--vkey @ed25519.vkey --vkey @ml-dsa-44.vkey --vkey @ml-dsa-65.vkey",
+    ])
+      expect(await verify(`checkpoint ${keys}`, place)).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/^Valid: checkpoint of .*\/audit with \d+ entries\.\n$/),
+      });
+  });
+
+  it("verify takes a proof of an entry whose hash one knows, and no other entry", async () => {
+    const place = await makePlace();
+    await proveFirst(place);
+    const [first, second] = place.hashes;
+    const key = "--vkey @ml-dsa-44.vkey";
+    expect(await verify(`entry.tlog-proof ${key} --leaf ${first}`, place)).toMatchObject({ code: 0 });
+    expect(await verify(`entry.tlog-proof ${key} --leaf ${second}`, place)).toMatchObject({
+      code: 1,
+      stdout: "NOT valid: leaf 0 of the log is not this one.\n",
+    });
+    edit(place, "entry.tlog-proof", "other-index", (text) => text.replace("index 0", "index 1"));
+    expect((await verify(`other-index ${key} --leaf ${first}`, place)).code).toBe(1);
+    edit(place, "entry.tlog-proof", "other-size", (text) => text.replace(/\n(\d+)\n/, (_, n) => `\n${n}1\n`));
+    expect(await verify(`other-size ${key} --leaf ${first}`, place)).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/ML-DSA-44 cosignature signature .* does not verify/),
+    });
+  });
+
+  it("verify takes a proof that a stored checkpoint is the beginning of the log", async () => {
+    const place = await makePlace();
+    await proveFirst(place);
+    await qspDone(["log", "checkpoint", "audit", "--out", "old"], place);
+    await server.client(KmsService).createKey({});
+    const key = "--vkey @ml-dsa-65.vkey";
+    await qspDone(["log", "prove-growth", "audit", "old", "--out", "growth"], place);
+    expect(await verify(`growth ${key} --checkpoint old`, place)).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/begins with all \d+ entries of the one that you stored/),
+    });
+    edit(place, "growth", "other-root", (text) => text.replace(/^old \d+/, "old 1"));
+    expect((await verify(`other-root ${key} --checkpoint old`, place)).code).toBe(1);
+    edit(place, "old", "forged", (text) =>
+      text.replace(/\n[^\n]{44}\n/, `\n${Buffer.alloc(32).toString("base64")}\n`),
+    );
+    expect((await verify(`growth ${key} --checkpoint forged`, place)).code).toBe(1);
+  });
+
+  it("verify trusts no key that it was not given, and no log of another name", async () => {
+    const place = await makePlace();
+    await qspDone(["log", "checkpoint", "blockchain", "--out", "blocks"], place);
+    expect(await verify("blocks --vkey @ed25519.vkey", place)).toMatchObject({
+      code: 1,
+      stdout: expect.stringMatching(/is of .*\/blockchain, not of .*\/audit/),
+    });
+    expect(await verify("blocks", place)).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/--vkey is missing/),
+    });
+    writeFileSync(join(place.cwd, "nothing"), "hello\n");
+    expect(await verify("nothing --vkey @ed25519.vkey", place)).toMatchObject({ code: 2 });
+  });
+});

@@ -1,0 +1,101 @@
+/**
+ * The verifiable logs, read with the unmodified libraries of transparency.dev: formats (checkpoints and notes), tessera
+ * (tiles, bundles of entries, and proofs from tiles) and merkle (verification).
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, describe, expect, it, onTestFinished } from "vitest";
+import { present } from "../services/answers.ts";
+import { awaitSize, type LogServer, startLogServer } from "../services/tlog/log-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { isMissing } from "./tools.ts";
+
+/** What a round of the reader found. */
+interface Found {
+  readonly size: number;
+  readonly before: number;
+  /** Hashes of the consistency proof. */
+  readonly consistency: number;
+  /** The IDs of the keys that verified the checkpoint. */
+  readonly signers: readonly number[];
+  readonly included: number;
+  /** In base64. */
+  readonly leaves: readonly string[];
+}
+
+/** Built once. */
+let program: string | undefined;
+
+function buildReader(): string {
+  if (program !== undefined) return program;
+  const path = join(makeTemporaryDirectory(afterAll), "tlog");
+  const cwd = join(import.meta.dirname, "clients/go-tlog");
+  const { status, stderr } = spawnSync("go", ["build", "-o", path, "."], { cwd, encoding: "utf8" });
+  if (status !== 0) throw new Error(stderr);
+  program = path;
+  return path;
+}
+
+/** Starts the reader of a log. @returns a function that reads once */
+async function startReader(server: LogServer, name: string): Promise<() => Promise<Found>> {
+  const { logs } = await server.logs.listLogs({});
+  const { verifierKeys } = present(logs.find(({ log }) => log === name));
+  // The libraries know no type 0xff.
+  const child = spawn(buildReader(), [`${server.url}/api/logs/${name}/`, ...verifierKeys.slice(0, 2)], {
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  onTestFinished(() => void child.kill());
+  let stderr = "";
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return async () => {
+    child.stdin.write("read\n");
+    const { value, done } = await lines.next();
+    if (done) throw new Error(`the reader ended: ${stderr}`);
+    return JSON.parse(value) as Found;
+  };
+}
+
+const toHex = (base64: string): string => Buffer.from(base64, "base64").toString("hex");
+
+describe.skipIf(isMissing("go"))("transparency.dev's clients", { timeout: 300_000 }, () => {
+  it("follow the audit log while it grows, and verify each leaf and that nothing was changed", async () => {
+    const server = await startLogServer();
+    const { keyId } = present((await server.kms.createKey({})).result);
+    const read = await startReader(server, "audit");
+    let written = 1;
+    let before = 0;
+    for (const added of [3, 150, 101, 1, 1, 40]) {
+      await Promise.all(
+        Array.from({ length: added }, () => server.kms.sign({ keyId, data: Buffer.from("use") })),
+      );
+      written += added;
+      await awaitSize(server.url, written);
+      const found = await read();
+      expect(found).toMatchObject({ size: written, included: written });
+      expect(found.signers).toHaveLength(2);
+      if (before > 0) expect(found).toMatchObject({ before });
+      if (before > 0) expect(found.consistency).toBeGreaterThan(0);
+      before = written;
+    }
+    const { auditLog } = await server.kms.getAuditLog({});
+    const { leaves } = await read();
+    expect(leaves.map(toHex)).toEqual(auditLog.map(({ entryHash }) => entryHash));
+  });
+
+  it("read the log of blocks, whose leaves are the hashes of the blocks", async () => {
+    const server = await startLogServer();
+    await server.chain.registerNode({ name: "north" });
+    await Promise.all(
+      Array.from({ length: 20 }, (_, i) => server.chain.addBlock({ data: Buffer.from(`block ${i}`) })),
+    );
+    await awaitSize(server.url, 21, "blockchain");
+    const { leaves, included } = await (await startReader(server, "blockchain"))();
+    const { blocks } = await server.chain.getChain({});
+    expect(included).toBe(21);
+    expect(leaves.map(toHex)).toEqual(blocks.map(({ blockHash }) => blockHash));
+  });
+});

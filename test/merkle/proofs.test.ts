@@ -1,0 +1,168 @@
+/** Proofs of src/merkle, compared with RFC 6962 word for word. */
+import { describe, expect, it } from "vitest";
+import { emptyRoot, hashLeaf } from "../../src/merkle/hashes.ts";
+import { proveConsistency, proveInclusion } from "../../src/merkle/proofs.ts";
+import { computeRoot } from "../../src/merkle/ranges.ts";
+import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proofs.ts";
+import { auditPath, consistencyProof, treeHash } from "./naive-tree.ts";
+import { buildLevels, leafData, readFrom } from "./tile-tree.ts";
+
+const hex = (hashes: readonly Uint8Array[]): string[] =>
+  hashes.map((hash) => Buffer.from(hash).toString("hex"));
+const flip = (hash: Uint8Array): Uint8Array => hash.map((byte, i) => (i === 0 ? byte ^ 1 : byte));
+
+const most = 300;
+const read = readFrom(buildLevels(most));
+const leaves = Array.from({ length: most }, (_, i) => leafData(i));
+const sizes = Array.from({ length: most }, (_, i) => i + 1);
+/** Every size near a power of two, and some others: all pairs of 300 sizes take a minute. */
+const chosen = sizes.filter((size) => size < 20 || size % 37 === 0 || (size > 252 && size < 260));
+
+describe("the root", () => {
+  it("of no leaves is the hash of nothing", async () => {
+    expect(hex([emptyRoot, await computeRoot(0, read)])).toEqual(
+      Array(2).fill("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    );
+  });
+
+  it("is that of RFC 6962 for every size up to 300", async () => {
+    for (const size of sizes)
+      expect(hex([await computeRoot(size, read)])).toEqual(hex([treeHash(leaves.slice(0, size))]));
+  });
+});
+
+describe("an inclusion proof", () => {
+  it("has the hashes of RFC 6962 and verifies, for every leaf of many sizes", async () => {
+    for (const size of chosen) {
+      const root = treeHash(leaves.slice(0, size));
+      for (let index = 0; index < size; index += size > 30 ? 7 : 1) {
+        const hashes = await proveInclusion(index, size, read);
+        expect(hex(hashes)).toEqual(hex(auditPath(index, leaves.slice(0, size))));
+        expect(verifyInclusion({ index, size, leafHash: hashLeaf(leafData(index)), hashes, root })).toBe(
+          true,
+        );
+      }
+    }
+  });
+
+  it("verifies for leaves of every size up to 300", async () => {
+    for (const size of sizes) {
+      const root = await computeRoot(size, read);
+      // Every leaf of small trees, and each leaf of large ones in one of seven sizes.
+      const step = size <= 40 ? 1 : 7;
+      for (let index = size % step; index < size; index += step) {
+        const proof = { index, size, leafHash: hashLeaf(leafData(index)), root };
+        expect(verifyInclusion({ ...proof, hashes: await proveInclusion(index, size, read) })).toBe(true);
+      }
+    }
+  });
+
+  it("does not verify if any part of it is changed", async () => {
+    for (const size of chosen) {
+      const root = await computeRoot(size, read);
+      for (const index of new Set([0, Math.floor(size / 2), size - 1])) {
+        const hashes = await proveInclusion(index, size, read);
+        const proof = { index, size, leafHash: hashLeaf(leafData(index)), hashes, root };
+        const [first = root, ...others] = hashes;
+        const wrong = [
+          { ...proof, root: flip(root) },
+          { ...proof, leafHash: flip(proof.leafHash) },
+          { ...proof, leafHash: hashLeaf(leafData(index + 1)) },
+          { ...proof, index: size },
+          { ...proof, index: -1 },
+          { ...proof, index: index + 0.5 },
+          { ...proof, hashes: [...hashes, root] },
+          { ...proof, root: root.subarray(1) },
+          ...(hashes.length > 0
+            ? [
+                { ...proof, index: index === 0 ? 1 : index - 1 },
+                { ...proof, hashes: others },
+                { ...proof, hashes: [flip(first), ...others] },
+                { ...proof, hashes: hashes.slice(0, -1) },
+              ]
+            : []),
+        ];
+        for (const one of wrong) expect(verifyInclusion(one)).toBe(false);
+      }
+    }
+  });
+
+  it("does not exist for a leaf beyond the tree", () => {
+    expect(() => proveInclusion(5, 5, read)).toThrow(RangeError);
+    expect(() => proveInclusion(-1, 5, read)).toThrow(RangeError);
+  });
+});
+
+describe("a consistency proof", () => {
+  it("has the hashes of RFC 6962 and verifies, between many sizes", async () => {
+    for (const to of chosen)
+      for (const from of chosen.filter((size) => size <= to)) {
+        const hashes = await proveConsistency(from, to, read);
+        expect(hex(hashes)).toEqual(hex(consistencyProof(from, leaves.slice(0, to))));
+        const [fromRoot, toRoot] = [treeHash(leaves.slice(0, from)), treeHash(leaves.slice(0, to))];
+        expect(verifyConsistency({ from, to, fromRoot, toRoot, hashes })).toBe(true);
+      }
+  });
+
+  it("does not verify if any part of it is changed", async () => {
+    for (const to of chosen)
+      for (const from of chosen.filter((size) => size < to)) {
+        const hashes = await proveConsistency(from, to, read);
+        const [fromRoot, toRoot] = [await computeRoot(from, read), await computeRoot(to, read)];
+        const proof = { from, to, fromRoot, toRoot, hashes };
+        const [first = toRoot, ...others] = hashes;
+        const wrong = [
+          { ...proof, fromRoot: flip(fromRoot) },
+          { ...proof, toRoot: flip(toRoot) },
+          { ...proof, fromRoot: toRoot },
+          { ...proof, hashes: others },
+          { ...proof, hashes: [flip(first), ...others] },
+          { ...proof, hashes: [...hashes, toRoot] },
+          { ...proof, from: to, to: from },
+          { ...proof, from: 0 },
+          { ...proof, from: from + 0.5 },
+        ];
+        for (const one of wrong) expect(verifyConsistency(one)).toBe(false);
+      }
+  });
+
+  it("between trees of one size has no hashes and needs one root", async () => {
+    const root = await computeRoot(9, read);
+    expect(await proveConsistency(9, 9, read)).toEqual([]);
+    const proof = { from: 9, to: 9, fromRoot: root, toRoot: root, hashes: [] };
+    expect(verifyConsistency(proof)).toBe(true);
+    expect(verifyConsistency({ ...proof, toRoot: flip(root) })).toBe(false);
+    expect(verifyConsistency({ ...proof, hashes: [root] })).toBe(false);
+  });
+
+  it("from the empty tree has no hashes, and RFC 6962 makes none", async () => {
+    const proof = { from: 0, to: 9, fromRoot: emptyRoot, toRoot: await computeRoot(9, read), hashes: [] };
+    expect(verifyConsistency(proof)).toBe(true);
+    expect(verifyConsistency({ ...proof, hashes: [emptyRoot] })).toBe(false);
+    expect(() => proveConsistency(0, 9, read)).toThrow(RangeError);
+  });
+});
+
+describe("a tree of more than two levels of tiles", () => {
+  const size = 66_000;
+  const large = readFrom(buildLevels(size));
+
+  it("proves leaves and earlier sizes around 65,536", { timeout: 60_000 }, async () => {
+    const all = Array.from({ length: size }, (_, i) => leafData(i));
+    expect(hex([await computeRoot(size, large)])).toEqual(hex([treeHash(all)]));
+    const samples = [1, 2, 255, 256, 257, 511, 32_768, 65_279, 65_280, 65_535, 65_536, 65_537, 65_793, size];
+    for (const to of samples) {
+      const toRoot = await computeRoot(to, large);
+      for (const from of samples.filter((sample) => sample <= to)) {
+        const hashes = await proveConsistency(from, to, large);
+        const fromRoot = await computeRoot(from, large);
+        expect(verifyConsistency({ from, to, fromRoot, toRoot, hashes })).toBe(true);
+        const index = from - 1;
+        const path = await proveInclusion(index, to, large);
+        const leafHash = hashLeaf(leafData(index));
+        expect(verifyInclusion({ index, size: to, leafHash, hashes: path, root: toRoot })).toBe(true);
+      }
+    }
+    expect(hex(await proveInclusion(65_537, size, large))).toEqual(hex(auditPath(65_537, all)));
+  });
+});

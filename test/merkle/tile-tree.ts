@@ -1,0 +1,35 @@
+/** A tree in memory, read through its tiles as clients of c2sp.org/tlog-tiles read one. */
+import { hashLeaf, hashPerfect } from "../../src/merkle/hashes.ts";
+import type { NodeReader } from "../../src/merkle/ranges.ts";
+import { placeNode, tileWidth } from "../../src/merkle/tiles.ts";
+
+/** Leaf data that is different at each index. */
+export function leafData(index: number): Uint8Array {
+  return Buffer.from(`leaf ${index}`);
+}
+
+/** Builds all levels of hashes of a tree of some size. */
+export function buildLevels(size: number): Uint8Array[][] {
+  const levels = [Array.from({ length: size }, (_, i) => hashLeaf(leafData(i)))];
+  for (;;) {
+    const below = levels.at(-1) ?? [];
+    if (below.length < tileWidth) return levels;
+    levels.push(
+      Array.from({ length: Math.floor(below.length / tileWidth) }, (_, i) =>
+        hashPerfect(below.slice(i * tileWidth, (i + 1) * tileWidth)),
+      ),
+    );
+  }
+}
+
+/** Reads nodes from such levels. */
+export function readFrom(levels: readonly Uint8Array[][]): NodeReader {
+  return async (nodes) =>
+    nodes.map((node) => {
+      const { level, tileIndex, offset, count } = placeNode(node);
+      const first = tileIndex * tileWidth + offset;
+      const hashes = levels[level]?.slice(first, first + count) ?? [];
+      if (hashes.length < count) throw new Error(`the tree has no node ${JSON.stringify(node)}`);
+      return hashPerfect(hashes);
+    });
+}

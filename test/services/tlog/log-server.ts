@@ -1,0 +1,72 @@
+/** A whole server, and what readers of its logs do. */
+import { type Client, createClient } from "@connectrpc/connect";
+import { onTestFinished } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { LogService } from "#gen/tlog/log_service_pb.ts";
+import { readConfig } from "../../../src/config.ts";
+import { parseCheckpoint } from "../../../src/signed-notes/checkpoint.ts";
+import { parseNote } from "../../../src/signed-notes/note.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
+import { present } from "../answers.ts";
+import { openConnections, serveApp } from "../app-under-test.ts";
+
+/** A server with clients over gRPC. */
+export interface LogServer {
+  readonly url: string;
+  readonly dataDir: string;
+  readonly logs: Client<typeof LogService>;
+  readonly kms: Client<typeof KmsService>;
+  readonly chain: Client<typeof BlockchainService>;
+  close(): Promise<void>;
+}
+
+/** Starts a server on a directory, a new one if it is left out. */
+export async function startLogServer(
+  flags: readonly string[] = [],
+  dataDir = makeTemporaryDirectory(),
+): Promise<LogServer> {
+  const app = await serveApp(readConfig(["--port", "0", "--data-dir", dataDir, ...flags], {}));
+  const { grpc, disconnect } = openConnections(app.url);
+  let closing: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    closing ??= (async () => {
+      disconnect();
+      app.server.destroy();
+      await app.close();
+    })();
+    return closing;
+  };
+  onTestFinished(close);
+  return {
+    url: app.url,
+    dataDir,
+    logs: createClient(LogService, grpc),
+    kms: createClient(KmsService, grpc),
+    chain: createClient(BlockchainService, grpc),
+    close,
+  };
+}
+
+/** Writes so many audit entries. The first creates a key. */
+export async function writeUses({ kms }: Pick<LogServer, "kms">, count: number): Promise<void> {
+  const { keyId } = present((await kms.createKey({})).result);
+  for (let i = 1; i < count; i++) await kms.sign({ keyId, data: Buffer.from(`use ${i}`) });
+}
+
+/** Fetches the note of the newest checkpoint over REST. */
+export async function fetchNote(url: string, log = "audit"): Promise<Uint8Array> {
+  const response = await fetch(`${url}/api/logs/${log}/checkpoint`);
+  if (!response.ok) throw new Error(await response.text());
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+/** Waits until a log has published this size, and gives its note and its checkpoint. */
+export async function awaitSize(url: string, size: number, log = "audit") {
+  for (;;) {
+    const bytes = await fetchNote(url, log);
+    const checkpoint = parseCheckpoint(parseNote(bytes).text);
+    if (checkpoint.size >= size) return { bytes, ...checkpoint };
+    // The server signs once in a second; each request is one look.
+  }
+}

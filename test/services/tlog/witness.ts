@@ -1,0 +1,23 @@
+/** A witness with Ed25519, written from c2sp.org/tlog-cosignature alone. */
+import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
+import type { NoteSigner } from "../../../src/signed-notes/sign.ts";
+import { computeKeyId, type VerifierKey } from "../../../src/signed-notes/verifier-keys.ts";
+
+/** Makes a witness with a fresh key. */
+export function makeEd25519Witness(name: string): NoteSigner {
+  const { privateKey } = generateKeyPairSync("ed25519");
+  const { x = "" } = createPublicKey(privateKey).export({ format: "jwk" });
+  const publicKey = Uint8Array.from(Buffer.from(x, "base64url"));
+  const key: VerifierKey = { name, type: "Ed25519 cosignature", publicKey };
+  return {
+    key,
+    async sign(text, now) {
+      const seconds = BigInt(Math.floor(now.getTime() / 1000));
+      const time = Buffer.alloc(8);
+      time.writeBigUInt64BE(seconds);
+      const raw = sign(null, Buffer.from(`cosignature/v1\ntime ${seconds}\n${text}`), privateKey);
+      const signature = Uint8Array.from(Buffer.concat([time, raw]));
+      return { keyName: name, keyId: computeKeyId(key), signature };
+    },
+  };
+}

@@ -1,0 +1,42 @@
+/** Logs of a server with several event loops, and what /metrics says of logs. */
+
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { LogService } from "#gen/tlog/log_service_pb.ts";
+import { startServer } from "../../support/start-server.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
+import { awaitSize, startLogServer, writeUses } from "./log-server.ts";
+
+describe("the metrics of a log", { timeout: 60_000 }, () => {
+  it("are its entries, those that are published, the time to sign, and cosignatures", async () => {
+    const server = await startLogServer();
+    await writeUses(server, 3);
+    await awaitSize(server.url, 3);
+    const text = await (await fetch(`${server.url}/metrics`)).text();
+    expect(text).toContain('qsp_log_entries{log="audit"} 3\n');
+    expect(text).toContain('qsp_log_published_entries{log="audit"} 3\n');
+    expect(text).toMatch(/qsp_log_sign_seconds_count\{log="audit"\} [1-9]/);
+    expect(text).toContain("# TYPE qsp_log_cosignatures_total counter");
+  });
+});
+
+describe("a server with three event loops", { timeout: 60_000 }, () => {
+  it("has one log, whose entries all of them wrote", async () => {
+    const server = await startServer({ dataDir: makeTemporaryDirectory(), args: ["--workers", "3"] });
+    try {
+      const writers = Array.from({ length: 6 }, () =>
+        createClient(KmsService, createGrpcTransport({ baseUrl: `http://${server.authority}` })),
+      );
+      await Promise.all(writers.map((kms) => writeUses({ kms }, 60)));
+      const { root } = await awaitSize(`http://${server.authority}`, 360);
+      const logs = createClient(LogService, createGrpcTransport({ baseUrl: `http://${server.authority}` }));
+      const proof = await logs.getInclusionProof({ log: "audit", leafIndex: 359, treeSize: 360 });
+      expect(Uint8Array.from(proof.rootHash)).toEqual(root);
+      expect(await writers[0]?.verifyAuditLog({})).toMatchObject({ valid: true, entries: 360 });
+    } finally {
+      await server.stop();
+    }
+  });
+});

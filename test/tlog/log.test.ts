@@ -1,0 +1,263 @@
+/** A verifiable log over the audit entries of a store: what it signs, and what it refuses to sign. */
+import { expect, it } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { RecordDamagedError, StoreFailureError } from "../../src/database/store-error.ts";
+import { hashLeaf } from "../../src/merkle/hashes.ts";
+import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proofs.ts";
+import { verifyNote } from "../../src/signed-notes/verify.ts";
+import { openLog } from "../../src/tlog/log.ts";
+import { createAuditSource } from "../../src/tlog/source.ts";
+import { copyLog, restoreLog } from "../audit/audit-log.ts";
+import { treeHash } from "../merkle/naive-tree.ts";
+import { writeEntries } from "../support/entries.ts";
+import { describeStores, type Place } from "../support/on-both.ts";
+import { openAuditLog, origin } from "./open-log.ts";
+
+/** The data of all leaves, from the database itself. */
+async function readLeaves({ query }: Place): Promise<Uint8Array[]> {
+  const rows = await query("select entry_hash from audit_entries order by sequence");
+  return rows.map(({ entry_hash }) => Buffer.from(String(entry_hash), "hex"));
+}
+
+const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
+const corrupt = expect.objectContaining({ code: "CORRUPT" });
+
+describeStores("a log", (makePlace) => {
+  it("signs the root of RFC 6962 over all entries, with three keys", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const log = await openAuditLog(store);
+    await writeEntries(store, 300);
+    const { size, root, note } = await log.readCheckpoint();
+    const leaves = await readLeaves(place);
+    expect([size, hex(root)]).toEqual([300, hex(treeHash(leaves))]);
+    expect(note.text).toBe(`${origin}\n300\n${Buffer.from(root).toString("base64")}\n`);
+    const provider = await createCryptoProvider("openssl");
+    const types = [];
+    for (const key of log.keys) {
+      expect(await verifyNote(provider, note, key)).toMatchObject({ keyName: origin });
+      types.push(key.type);
+    }
+    expect(types).toEqual(["Ed25519", "ML-DSA-44 cosignature", "ML-DSA-65"]);
+    await provider.close();
+  });
+
+  it("of no entries has the root of the empty tree", async () => {
+    const store = await (await makePlace()).open();
+    const { size, root } = await (await openAuditLog(store)).readCheckpoint();
+    expect([size, hex(root)]).toEqual([0, hex(treeHash([]))]);
+  });
+
+  it("proves each entry and each earlier size while it grows over the edges of tiles", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const log = await openAuditLog(store);
+    const roots = new Map<number, Uint8Array>();
+    for (const added of [1, 254, 1, 1, 255, 88]) {
+      await writeEntries(store, added);
+      const { size, root } = await log.readCheckpoint();
+      for (const [from, fromRoot] of roots)
+        expect(
+          verifyConsistency({
+            from,
+            to: size,
+            fromRoot,
+            toRoot: root,
+            hashes: await log.proveConsistency(from, size),
+          }),
+        ).toBe(true);
+      roots.set(size, root);
+    }
+    const leaves = await readLeaves(place);
+    for (const [size, root] of roots)
+      for (const index of [0, Math.floor(size / 2), size - 1]) {
+        const leafHash = hashLeaf(leaves[index] ?? new Uint8Array());
+        const hashes = await log.proveInclusion(index, size);
+        expect(verifyInclusion({ index, size, leafHash, hashes, root })).toBe(true);
+      }
+    expect([...roots.keys()]).toEqual([1, 255, 256, 257, 512, 600]);
+  });
+
+  it("catches up with entries that were written before there was a log", async () => {
+    const place = await makePlace();
+    const earlier = await place.open();
+    await writeEntries(earlier, 9000);
+    await earlier.close();
+    const log = await openAuditLog(await place.open());
+    const { size, root } = await log.readCheckpoint();
+    expect([size, hex(root)]).toEqual([9000, hex(treeHash(await readLeaves(place)))]);
+    const rows = await place.query("select count(*) as n from tlog_hashes");
+    expect(Number(rows[0]?.n)).toBe(Math.floor(9000 / 256));
+  });
+
+  it("continues after a crash that stored a part of the hashes", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 2000);
+    await (await openAuditLog(store)).readCheckpoint();
+    await place.query("delete from tlog_hashes where hash_index > 3");
+    await place.query("delete from tlog_checkpoints");
+    const { root } = await (await openAuditLog(store)).readCheckpoint();
+    expect(hex(root)).toBe(hex(treeHash(await readLeaves(place))));
+  });
+
+  it("of several programs is one: each size has one checkpoint, and all have the same hashes", async () => {
+    const place = await makePlace();
+    const stores = await Promise.all([1, 2, 3].map(() => place.open()));
+    const logs = await Promise.all(stores.map((store) => openAuditLog(store)));
+    expect(
+      new Set(logs.map(({ keys }) => JSON.stringify(keys.map(({ publicKey }) => hex(publicKey))))).size,
+    ).toBe(1);
+    for (const _ of [1, 2, 3, 4]) {
+      await Promise.all(stores.map((store) => writeEntries(store, 100)));
+      const found = await Promise.all(logs.map((log) => log.readCheckpoint()));
+      const bySize = new Map(found.map(({ size, note }) => [size, note.text]));
+      for (const { size, note } of found) expect(note.text).toBe(bySize.get(size));
+    }
+    const { size, root } = await (logs[0] as (typeof logs)[0]).readCheckpoint();
+    expect([size, hex(root)]).toEqual([1200, hex(treeHash(await readLeaves(place)))]);
+  });
+
+  it("signs once for all callers of an interval", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const provider = await createCryptoProvider("openssl");
+    let nowMs = 1_900_000_000_000;
+    const now = () => new Date(nowMs);
+    const log = await openLog({ store, provider, source: createAuditSource(store), origin, now });
+    const sizes = [];
+    for (const _ of [1, 2, 3]) {
+      await writeEntries(store, 1);
+      const found = await Promise.all(Array.from({ length: 20 }, () => log.readCheckpoint()));
+      sizes.push(...new Set(found.map(({ size }) => size)));
+    }
+    expect(sizes).toEqual([1, 1, 1]);
+    nowMs += 1000;
+    expect((await log.readCheckpoint()).size).toBe(3);
+    expect(await place.query("select tree_size from tlog_checkpoints order by tree_size")).toEqual([
+      { tree_size: 1 },
+      { tree_size: 3 },
+    ]);
+    await log.close();
+    await provider.close();
+  });
+
+  it("signs again under another origin, which is another log to its readers", async () => {
+    const store = await (await makePlace()).open();
+    await writeEntries(store, 3);
+    const first = await (await openAuditLog(store)).readCheckpoint();
+    const second = await (await openAuditLog(store, { origin: "other.example/audit" })).readCheckpoint();
+    expect(second).toMatchObject({ size: 3, root: first.root, origin: "other.example/audit" });
+  });
+
+  it("keeps the newest 64 checkpoints, and the last of each 10,000 entries", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const log = await openAuditLog(store);
+    for (let i = 0; i < 70; i++) {
+      await writeEntries(store, i === 2 ? 10_000 : 1);
+      await log.readCheckpoint();
+    }
+    const rows = await place.query("select tree_size from tlog_checkpoints order by tree_size");
+    expect(rows).toHaveLength(65);
+    expect(rows.slice(0, 2)).toEqual([{ tree_size: 2 }, { tree_size: 10_006 }]);
+  });
+});
+
+describeStores("a log whose database somebody changed", (makePlace) => {
+  async function makeLog() {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 600);
+    const { size } = await (await openAuditLog(store)).readCheckpoint();
+    expect(size).toBe(600);
+    // As after a restart: what the first one has read and written is no longer in memory.
+    const next = await place.open();
+    return { place, store: next, writer: store, log: await openAuditLog(next) };
+  }
+
+  it.each([
+    [
+      "the hash of an entry in a full tile",
+      `update audit_entries set entry_hash = '${"0".repeat(64)}' where sequence = 7`,
+    ],
+    [
+      "the hash of one of the last entries",
+      `update audit_entries set entry_hash = '${"0".repeat(64)}' where sequence = 590`,
+    ],
+    ["the content of one of the last entries", "update audit_entries set details = 'x' where sequence = 590"],
+    ["one of the last entries, which is missing", "delete from audit_entries where sequence = 590"],
+    [
+      "a hash of the tree",
+      "update tlog_hashes set hash = entry.h from (select hash as h from tlog_hashes where hash_index = 0) as entry where hash_index = 1",
+    ],
+    ["the first of the hashes, which is missing", "delete from tlog_hashes where hash_index = 0"],
+    ["the root of the newest checkpoint", "update tlog_checkpoints set tree_size = 599"],
+    ["the note of the newest checkpoint", "update tlog_checkpoints set note = note || 'x'"],
+  ])("in %s signs nothing more and proves nothing false", async (_, change) => {
+    const { place, writer, log } = await makeLog();
+    await place.query(change);
+    await writeEntries(writer, 100);
+    const isRefused = await log.readCheckpoint().then(
+      () => false,
+      (error: unknown) => error instanceof RecordDamagedError || error instanceof StoreFailureError,
+    );
+    // The change of a single old entry does not reach a new root: a stored hash covers the entry.
+    if (!change.includes("sequence = 7")) expect(isRefused).toBe(true);
+    const root = Buffer.from(treeHash((await readLeaves(place)).slice(0, 600)));
+    const hashes = await log.proveInclusion(6, 600).catch(() => undefined);
+    const leafHash = hashLeaf((await readLeaves(place))[6] ?? new Uint8Array());
+    if (hashes !== undefined && !change.includes("audit_entries"))
+      expect(verifyInclusion({ index: 6, size: 600, leafHash, hashes, root })).toBe(true);
+    if (change.includes("sequence = 7")) {
+      expect(hashes).toBeUndefined();
+      await expect(log.readTile({ kind: "hashes", level: 0, index: 0, width: 256 })).rejects.toThrow(
+        /audit entry 7/,
+      );
+    }
+  });
+
+  it("to that of an earlier day signs nothing more while it runs", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const log = await openAuditLog(store);
+    await writeEntries(store, 10);
+    await log.readCheckpoint();
+    await place.query("delete from tlog_checkpoints");
+    await writeEntries(store, 1);
+    await expect(log.readCheckpoint()).rejects.toEqual(corrupt);
+  });
+
+  it("to an earlier log, which then grew differently, signs nothing that contradicts its checkpoint", async () => {
+    const place = await makePlace();
+    const first = await place.open();
+    await writeEntries(first, 200);
+    const copy = await copyLog(place);
+    await writeEntries(first, 100);
+    const log = await openAuditLog(first);
+    expect((await log.readCheckpoint()).size).toBe(300);
+    await log.close();
+    await first.close();
+    await restoreLog(place, copy);
+    // The stored hashes would give it away, too.
+    await place.query("delete from tlog_hashes");
+    const second = await place.open();
+    await writeEntries(second, 250, "bob");
+    await expect((await openAuditLog(second)).readCheckpoint()).rejects.toEqual(corrupt);
+  });
+
+  it("and that has checkpoints but not the keys that signed them makes no other keys", async () => {
+    const { place, store } = await makeLog();
+    await place.query("delete from sealed_secrets where identity = 'tlog/audit/ml-dsa-44'");
+    await expect(openAuditLog(store)).rejects.toThrow(/ml-dsa-44 key of the log audit/);
+  });
+
+  it("serves no bundle of entries with a changed one", async () => {
+    const { place, log } = await makeLog();
+    const tile = { kind: "entries", level: 0, index: 0, width: 256 } as const;
+    const bundle = await log.readTile(tile);
+    expect(bundle).toHaveLength(256 * 34);
+    await place.query(`update audit_entries set entry_hash = '${"0".repeat(64)}' where sequence = 7`);
+    await expect(log.readTile(tile)).rejects.toEqual(corrupt);
+  });
+});

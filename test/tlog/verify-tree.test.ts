@@ -1,0 +1,104 @@
+/** Verification of the stored tree: it names the first hash or checkpoint that is not that of the entries. */
+import { expect, it } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { createAuditSource } from "../../src/tlog/source.ts";
+import { verifyAudit } from "../../src/tlog/verify-audit.ts";
+import { verifyTree } from "../../src/tlog/verify-tree.ts";
+import { writeEntries } from "../support/entries.ts";
+import { describeStores, type MakePlace } from "../support/on-both.ts";
+import { openAuditLog } from "./open-log.ts";
+
+/** A store with 700 entries, and checkpoints of sizes 300, 600 and 700. */
+async function makeStore(makePlace: MakePlace) {
+  const place = await makePlace();
+  const store = await place.open();
+  const log = await openAuditLog(store);
+  for (const added of [300, 300, 100]) {
+    await writeEntries(store, added);
+    await log.readCheckpoint();
+  }
+  await log.close();
+  const provider = await createCryptoProvider("openssl");
+  const verify = () => verifyTree({ store, provider, source: createAuditSource(store) });
+  return { place, store, provider, verify };
+}
+
+const zeros = "0".repeat(64);
+
+describeStores("a stored tree", (makePlace) => {
+  it("that is whole agrees with the entries, also those written since its last checkpoint", async () => {
+    const { store, provider, verify } = await makeStore(makePlace);
+    expect(await verify()).toEqual({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
+    await writeEntries(store, 600);
+    expect(await verify()).toEqual({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
+    expect(await verifyAudit(store, provider)).toMatchObject({ valid: true, entries: 1300 });
+  });
+
+  it.each([
+    [
+      "an entry",
+      `update audit_entries set entry_hash = '${zeros}' where sequence = 5`,
+      0,
+      /checkpoint of size 300|hash 0 of level 1/,
+    ],
+    [
+      "a hash",
+      "update tlog_hashes set hash = entry.h from (select hash as h from tlog_hashes where hash_index = 0) as entry where hash_index = 1",
+      256,
+      /hash 1 of level 1 .* was changed/,
+    ],
+    [
+      "a hash that is missing",
+      "delete from tlog_hashes where hash_index = 1",
+      256,
+      /hash 1 of level 1 .* is missing/,
+    ],
+    [
+      "the place of a hash",
+      "update tlog_hashes set hash_index = 9 where hash_index = 1",
+      256,
+      /hash 1 of level 1/,
+    ],
+    [
+      "the root of a checkpoint",
+      "update tlog_checkpoints set root = (select hash from tlog_hashes where hash_index = 0) where tree_size = 600",
+      599,
+      /checkpoint of size 600 was changed/,
+    ],
+    [
+      "the note of a checkpoint",
+      "update tlog_checkpoints set note = (select note from tlog_checkpoints where tree_size = 300) where tree_size = 600",
+      599,
+      /checkpoint of size 600 was changed/,
+    ],
+    [
+      "the size of a checkpoint",
+      "update tlog_checkpoints set tree_size = 699 where tree_size = 700",
+      698,
+      /checkpoint of size 699 was changed/,
+    ],
+    [
+      "a checkpoint beyond the end",
+      "update tlog_checkpoints set tree_size = 701 where tree_size = 700",
+      700,
+      /shorter than its checkpoint of size 701/,
+    ],
+  ])("with a change of %s names it and the entry", async (_, change, leaf, reason) => {
+    const { place, verify } = await makeStore(makePlace);
+    await place.query(change);
+    const { fault } = await verify();
+    expect(fault?.reason).toMatch(reason);
+    expect(fault?.leaf).toBe(leaf);
+  });
+
+  it("with a wrong hash makes the audit log invalid, from the first entry under it", async () => {
+    const { place, store, provider } = await makeStore(makePlace);
+    await place.query("delete from tlog_hashes where hash_index = 1");
+    expect(await store.verifyAudit()).toMatchObject({ valid: true });
+    expect(await verifyAudit(store, provider)).toMatchObject({
+      valid: false,
+      firstBrokenSequence: 257,
+      reason: "the hash 1 of level 1 of the log audit is missing",
+    });
+  });
+});
