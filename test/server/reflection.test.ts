@@ -63,6 +63,7 @@ describe.each([
       "blockchain.BlockchainService",
       "dapp.DappService",
       "defi.DefiService",
+      "envoy.service.auth.v3.Authorization",
       "google.cloud.kms.v1.KeyManagementService",
       "google.cloud.location.Locations",
       "grpc.health.v1.Health",
