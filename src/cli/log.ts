@@ -1,7 +1,7 @@
 /** `qsp log`: the verifiable logs of a server. */
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { parseCheckpoint } from "../signed-notes/checkpoint.ts";
-import { parseNote } from "../signed-notes/note.ts";
+import { NoteError, parseNote } from "../signed-notes/note.ts";
 import { formatProofFile } from "../signed-notes/proof-files.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readWhole, writeFile } from "./files.ts";
@@ -83,14 +83,19 @@ export const logVerbs: readonly Verb[] = [
     example: "qsp log prove-growth audit audit.checkpoint --out growth.proof",
     async run(input) {
       const [log = "", file = ""] = input.operands;
-      const { size } = parseCheckpoint(parseNote(await readWhole(file)).text);
+      const { origin, size } = parseCheckpoint(parseNote(await readWhole(file)).text);
       const { fromSize, hashes, checkpoint } = await input.server.ask(method.getConsistencyProof, {
         log,
         fromSize: size,
       });
+      const found = parseCheckpoint(parseNote(Buffer.from(checkpoint)).text).origin;
+      if (found !== origin)
+        throw usageError(`${file} is a checkpoint of ${origin}; the log ${log} is ${found}`);
       const text = formatProofFile({ kind: "consistency", from: fromSize, hashes, checkpoint });
       return write(input, text, { proof: text });
     },
+    explain: (error) =>
+      error instanceof NoteError ? usageError(`CHECKPOINT-FILE ${error.message}`) : undefined,
   },
 ];
 

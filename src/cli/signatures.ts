@@ -66,7 +66,7 @@ export async function readSignature(path: string, algorithm: string): Promise<Ui
   const expectedBytes = isSignatureAlgorithm(algorithm) ? signatureAlgorithms[algorithm].signatureBytes : 0;
   const content = await readWhole(path, maxSignatureFileBytes);
   const text = Buffer.from(content).toString("latin1");
-  const isBase64 = content.length > expectedBytes && /^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(text);
+  const isBase64 = content.length > expectedBytes && /^[A-Za-z0-9+/\s]+={0,2}$/.test(text.trimEnd());
   const signature = isBase64 ? Uint8Array.from(Buffer.from(text, "base64")) : content;
   if (signature.length !== expectedBytes)
     throw usageError(`${path} has ${signature.length} bytes; an ${algorithm} signature has ${expectedBytes}`);

@@ -106,7 +106,8 @@ async function findAlgorithm(server: ApiClient, keyId: string): Promise<string> 
   try {
     return (await server.ask(KmsService.method.getKey, { keyId })).result?.algorithm ?? "";
   } catch (error) {
-    if (error instanceof ConnectError && findReason(error) === "GRANT_MISSING") return "";
+    if (error instanceof ConnectError && ["GRANT_MISSING", "SCOPE_MISSING"].includes(findReason(error) ?? ""))
+      return "";
     throw error;
   }
 }

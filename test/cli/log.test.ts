@@ -83,6 +83,24 @@ describe("qsp log", { timeout }, () => {
     });
   });
 
+  it("prove-growth refuses a file that is no checkpoint, or one of another log", async () => {
+    const place = await makePlace();
+    await proveFirst(place);
+    await qspDone(["log", "checkpoint", "blockchain", "--out", "other"], place);
+    const prove = (file: string) => qsp(["log", "prove-growth", "audit", file, "--out", "growth"], place);
+    expect(await prove("other")).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("is a checkpoint of"),
+    });
+    for (const text of ["", "junk", "a\n1\nAAAA\n\n— a AAAA\n"]) {
+      edit(place, "other", "malformed", () => text);
+      expect(await prove("malformed")).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining("CHECKPOINT-FILE"),
+      });
+    }
+  });
+
   it("verify takes a proof that a stored checkpoint is the beginning of the log", async () => {
     const place = await makePlace();
     await proveFirst(place);

@@ -94,6 +94,22 @@ describe("the demands of a route", () => {
     ]);
   });
 
+  it("are not met by a device, unless they name its role", async () => {
+    const device: TokenHolder = { ...loggedIn, subject: "device-1", role: "device" };
+    expect(codeOf(await decide({}, { found: device }))).toBe(Code.PermissionDenied);
+    expect(codeOf(await decide({ scopes: "payroll.write" }, { found: device }))).toBe(Code.PermissionDenied);
+    expect(codeOf(await decide({ roles: "device" }, { found: device }))).toBe(0);
+  });
+
+  it("take no memory if they are large, and are denied with a short message", async () => {
+    const refused = await decide({ audience, scopes: "a ".repeat(1_000_000) });
+    expect([codeOf(refused), messageOf(refused)]).toEqual([
+      Code.PermissionDenied,
+      "the route has context extensions of 2000040 characters; the limit is 4096",
+    ]);
+    expect(messageOf(await decide({ audience, [`x${"y".repeat(3000)}`]: "" }))?.length).toBeLessThan(300);
+  });
+
   it("can be one of several roles", async () => {
     expect(codeOf(await decide({ audience, roles: "auditor user" }))).toBe(0);
     expect(codeOf(await decide({ audience, roles: "auditor admin" }))).toBe(Code.PermissionDenied);
@@ -240,7 +256,7 @@ function readByDescriptor(bytes: Uint8Array) {
 
 describe("what is remembered of a token", () => {
   /** Tokens whose user exists while `user` says so. */
-  const setUp = () => {
+  const setUp = ({ isOpen = false } = {}) => {
     const state = {
       user: { userId: "user:1", role: "user", generation: "1" } as object | undefined,
       nowMs: 0,
@@ -252,7 +268,7 @@ describe("what is remembered of a token", () => {
     const looked = vi.fn(async () => state.user);
     const find = createHolders({
       issuer: { check: verified, acceptsKey: () => state.isKeyKnown } as never,
-      accounts: { users: { find: looked }, clients: {}, revocations: {} } as never,
+      accounts: { users: isOpen ? undefined : { find: looked }, clients: {}, revocations: {} } as never,
       now: () => new Date(state.nowMs),
       monotonicMs: () => state.nowMs,
     });
@@ -275,8 +291,20 @@ describe("what is remembered of a token", () => {
     await expect(find("good")).rejects.toThrow(/expired/);
   });
 
-  it("does not outlive the user or the key by more than a second", async () => {
-    for (const change of [{ user: undefined }, { isKeyKnown: false }, { user: { generation: "2" } }]) {
+  it("is nothing of a log-in on an open server, where anyone may have any name", async () => {
+    const { find } = setUp({ isOpen: true });
+    await expect(find("good")).rejects.toThrow(/--auth open/);
+  });
+
+  it("does not outlive the key at all", async () => {
+    const { state, find } = setUp();
+    await find("good");
+    state.isKeyKnown = false;
+    await expect(find("good")).rejects.toThrow(/key/);
+  });
+
+  it("does not outlive the user by more than a second", async () => {
+    for (const change of [{ user: undefined }, { user: { generation: "2" } }]) {
       const { state, find } = setUp();
       await find("good");
       Object.assign(state, change, { nowMs: 1000 });

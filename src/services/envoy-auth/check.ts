@@ -9,7 +9,12 @@ import { StatusCode } from "#gen/envoy/type/v3/http_status_pb.ts";
 import type { TokenHolder } from "../../identity/authenticate.ts";
 import { keepBytes } from "./codec.ts";
 import { type FindTokenHolder, refusesToken } from "./holders.ts";
-import { type Requirements, readRequirements } from "./requirements.ts";
+import {
+  countCharacters,
+  maxExtensionCharacters,
+  type Requirements,
+  readRequirements,
+} from "./requirements.ts";
 
 /** What a decision needs. */
 export interface CheckDeps {
@@ -45,19 +50,25 @@ export async function check(
 }
 
 /** The demands of routes that asked before. A configuration of Envoy has few. */
-const knownRequirements = new LRUCache<string, Requirements | string>({ max: 1000 });
+const knownRequirements = new LRUCache<string, Requirements>({ max: 1000 });
 
 function findRequirements(
   extensions: Readonly<Record<string, string>>,
   defaultAudience: string | undefined,
 ): Requirements | string {
+  if (countCharacters(extensions) > maxExtensionCharacters)
+    return readRequirements(extensions, defaultAudience);
   const key = JSON.stringify([extensions, defaultAudience]);
   const known = knownRequirements.get(key);
   if (known !== undefined) return known;
   const requirements = readRequirements(extensions, defaultAudience);
-  knownRequirements.set(key, requirements);
+  // Whoever asks can send any demands. Those that are faulty take no memory.
+  if (typeof requirements !== "string") knownRequirements.set(key, requirements);
   return requirements;
 }
+
+/** The most decisions to remember of one holder: a client calls few routes. */
+const maxDecisions = 32;
 
 /** The decisions on a holder, who is another object after each look at the store. */
 const decisions = new WeakMap<TokenHolder, Map<Requirements, CheckResponse>>();
@@ -71,8 +82,8 @@ function decide(
   decisions.set(holder, known);
   const before = known.get(requirements);
   if (before !== undefined) return before;
-  const decision = keepBytes(findFault(holder, requirements, issuerUrl) ?? allow(holder, requirements));
-  known.set(requirements, decision);
+  const decision = findFault(holder, requirements, issuerUrl) ?? allow(holder, requirements);
+  if (known.size < maxDecisions) known.set(requirements, keepBytes(decision));
   return decision;
 }
 
@@ -99,6 +110,9 @@ function findFault(
   requirements: Requirements,
   issuerUrl: string | undefined,
 ): CheckResponse | undefined {
+  // A device may make few calls of this server, and so none elsewhere unless a route names its role.
+  if (role === "device" && !requirements.roles.includes(role))
+    return deny(Code.PermissionDenied, `${subject} is a device; the route does not name the role device`);
   // A token from a log-in names no audience. It is for this server, and so for routes that stand for this server.
   const audiences = access?.audiences ?? (issuerUrl === undefined ? [] : [issuerUrl]);
   if (!audiences.includes(requirements.audience))

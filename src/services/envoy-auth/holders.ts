@@ -52,7 +52,7 @@ export function createHolders({
   const lookUp = async (token: string, entry: KnownToken): Promise<TokenHolder> => {
     const { claims } = entry;
     const startedMs = monotonicMs();
-    const holder = issuer.acceptsKey(claims.keyId) ? await findHolder(accounts, claims) : undefined;
+    const holder = await findHolder(accounts, claims);
     if (holder === undefined) {
       known.delete(token);
       throw refuse("TOKEN_REVOKED", "the token is no longer accepted", { subject: claims.subject });
@@ -64,6 +64,13 @@ export function createHolders({
   const verify = async (token: string): Promise<TokenHolder> => {
     const check = await issuer.check(token);
     if (!check.ok) throw refuse("TOKEN_MALFORMED", `the token is refused: ${check.message}`);
+    // An open server issues tokens for any name to anyone, so they say nothing about who calls.
+    const isOwn = check.access !== undefined && check.access.clientId === check.subject;
+    if (accounts.users === undefined && !isOwn)
+      throw refuse(
+        "TOKEN_MALFORMED",
+        "the server runs with --auth open, where a log-in proves nothing; only tokens of clients count",
+      );
     const entry = { claims: check, holder: undefined, checkedAtMs: 0, refreshing: undefined };
     const holder = await refresh(token, entry);
     known.set(token, entry);
@@ -75,6 +82,10 @@ export function createHolders({
     if (entry.claims.expiresAt.getTime() <= now().getTime()) {
       known.delete(token);
       throw refuse("TOKEN_EXPIRED", "the token has expired");
+    }
+    if (!issuer.acceptsKey(entry.claims.keyId)) {
+      known.delete(token);
+      throw refuse("TOKEN_KEY_UNKNOWN", "the key that signed the token is no longer accepted");
     }
     return monotonicMs() - entry.checkedAtMs < trustMs ? entry.holder : refresh(token, entry);
   };

@@ -1,4 +1,5 @@
 /** What a route of Envoy demands of a token: its context extensions (CheckSettings.context_extensions). */
+import { excerpt } from "../../errors/shorten.ts";
 import { splitList } from "../../identity/access-claims.ts";
 
 /** The demands of one route. */
@@ -13,6 +14,9 @@ export interface Requirements {
   readonly forwardsToken: boolean;
 }
 
+/** The longest extensions of a route, names and values together, in characters. Whoever asks can send any. */
+export const maxExtensionCharacters = 4096;
+
 /** The names that a route may set. */
 const names = ["audience", "scopes", "roles", "forward-token"];
 
@@ -26,9 +30,12 @@ export function readRequirements(
   extensions: Readonly<Record<string, string>>,
   defaultAudience: string | undefined,
 ): Requirements | string {
+  const characters = countCharacters(extensions);
+  if (characters > maxExtensionCharacters)
+    return `the route has context extensions of ${characters} characters; the limit is ${maxExtensionCharacters}`;
   const unknown = Object.keys(extensions).find((name) => !names.includes(name));
   if (unknown !== undefined)
-    return `the route has the unknown context extension "${unknown}"; use ${names.join(", ")}`;
+    return `the route has the unknown context extension "${excerpt(unknown)}"; use ${names.join(", ")}`;
   const {
     audience = defaultAudience,
     scopes = "",
@@ -40,4 +47,9 @@ export function readRequirements(
   if (forward !== "true" && forward !== "false")
     return 'the context extension forward-token must be "true" or "false"';
   return { audience, scopes: splitList(scopes), roles: splitList(roles), forwardsToken: forward === "true" };
+}
+
+/** Counts the characters of names and values. */
+export function countCharacters(extensions: Readonly<Record<string, string>>): number {
+  return Object.entries(extensions).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 }

@@ -40,7 +40,7 @@ export function authorizationService(
         tokenType: "Bearer",
         expiresIn: (granted.expiresAt.getTime() - granted.issuedAt.getTime()) / 1000,
         ...describeScopes(granted.scopes),
-        ...(granted.isExchange && { issuedTokenType: accessTokenType }),
+        ...(granted.isExchange && { issuedTokenType: request.requestedTokenType || accessTokenType }),
       };
     },
     async introspectToken(request, context) {

@@ -207,6 +207,15 @@ describeGoogle("the order of a list", (shared) => {
     expect([keyRings.map(lastPart).join(""), totalSize]).toEqual([expected, 3]);
   });
 
+  it("is refused at once if it is long, whatever it consists of", async () => {
+    const { google } = await shared();
+    const parent = await createLocation(google);
+    const startedMs = performance.now();
+    const orderBy = `${" ".repeat(1_000_000)}!`;
+    await expect(google.listKeyRings({ parent, orderBy })).rejects.toThrow(/orderBy/);
+    expect(performance.now() - startedMs).toBeLessThan(5000);
+  });
+
   it("holds for all pages, with a filter, and its tokens for this order only", async () => {
     const { google } = await shared();
     const parent = await createLocation(google, "a1", "b1", "a2", "a3", "a4", "a5");
