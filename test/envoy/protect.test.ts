@@ -12,7 +12,7 @@ import { openTestStore } from "../support/open-store.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import type { RunningServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { describeEdge, eventually, startBackend, startTestEdge, type TestEdge } from "./edge-tools.ts";
+import { type AtEnd, describeEdge, eventually, startBackend, startTestEdge, type TestEdge } from "./edge-tools.ts";
 
 const audience = "https://orders.example.com";
 const other = "https://other.example.com";
@@ -24,8 +24,15 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
   /** The headers of the requests that the service received. */
   const received: http.IncomingHttpHeaders[] = [];
 
+  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd: AtEnd = (end) => void ends.push(end);
+
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
   beforeAll(async () => {
-    dataDir = makeTemporaryDirectory(afterAll);
+    dataDir = makeTemporaryDirectory(atEnd);
     await addAccounts(dataDir);
     const args = [
       "--auth",
@@ -35,11 +42,11 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
       "--trusted-proxies",
       "127.0.0.1",
     ];
-    server = await startBackend(afterAll, [...args, "--max-calls-per-second", "50"], dataDir);
-    const orders = await startOrders(received);
+    server = await startBackend(atEnd, [...args, "--max-calls-per-second", "50"], dataDir);
+    const orders = await startOrders(received, atEnd);
     edge = await startTestEdge(
       { configuration: "protect.yaml", backends: { servers: [server.authority], orders: [orders] } },
-      afterAll,
+      atEnd,
     );
     await eventually(async () => expect((await ask("/")).status).toBe(401));
   });
@@ -205,14 +212,14 @@ async function request({ url, ca }: TestEdge, ask: Partial<Ask>): Promise<Answer
 }
 
 /** The service: it tells the headers that it received. */
-async function startOrders(received: http.IncomingHttpHeaders[]): Promise<string> {
+async function startOrders(received: http.IncomingHttpHeaders[], atEnd: AtEnd): Promise<string> {
   const service = http.createServer((req, res) => {
     received.push(req.headers);
     res.setHeader("content-type", "application/json").end(JSON.stringify(req.headers));
   });
   service.listen(0, "127.0.0.1");
   await once(service, "listening");
-  afterAll(() => {
+  atEnd(() => {
     service.closeAllConnections();
     service.close();
   });
