@@ -33,6 +33,12 @@ const patterns: Readonly<Record<string, string>> = {
   "^[^\\x00]*$": "must not contain a NUL character",
   "^0x[0-9a-fA-F]{40}$": "must be an address: 0x and 40 hexadecimal digits",
   "^[0-9a-fA-F]{64}$": "must be 64 hexadecimal digits",
+  "^[A-Za-z]+=[^\\x00-\\x1f\\x7f-\\x9f]+$": "must have the form CN=release,O=Example (RFC 4514)",
+  "^([*][.])?[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$":
+    "must be a host name of ASCII letters, such as example.com; others have a form that begins with xn--",
+  "^[0-9A-Fa-f:.]{2,45}$": "must be an IPv4 or IPv6 address",
+  "^[!-?A-~]+@[!-?A-~]+$": "must be an email address of ASCII characters, such as ada@example.com",
+  "^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$": "must be an absolute URI, such as https://example.com/release",
 };
 
 /** Describes a broken rule in words if its own message shows a regular expression. */
