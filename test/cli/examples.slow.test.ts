@@ -1,10 +1,11 @@
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
+import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { loadAllVerbs, verbTable } from "../../src/cli/groups.ts";
 import { listSettings } from "../../src/config.ts";
@@ -16,8 +17,8 @@ const server = useServer();
 /** Without services, which run until a signal. Their own tests start them. */
 const verbs = (await loadAllVerbs(verbTable)).filter(({ isService }) => !isService);
 
-/** How far a verb of the operator has come. */
-const progress = /^[\d,]+ of [\d,]+ [\w ]+\n/gm;
+/** How far a verb of the operator has come, and what it says beside a secret. */
+const progress = /^(?:[\d,]+ of [\d,]+ [\w ]+|orders (?:can request|has a new) .*)\n/gm;
 
 /** A directory that an example is run in, and the variables that it names. */
 interface Stage {
@@ -38,6 +39,23 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
   [
     /qsp (store|audit|chain verify|backup|restore|master-key|issuer|user [^a])/,
     async (stage) => void (await qspDone(["user", "add", "ada"], { ...stage, stdin: password })),
+  ],
+  [/qsp client [^a]/, async (stage) => void (await qspDone(["client", "add", "orders"], stage))],
+  [
+    /qsp log (prove|verify)/,
+    async (stage) => {
+      await server.client(KmsService).createKey({});
+      // The server signs at most one checkpoint in a second.
+      const log = server.client(LogService);
+      await vi.waitFor(() => log.getInclusionProof({ log: "audit", leafIndex: 0 }), {
+        timeout,
+        interval: 50,
+      });
+      await qspDone(["log", "checkpoint", "audit", "--out", "audit.checkpoint"], stage);
+      const { logs } = await log.listLogs({});
+      const key = logs.find((one) => one.log === "audit")?.verifierKeys[0] ?? "";
+      writeFileSync(join(stage.cwd, "audit.vkey"), key);
+    },
   ],
   [
     /restore monday/,
