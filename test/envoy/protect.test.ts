@@ -12,7 +12,14 @@ import { openTestStore } from "../support/open-store.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import type { RunningServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { type AtEnd, describeEdge, eventually, startBackend, startTestEdge, type TestEdge } from "./edge-tools.ts";
+import {
+  type AtEnd,
+  describeEdge,
+  eventually,
+  startBackend,
+  startTestEdge,
+  type TestEdge,
+} from "./edge-tools.ts";
 
 const audience = "https://orders.example.com";
 const other = "https://other.example.com";

@@ -265,7 +265,7 @@ function isComplaint(line: string): boolean {
     )
   )
     return false;
-  return line !== "" && !line.startsWith("npm warn") && !/^\s*\d+ of \d+ \w+ \w+$/.test(line);
+  return line !== "" && !line.startsWith("npm warn") && !/^\s*\d+ of \d+ [\w ]+$/.test(line);
 }
 
 function cleanEnvironment(): NodeJS.ProcessEnv {

@@ -101,6 +101,16 @@ export const acceptedFindings: readonly AcceptedFinding[] = [
   },
   {
     check,
+    reason: "NOTE_INVALID",
+    why: "Random bytes are no cosigned note of the log.",
+  },
+  {
+    check,
+    code: "OUT_OF_RANGE",
+    why: "How many leaves a log has is for the server to know.",
+  },
+  {
+    check,
     code: "FAILED_PRECONDITION",
     why: "What the server holds does not allow the call yet, or no longer: no validator, a rotated key, no session.",
   },

@@ -36,7 +36,7 @@ describe.skipIf(isSkipped)("Schemathesis (needs schemathesis)", { timeout: 3_600
     const server = await startServer({
       dataDir: makeTemporaryDirectory(atEnd),
       // A signature of SLH-DSA can take more than the default of 30 seconds on a busy machine.
-      args: ["--max-call-ms", "300000"],
+      args: ["--max-call-ms", "300000", "--issuer-url", "https://id.example.com"],
     });
     atEnd(async () => void (await server.stop()));
     const directory = makeTemporaryDirectory(atEnd);
