@@ -109,17 +109,19 @@ export function createKeyUsage(of: keyof typeof keyUsages): Extension {
   return createExtension("keyUsage", true, new BitString({ valueHex: Uint8Array.of(bits), unusedBits }));
 }
 
-export function computeKeyIdentifier({ subjectPublicKey }: PublicKeyInfo): Uint8Array {
-  const digest = createHash("sha256").update(subjectPublicKey.valueBlock.valueHexView).digest();
-  return digest.subarray(0, keyIdentifierBytes);
+/** Computes the identifier of a raw public key: the first 20 bytes of its SHA-256. */
+export function computeKeyIdentifier(publicKey: Uint8Array): Uint8Array {
+  return Uint8Array.from(createHash("sha256").update(publicKey).digest().subarray(0, keyIdentifierBytes));
+}
+
+/** Finds the value of an extension; undefined if a certificate does not have it. */
+export function findExtension({ extensions = [] }: Certificate, name: keyof typeof extensionOids): unknown {
+  return extensions.find(({ extnID }) => extnID === extensionOids[name])?.parsedValue;
 }
 
 /** @returns undefined if a certificate does not identify its key */
-export function readSubjectKeyIdentifier(certificate: X509Certificate): Uint8Array | undefined {
-  const { extensions = [] } = Certificate.fromBER(certificate.raw);
-  const value: unknown = extensions.find(
-    ({ extnID }) => extnID === extensionOids.subjectKeyIdentifier,
-  )?.parsedValue;
+export function readSubjectKeyIdentifier(certificate: Certificate): Uint8Array | undefined {
+  const value = findExtension(certificate, "subjectKeyIdentifier");
   return value instanceof OctetString ? value.valueBlock.valueHexView : undefined;
 }
 

@@ -93,7 +93,7 @@ const generators: Readonly<Record<CertificateAlgorithm, () => KeyObject>> = {
 export function createAuthority(algorithm: CertificateAlgorithm, now: Date): CertificateAndKey {
   const secretKey = generators[algorithm]();
   const subjectPublicKey = PublicKeyInfo.fromBER(exportPublicKey(secretKey));
-  const keyIdentifier = computeKeyIdentifier(subjectPublicKey);
+  const keyIdentifier = computeKeyIdentifier(subjectPublicKey.subjectPublicKey.valueBlock.valueHexView);
   const end = new Date(now);
   end.setUTCFullYear(end.getUTCFullYear() + authorityYears);
   // The name includes part of the key identifier, so that a client can trust two of our CAs.
@@ -135,7 +135,7 @@ export function openAuthority({ certificatePem, secretKeyPem }: CertificateAndKe
     throw new CryptoError("INVALID_KEY", "the CA key is neither an ECDSA-P256 nor an ML-DSA-65 key");
   if (!certificate.checkPrivateKey(secretKey))
     throw new CryptoError("INVALID_KEY", `the CA key does not match ${nameOfSubject(certificate)}`);
-  if (!certificate.ca || readSubjectKeyIdentifier(certificate) === undefined)
+  if (!certificate.ca || readSubjectKeyIdentifier(Certificate.fromBER(certificate.raw)) === undefined)
     throw new CryptoError(
       "INVALID_KEY",
       `${nameOfSubject(certificate)} is not a CA, or does not identify a key`,
@@ -197,9 +197,11 @@ function signFor({ certificate: ca, algorithm, secretKey }: Authority, input: Ce
   const { subject, alternativeNames, publicKey, purposes, days, now } = input;
   const subjectPublicKey = PublicKeyInfo.fromBER(publicKey);
   const end = Math.min(now.getTime() + days * dayMs, ca.validToDate.getTime());
-  const keyIdentifier = new OctetString({ valueHex: computeKeyIdentifier(subjectPublicKey) });
+  const keyIdentifier = new OctetString({
+    valueHex: computeKeyIdentifier(subjectPublicKey.subjectPublicKey.valueBlock.valueHexView),
+  });
   const authorityKeyIdentifier = new OctetString({
-    valueHex: readSubjectKeyIdentifier(ca) ?? new Uint8Array(),
+    valueHex: readSubjectKeyIdentifier(Certificate.fromBER(ca.raw)) ?? new Uint8Array(),
   });
   const keyPurposes = purposes.map((purpose) => certificatePurposes[purpose]);
   // RFC 5280, section 4.2.1.6: critical if there is no other name.

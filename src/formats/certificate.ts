@@ -1,7 +1,8 @@
 /** Reads the X.509 certificates (RFC 5280) that name the signer of a CMS message. */
 import { X509Certificate } from "node:crypto";
-import { BitString, OctetString } from "asn1js";
+import { BitString } from "asn1js";
 import { Certificate, IssuerAndSerialNumber } from "pkijs";
+import { findExtension, readSubjectKeyIdentifier } from "../crypto/certificate-parts.ts";
 import type { CmsSignerName } from "./cms-signature.ts";
 import { FormatError } from "./format-error.ts";
 
@@ -20,7 +21,6 @@ export interface SignerCertificate {
 const maxPemCharacters = 1024 * 1024;
 const maxCertificates = 10;
 
-const oids = { subjectKeyIdentifier: "2.5.29.14", keyUsage: "2.5.29.15" } as const;
 /** digitalSignature and nonRepudiation, the first bits of KeyUsage (RFC 5280, section 4.2.1.3). */
 const signingBits = 0b1100_0000;
 
@@ -60,21 +60,19 @@ function parse(block: string, origin: string): X509Certificate {
 }
 
 function describeSigner({ raw, publicKey }: X509Certificate, origin: string): SignerCertificate {
-  const { issuer, serialNumber, extensions = [] } = Certificate.fromBER(raw);
-  const readExtension = (oid: string): unknown =>
-    extensions.find(({ extnID }) => extnID === oid)?.parsedValue;
-  const usage = readExtension(oids.keyUsage);
+  const certificate = Certificate.fromBER(raw);
+  const { issuer, serialNumber } = certificate;
+  const usage = findExtension(certificate, "keyUsage");
   if (usage instanceof BitString && ((usage.valueBlock.valueHexView[0] ?? 0) & signingBits) === 0)
     throw new FormatError(
       `the certificate of ${origin} may not sign content: its key usage has no digitalSignature`,
     );
-  const keyIdentifier = readExtension(oids.subjectKeyIdentifier);
   return {
     der: Uint8Array.from(raw),
     publicKeyPem: String(publicKey.export({ type: "spki", format: "pem" })),
     issuerAndSerialNumber: new Uint8Array(
       new IssuerAndSerialNumber({ issuer, serialNumber }).toSchema().toBER(),
     ),
-    keyIdentifier: keyIdentifier instanceof OctetString ? keyIdentifier.valueBlock.valueHexView : undefined,
+    keyIdentifier: readSubjectKeyIdentifier(certificate),
   };
 }

@@ -1,5 +1,4 @@
 /** Writes detached CMS SignedData (RFC 5652) with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs writes the ASN.1. */
-import { createHash } from "node:crypto";
 import {
   type BaseBlock,
   Constructed,
@@ -22,6 +21,7 @@ import {
   Time,
 } from "pkijs";
 import { type SignatureAlgorithm, signatureAlgorithms } from "../crypto/algorithms.ts";
+import { computeKeyIdentifier } from "../crypto/certificate-parts.ts";
 import { oids, selectDigest } from "./cms-algorithms.ts";
 
 /** The signed attributes of one signature, ready to sign. */
@@ -40,8 +40,6 @@ export type CmsSigner =
 
 /** The tag of a SET, in place of the [0] that the attributes have in the message. */
 const setTag = 0x31;
-/** RFC 7093, section 2, method 1. */
-const keyIdentifierBytes = 20;
 
 /**
  * Makes the attributes: content type, message digest and signing time (RFC 5652, section 11), and the algorithms
@@ -134,11 +132,6 @@ function identifyCertificate(certificate: Certificate | undefined): IssuerAndSer
 /** subjectKeyIdentifier as [0], computed from the key as RFC 7093 does. */
 function identifyKey(publicKey: Uint8Array): Primitive {
   return new Primitive({ idBlock: { tagClass: 3, tagNumber: 0 }, valueHex: computeKeyIdentifier(publicKey) });
-}
-
-/** The first 20 bytes of SHA-256 of the raw public key (RFC 7093, section 2, method 1). */
-export function computeKeyIdentifier(publicKey: Uint8Array): Uint8Array {
-  return Uint8Array.from(createHash("sha256").update(publicKey).digest().subarray(0, keyIdentifierBytes));
 }
 
 function encodeDer(block: BaseBlock): Uint8Array {
