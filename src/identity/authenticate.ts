@@ -114,11 +114,16 @@ function tokenRevoked({ subject, access }: TokenClaims): ConnectError {
   return refuse("TOKEN_REVOKED", `the token of ${subject} is no longer accepted: ${why}`, { subject });
 }
 
+/** Reads the token of an `authorization` header. @returns undefined if it does not have the form of RFC 6750 */
+export function readBearerToken(authorization: string): string | undefined {
+  return /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+}
+
 async function readClaims(issuer: Issuer, authorization: string | null): Promise<TokenClaims> {
   if (authorization === null) {
     throw refuse("TOKEN_MISSING", "this call needs a token: send authorization: Bearer <token>");
   }
-  const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+  const token = readBearerToken(authorization);
   if (token === undefined) {
     throw refuse("TOKEN_MALFORMED", "the authorization header does not have the form: Bearer <token>");
   }

@@ -1,20 +1,14 @@
 /** Decides on one request that Envoy received. */
 import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { LRUCache } from "lru-cache";
 import { HeaderValueOption_HeaderAppendAction as AppendAction } from "#gen/envoy/config/core/v3/base_pb.ts";
 import type { AttributeContext } from "#gen/envoy/service/auth/v3/attribute_context_pb.ts";
 import { type CheckResponse, CheckResponseSchema } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { StatusCode } from "#gen/envoy/type/v3/http_status_pb.ts";
-import type { TokenHolder } from "../../identity/authenticate.ts";
+import { readBearerToken, type TokenHolder } from "../../identity/authenticate.ts";
 import { keepBytes } from "./codec.ts";
 import { type FindTokenHolder, refusesToken } from "./holders.ts";
-import {
-  countCharacters,
-  maxExtensionCharacters,
-  type Requirements,
-  readRequirements,
-} from "./requirements.ts";
+import { findRequirements, type Requirements } from "./requirements.ts";
 
 /** What a decision needs. */
 export interface CheckDeps {
@@ -49,28 +43,10 @@ export async function check(
   }
 }
 
-/** The demands of routes that asked before. A configuration of Envoy has few. */
-const knownRequirements = new LRUCache<string, Requirements>({ max: 1000 });
-
-function findRequirements(
-  extensions: Readonly<Record<string, string>>,
-  defaultAudience: string | undefined,
-): Requirements | string {
-  if (countCharacters(extensions) > maxExtensionCharacters)
-    return readRequirements(extensions, defaultAudience);
-  const key = JSON.stringify([extensions, defaultAudience]);
-  const known = knownRequirements.get(key);
-  if (known !== undefined) return known;
-  const requirements = readRequirements(extensions, defaultAudience);
-  // Whoever asks can send any demands. Those that are faulty take no memory.
-  if (typeof requirements !== "string") knownRequirements.set(key, requirements);
-  return requirements;
-}
-
 /** The most decisions to remember of one holder: a client calls few routes. */
 const maxDecisions = 32;
 
-/** The decisions on a holder, who is another object after each look at the store. */
+/** The decisions on each holder. Every look at the store makes a new holder, so these start anew with it. */
 const decisions = new WeakMap<TokenHolder, Map<Requirements, CheckResponse>>();
 
 function decide(
@@ -79,10 +55,10 @@ function decide(
   issuerUrl: string | undefined,
 ): CheckResponse {
   const known = decisions.get(holder) ?? new Map<Requirements, CheckResponse>();
-  decisions.set(holder, known);
   const before = known.get(requirements);
   if (before !== undefined) return before;
   const decision = findFault(holder, requirements, issuerUrl) ?? allow(holder, requirements);
+  decisions.set(holder, known);
   if (known.size < maxDecisions) known.set(requirements, keepBytes(decision));
   return decision;
 }
@@ -102,7 +78,7 @@ function readToken(
   // The usual form, without a look at each of 5,000 characters: only a token that was verified before gets further.
   if (value.startsWith("Bearer ") && value.charCodeAt(7) > 0x20 && value.charCodeAt(value.length - 1) > 0x20)
     return value.slice(7);
-  return /^Bearer +(\S+) *$/i.exec(value)?.[1];
+  return readBearerToken(value);
 }
 
 function findFault(
@@ -133,7 +109,7 @@ function findFault(
   return undefined;
 }
 
-/** Tells the upstream who calls. The headers replace those that a client sent to pass for somebody else. */
+/** Tells the upstream who calls. The headers replace those of a client that claims to be somebody else. */
 function allow(
   { subject, role, scopes, access }: TokenHolder,
   { forwardsToken }: Requirements,

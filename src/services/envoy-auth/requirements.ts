@@ -1,4 +1,5 @@
 /** What a route of Envoy demands of a token: its context extensions (CheckSettings.context_extensions). */
+import { LRUCache } from "lru-cache";
 import { excerpt } from "../../errors/shorten.ts";
 import { splitList } from "../../identity/access-claims.ts";
 
@@ -15,22 +16,42 @@ export interface Requirements {
 }
 
 /** The longest extensions of a route, names and values together, in characters. Whoever asks can send any. */
-export const maxExtensionCharacters = 4096;
+const maxExtensionCharacters = 4096;
 
 /** The names that a route may set. */
 const names = ["audience", "scopes", "roles", "forward-token"];
 
+/** The demands of routes that asked before. A configuration of Envoy has few. */
+const known = new LRUCache<string, Requirements>({ max: 1000 });
+
 /**
- * Reads the demands of a route. A name that is misspelt must not make a route weaker than its author meant.
+ * Finds the demands of a route.
  *
  * @param defaultAudience the URL of this server
  * @returns the demands, or what is wrong with the route
  */
-export function readRequirements(
+export function findRequirements(
   extensions: Readonly<Record<string, string>>,
   defaultAudience: string | undefined,
 ): Requirements | string {
-  const characters = countCharacters(extensions);
+  const key = JSON.stringify([extensions, defaultAudience]);
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const requirements = readRequirements(extensions, defaultAudience);
+  // Whoever asks can send any demands. Those that are faulty, also by their size, take no memory.
+  if (typeof requirements !== "string") known.set(key, requirements);
+  return requirements;
+}
+
+/** Reads the demands. A name that is misspelt must not make a route weaker than its author meant. */
+function readRequirements(
+  extensions: Readonly<Record<string, string>>,
+  defaultAudience: string | undefined,
+): Requirements | string {
+  const characters = Object.entries(extensions).reduce(
+    (sum, [name, value]) => sum + name.length + value.length,
+    0,
+  );
   if (characters > maxExtensionCharacters)
     return `the route has context extensions of ${characters} characters; the limit is ${maxExtensionCharacters}`;
   const unknown = Object.keys(extensions).find((name) => !names.includes(name));
@@ -47,9 +68,4 @@ export function readRequirements(
   if (forward !== "true" && forward !== "false")
     return 'the context extension forward-token must be "true" or "false"';
   return { audience, scopes: splitList(scopes), roles: splitList(roles), forwardsToken: forward === "true" };
-}
-
-/** Counts the characters of names and values. */
-export function countCharacters(extensions: Readonly<Record<string, string>>): number {
-  return Object.entries(extensions).reduce((sum, [name, value]) => sum + name.length + value.length, 0);
 }
