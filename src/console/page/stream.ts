@@ -33,10 +33,13 @@ export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T
   const [status, setStatus] = useState<StreamState<T>["status"]>("closed");
   const [failure, setFailure] = useState<Failure>();
   const controller = useRef<AbortController | undefined>(undefined);
+  const seen = useRef<readonly T[]>([]);
 
   const close = (): void => {
     controller.current?.abort();
     controller.current = undefined;
+    // What came is shown at once: a closed stream must not change any more.
+    setItems(seen.current);
     setStatus("closed");
   };
   useEffect(() => () => controller.current?.abort(), []);
@@ -48,21 +51,21 @@ export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T
     setStatus("open");
     setFailure(undefined);
     setItems([]);
-    let seen: readonly T[] = [];
+    seen.current = [];
     let isShowing = false;
     const showSoon = (): void => {
       if (isShowing) return;
       isShowing = true;
       setTimeout(() => {
         isShowing = false;
-        // The stream may be closed by then, but not another one open.
-        if (controller.current === own || controller.current === undefined) setItems(seen);
+        if (controller.current === own) setItems(seen.current);
       }, pauseMs);
     };
     const follow = async (): Promise<void> => {
       for await (const message of followCall(method, request, { signal: own.signal })) {
-        seen = [...seen, await toItem(message, seen)].slice(-maxItems);
+        const item = await toItem(message, seen.current);
         if (own.signal.aborted) return;
+        seen.current = [...seen.current, item].slice(-maxItems);
         showSoon();
       }
       if (!own.signal.aborted) setStatus("closed");
