@@ -1,8 +1,9 @@
-import { readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { chownSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { isMissing, run } from "../interop/tools.ts";
+import { runToEnd, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { deployFolder, listValues, readDeployed } from "./unit-file.ts";
 
@@ -72,6 +73,26 @@ describe("the units of systemd", () => {
 
   it("let no log of systemd show the master key: no unit has it in a variable or an argument", () => {
     for (const name of services) expect(readDeployed(`systemd/${name}`)).not.toMatch(/QSP_MASTER_KEY=/);
+  });
+});
+
+const isRoot = process.geteuid?.() === 0;
+
+describe.skipIf(!isRoot)(`the operator's verbs, run as root${isRoot ? "" : " (needs root)"},`, () => {
+  it("leave the files of the store to the user of the server", async () => {
+    const user = 65_534;
+    const dataDir = makeTemporaryDirectory();
+    const args = ["--data-dir", dataDir];
+    expect(await runToEnd(["client", "add", "one", ...args])).toMatchObject({ code: 0 });
+    for (const path of [dataDir, ...readdirSync(dataDir).map((name) => join(dataDir, name))])
+      chownSync(path, user, user);
+    // Holds the store open, as a verb does while it works, with the journal beside it.
+    const server = await startServer({ dataDir });
+    onTestFinished(() => void server.stop());
+    expect(await runToEnd(["client", "add", "two", ...args])).toMatchObject({ code: 0 });
+    const files = readdirSync(dataDir);
+    expect(files.some((name) => name.endsWith("-wal"))).toBe(true);
+    expect(files.filter((name) => statSync(join(dataDir, name)).uid !== user)).toEqual([]);
   });
 });
 
