@@ -11,6 +11,9 @@ export const isCompiled = import.meta.filename.endsWith(".js");
 /** The folder of package.json: above src, or above dist and the folder of one build in it. */
 export const packageFolder = join(import.meta.dirname, isCompiled ? "../.." : "..");
 
+/** The file of the compiled program that has what `qsp help` prints. */
+export const helpFile = "cli/help.txt";
+
 /** Finds a file that comes with the program, by its path below src. */
 export function findProgramFile(path: string): string {
   return join(import.meta.dirname, path);

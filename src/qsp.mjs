@@ -2,4 +2,4 @@
 /** The command `qsp`. */
 import { launch } from "./setup/launch.mjs";
 
-launch(process.argv.slice(2));
+await launch(process.argv.slice(2));

@@ -2,4 +2,4 @@
 /** The plugin that sigstore's programs start for keys such as qsp://name/release: `qsp sigstore-kms`. */
 import { launch } from "./setup/launch.mjs";
 
-launch(["sigstore-kms", ...process.argv.slice(2)]);
+await launch(["sigstore-kms", ...process.argv.slice(2)]);

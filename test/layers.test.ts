@@ -49,15 +49,17 @@ const mayImport: Record<string, RegExp> = {
   openapi: /^(gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding|shared-memory)$/,
-  cli: /^(gen|protocol|crypto|formats|merkle|signed-notes|services\/registry|cli\/operator|kubernetes)$/,
+  cli: /^(gen|client|protocol|crypto|formats|merkle|signed-notes|services\/registry|cli\/operator|kubernetes)$/,
   "cli/operator":
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|tlog|open-store|identity)$|^services\//,
   // The plugin of Kubernetes: a verb of the client that serves.
   kubernetes: /^(gen|errors|crypto|cli|server)$/,
-  console: /^(gen|protocol)$/,
+  console: /^(gen|client|protocol)$/,
   docs: /^(gen|errors|protocol|config|server|services\/registry)$/,
-  // The printer of protos, without which there is no gen, and the bundler of the console.
-  setup: /^(protos|console)$/,
+  // The printer of protos, without which there is no gen, the bundler of the console, and the files of Swagger UI.
+  setup: /^(protos|console|openapi)$/,
+  // What other programs import, and browsers bundle.
+  client: /^(gen|audit)$/,
   qsp: /^setup$/,
   "sigstore-kms-qsp": /^setup$/,
 };

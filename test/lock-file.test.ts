@@ -6,6 +6,7 @@ interface LockedPackage {
   readonly version?: string;
   readonly integrity?: string;
   readonly resolved?: string;
+  readonly link?: boolean;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
@@ -13,7 +14,10 @@ const root = join(import.meta.dirname, "..");
 const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 };
-const installed = Object.entries(packages).filter(([path]) => path !== "");
+/** All but the packages of this repository, and the links to them. */
+const installed = Object.entries(packages).filter(
+  ([path, { link = false }]) => path.startsWith("node_modules/") && !link,
+);
 
 describe("package-lock.json", () => {
   // `npm ci` refuses a lock that leaves out a package, even one that only another platform needs.
@@ -30,6 +34,9 @@ describe("package-lock.json", () => {
 
   it("pins every package to its content, and none to the host of a registry", () => {
     expect(installed.length).toBeGreaterThan(100);
+    const own = Object.keys(packages).filter((path) => !path.startsWith("node_modules/"));
+    expect(own).toEqual(["", "bundled"]);
+    expect(packages["node_modules/qsp-bundled"]?.resolved).toBe("bundled");
     expect(installed.filter(([, entry]) => entry.integrity === undefined).map(([path]) => path)).toEqual([]);
     expect(installed.filter(([, entry]) => entry.resolved !== undefined).map(([path]) => path)).toEqual([]);
   });

@@ -6,6 +6,7 @@
  * only sealed, so write access to the database is not enough to forge a chain.
  */
 import { createHmac, hash } from "node:crypto";
+import { checkpointText, emptyChainHash, entryText } from "./entry-text.ts";
 
 /** What happened to a key. */
 export interface AuditEvent {
@@ -55,38 +56,14 @@ export interface AuditHead {
 export const emptyContext: AuditContext = { clientAddress: "", requestId: "", owner: "", keyName: "" };
 
 /** The end of an empty chain, which precedes the first entry. */
-export const emptyChain: AuditHead = { sequence: 0, entryHash: "0".repeat(64) };
+export const emptyChain: AuditHead = { sequence: 0, entryHash: emptyChainHash };
 
-/** The parts of an entry that its hash covers. */
-export type HashedEntry = NewAuditEntry & Pick<AuditEntry, "sequence" | "timestamp">;
-
-/** Hashes an entry: SHA-256 of the UTF-8 of its canonical JSON. */
-export function hashEntry(entry: HashedEntry, previousHash: string): string {
-  return hash("sha256", canonicalizeEntry(entry, previousHash), "hex");
-}
-
-/**
- * Writes an entry as RFC 8785 canonical JSON, with these members and no others. The timestamp has milliseconds and ends
- * in Z; the sequence is a number, all else are strings. An empty clientAddress or requestId is left out. The owner and the
- * name of the key are covered by the tag only.
- */
-export function canonicalizeEntry(entry: HashedEntry, previousHash: string): string {
-  const { clientAddress, details, keyId, operation, outcome, requestId, sequence, timestamp, user } = entry;
-  // RFC 8785, section 3.2.3: members in the order of their names. For strings and whole numbers, JSON.stringify
-  // writes the form that section 3.2.2 requires.
-  const canonical = {
-    clientAddress: clientAddress || undefined,
-    details,
-    keyId,
-    operation,
-    outcome,
-    previousHash,
-    requestId: requestId || undefined,
-    sequence,
-    timestamp: timestamp.toISOString(),
-    user,
-  };
-  return JSON.stringify(canonical);
+/** Hashes an entry: SHA-256 of the UTF-8 of its text. The owner and the name of the key are covered by the tag only. */
+export function hashEntry(
+  entry: NewAuditEntry & Pick<AuditEntry, "sequence" | "timestamp">,
+  previousHash: string,
+): string {
+  return hash("sha256", entryText(entry, previousHash), "hex");
 }
 
 /** Computes the tag of an entry's hash, and of the owner and the name of its key. */
@@ -108,11 +85,7 @@ export interface AuditCheckpoint extends AuditHead {
   readonly signedAt: Date;
 }
 
-/**
- * Returns the message that a checkpoint signs: the UTF-8 of this RFC 8785 canonical JSON. ML-DSA-65, empty context.
- */
-export function checkpointMessage({ entryHash, sequence, signedAt }: AuditCheckpoint): Uint8Array {
-  const purpose = "audit checkpoint";
-  const canonical = { entryHash, purpose, sequence, signedAt: signedAt.toISOString() };
-  return new TextEncoder().encode(JSON.stringify(canonical));
+/** Returns the message that a checkpoint signs: the UTF-8 of its text. ML-DSA-65, empty context. */
+export function checkpointMessage(checkpoint: AuditCheckpoint): Uint8Array {
+  return new TextEncoder().encode(checkpointText(checkpoint));
 }

@@ -8,6 +8,7 @@ import type {
 } from "@bufbuild/protobuf";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { isLoopback } from "../client/loopback.ts";
 import { findLogin } from "./credentials.ts";
 import { usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
@@ -76,7 +77,7 @@ export function createClient(options: ParsedOptions, { isLongLived }: Connection
   const ca = caFile === undefined ? undefined : readText(caFile);
   const sessions = new Http2SessionManager(url, isLongLived ? pings : {}, ca === undefined ? {} : { ca });
   const requirePrivacy = (): void => {
-    if (options.flag("cleartext") || url.startsWith("https:") || isLoopback(url)) return;
+    if (options.flag("cleartext") || url.startsWith("https:") || isLoopback(new URL(url).hostname)) return;
     throw usageError(
       `${url} would send a secret unencrypted; use https, or --cleartext if you control the network`,
     );
@@ -178,11 +179,6 @@ export function readToken(options: ParsedOptions, url: string): string | undefin
     return token;
   }
   return process.env.QSP_TOKEN || findLogin(url)?.token;
-}
-
-function isLoopback(url: string): boolean {
-  const { hostname } = new URL(url);
-  return hostname === "localhost" || hostname === "[::1]" || /^127\./.test(hostname);
 }
 
 /** Computes a value at the first use. */

@@ -1,8 +1,8 @@
 /** Runs one command line. */
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { packageFolder } from "../program-files.ts";
+import { findProgramFile, helpFile, isCompiled, packageFolder } from "../program-files.ts";
 import type { ApiClient } from "./client.ts";
 import { type CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
@@ -82,6 +82,12 @@ function readVersion(): string {
   return JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8")).version;
 }
 
+/** Reads the list of verbs where the program was compiled. */
+function readHelp(): string | undefined {
+  const path = findProgramFile(helpFile);
+  return isCompiled && existsSync(path) ? readFileSync(path, "utf8") : undefined;
+}
+
 /** Ends the client when it is interrupted, and when the reader of its output closes the pipe. */
 function endAtOnce(): void {
   process.once("SIGINT", () => process.exit(exitCodes.interrupted));
@@ -117,7 +123,8 @@ function unknownVerb(verbs: readonly Verb[], args: readonly string[]): CliError 
 
 async function describeTopic(words: readonly string[], table: VerbTable): Promise<string> {
   const [first] = words;
-  if (first === undefined || first.startsWith("-")) return describeVerbs(await loadAllVerbs(table));
+  if (first === undefined || first.startsWith("-"))
+    return readHelp() ?? describeVerbs(await loadAllVerbs(table));
   const verb = await loadVerb(table, words);
   return verb === undefined ? describeGroup(await requireGroup(first, table)) : describeVerb(verb);
 }

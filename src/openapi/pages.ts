@@ -8,6 +8,7 @@ import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import { contentSecurityPolicy, memoize, prepareContent, sendContent } from "../protocol/static-content.ts";
 import { describeServices } from "./describe-services.ts";
 import type { AuthMode } from "./operations.ts";
+import { findSwaggerUi } from "./swagger-ui.ts";
 
 /** Content that is created on the first request for it. */
 interface Asset {
@@ -87,20 +88,20 @@ const referenceAssets: readonly Asset[] = [
   {
     path: "/reference/swagger-ui-bundle.js",
     type: "text/javascript; charset=utf-8",
-    make: () => readSwaggerUi("swagger-ui-bundle.js"),
+    make: () => readFile(findSwaggerUi("swagger-ui-bundle.js")),
   },
   {
     path: "/reference/swagger-ui.css",
     type: "text/css; charset=utf-8",
-    make: () => readSwaggerUi("swagger-ui.css"),
+    make: () => readFile(findSwaggerUi("swagger-ui.css")),
   },
-  { path: "/reference/icon.png", type: "image/png", make: () => readSwaggerUi("favicon-32x32.png") },
+  {
+    path: "/reference/icon.png",
+    type: "image/png",
+    make: () => readFile(findSwaggerUi("favicon-32x32.png")),
+  },
 ];
 
 function readOwn(name: string): Promise<Uint8Array> {
   return readFile(findProgramFile(`openapi/reference/${name}`));
-}
-
-function readSwaggerUi(name: string): Promise<Uint8Array> {
-  return readFile(new URL(import.meta.resolve(`swagger-ui-dist/${name}`)));
 }

@@ -38,7 +38,8 @@ export function previousKeyPath(path: string): string {
 }
 
 /**
- * Reads the master keys of a source. A file holds 64 hexadecimal digits, and only its owner may read it.
+ * Reads the master keys of a source. A file holds 64 hexadecimal digits, and only its owner may read it. The group may
+ * read a file of root.
  *
  * @param mayCreate creates a missing file with mode 0600; only right for a new store.
  * @throws StorageError if the key is missing or malformed, or others can read its file.
@@ -80,10 +81,21 @@ export function readKeyFile(path: string): Uint8Array | undefined {
   const text = readIfExists(path);
   if (text === undefined) return undefined;
   const key = parseKey(text, path);
-  // Windows has no such mode bits; there the file inherits the access list of its directory.
-  if (process.platform !== "win32" && (statSync(path).mode & 0o077) !== 0)
-    throw new StorageError(`other users can read ${path}; set its mode to 0600`);
+  if (!isPrivate(path)) throw new StorageError(`other users can read ${path}; set its mode to 0600`);
   return key;
+}
+
+/**
+ * Tells whether only this user, or the group that root chose for it, can read a file. Credentials of systemd and secrets
+ * of Kubernetes belong to root, and a server that is not root reads them as the group, or by an access list, which the
+ * bits of the group show. PostgreSQL has the same rule for its TLS key (ssl_key_file).
+ */
+function isPrivate(path: string): boolean {
+  // Windows has no such mode bits; there the file inherits the access list of its directory.
+  if (process.platform === "win32") return true;
+  const { mode, uid } = statSync(path);
+  const isFromRoot = uid === 0 && process.geteuid?.() !== 0;
+  return (mode & (isFromRoot ? 0o037 : 0o077)) === 0;
 }
 
 function parseKey(text: string, source: string): Uint8Array {

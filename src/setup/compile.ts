@@ -7,7 +7,6 @@
  */
 import { createHash } from "node:crypto";
 import {
-  cpSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -17,11 +16,9 @@ import {
   statSync,
   writeFileSync,
 } from "node:fs";
-import { basename, dirname, join } from "node:path";
-import { build } from "esbuild";
-import { assetsFile, packAssets } from "../console/assets.ts";
-import { bundlePage } from "../console/bundler.ts";
+import { join } from "node:path";
 import { packageFolder } from "../program-files.ts";
+import { bundleProgram } from "./bundle-program.ts";
 import { compiledFolder, compiledMain, identify, inputsPath, type Source } from "./freshness.mjs";
 
 /**
@@ -29,9 +26,6 @@ import { compiledFolder, compiledMain, identify, inputsPath, type Source } from 
  * an hour: see `describeStart`.
  */
 const unusedHours = 2;
-
-/** Files that the program reads beside its modules, as paths below src. */
-const readFiles = globSync("openapi/reference/*", { cwd: join(packageFolder, "src") });
 
 const started = performance.now();
 const folder = join(compiledFolder, `.building-${process.pid}`);
@@ -68,17 +62,9 @@ async function compile(): Promise<Readonly<Record<string, Source>>> {
     .map((path) => path.replaceAll("\\", "/"))
     .map((path): [string, Source] => [path, identify(path)]);
   const read = new Map(files);
-  const [{ metafile }, page] = await Promise.all([bundleProgram(), bundlePage()]);
-  writeFile(assetsFile, await packAssets(page.files));
-  for (const path of readFiles) {
-    mkdirSync(dirname(join(folder, path)), { recursive: true });
-    cpSync(join(packageFolder, "src", path), join(folder, path));
-  }
   const used = [
-    ...Object.keys(metafile.inputs),
-    ...page.inputs,
-    ...readFiles.map((path) => `src/${path}`),
-    ...["package.json", "package-lock.json", "src/setup/compile.ts"],
+    ...(await bundleProgram(folder)),
+    ...["package.json", "package-lock.json", "src/setup/compile.ts", "src/setup/bundle-program.ts"],
   ];
   // Packages are those of package-lock.json.
   const own = [...new Set(used)].sort().flatMap((path) => {
@@ -86,35 +72,6 @@ async function compile(): Promise<Readonly<Record<string, Source>>> {
     return source === undefined ? [] : [[path, source] as const];
   });
   return Object.fromEntries(own);
-}
-
-function bundleProgram() {
-  const threads = globSync("src/**/*-thread.ts", { cwd: packageFolder });
-  return build({
-    absWorkingDir: packageFolder,
-    entryPoints: Object.fromEntries(["src/main.ts", ...threads].map((path) => [basename(path, ".ts"), path])),
-    outdir: folder,
-    bundle: true,
-    splitting: true,
-    platform: "node",
-    format: "esm",
-    target: "node26",
-    sourcemap: "linked",
-    sourcesContent: false,
-    metafile: true,
-    // Optional in its package, and not installed.
-    external: ["pg-native"],
-    // Packages in CommonJS call require.
-    banner: {
-      js: 'import { createRequire as createRequireOf } from "node:module"; const require = createRequireOf(import.meta.url);',
-    },
-    logLevel: "error",
-  });
-}
-
-function writeFile(path: string, content: string | Uint8Array): void {
-  mkdirSync(dirname(join(folder, path)), { recursive: true });
-  writeFileSync(join(folder, path), content);
 }
 
 /** Puts the build in its place. Two programs may compile at one moment, and one may start while another compiles. */
@@ -151,6 +108,7 @@ const use = () => utimes(build, new Date(), new Date(), () => {});
 use();
 setInterval(use, 30 * 60_000).unref();
 module.enableCompileCache(join(build, "compiled"));
+module.setSourceMapsSupport(true, { nodeModules: true });
 await import("./${name}/main.js");
 `;
 }

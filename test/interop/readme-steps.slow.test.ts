@@ -26,6 +26,7 @@ describe.each([
   "docs/envoy-auth.md",
   "docs/signatures.md",
   "docs/kubernetes.md",
+  "docs/deploy.md",
   "docs/operate.md",
 ])("who does what %s shows, as printed but for the ports,", (page) => {
   testSteps(readFileSync(join(root, page), "utf8"), {

@@ -1,6 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { type MasterKeySource, masterKeyIn, openKeyring } from "../../src/secrets/master-key.ts";
 import { isMissing, run } from "../interop/tools.ts";
@@ -53,6 +53,29 @@ describe("the master key", () => {
     chmodSync(writeKey(join(dataDir, "master.key"), digits), mode);
     expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/set its mode to 0600/));
   });
+
+  // As systemd and Kubernetes give it. Only root can make such a file, and seteuid is for root.
+  it.skipIf(process.geteuid?.() !== 0).each([
+    [0o440, true],
+    [0o640, true],
+    [0o444, false],
+    [0o460, false],
+    [0o450, false],
+  ])(
+    "of root with mode %o, read by a server that is not root, is accepted: %s (needs root)",
+    (mode, isAccepted) => {
+      const dataDir = makeTemporaryDirectory();
+      const path = writeKey(join(dataDir, "master.key"), digits);
+      chmodSync(dataDir, 0o755);
+      chmodSync(path, mode);
+      const load = () => loadMasterKey({ kind: "file", path });
+      // Root as the group stays.
+      process.seteuid?.(65_534);
+      onTestFinished(() => process.seteuid?.(0));
+      if (isAccepted) expect(load()).toHaveLength(32);
+      else expect(load).toThrow(storageError(/set its mode to 0600/));
+    },
+  );
 
   it("is refused with a sentence if the file is missing although there is a store", async () => {
     const dataDir = makeTemporaryDirectory();

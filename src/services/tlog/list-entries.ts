@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ListLogEntriesResponseSchema } from "#gen/tlog/log_service_pb.ts";
-import { canonicalizeEntry, emptyChain } from "../../audit/chain.ts";
+import { emptyChain } from "../../audit/chain.ts";
+import { entryText } from "../../audit/entry-text.ts";
 import { refuse } from "../../errors.ts";
 import { cutPage } from "../../records/pages.ts";
 import { type PageFields, readPage } from "../fields.ts";
@@ -28,7 +29,7 @@ export async function listLogEntries(
   const read = wanted === 0 ? [] : await store.readTrueEntries(request.after - before, wanted + before);
   const shown = read.slice(before).map((entry, i) => {
     const previous = i + before > 0 ? read[i + before - 1] : undefined;
-    const canonicalJson = canonicalizeEntry(entry, previous?.entryHash ?? emptyChain.entryHash);
+    const canonicalJson = entryText(entry, previous?.entryHash ?? emptyChain.entryHash);
     return { leafIndex: entry.sequence - 1, canonicalJson };
   });
   const { rows, nextPageToken } = cutPage(shown, request, listName, ({ leafIndex }) => leafIndex + 1);

@@ -1,0 +1,68 @@
+/** The texts that the audit log hashes and signs. Browsers use this file too, so it needs no module of Node. */
+
+/** The content of an entry that its hash covers. */
+export interface HashedEntry {
+  /** The key of the event, as the caller named it. */
+  readonly keyId: string;
+  /** Such as CREATE or SIGN. */
+  readonly operation: string;
+  /** The caller: the subject of a token, or "system". */
+  readonly user: string;
+  /** OK or REFUSED. */
+  readonly outcome: string;
+  readonly details: string;
+  /** Counts from 1 without gaps. */
+  readonly sequence: number;
+  readonly timestamp: Date;
+  /** Empty for the server's own work. */
+  readonly clientAddress?: string;
+  /** Empty for the server's own work. */
+  readonly requestId?: string;
+}
+
+/** What precedes the first entry of a log, in place of a hash. */
+export const emptyChainHash = "0".repeat(64);
+
+/**
+ * Returns the text whose SHA-256 is the hash of an entry: RFC 8785 canonical JSON, with these members and no others.
+ * The timestamp has milliseconds and ends in Z; the sequence is a number, all else are strings. An empty clientAddress or
+ * requestId is left out.
+ *
+ * @param previousHash 64 lower-case hexadecimal digits; `emptyChainHash` for the first entry
+ * @throws RangeError for a time that is not a date
+ */
+export function entryText(entry: HashedEntry, previousHash: string): string {
+  const { clientAddress, details, keyId, operation, outcome, requestId, sequence, timestamp, user } = entry;
+  // RFC 8785, section 3.2.3: members in the order of their names. For strings and whole numbers, JSON.stringify
+  // writes the form that section 3.2.2 requires.
+  return JSON.stringify({
+    clientAddress: clientAddress || undefined,
+    details,
+    keyId,
+    operation,
+    outcome,
+    previousHash,
+    requestId: requestId || undefined,
+    sequence,
+    timestamp: timestamp.toISOString(),
+    user,
+  });
+}
+
+/** What a checkpoint signs: an end of the chain, and its time. */
+export interface HashedCheckpoint {
+  readonly sequence: number;
+  /** 64 lower-case hexadecimal digits. */
+  readonly entryHash: string;
+  readonly signedAt: Date;
+}
+
+/**
+ * Returns the text that a checkpoint signs with ML-DSA-65 and an empty context: RFC 8785 canonical JSON.
+ *
+ * @throws RangeError for a time that is not a date
+ */
+export function checkpointText({ entryHash, sequence, signedAt }: HashedCheckpoint): string {
+  const purpose = "audit checkpoint";
+  return JSON.stringify({ entryHash, purpose, sequence, signedAt: signedAt.toISOString() });
+}

@@ -1,0 +1,12 @@
+/** The entry `quantum-safe-playground/client`: what other programs, and pages in browsers, import. */
+export { type ClientOptions, type Clients, createClients, type TransportInput } from "./create-clients.ts";
+export { type Services, services } from "./services.ts";
+export {
+  type AuditPosition,
+  type AuditVerdict,
+  auditStart,
+  hashAuditEntry,
+  verifyAuditCheckpoint,
+  verifyAuditEntries,
+} from "./verify-audit.ts";
+export { type SignatureInput, verifySignature } from "./verify-signature.ts";

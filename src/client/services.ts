@@ -1,0 +1,74 @@
+/**
+ * The descriptors of all services that a server can serve, by the names that clients have for them.
+ *
+ * The files of this folder import generated code by relative paths: `#gen` is a name for this package alone, and
+ * TypeScript would leave it in the declarations that other packages read.
+ */
+import { BlockchainService } from "../../gen/blockchain/blockchain_service_pb.ts";
+import { DappService } from "../../gen/dapp/dapp_service_pb.ts";
+import { DefiService } from "../../gen/defi/defi_service_pb.ts";
+import { Authorization } from "../../gen/envoy/service/auth/v3/external_auth_pb.ts";
+import { KeyManagementService } from "../../gen/google/cloud/kms/v1/service_pb.ts";
+import { Locations } from "../../gen/google/cloud/location/locations_pb.ts";
+import { Health } from "../../gen/grpc/health/v1/health_pb.ts";
+import { IotService } from "../../gen/iot/iot_service_pb.ts";
+import { KmsService } from "../../gen/kms/kms_service_pb.ts";
+import { NftService } from "../../gen/nft/nft_service_pb.ts";
+import { AuthorizationService } from "../../gen/oauth/authorization_service_pb.ts";
+import { PqcService } from "../../gen/pqc/pqc_service_pb.ts";
+import { TokenService } from "../../gen/pqc/token_service_pb.ts";
+import { VpnService } from "../../gen/vpn/vpn_service_pb.ts";
+import { WalletService } from "../../gen/wallet/wallet_service_pb.ts";
+
+/** Written out, because TypeScript would otherwise copy each descriptor into the declarations. */
+export interface Services {
+  /** Signatures, key exchange and tokens without stored keys. */
+  readonly pqc: typeof PqcService;
+  /** Tokens, and two calls that they protect. */
+  readonly token: typeof TokenService;
+  /** Stored keys and their audit log. */
+  readonly kms: typeof KmsService;
+  /** Devices. */
+  readonly iot: typeof IotService;
+  /** The gateway of a private network. */
+  readonly vpn: typeof VpnService;
+  /** Contracts. */
+  readonly dapp: typeof DappService;
+  /** Wallets. */
+  readonly wallet: typeof WalletService;
+  /** N-of-M governance. */
+  readonly defi: typeof DefiService;
+  /** A chain of blocks. */
+  readonly blockchain: typeof BlockchainService;
+  /** Tokens with signed metadata. */
+  readonly nft: typeof NftService;
+  /** OAuth 2.0 for programs. */
+  readonly oauth: typeof AuthorizationService;
+  /** Decisions for Envoy. */
+  readonly envoyAuth: typeof Authorization;
+  /** Google Cloud KMS. */
+  readonly googleKms: typeof KeyManagementService;
+  /** The locations of Google Cloud KMS. */
+  readonly googleLocations: typeof Locations;
+  /** Health, as gRPC defines it. */
+  readonly health: typeof Health;
+}
+
+/** The descriptors, for `createClient` of @connectrpc/connect and for reflection. */
+export const services: Services = {
+  pqc: PqcService,
+  token: TokenService,
+  kms: KmsService,
+  iot: IotService,
+  vpn: VpnService,
+  dapp: DappService,
+  wallet: WalletService,
+  defi: DefiService,
+  blockchain: BlockchainService,
+  nft: NftService,
+  oauth: AuthorizationService,
+  envoyAuth: Authorization,
+  googleKms: KeyManagementService,
+  googleLocations: Locations,
+  health: Health,
+};

@@ -1,0 +1,80 @@
+/** Verifies entries and checkpoints of the audit log of keys without trust in the server that sent them. */
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import type { AuditCheckpoint, AuditEntry } from "../../gen/kms/audit_pb.ts";
+import { checkpointText, emptyChainHash, entryText } from "../audit/entry-text.ts";
+import { verifySignature } from "./verify-signature.ts";
+
+/** A place in the log: an entry with its hash. */
+export interface AuditPosition {
+  /** 0 before the first entry. */
+  readonly sequence: number;
+  /** 64 lower-case hexadecimal digits. */
+  readonly entryHash: string;
+}
+
+/** What the entries prove. */
+export type AuditVerdict =
+  | { readonly valid: true; readonly head: AuditPosition }
+  | { readonly valid: false; readonly firstBrokenSequence: number };
+
+/** The place before the first entry of a log. */
+export const auditStart: AuditPosition = { sequence: 0, entryHash: emptyChainHash };
+
+/**
+ * Computes the hash of an entry from its fields, as kms/audit.proto defines it.
+ *
+ * @param previousHash the hash of the entry before
+ * @returns undefined for a timestamp that no server writes: none, out of range, or finer than a millisecond
+ */
+export async function hashAuditEntry(entry: AuditEntry, previousHash: string): Promise<string | undefined> {
+  const timestamp = readMilliseconds(entry.timestamp);
+  if (timestamp === undefined) return undefined;
+  const { sha256 } = await import("@noble/hashes/sha2.js");
+  const { bytesToHex, utf8ToBytes } = await import("@noble/hashes/utils.js");
+  return bytesToHex(sha256(utf8ToBytes(entryText({ ...entry, timestamp }, previousHash))));
+}
+
+/**
+ * Verifies that entries follow one another and the place before them, without gaps and unchanged.
+ *
+ * @param after what is known and trusted: `auditStart`, the head of an earlier verdict, or a verified checkpoint
+ */
+export async function verifyAuditEntries(
+  entries: Iterable<AuditEntry> | AsyncIterable<AuditEntry>,
+  after: AuditPosition,
+): Promise<AuditVerdict> {
+  let head = after;
+  for await (const entry of entries) {
+    const sequence = head.sequence + 1;
+    const computed = await hashAuditEntry(entry, head.entryHash);
+    if (entry.sequence !== sequence || computed !== entry.entryHash)
+      return { valid: false, firstBrokenSequence: sequence };
+    head = { sequence, entryHash: computed };
+  }
+  return { valid: true, head };
+}
+
+/**
+ * Verifies a checkpoint: its signature, and that its statement says what its fields say.
+ *
+ * @param publicKey the ML-DSA-65 key of the store, 1952 bytes, which you stored or compared on another way. The key in
+ *   the checkpoint itself proves nothing: who forges a checkpoint sends a key that fits.
+ * @throws TypeError for a key of another length
+ */
+export async function verifyAuditCheckpoint(
+  { sequence, entryHash, signedAt, statement, signature }: AuditCheckpoint,
+  publicKey: Uint8Array,
+): Promise<boolean> {
+  const message = new TextEncoder().encode(statement);
+  const isSigned = await verifySignature({ algorithm: "ML-DSA-65", publicKey, message, signature });
+  const time = readMilliseconds(signedAt);
+  return (
+    isSigned && time !== undefined && statement === checkpointText({ sequence, entryHash, signedAt: time })
+  );
+}
+
+function readMilliseconds(timestamp: Timestamp | undefined): Date | undefined {
+  if (timestamp === undefined || timestamp.nanos % 1_000_000 !== 0) return undefined;
+  const date = timestampDate(timestamp);
+  return Number.isNaN(date.getTime()) ? undefined : date;
+}

@@ -1,0 +1,38 @@
+/** Verifies signatures of ML-DSA (FIPS 204) without a server, in Node and browsers. */
+
+/** A signature and what it is to be checked with. */
+export interface SignatureInput {
+  /** The parameter set, as the server names it. */
+  readonly algorithm: "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87";
+  /** Raw: 1312, 1952 or 2592 bytes (FIPS 204, table 2). */
+  readonly publicKey: Uint8Array;
+  /** The message itself, not a digest. */
+  readonly message: Uint8Array;
+  /** 2420, 3309 or 4627 bytes (FIPS 204, table 2); with another length it is not valid. */
+  readonly signature: Uint8Array;
+  /** 0 to 255 bytes that the signer bound the signature to; empty by default. */
+  readonly context?: Uint8Array;
+}
+
+/**
+ * Tells whether a signature is valid (FIPS 204, algorithm 3). Loads the library at the first use.
+ *
+ * @throws TypeError for an unknown algorithm, or a public key or context of a wrong length
+ */
+export async function verifySignature(input: SignatureInput): Promise<boolean> {
+  const { algorithm, publicKey, message, signature, context = new Uint8Array() } = input;
+  const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");
+  const found = new Map([
+    ["ML-DSA-44", ml_dsa44],
+    ["ML-DSA-65", ml_dsa65],
+    ["ML-DSA-87", ml_dsa87],
+  ]).get(algorithm);
+  if (found === undefined) throw new TypeError("algorithm must be ML-DSA-44, ML-DSA-65 or ML-DSA-87");
+  const { publicKey: keyBytes, signature: signatureBytes } = found.lengths;
+  if (publicKey.length !== keyBytes)
+    throw new TypeError(`publicKey has ${publicKey.length} bytes; ${algorithm} has ${keyBytes}`);
+  if (context.length > 255) throw new TypeError(`context has ${context.length} bytes; the limit is 255`);
+  // The library throws for it.
+  if (signature.length !== signatureBytes) return false;
+  return found.verify(signature, message, publicKey, { context });
+}

@@ -1,0 +1,68 @@
+/** Bundles the program: its modules, the console ready made, and the files that it reads. */
+import { execFileSync } from "node:child_process";
+import { cpSync, globSync, mkdirSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { assetsFile, packAssets } from "../console/assets.ts";
+import { bundlePage } from "../console/bundler.ts";
+import { findSwaggerUi, swaggerUiFiles } from "../openapi/swagger-ui.ts";
+import { helpFile, packageFolder } from "../program-files.ts";
+
+/** Files that the program reads beside its modules, as paths below src. */
+const readFiles = globSync("openapi/reference/*", { cwd: join(packageFolder, "src") });
+
+/**
+ * Writes the program into a folder, which starts with main.js.
+ *
+ * @returns the files that it is made of, as paths below the folder of package.json; some are in node_modules
+ * @throws esbuild's BuildFailure, after it has printed the mistakes
+ */
+export async function bundleProgram(folder: string): Promise<string[]> {
+  const [{ metafile }, page] = await Promise.all([bundleModules(folder), bundlePage()]);
+  const assets = join(folder, assetsFile);
+  mkdirSync(dirname(assets), { recursive: true });
+  writeFileSync(assets, await packAssets(page.files));
+  for (const path of readFiles) copy(join(packageFolder, "src", path), join(folder, path));
+  for (const name of swaggerUiFiles)
+    copy(fileURLToPath(findSwaggerUi(name)), join(folder, "openapi/reference", name));
+  writeHelp(folder);
+  return [...Object.keys(metafile.inputs), ...page.inputs, ...readFiles.map((path) => `src/${path}`)];
+}
+
+function bundleModules(folder: string) {
+  const threads = globSync("src/**/*-thread.ts", { cwd: packageFolder });
+  return build({
+    absWorkingDir: packageFolder,
+    entryPoints: Object.fromEntries(["src/main.ts", ...threads].map((path) => [basename(path, ".ts"), path])),
+    outdir: folder,
+    bundle: true,
+    splitting: true,
+    platform: "node",
+    format: "esm",
+    target: "node26",
+    sourcemap: "linked",
+    sourcesContent: false,
+    metafile: true,
+    // Optional in its package, and not installed.
+    external: ["pg-native"],
+    // Packages in CommonJS call require.
+    banner: {
+      js: 'import { createRequire as createRequireOf } from "node:module"; const require = createRequireOf(import.meta.url);',
+    },
+    logLevel: "error",
+  });
+}
+
+/** Writes the list of verbs, for which the program would otherwise load the modules of all of them at each `qsp help`. */
+function writeHelp(folder: string): void {
+  const path = join(folder, helpFile);
+  const help = execFileSync(process.execPath, [join(folder, "main.js"), "help"]);
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, help);
+}
+
+function copy(from: string, to: string): void {
+  mkdirSync(dirname(to), { recursive: true });
+  cpSync(from, to);
+}

@@ -1,0 +1,90 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { createRouterTransport } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createClients, type TransportInput } from "../../src/client/create-clients.ts";
+import { services } from "../../src/client/services.ts";
+
+/** Answers Hello with the authorization that it received. */
+function createTransport({ interceptors }: TransportInput) {
+  return createRouterTransport(
+    ({ rpc }) => {
+      rpc(services.token.method.hello, (_request, { requestHeader }) => ({
+        message: requestHeader.get("authorization") ?? "none",
+      }));
+    },
+    { transport: { interceptors } },
+  );
+}
+
+const ask = async (url: string, options: Parameters<typeof createClients>[1]) =>
+  (await createClients(url, { createTransport, ...options }).token.hello({})).message;
+
+describe("createClients", () => {
+  it("sends no token if none is given, and one to https and to this machine", async () => {
+    expect(await ask("http://qsp.example", {})).toBe("none");
+    expect(await ask("https://qsp.example", { token: "abc" })).toBe("Bearer abc");
+    for (const host of ["localhost", "127.0.0.1", "127.9.9.9", "[::1]"])
+      expect(await ask(`http://${host}:8080`, { token: "abc" })).toBe("Bearer abc");
+  });
+
+  it("asks a function for the token of each call", async () => {
+    const tokens = ["", "first", "second"];
+    const { token } = createClients("https://qsp.example", {
+      createTransport,
+      token: async () => tokens.shift() ?? "",
+    });
+    const messages = [await token.hello({}), await token.hello({}), await token.hello({})];
+    expect(messages.map(({ message }) => message)).toEqual(["none", "Bearer first", "Bearer second"]);
+  });
+
+  it.each(["http://qsp.example", "http://127.0.0.1.evil.example", "http://localhost.evil.example"])(
+    "does not send a token unencrypted to %s, unless that is allowed",
+    async (url) => {
+      await expect(ask(url, { token: "abc" })).rejects.toThrow("unencrypted");
+      expect(await ask(url, { token: "abc", allowCleartext: true })).toBe("Bearer abc");
+    },
+  );
+
+  it("refuses a token that would not be one header, and does not repeat it", async () => {
+    for (const token of ["a b", "abc\r\nx-evil: 1", "abc\n", "ä"]) {
+      const call = ask("https://qsp.example", { token });
+      await expect(call).rejects.toThrow("token must be a bearer token on one line");
+      await expect(call).rejects.not.toThrow("abc");
+    }
+  });
+
+  it.each([
+    "",
+    "qsp.example",
+    "ftp://qsp.example",
+    "https://user:secret@qsp.example",
+    "https://qsp.example/?a=1",
+  ])('refuses the URL "%s"', (url) => {
+    expect(() => createClients(url)).toThrow("url must be a scheme, a host and a port");
+  });
+
+  describe("over fetch", () => {
+    const received: (string | undefined)[] = [];
+    const server = createServer((request, response) => {
+      received.push(request.headers.authorization);
+      response
+        .writeHead(307, { location: `http://localhost:${(server.address() as AddressInfo).port}/else` })
+        .end();
+    });
+    beforeAll(async () => {
+      server.listen(0, "127.0.0.1");
+      await once(server, "listening");
+    });
+    afterAll(() => server.close());
+
+    it("does not follow a redirect with a token", async () => {
+      const { port } = server.address() as AddressInfo;
+      await expect(
+        createClients(`http://127.0.0.1:${port}`, { token: "abc" }).kms.sign({}),
+      ).rejects.toThrow();
+      expect(received).toEqual(["Bearer abc"]);
+    });
+  });
+});

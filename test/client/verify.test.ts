@@ -1,0 +1,138 @@
+import { createHash } from "node:crypto";
+import { clone, create } from "@bufbuild/protobuf";
+import { TimestampSchema, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import canonicalize from "canonicalize";
+import { describe, expect, it } from "vitest";
+import { AuditCheckpointSchema, type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
+import { auditStart, verifyAuditCheckpoint, verifyAuditEntries } from "../../src/client/verify-audit.ts";
+import { type SignatureInput, verifySignature } from "../../src/client/verify-signature.ts";
+
+const { publicKey, secretKey } = ml_dsa65.keygen();
+const message = new TextEncoder().encode("hello");
+const context = new TextEncoder().encode("test");
+
+describe("verifySignature", () => {
+  const signature = ml_dsa65.sign(message, secretKey, { context });
+  const valid: SignatureInput = { algorithm: "ML-DSA-65", publicKey, message, signature, context };
+
+  it("accepts a signature with its message, context and key only", async () => {
+    const flipped = Uint8Array.from(signature, (byte, at) => (at === 100 ? byte ^ 1 : byte));
+    expect(await verifySignature(valid)).toBe(true);
+    expect(await verifySignature({ ...valid, signature: flipped })).toBe(false);
+    expect(await verifySignature({ ...valid, message: context })).toBe(false);
+    expect(await verifySignature({ ...valid, context: new Uint8Array() })).toBe(false);
+    expect(await verifySignature({ ...valid, publicKey: ml_dsa65.keygen().publicKey })).toBe(false);
+  });
+
+  it("finds a signature of another length not valid", async () => {
+    for (const length of [0, 3308])
+      expect(await verifySignature({ ...valid, signature: signature.subarray(0, length) })).toBe(false);
+  });
+
+  it("refuses a key or a context of a wrong length, and names it", async () => {
+    await expect(verifySignature({ ...valid, publicKey: publicKey.subarray(1) })).rejects.toThrow(
+      "publicKey has 1951",
+    );
+    await expect(verifySignature({ ...valid, context: new Uint8Array(256) })).rejects.toThrow(
+      "context has 256 bytes",
+    );
+    const algorithm = "__proto__" as "ML-DSA-65";
+    await expect(verifySignature({ ...valid, algorithm })).rejects.toThrow("algorithm must be");
+  });
+});
+
+/** Entries as a server writes them, hashed with other code than the client's. */
+function makeChain(count: number): AuditEntry[] {
+  let previousHash = "0".repeat(64);
+  return Array.from({ length: count }, (_none, at) => {
+    const fields = {
+      keyId: "key-1",
+      operation: "SIGN",
+      user: 'ada "\u2028 é',
+      details: "",
+      sequence: at + 1,
+      outcome: "OK",
+    };
+    const timestamp = new Date(1_790_000_000_000 + at);
+    const text = canonicalize({ ...fields, timestamp: timestamp.toISOString(), previousHash }) ?? "";
+    previousHash = createHash("sha256").update(text).digest("hex");
+    return create(AuditEntrySchema, {
+      ...fields,
+      timestamp: timestampFromDate(timestamp),
+      entryHash: previousHash,
+    });
+  });
+}
+
+describe("verifyAuditEntries", () => {
+  const chain = makeChain(4);
+  const second = chain[1] ?? create(AuditEntrySchema);
+  const { seconds = 0n, nanos = 0 } = second.timestamp ?? {};
+  const changed = (change: Readonly<Record<string, unknown>>): AuditEntry[] =>
+    chain.with(1, Object.assign(clone(AuditEntrySchema, second), change));
+
+  it("accepts the log from its start, and from the head of an earlier verdict", async () => {
+    const first = await verifyAuditEntries(chain.slice(0, 2), auditStart);
+    expect(first).toEqual({ valid: true, head: { sequence: 2, entryHash: second.entryHash } });
+    const head = "head" in first ? first.head : auditStart;
+    expect(await verifyAuditEntries(chain.slice(2), head)).toMatchObject({
+      valid: true,
+      head: { sequence: 4 },
+    });
+    expect(await verifyAuditEntries([], auditStart)).toEqual({ valid: true, head: auditStart });
+  });
+
+  const hostile: Record<string, readonly AuditEntry[]> = {
+    "a changed user": changed({ user: "eve" }),
+    "another hash": changed({ entryHash: "f".repeat(64) }),
+    "a request ID where there was none": changed({ requestId: "r" }),
+    "no timestamp": changed({ timestamp: undefined }),
+    "a timestamp that no calendar has": changed({
+      timestamp: create(TimestampSchema, { seconds: 1n << 62n }),
+    }),
+    "a timestamp finer than what is hashed": changed({
+      timestamp: create(TimestampSchema, { seconds, nanos: nanos - 1 }),
+    }),
+    "a sequence that is no number": changed({ sequence: Number.NaN }),
+    "a missing entry": chain.toSpliced(1, 1),
+    "entries in another order": [chain[0], chain[2], chain[1]].flatMap((entry) => entry ?? []),
+    "an entry twice": [chain[0], chain[0]].flatMap((entry) => entry ?? []),
+  };
+  it.each(Object.entries(hostile))("finds %s", async (_name, entries) => {
+    expect(await verifyAuditEntries(entries, auditStart)).toEqual({ valid: false, firstBrokenSequence: 2 });
+  });
+});
+
+describe("verifyAuditCheckpoint", () => {
+  const signedAt = new Date("2030-01-31T12:00:00.000Z");
+  const entryHash = "ab".repeat(32);
+  const statement =
+    canonicalize({ entryHash, purpose: "audit checkpoint", sequence: 7, signedAt: signedAt.toISOString() }) ??
+    "";
+  const signed = (text: string) => ml_dsa65.sign(new TextEncoder().encode(text), secretKey);
+  const fields = {
+    sequence: 7,
+    entryHash,
+    signedAt: timestampFromDate(signedAt),
+    statement,
+    signature: signed(statement),
+  };
+  const verify = (change: Partial<typeof fields>, key = publicKey) =>
+    verifyAuditCheckpoint(create(AuditCheckpointSchema, { ...fields, ...change }), key);
+
+  it("accepts what the store signed", async () => {
+    expect(await verify({})).toBe(true);
+  });
+
+  it("refuses fields that the signed statement does not say, and another statement of the same key", async () => {
+    expect(await verify({ sequence: 8 })).toBe(false);
+    expect(await verify({ entryHash: "cd".repeat(32) })).toBe(false);
+    const other = statement.replace("audit checkpoint", "something else");
+    expect(await verify({ statement: other, signature: signed(other) })).toBe(false);
+  });
+
+  it("refuses the checkpoint of another store", async () => {
+    expect(await verify({}, ml_dsa65.keygen().publicKey)).toBe(false);
+  });
+});

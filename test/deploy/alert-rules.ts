@@ -1,0 +1,148 @@
+/** The alert rules of deploy/, and for each the series that let it fire. */
+import { parse, stringify } from "yaml";
+import { readDeployed } from "./unit-file.ts";
+
+/** A rule as the file has it. */
+export interface AlertRule {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
+interface RuleFile {
+  readonly groups: readonly { readonly name: string; readonly rules: readonly AlertRule[] }[];
+}
+
+/** Reads all alert rules. */
+export function readAlertRules(): AlertRule[] {
+  return readRuleFile().groups.flatMap(({ rules }) => rules);
+}
+
+function readRuleFile(): RuleFile {
+  return parse(readDeployed("prometheus/alerts.yaml"));
+}
+
+/** Renders the same rules for a test: they look back over 10 seconds, and fire after one. */
+export function renderQuickRules(): string {
+  const groups = readRuleFile().groups.map(({ name, rules }) => ({
+    name,
+    rules: rules.map((rule) => ({ ...rule, expr: rule.expr.replaceAll(/\[\d+m\]/g, "[10s]"), for: "1s" })),
+  }));
+  return stringify({ groups });
+}
+
+/** A series of a server: a gauge has a value, and a counter grows. The job and the instance are added. */
+export type Series = { readonly name: string; readonly labels?: Readonly<Record<string, string>> } & (
+  | { readonly value: number }
+  | { readonly perSecond: number }
+);
+
+const method = "kms.KmsService/Sign";
+
+function bucket(name: string, le: string, perSecond: number, labels: Record<string, string> = {}): Series {
+  return { name: `${name}_bucket`, labels: { ...labels, le }, perSecond };
+}
+
+function calls(code: string, perSecond: number, of = method): Series {
+  return { name: "qsp_calls_total", labels: { method: of, code }, perSecond };
+}
+
+/** What a server without any trouble has. */
+export const healthySeries: readonly Series[] = [
+  { name: "up", value: 1 },
+  { name: "process_start_time_seconds", value: 1_700_000_000 },
+  { name: "process_resident_memory_bytes", value: 300e6 },
+  { name: "process_open_fds", value: 100 },
+  { name: "process_max_fds", value: 65_536 },
+  { name: "nodejs_eventloop_lag_p99_seconds", value: 0.02 },
+  { name: "qsp_buffered_bytes", value: 1e6 },
+  { name: "qsp_crypto_provider_info", labels: { provider: "openssl", version: "3.5.8", cpu: "" }, value: 1 },
+  { name: "qsp_crypto_queue_wait_seconds", value: 0.01 },
+  { name: "qsp_crypto_queue_slow_wait_seconds", value: 0.1 },
+  { name: "qsp_lane_waiting", labels: { lane: "passwords" }, value: 1 },
+  { name: "qsp_lane_refused_total", labels: { lane: "quick" }, perSecond: 0 },
+  { name: "qsp_responses_dropped_total", perSecond: 0 },
+  calls("OK", 100),
+  calls("InvalidArgument", 5),
+  calls("Unauthenticated", 0.005, "pqc.PqcService/IssueToken"),
+  bucket("qsp_call_duration_seconds", "0.01", 100, { method }),
+  bucket("qsp_call_duration_seconds", "+Inf", 100, { method }),
+  // A watch of half an hour is not slow.
+  bucket("qsp_call_duration_seconds", "10", 0, { method: "blockchain.BlockchainService/WatchBlocks" }),
+  bucket("qsp_call_duration_seconds", "+Inf", 50, { method: "blockchain.BlockchainService/WatchBlocks" }),
+  bucket("qsp_store_commit_seconds", "0.01", 50),
+  bucket("qsp_store_commit_seconds", "+Inf", 50),
+];
+
+/** For each alert, the series of a server in that trouble. They replace those of a healthy one with the same name. */
+export const troubles: Readonly<Record<string, readonly Series[]>> = {
+  QspServerDown: [{ name: "up", value: 0 }],
+  QspAllServersDown: [{ name: "up", value: 0 }],
+  // It changes with each scrape.
+  QspServerRestarts: [{ name: "process_start_time_seconds", perSecond: 1 }],
+  QspMemoryHigh: [{ name: "process_resident_memory_bytes", value: 3.5e9 }],
+  QspRequestMemoryHigh: [{ name: "qsp_buffered_bytes", value: 250e6 }],
+  QspFilesNearLimit: [
+    { name: "process_open_fds", value: 900 },
+    { name: "process_max_fds", value: 1024 },
+  ],
+  QspEventLoopSlow: [{ name: "nodejs_eventloop_lag_p99_seconds", value: 0.8 }],
+  QspProvidersDiffer: [
+    {
+      name: "qsp_crypto_provider_info",
+      labels: { provider: "native", version: "5.12.0", cpu: "AVX2" },
+      value: 1,
+    },
+    {
+      name: "qsp_crypto_provider_info",
+      labels: { provider: "openssl", version: "3.5.8", cpu: "" },
+      value: 1,
+    },
+  ],
+  QspInternalErrors: [calls("Internal", 0.1)],
+  QspUnavailable: [calls("Unavailable", 2)],
+  QspCallsSlow: [
+    bucket("qsp_call_duration_seconds", "2.5", 90, { method }),
+    bucket("qsp_call_duration_seconds", "5", 100, { method }),
+    bucket("qsp_call_duration_seconds", "+Inf", 100, { method }),
+  ],
+  QspCallsRefused: [calls("OK", 10), calls("ResourceExhausted", 2)],
+  QspLoginsRefused: [calls("Unauthenticated", 1, "pqc.PqcService/IssueToken")],
+  QspTokensRefused: [calls("OK", 10), calls("Unauthenticated", 3)],
+  QspResponsesDropped: [{ name: "qsp_responses_dropped_total", perSecond: 1 }],
+  QspQueueLong: [{ name: "qsp_crypto_queue_wait_seconds", value: 0.9 }],
+  QspSlowQueueLong: [{ name: "qsp_crypto_queue_slow_wait_seconds", value: 4 }],
+  QspWorkRefused: [{ name: "qsp_lane_refused_total", labels: { lane: "slow" }, perSecond: 1 }],
+  QspPasswordsWaiting: [{ name: "qsp_lane_waiting", labels: { lane: "passwords" }, value: 50 }],
+  QspStoreSlow: [
+    bucket("qsp_store_commit_seconds", "0.5", 40),
+    bucket("qsp_store_commit_seconds", "1", 50),
+    bucket("qsp_store_commit_seconds", "+Inf", 50),
+  ],
+};
+
+/** The series of a server that is in one trouble, and healthy otherwise. */
+export function seriesIn(alert: string): Series[] {
+  const changed = troubles[alert] ?? [];
+  const names = new Set(changed.map(({ name }) => name));
+  return [...healthySeries.filter(({ name }) => !names.has(name)), ...changed];
+}
+
+/** Writes a series as Prometheus names it. */
+export function nameSeries(
+  { name, labels = {} }: Series,
+  added: Readonly<Record<string, string>> = {},
+): string {
+  const all = Object.entries({ ...labels, ...added }).map(
+    ([label, value]) => `${label}=${JSON.stringify(value)}`,
+  );
+  return all.length === 0 ? name : `${name}{${all.join(",")}}`;
+}
+
+/** Lists the metrics that an expression selects. */
+export function listMetrics(expr: string): string[] {
+  const selected = expr.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""').matchAll(/([a-zA-Z_:][\w:]*)\s*\{/g);
+  return [...new Set([...selected].map(([, name = ""]) => name))];
+}

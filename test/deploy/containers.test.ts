@@ -1,0 +1,223 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { parse } from "yaml";
+import { prepare } from "../../deploy/compose/prepare.ts";
+import { findEnvoy } from "../../envoy/edge.ts";
+import { readConfig } from "../../src/config.ts";
+import { isMissing, run } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { deployFolder, readDeployed } from "./unit-file.ts";
+
+const root = join(deployFolder, "..");
+const dockerfile = readDeployed("Dockerfile");
+const [, image = ""] = dockerfile.split(/^FROM gcr\.io\/distroless\/.*$/m);
+
+/** The user of the image. As root, the server of a test runs as this user, who can write to its data directory only. */
+const imageUser = 65_532;
+const isRoot = process.geteuid?.() === 0;
+const user = isRoot ? { uid: imageUser, gid: imageUser } : {};
+
+/** Reads the array of an instruction, such as ENTRYPOINT. */
+function readInstruction(name: string): string[] {
+  const [, json = "[]"] = new RegExp(`^${name} (\\[.*\\])$`, "m").exec(image) ?? [];
+  return JSON.parse(json);
+}
+
+/** Makes the file system that the image would have, from what is built here. @returns its root */
+function layOut(): string {
+  const target = makeTemporaryDirectory();
+  chmodSync(target, 0o755);
+  for (const [, from = "", to = ""] of image.matchAll(/^COPY --from=build (\S+) (\S+)$/gm)) {
+    const source = from === "/usr/local/bin/qsp-node" ? "node_modules/.bin/node" : from.replace("/src/", "");
+    const path = to.startsWith("/") ? join(target, to) : join(target, "opt/qsp", to);
+    // Without the native provider where it is not built.
+    if (from.startsWith("/src/native") && !existsSync(join(root, source))) continue;
+    mkdirSync(dirname(path), { recursive: true });
+    cpSync(join(root, source), path, { recursive: true, dereference: true });
+  }
+  return target;
+}
+
+describe("the image", () => {
+  it.skipIf(isMissing("hadolint"))("passes the linter hadolint", async () => {
+    expect(await run("hadolint", [join(deployFolder, "Dockerfile")])).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: "",
+    });
+  });
+
+  it("has all files that the server, its health check and a backup need", async () => {
+    const target = layOut();
+    const inImage = (text: string): string => (text.startsWith("/") ? join(target, text) : text);
+    const [program = "", ...args] = readInstruction("ENTRYPOINT").map(inImage);
+    const dataDir = makeTemporaryDirectory();
+    if (isRoot) chownSync(dataDir, imageUser, imageUser);
+    const env = { PATH: "", QSP_WORKERS: "1", QSP_DATA_DIR: dataDir, QSP_PORT: "0", QSP_AUTH: "token" };
+    const server = spawn(program, [...args, ...readInstruction("CMD").slice(-1)], {
+      cwd: target,
+      env,
+      ...user,
+    });
+    const closed = once(server, "close");
+    onTestFinished(() => void server.kill("SIGKILL"));
+    const url = await new Promise<string>((resolve, reject) => {
+      createInterface({ input: server.stdout }).on("line", (line) => {
+        const [, found] = /ready on (\S+)$/.exec(line) ?? [];
+        if (found !== undefined) resolve(found);
+      });
+      let log = "";
+      server.stderr.on("data", (chunk) => {
+        log += chunk;
+      });
+      void closed.then(([code]) => reject(new Error(`the server ended with ${code}: ${log}`)));
+    });
+    const [, check = "[]"] = /HEALTHCHECK [^\n]*\\\n +CMD (\[.*\])/.exec(image) ?? [];
+    const [probe = "", ...words]: string[] = JSON.parse(check);
+    const at = (address: string) =>
+      words.map((word) => (word.startsWith("http://") ? address : inImage(word)));
+    expect(await run(inImage(probe), at(url))).toMatchObject({ code: 0 });
+    expect(
+      await run(program, [...args, "backup", join(dataDir, "one.backup"), "--data-dir", dataDir]),
+    ).toMatchObject({
+      code: 0,
+    });
+    server.kill("SIGTERM");
+    expect((await closed)[0]).toBe(0);
+    // The container is unhealthy without a server.
+    expect((await run(inImage(probe), at(url))).code).not.toBe(0);
+  });
+
+  it("runs as a user that is not root, with settings that the server accepts", () => {
+    expect(image).toContain(`\nUSER ${imageUser}:${imageUser}\n`);
+    const [, pairs = ""] = /^ENV (.*)$/m.exec(image) ?? [];
+    const env = Object.fromEntries(pairs.split(" ").map((pair) => pair.split("=")));
+    expect(readConfig([], env)).toMatchObject({ host: "0.0.0.0", port: 8080, auth: "token" });
+  });
+
+  it("is built without the keys and stores of the machine", () => {
+    const [first, ...rest] = readDeployed("Dockerfile.dockerignore")
+      .split("\n")
+      .filter((line) => !line.startsWith("#"));
+    expect(first).toBe("*");
+    expect(rest.filter((line) => /!(data|try|deploy|\.|\*)/.test(line))).toEqual([]);
+  });
+});
+
+interface Service {
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly read_only?: boolean;
+  readonly cap_drop?: readonly string[];
+  readonly security_opt?: readonly string[];
+  readonly user?: string;
+  readonly ports?: readonly string[];
+  readonly volumes?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+}
+const compose: {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly secrets: Record<string, { file: string }>;
+} = parse(readDeployed("compose.yaml"), { merge: true });
+
+describe("compose.yaml", () => {
+  it.skipIf(isMissing("check-jsonschema"))("fits the schema of the Compose Specification", async () => {
+    const args = ["--builtin-schema", "vendor.compose-spec"];
+    expect(await run("check-jsonschema", [...args, join(deployFolder, "compose.yaml")])).toMatchObject({
+      code: 0,
+    });
+    const broken = join(makeTemporaryDirectory(), "compose.yaml");
+    writeFileSync(broken, readDeployed("compose.yaml").replace("read_only:", "readonly:"));
+    expect(await run("check-jsonschema", [...args, broken])).toMatchObject({ code: 1 });
+  });
+
+  it.each(Object.entries(compose.services))(
+    "runs %s without root, privileges or a writable file system",
+    (_name, service) => {
+      expect(service).toMatchObject({
+        read_only: true,
+        cap_drop: ["ALL"],
+        security_opt: ["no-new-privileges:true"],
+        user: expect.not.stringMatching(/^(root|0)/),
+      });
+      for (const port of service.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/);
+    },
+  );
+
+  it("gives the three servers settings that they accept", () => {
+    for (const name of ["qsp-1", "qsp-2", "qsp-3"]) {
+      const env = compose.services[name]?.environment ?? {};
+      expect(readConfig([], env)).toMatchObject({ auth: "token", issuerUrl: "https://localhost:8443" });
+    }
+  });
+
+  it("mounts only files that are in the repository, or that prepare.ts makes", {
+    timeout: 60_000,
+  }, async () => {
+    const local = join(makeTemporaryDirectory(), "local");
+    await prepare(local);
+    const mounted = Object.values(compose.services).flatMap(({ volumes = [] }) => volumes);
+    const sources = mounted
+      .filter((volume) => volume.startsWith("./"))
+      .map((volume) => volume.split(":")[0] ?? "");
+    const secrets = Object.values(compose.secrets).map(({ file }) => file);
+    for (const source of [...sources, ...secrets, "compose/local/server.env"]) {
+      const path = source.replace(/^\.\//, "");
+      const here = path.startsWith("compose/local")
+        ? path.replace("compose/local", local)
+        : join(deployFolder, path);
+      expect([source, existsSync(here)]).toEqual([source, true]);
+    }
+  });
+});
+
+describe("prepare.ts", () => {
+  it("makes secrets that only their owner reaches, and keeps them when it runs again", {
+    timeout: 60_000,
+  }, async () => {
+    const local = join(makeTemporaryDirectory(), "local");
+    await prepare(local);
+    const read = (name: string) => readFileSync(join(local, name), "utf8");
+    const names = ["master.key", "postgres.password", "grafana.password", "server.env"];
+    const before = names.map(read);
+    expect(statSync(local).mode & 0o777).toBe(0o700);
+    for (const name of ["master.key", "grafana.password", "server.env", "prometheus.secret"])
+      expect(statSync(join(local, name)).mode & 0o777).toBe(0o600);
+    await prepare(local);
+    expect(names.map(read)).toEqual(before);
+    const [, url = ""] = /^QSP_DATABASE_URL=(.*)$/m.exec(read("server.env")) ?? [];
+    expect(readConfig([], { QSP_DATABASE_URL: url }).databaseUrl).toContain("@postgres:5432/qsp");
+  });
+
+  it.skipIf(process.env.QSP_TEST_REQUIRE_ALL !== "1" && findEnvoy() === undefined)(
+    "makes a configuration that Envoy accepts",
+    { timeout: 60_000 },
+    async () => {
+      const local = join(makeTemporaryDirectory(), "local");
+      await prepare(local);
+      for (const name of ["envoy.yaml", "certificate.yaml"]) {
+        const path = join(local, "envoy", name);
+        const text = readFileSync(path, "utf8");
+        expect(text).toContain("/etc/envoy");
+        const moved = text.replaceAll("/etc/envoy-tls", join(local, "tls"));
+        writeFileSync(path, moved.replaceAll("/etc/envoy/", `${join(local, "envoy")}/`));
+      }
+      const path = join(local, "envoy/envoy.yaml");
+      const { code, stdout, stderr } = await run(findEnvoy() ?? "envoy", ["--mode", "validate", "-c", path]);
+      expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("OK")]);
+    },
+  );
+});

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parseAllDocuments } from "yaml";
+import { readConfig } from "../../src/config.ts";
+import { isMissing, run } from "../interop/tools.ts";
+import { buildManifestReader, lintChart, readStrictly, renderChart } from "./kubernetes-manifests.ts";
+
+const missing = ["helm", "go"].filter(isMissing);
+const needs = missing.length > 0 ? ` (needs ${missing.join(" and ")})` : "";
+const everything = ["--set", "serviceMonitor.enabled=true,secrets.tls=qsp-tls"];
+
+/** The parts of a Deployment that the tests read. */
+interface Deployment {
+  readonly kind: string;
+  readonly spec: {
+    readonly template: {
+      readonly spec: {
+        readonly automountServiceAccountToken: boolean;
+        readonly terminationGracePeriodSeconds: number;
+        readonly securityContext: object;
+        readonly containers: readonly {
+          readonly env: readonly { readonly name: string; readonly value?: string }[];
+          readonly securityContext: object;
+        }[];
+      };
+    };
+  };
+}
+
+describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
+  let reader: string;
+  // The first build compiles the types of Kubernetes.
+  beforeAll(() => {
+    reader = buildManifestReader(afterAll);
+  }, 600_000);
+
+  async function renderPod(args: readonly string[] = []) {
+    const { stdout } = await renderChart(args);
+    const objects = parseAllDocuments(stdout).map((document) => document.toJS() as Deployment);
+    const pod = objects.find(({ kind }) => kind === "Deployment")?.spec.template.spec;
+    const container = pod?.containers[0];
+    if (pod === undefined || container === undefined) throw new Error("the chart has no Deployment");
+    return { pod, container };
+  }
+
+  it("passes helm's linter", async () => {
+    expect(await lintChart()).toMatchObject({ code: 0 });
+  });
+
+  it("has a Deployment, Services, a PodDisruptionBudget and a NetworkPolicy, which an API server can read", async () => {
+    const { stdout } = await renderChart([]);
+    expect((await readStrictly(reader, stdout)).sort()).toEqual([
+      "apps/v1 Deployment trial-qsp",
+      "networking.k8s.io/v1 NetworkPolicy trial-qsp",
+      "policy/v1 PodDisruptionBudget trial-qsp",
+      "v1 Service trial-qsp",
+      "v1 Service trial-qsp-servers",
+    ]);
+  });
+
+  it("has a ServiceMonitor and TLS if they are wanted", async () => {
+    const { stdout } = await renderChart(everything);
+    expect(await readStrictly(reader, stdout)).toContain("monitoring.coreos.com/v1 ServiceMonitor trial-qsp");
+    expect(stdout).toContain("scheme: HTTPS");
+    expect(stdout).toContain("tokenUrl: https://trial-qsp.crypto.svc:8080/oauth/token");
+  });
+
+  it("is read with all its optional values", async () => {
+    const { stdout } = await renderChart([
+      ...everything,
+      ...["--set-json", 'networkPolicy.databasePeers=[{"ipBlock":{"cidr":"10.0.0.5/32"}}]'],
+      ...["--set-json", "networkPolicy.from=[]"],
+      ...["--set-json", 'tolerations=[{"key":"crypto","operator":"Exists"}]'],
+      ...["--set-json", 'image.pullSecrets=[{"name":"registry"}]'],
+      ...["--set", "nodeSelector.zone=a,podAnnotations.team=crypto,service.annotations.team=crypto"],
+    ]);
+    expect(await readStrictly(reader, stdout)).toHaveLength(6);
+  });
+
+  it("would not be read with a field that does not exist", async () => {
+    const { stdout } = await renderChart([]);
+    const misspelt = stdout.replace("readOnlyRootFilesystem", "readOnlyRootFileSystem");
+    expect((await run(reader, [], misspelt)).stderr).toContain("readOnlyRootFileSystem");
+  });
+
+  it("runs without root, privileges, a writable file system or a token of the cluster", async () => {
+    const { pod, container } = await renderPod();
+    expect(pod.automountServiceAccountToken).toBe(false);
+    expect(pod.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      runAsUser: 65532,
+      seccompProfile: { type: "RuntimeDefault" },
+    });
+    expect(container.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      privileged: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ["ALL"] },
+    });
+  });
+
+  it("gives the server settings that it accepts, and time to finish its calls", async () => {
+    const args = ["--set", "settings.QSP_MAX_CALLS=2000", ...everything];
+    const { pod, container } = await renderPod(args);
+    const env = container.env.map(({ name, value = "postgres://qsp:qsp@db/qsp" }) => [name, value]);
+    const config = readConfig([], Object.fromEntries(env));
+    expect(config).toMatchObject({ host: "0.0.0.0", auth: "token", maxCalls: 2000, workers: 2 });
+    expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(config.maxDrainMs + 5000);
+  });
+
+  it.each([
+    ["a value that does not exist", "replica=3"],
+    ["no server", "replicas=0"],
+    ["a secret as a setting", "settings.QSP_MASTER_KEY=00"],
+    ["an open server", "settings.QSP_AUTH=open"],
+    ["an issuer with a path", "issuerUrl=https://qsp.example/path"],
+    ["a digest that is none", "image.digest=latest"],
+  ])("refuses %s", async (_what, value) => {
+    const { code, stderr } = await renderChart(["--set", value]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("values don't meet the specifications")]);
+  });
+});

@@ -1,0 +1,324 @@
+/** The package that `npm pack` makes: its content, and what works where it is installed. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { build } from "esbuild";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { services } from "../../src/client/services.ts";
+import { servicePackages } from "../../src/services/registry.ts";
+import { inheritedEnvironment } from "../support/environment.ts";
+import { type PackageRegistry, startRegistry } from "../support/package-registry.ts";
+
+const root = join(import.meta.dirname, "../..");
+const run = promisify(execFile);
+const packageJson = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const timeout = 120_000;
+
+/** On a disk: a Node of 120 MB is installed there. */
+const scratch = mkdtempSync(join(tmpdir(), "qsp-package-"));
+const app = join(scratch, "app");
+const installed = join(app, "node_modules/quantum-safe-playground");
+const bin = join(app, "node_modules/.bin");
+let registry: PackageRegistry;
+let tarball: string;
+let server: { readonly url: string; readonly process: ChildProcess };
+
+/** The variables of somebody who has the machine's own Node, and no clone. */
+function environment(more: Readonly<Record<string, string>> = {}): Record<string, string> {
+  const path = (process.env.PATH ?? "").split(delimiter).filter((folder) => !folder.includes("node_modules"));
+  const kept = Object.entries(inheritedEnvironment()).filter(([name]) => !/^(npm_|NODE_)/i.test(name));
+  return {
+    ...Object.fromEntries(kept),
+    PATH: path.join(delimiter),
+    XDG_CACHE_HOME: join(scratch, "cache"),
+    XDG_STATE_HOME: join(scratch, "state"),
+    ...more,
+  };
+}
+
+beforeAll(async () => {
+  const packing = await run("npm", ["pack", "--json", "--pack-destination", scratch], { cwd: root });
+  const name = /quantum-safe-playground-[\w.-]+\.tgz/.exec(packing.stdout)?.[0] ?? "";
+  tarball = join(scratch, name);
+  registry = await startRegistry(packageJson);
+  mkdirSync(app);
+  writeFileSync(join(app, "package.json"), '{ "private": true, "type": "module" }');
+  const flags = ["--no-audit", "--no-fund", "--registry", registry.url, "--cache", join(scratch, "npm")];
+  await run("npm", ["install", ...flags, tarball], { cwd: app, env: environment() });
+  server = await startInstalled();
+}, 300_000);
+
+afterAll(async () => {
+  registry?.close();
+  if (server !== undefined) {
+    const ended = once(server.process, "exit");
+    server.process.kill("SIGTERM");
+    await ended;
+  }
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+async function startInstalled(): Promise<typeof server> {
+  const child = spawn(join(bin, "qsp"), ["serve", "--port", "0", "--data-dir", join(scratch, "data")], {
+    cwd: app,
+    env: environment(),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  child.stderr.on("data", (chunk) => {
+    output += chunk;
+  });
+  for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
+    output += chunk;
+    const [, url] = /ready on (http:\S+)\n/.exec(output) ?? [];
+    if (url === undefined) continue;
+    child.stdout.resume();
+    return { url, process: child };
+  }
+  throw new Error(`the server ended before it was ready: ${output}`);
+}
+
+/** Runs an installed command to its end. @returns what it printed */
+async function command(name: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  return (await run(join(bin, name), args, { cwd: app, env: environment(env) })).stdout;
+}
+
+/** Runs a program of the folder on the machine's own Node. @returns what it printed */
+async function program(name: string, source: string): Promise<string> {
+  writeFileSync(join(app, name), source);
+  return (await run("node", [name], { cwd: app, env: environment() })).stdout;
+}
+
+describe("the tarball", { timeout }, () => {
+  let paths: string[];
+
+  beforeAll(() => {
+    paths = globSync("**/*", { cwd: installed, exclude: ["node_modules/**"] })
+      .map((path) => path.replaceAll("\\", "/"))
+      .filter((path) => statSync(join(installed, path)).isFile());
+  });
+
+  it("has the program, its files and its pages, and no sources, tests, stores or keys", () => {
+    const folders = new Set(paths.map((path) => path.split("/")[0]));
+    expect([...folders].sort()).toEqual(
+      [
+        "CHANGELOG.md",
+        "LICENSE",
+        "README.md",
+        "SECURITY.md",
+        "deploy",
+        "docs",
+        "envoy",
+        "lib",
+        "package.json",
+      ].concat(["proto", "src"]),
+    );
+    expect(paths.filter((path) => path.startsWith("src/") && !path.endsWith("/README.md")).sort()).toEqual([
+      "src/qsp.mjs",
+      "src/setup/find-node.mjs",
+      "src/setup/launch.mjs",
+      "src/sigstore-kms-qsp.mjs",
+    ]);
+    expect(
+      paths.filter((path) => /\.test\.|\.(db|key|node|pem|log|env|tgz)$|master\.key/.test(path)),
+    ).toEqual([]);
+    expect(paths.filter((path) => /(?<!\.d)\.ts$/.test(path))).toEqual([]);
+  });
+
+  it("names no folder of the machine where it was packed", () => {
+    const places = [root, homedir(), tmpdir()].filter(
+      (place) => place.split("/").length > 1 && place !== "/root",
+    );
+    const naming = paths.filter((path) => {
+      const content = readFileSync(join(installed, path), "latin1");
+      return content.includes(root) || /["'`](?:file:\/\/)?\/(?:home|root|Users)\//.test(content);
+    });
+    expect(places).toContain(root);
+    expect(naming).toEqual([]);
+  });
+
+  it("has less than 6 MB, and 25 MB where it is installed", () => {
+    expect(statSync(tarball).size).toBeLessThan(6_000_000);
+    const bytes = paths.reduce((sum, path) => sum + statSync(join(installed, path)).size, 0);
+    expect(bytes).toBeLessThan(25_000_000);
+  });
+
+  it("brings the packages of its client and Node 26, and nothing that the program was compiled from", () => {
+    const isNode = (name: string): boolean => /^node-(bin-)?(linux|darwin|win)/.test(name);
+    const names = [...registry.fetched].filter((name) => !isNode(name)).sort();
+    expect(names).toEqual([
+      ...[
+        "@bufbuild/cel",
+        "@bufbuild/cel-spec",
+        "@bufbuild/protobuf",
+        "@bufbuild/protovalidate",
+        "@bufbuild/re2",
+      ],
+      ...["@connectrpc/connect", "@connectrpc/connect-web"],
+      ...["@noble/ciphers", "@noble/curves", "@noble/hashes", "@noble/post-quantum"],
+    ]);
+    expect([...registry.fetched].filter(isNode)).toHaveLength(1);
+  });
+});
+
+describe("the installed program", { timeout }, () => {
+  it("is started by the machine's own Node, which may be 20", async () => {
+    const { stdout } = await run("node", ["--version"], { env: environment() });
+    expect(Number.parseInt(stdout.slice(1), 10)).toBeGreaterThanOrEqual(20);
+    expect(await command("qsp", ["--version"])).toBe(`${packageJson.version}\n`);
+    expect(await command("qsp", ["help"])).toContain("usage: qsp VERB");
+  });
+
+  it("signs over REST and by qsp call", async () => {
+    const answer = await fetch(`${server.url}/api/grpc/sign`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"data":"aGVsbG8="}',
+    });
+    expect(await answer.json()).toMatchObject({ status: "success", algorithm: "ML-DSA-65" });
+    const printed = await command("qsp", [
+      "call",
+      "pqc.PqcService/SignData",
+      '{"data":"aGVsbG8="}',
+      "--url",
+      server.url,
+    ]);
+    expect(printed).toContain("ML-DSA-65");
+  });
+
+  it("serves the console, the reference and the protos", async () => {
+    const read = async (path: string) => {
+      const answer = await fetch(new URL(path, server.url), { headers: { accept: "text/html, */*" } });
+      expect(answer.status).toBe(200);
+      return answer.text();
+    };
+    const scripts = [...(await read("/")).matchAll(/(?:src|href)="([^"]+)"/g)];
+    expect(scripts.length).toBeGreaterThanOrEqual(2);
+    for (const [, path = ""] of scripts) expect((await read(path)).length).toBeGreaterThan(100);
+    expect(await read("/reference")).toContain("swagger-ui");
+    for (const file of ["swagger-ui-bundle.js", "swagger-ui.css", "icon.png"])
+      await read(`/reference/${file}`);
+    expect(JSON.parse(await read("/openapi.json"))).toMatchObject({ info: { version: packageJson.version } });
+    await read("/protos.tar.gz");
+  });
+
+  it("is sigstore's plugin under its own name", async () => {
+    const call = run(join(bin, "sigstore-kms-qsp"), ["v1", "{}"], { cwd: app, env: environment() });
+    await expect(call).rejects.toMatchObject({ stderr: expect.not.stringContaining("at ") });
+    await expect(call).rejects.toHaveProperty("code", 2);
+  });
+
+  it("names lines of the sources in stack traces", async () => {
+    const start = join(installed, "lib/start.js");
+    const source = `process.argv.splice(1, 9, ${JSON.stringify(start)}, "help");
+      process.stdout.write = () => { throw new Error("stop"); };
+      await import(${JSON.stringify(start)});`;
+    writeFileSync(join(app, "trace.mjs"), source);
+    const { stderr } = await run(process.execPath, ["trace.mjs"], { cwd: app, env: environment() }).catch(
+      (error) => error,
+    );
+    expect(stderr).toMatch(/src\/cli\/run\.ts:\d+:\d+/);
+  });
+
+  it("keeps V8's compiled code in the user's cache, and writes nothing into the package", async () => {
+    await command("qsp", ["--version"]);
+    expect(globSync("quantum-safe-playground/*/*", { cwd: join(scratch, "cache") })).not.toEqual([]);
+    expect(existsSync(join(installed, "dist"))).toBe(false);
+  });
+
+  it("says in one sentence that no Node 26 was installed", async () => {
+    const moved = join(app, "node_modules/.moved");
+    const [node = ""] = globSync("node_modules/node-*-*", { cwd: app });
+    await run("mv", [join(app, node), moved]);
+    try {
+      const call = run("node", [join(bin, "qsp"), "help"], { cwd: app, env: environment() });
+      await expect(call).rejects.toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/^qsp: this is Node\.js v\d\S+, and the program needs 26: [^\n]+\n$/),
+      });
+    } finally {
+      await run("mv", [moved, join(app, node)]);
+    }
+  });
+});
+
+describe("the program that is installed for all folders", { timeout }, () => {
+  it("finds the Node that npm installed below it", async () => {
+    const prefix = join(scratch, "global");
+    const flags = ["--no-audit", "--no-fund", "--registry", registry.url, "--cache", join(scratch, "npm")];
+    const env = environment();
+    await run("npm", ["install", "--global", "--prefix", prefix, ...flags, tarball], { cwd: scratch, env });
+    const { stdout } = await run(join(prefix, "bin/qsp"), ["--version"], { cwd: scratch, env });
+    expect(stdout).toBe(`${packageJson.version}\n`);
+  });
+});
+
+/** The program of the page, for the server of this test. */
+const page = readFileSync(join(root, "docs/clients.md"), "utf8");
+const printedUrl = "http://127.0.0.1:8080";
+const [, clientProgram = ""] = /```ts\n([^`]*quantum-safe-playground\/client[^`]*)```/.exec(page) ?? [];
+
+describe("the installed client", { timeout }, () => {
+  it("has each service that a server may serve", () => {
+    const served = servicePackages.flatMap(({ files }) => files.flatMap((file) => file.services));
+    const names = served.map(({ typeName }) => typeName).concat("grpc.health.v1.Health");
+    expect(
+      Object.values(services)
+        .map(({ typeName }) => typeName)
+        .sort(),
+    ).toEqual(names.sort());
+  });
+
+  it("calls and verifies on the machine's own Node", async () => {
+    const printed = await program("client.js", clientProgram.replace(printedUrl, server.url));
+    expect(printed).toMatch(/^signature valid: true\nlog valid: true\n(?:checkpoint valid: true\n)?$/);
+  });
+
+  it("has types that a strict program compiles with", async () => {
+    writeFileSync(join(app, "client.ts"), clientProgram);
+    writeFileSync(join(app, "wrong.ts"), clientProgram.replace('alias: "from the package"', "alias: 1"));
+    const compile = (file: string) =>
+      run(
+        process.execPath,
+        [
+          ...[join(root, "node_modules/typescript/bin/tsc"), file, "--ignoreConfig", "--noEmit", "--strict"],
+          ...["--module", "nodenext", "--target", "es2022", "--lib", "es2022,dom", "--types", ""],
+        ],
+        { cwd: app },
+      );
+    await compile("client.ts");
+    await expect(compile("wrong.ts")).rejects.toMatchObject({ stdout: expect.stringContaining("wrong.ts(") });
+  });
+
+  it("is bundled for a browser without any code of the server or of Node", async () => {
+    writeFileSync(join(app, "page.js"), clientProgram);
+    const { metafile } = await build({
+      ...{ absWorkingDir: app, entryPoints: ["page.js"], bundle: true, write: false, metafile: true },
+      ...{ format: "esm", platform: "browser", target: "es2022", minify: true, logLevel: "silent" },
+    });
+    const inputs = Object.keys(metafile.inputs);
+    const own = inputs.filter((path) => path.includes("quantum-safe-playground"));
+    expect(own.filter((path) => !/\/lib\/(gen|src\/client|src\/audit\/entry-text\.js)/.test(path))).toEqual(
+      [],
+    );
+    const packages = new Set(
+      inputs.flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []),
+    );
+    expect([...packages].sort()).toEqual([
+      ...["@bufbuild/protobuf", "@bufbuild/protovalidate", "@connectrpc/connect", "@connectrpc/connect-web"],
+      ...["@noble/curves", "@noble/hashes", "@noble/post-quantum", "quantum-safe-playground"],
+    ]);
+  });
+});
