@@ -12,7 +12,7 @@ import {
 import { refuse } from "../../src/errors.ts";
 import type { TokenHolder } from "../../src/identity/authenticate.ts";
 import type { TokenClaims } from "../../src/identity/issuer.ts";
-import { check } from "../../src/services/envoy-auth/check.ts";
+import { createCheck } from "../../src/services/envoy-auth/check.ts";
 import { codecs, keepBytes } from "../../src/services/envoy-auth/codec.ts";
 import { createHolders } from "../../src/services/envoy-auth/holders.ts";
 
@@ -48,10 +48,11 @@ async function decide(
   { found = holder, headers = { authorization: "Bearer a.b.c" }, hasUrl = true, http = {} } = {},
 ): Promise<CheckResponse> {
   const attributes = { contextExtensions: extensions, request: { http: { headers, ...http } } };
-  return check(
-    { findTokenHolder: findIn(found), ...(hasUrl ? { issuerUrl } : { issuerUrl: undefined }) },
-    create(AttributeContextSchema, attributes),
-  );
+  const check = createCheck({
+    findTokenHolder: findIn(found),
+    issuerUrl: hasUrl ? issuerUrl : undefined,
+  });
+  return check(create(AttributeContextSchema, attributes));
 }
 const codeOf = ({ status }: CheckResponse) => status?.code ?? 0;
 const messageOf = ({ status }: CheckResponse) => status?.message;
@@ -156,7 +157,8 @@ it("throws what is not about the token, so that Envoy denies with its own status
     contextExtensions: { audience },
     request: { http: { headers: { authorization: "Bearer a.b.c" } } },
   } satisfies MessageInitShape<typeof AttributeContextSchema>);
-  await expect(check({ findTokenHolder: fails, issuerUrl }, attributes)).rejects.toThrow(/store is away/);
+  const check = createCheck({ findTokenHolder: fails, issuerUrl });
+  await expect(check(attributes)).rejects.toThrow(/store is away/);
 });
 
 describe("the codec", () => {
@@ -223,6 +225,28 @@ describe("the codec", () => {
       }
   });
 
+  it("gives the same request for the same token and demands, and no other", () => {
+    const ask = (authorization: string, ...extensions: [string, string][]) => {
+      const given = {
+        contextExtensions: Object.fromEntries(extensions),
+        request: { http: { headers: { authorization } } },
+      };
+      return codec?.read(toBinary(CheckRequestSchema, create(CheckRequestSchema, { attributes: given })));
+    };
+    const long = "x".repeat(100);
+    const first = ask(`Bearer a${long}`, ["scopes", "a"]);
+    expect(ask(`Bearer a${long}`, ["scopes", "a"])).toBe(first);
+    // The end of the token is the same.
+    expect(ask(`Bearer b${long}`, ["scopes", "a"])).not.toEqual(first);
+    expect(ask(`Bearer a${long}`, ["scopes", "b"])).not.toEqual(first);
+    expect(ask(`Bearer a${long}`, ["scopes", "a"], ["roles", "user"])).not.toEqual(first);
+    expect(ask(`Bearer a${long}`)).not.toEqual(first);
+    // The bytes of one entry that has those of two, and of a token, in its value.
+    const two = ask("", ["a", "b"], ["c", "d"]);
+    expect(ask("", ["a", "bR\x06\n\x01c\x12\x01d"])).not.toEqual(two);
+    expect(codec?.read(bytes)).not.toEqual(codec?.read(withoutAuthorization(bytes)));
+  });
+
   it("sends the bytes of a decision again, and only of one that was kept", () => {
     const answer = create(CheckResponseSchema, { status: { code: 7 } });
     expect(codec?.write(answer)).toBeUndefined();
@@ -230,6 +254,12 @@ describe("the codec", () => {
     expect(codec?.write(answer)).toEqual(toBinary(CheckResponseSchema, answer));
   });
 });
+
+function withoutAuthorization(bytes: Uint8Array): Uint8Array {
+  const request = fromBinary(CheckRequestSchema, bytes);
+  delete request.attributes?.request?.http?.headers.authorization;
+  return toBinary(CheckRequestSchema, request);
+}
 
 /** A message whose map has a key twice. */
 function withTwoExtensions(first: string, second: string): Uint8Array {

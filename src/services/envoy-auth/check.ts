@@ -22,25 +22,51 @@ export interface CheckDeps {
  *
  * @throws STORE_UNAVAILABLE, CRYPTO_BUSY, RECORD_DAMAGED
  */
-export async function check(
-  deps: CheckDeps,
-  attributes: AttributeContext | undefined,
-): Promise<CheckResponse> {
-  const http = attributes?.request?.http;
-  if (attributes === undefined || http === undefined)
-    return deny(Code.PermissionDenied, "the request is not HTTP");
-  const requirements = findRequirements(attributes.contextExtensions, deps.issuerUrl);
+export type Check = (attributes: AttributeContext | undefined) => CheckResponse | Promise<CheckResponse>;
+
+/** What a request shows, and what its route demands. */
+interface Question {
+  readonly token: string;
+  readonly requirements: Requirements;
+}
+
+/** Creates the function that decides. */
+export function createCheck({ findTokenHolder, issuerUrl }: CheckDeps): Check {
+  // The codec gives the same attributes for the same bytes.
+  const questions = new WeakMap<AttributeContext, Question>();
+  const refuseToken = (error: unknown): CheckResponse => {
+    if (!refusesToken(error)) throw error;
+    return deny(Code.Unauthenticated, error.rawMessage, 'Bearer error="invalid_token"');
+  };
+  return (attributes) => {
+    if (attributes === undefined) return denyOther();
+    const question = questions.get(attributes) ?? readQuestion(attributes, issuerUrl);
+    if (!("token" in question)) return question;
+    const { token, requirements } = question;
+    questions.set(attributes, question);
+    try {
+      const found = findTokenHolder(token);
+      if (!(found instanceof Promise)) return decide(found, requirements, issuerUrl);
+      return found.then((holder) => decide(holder, requirements, issuerUrl)).catch(refuseToken);
+    } catch (error) {
+      return refuseToken(error);
+    }
+  };
+}
+
+/** @returns the question, or the denial of one that lacks a token or demands nothing that can be decided */
+function readQuestion(attributes: AttributeContext, issuerUrl: string | undefined): Question | CheckResponse {
+  const http = attributes.request?.http;
+  if (http === undefined) return denyOther();
+  const requirements = findRequirements(attributes.contextExtensions, issuerUrl);
   if (typeof requirements === "string") return deny(Code.PermissionDenied, requirements);
   const token = readToken(http.headers, http.headerMap?.headers ?? []);
   if (token === undefined) return deny(Code.Unauthenticated, "send authorization: Bearer <token>", "Bearer");
-  try {
-    const found = deps.findTokenHolder(token);
-    const holder = found instanceof Promise ? await found : found;
-    return decide(holder, requirements, deps.issuerUrl);
-  } catch (error) {
-    if (!refusesToken(error)) throw error;
-    return deny(Code.Unauthenticated, error.rawMessage, 'Bearer error="invalid_token"');
-  }
+  return { token, requirements };
+}
+
+function denyOther(): CheckResponse {
+  return deny(Code.PermissionDenied, "the request is not HTTP");
 }
 
 /** The most decisions to remember of one holder: a client calls few routes. */

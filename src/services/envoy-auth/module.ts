@@ -1,7 +1,7 @@
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { Authorization } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import type { OpenServices } from "../service-module.ts";
-import { check } from "./check.ts";
+import { createCheck } from "./check.ts";
 import { codecs } from "./codec.ts";
 import { createHolders } from "./holders.ts";
 
@@ -9,11 +9,11 @@ export { examples } from "./examples.ts";
 
 /** Opens the services of the package. */
 export const openServices: OpenServices = ({ issuer, accounts, issuerUrl, now }) => {
-  const deps = { findTokenHolder: createHolders({ issuer, accounts, now }), issuerUrl };
+  const check = createCheck({ findTokenHolder: createHolders({ issuer, accounts, now }), issuerUrl });
   return {
     services: [
       createServiceImplSpec<typeof Authorization>(Authorization, {
-        check: ({ attributes }) => check(deps, attributes),
+        check: ({ attributes }) => check(attributes),
       }),
     ],
     codecs,
