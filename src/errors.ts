@@ -62,13 +62,14 @@ export function refuse(
       }));
     error.details.push({ desc: BadRequestSchema, value: { fieldViolations } });
   }
-  return withChallenge(error);
+  return withChallenge(error, reason);
 }
 
-/** RFC 9110, section 15.5.2: a 401 response says how to authenticate. */
-function withChallenge(error: ConnectError): ConnectError {
-  const isNew = error.code === Code.Unauthenticated && !error.metadata.has("www-authenticate");
-  if (isNew) error.metadata.set("www-authenticate", "Bearer");
+/** RFC 9110, section 15.5.2: a 401 response says how to authenticate. RFC 6750, section 3.1, names the errors. */
+function withChallenge(error: ConnectError, reason = ""): ConnectError {
+  if (error.code !== Code.Unauthenticated || error.metadata.has("www-authenticate")) return error;
+  const isAboutToken = reason.startsWith("TOKEN_") && reason !== "TOKEN_MISSING";
+  error.metadata.set("www-authenticate", isAboutToken ? 'Bearer error="invalid_token"' : "Bearer");
   return error;
 }
 

@@ -17,17 +17,24 @@ export interface AccessClaims {
   readonly scopes: readonly string[];
   /** Unique among all tokens. */
   readonly tokenId: string;
+  /** The clients that exchanged the token before this one, the latest first. */
+  readonly earlierActors: readonly string[];
+  /** The IDs of the tokens that it was exchanged from. It is revoked with each of them. */
+  readonly origins: readonly string[];
 }
 
 /** The most audiences of a token. */
 export const maxAudiences = 10;
+
+/** The most access tokens that a token may come from: with each exchange, it grows. */
+export const maxOrigins = 4;
 
 /** Writes the claims of a token that is of no generation if it is the client's own: then that of the client counts. */
 export function toAccessPayload(
   input: AccessClaims & { readonly subject: string; readonly generation: string | undefined },
   issuerUrl: string,
 ): TokenContent {
-  const { audiences, clientId, clientGeneration, scopes, tokenId, subject, generation } = input;
+  const { audiences, clientId, clientGeneration, scopes, tokenId, subject, generation, origins } = input;
   const [audience] = audiences;
   return {
     iss: issuerUrl,
@@ -40,9 +47,28 @@ export function toAccessPayload(
     jti: tokenId,
     cgen: clientGeneration,
     ...(generation !== undefined && { gen: generation }),
+    ...(origins.length > 0 && { origins: [...origins] }),
     // RFC 8693, section 4.1: the client acts for the subject.
-    ...(subject !== clientId && { act: { sub: clientId } }),
+    ...(subject !== clientId && { act: nestActors([clientId, ...input.earlierActors]) }),
   };
+}
+
+/** Nests actors as RFC 8693, section 4.1, does: the current one is outside, the first one innermost. */
+function nestActors([actor = "", ...earlier]: readonly string[]): JsonObject {
+  return { sub: actor, ...(earlier.length > 0 && { act: nestActors(earlier) }) };
+}
+
+/** Lists nested actors, the current one first. @returns undefined for a malformed claim */
+function listActors(act: unknown): string[] | undefined {
+  const actors: string[] = [];
+  for (let at = act; at !== undefined; ) {
+    if (typeof at !== "object" || at === null || !("sub" in at) || typeof at.sub !== "string")
+      return undefined;
+    if (actors.length > maxOrigins) return undefined;
+    actors.push(at.sub);
+    at = "act" in at ? at.act : undefined;
+  }
+  return actors;
 }
 
 /**
@@ -60,7 +86,13 @@ export function readAccessClaims(payload: JsonObject, issuerUrl: string | undefi
   if (typeof clientId !== "string" || typeof clientGeneration !== "string")
     return "client_id and cgen must be strings";
   if (typeof scope !== "string" || typeof tokenId !== "string") return "scope and jti must be strings";
-  return { audiences, clientId, clientGeneration, scopes: splitList(scope), tokenId };
+  const { act, origins = [] } = payload;
+  const actors = listActors(act);
+  if (actors === undefined) return "act must be an actor";
+  if (!Array.isArray(origins) || !origins.every((one) => typeof one === "string"))
+    return "origins must be a list of strings";
+  const earlierActors = actors.slice(1);
+  return { audiences, clientId, clientGeneration, scopes: splitList(scope), tokenId, earlierActors, origins };
 }
 
 /** Splits strings that spaces separate (RFC 6749, section 3.3). */

@@ -7,11 +7,12 @@ export type Revocations = ReturnType<typeof createRevocations>;
 /** Creates the list on the shared store. */
 export function createRevocations(store: Store) {
   return {
-    async has(tokenId: string): Promise<boolean> {
+    async includesAny(tokenIds: readonly string[]): Promise<boolean> {
       const query = store.reader
         .selectFrom("revoked_tokens")
         .select("token_id")
-        .where("token_id", "=", tokenId);
+        .where("token_id", "in", tokenIds)
+        .limit(1);
       return (await query.executeTakeFirst()) !== undefined;
     },
     /** Revokes a token, and forgets those that have ended. A second time changes nothing. */

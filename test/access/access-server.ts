@@ -172,7 +172,15 @@ export async function issueToClient(
 ): Promise<string> {
   const client = await clients.find(name);
   if (client === undefined) throw new Error(`there is no client ${name}`);
-  const input = { subject: name, generation: undefined, audiences, clientId: name, scopes };
+  const input = {
+    subject: name,
+    generation: undefined,
+    audiences,
+    clientId: name,
+    scopes,
+    origins: [],
+    earlierActors: [],
+  };
   return (await issuer.issueAccessToken({ ...input, clientGeneration: client.generation })).token;
 }
 

@@ -42,9 +42,11 @@ export function testSteps(page: string, pageTest: PageTest): void {
   describe("in a new store", () => {
     testReader(steps, () => makeCheckout(first), surroundings);
   });
+  const repeatable = steps.filter(isRepeatable);
+  if (repeatable.length === 0) return;
   describe("in a store that was used", () => {
     const second = makeTemporaryDirectory(afterAll);
-    testReader(steps.filter(isRepeatable), () => makeCheckout(second, join(first, "data")), surroundings);
+    testReader(repeatable, () => makeCheckout(second, join(first, "data")), surroundings);
   });
 }
 

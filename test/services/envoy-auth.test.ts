@@ -32,6 +32,8 @@ const access = {
   clientGeneration: "1",
   scopes: ["orders.read"],
   tokenId: "t",
+  earlierActors: [],
+  origins: [],
 };
 const loggedIn: TokenHolder = { ...claims, userId: "user:1", role: "user", scopes: undefined };
 const holder: TokenHolder = { ...loggedIn, access, scopes: access.scopes };

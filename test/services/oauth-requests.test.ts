@@ -14,6 +14,7 @@ import {
   makeClient,
   postForm,
   requestToken,
+  revoke,
 } from "./oauth-tools.ts";
 
 const api = "https://api.example.com";
@@ -260,6 +261,33 @@ describe("the exchange of a token", { timeout }, () => {
     const { body } = await exchange(server, gateway, token);
     expect(claimsOf(body.access_token).exp).toBe(expiresAt.getTime() / 1000);
     expect(body.expires_in).toBeLessThanOrEqual(600);
+  });
+
+  it("names all clients that acted for the user, and is refused after a few exchanges", async () => {
+    const other = await makeClient(server, { scopes: ["kms.read"], audiences: [api], mayExchange: true });
+    let token = ada.token;
+    for (const by of [gateway, other, gateway, other]) {
+      const { status, body } = await exchange(server, by, token);
+      expect(status).toBe(200);
+      token = body.access_token;
+    }
+    const first = { sub: gateway };
+    const second = { sub: other, act: first };
+    expect(claimsOf(token).act).toEqual({ sub: other, act: { sub: gateway, act: second } });
+    token = (await exchange(server, gateway, token)).body.access_token;
+    expect(errorOf(await exchange(server, gateway, token))).toEqual([400, "invalid_request"]);
+  });
+
+  it("makes a token that ends with the revocation of each token that it came from", async () => {
+    const { body: first } = await exchange(server, gateway, ada.token);
+    const { body: second } = await exchange(server, gateway, first.access_token);
+    const { body: third } = await exchange(server, gateway, second.access_token);
+    const { body: beside } = await exchange(server, gateway, first.access_token);
+    await revoke(server, gateway, second.access_token);
+    const isActive = async (token: string) => (await introspect(server, gateway, token)).body.active;
+    expect(
+      await Promise.all([first, second, third, beside].map(({ access_token }) => isActive(access_token))),
+    ).toEqual([true, false, false, true]);
   });
 
   it("does not give back a scope that the token has lost", async () => {

@@ -244,7 +244,8 @@ describe.each(["getSecureData", "getCryptoInfo"] as const)("TokenService.%s", (m
   it.each(bad)("refuses %s with %s, and says how to authenticate", async (_what, reason, make) => {
     const error = await failureOf(call(await make()));
     expect(await refusal(Promise.reject(error))).toEqual({ code: "Unauthenticated", reason });
-    expect(error.metadata.get("www-authenticate")).toBe("Bearer");
+    const challenge = reason === "TOKEN_MISSING" ? "Bearer" : 'Bearer error="invalid_token"';
+    expect(error.metadata.get("www-authenticate")).toBe(challenge);
     expect(error.rawMessage).toMatch(/\S/);
   });
 });

@@ -1,6 +1,6 @@
 /** Issues access tokens, for a client itself or for another subject. */
 import { refuse, refuseField } from "../../errors.ts";
-import { maxAudiences, splitList } from "../../identity/access-claims.ts";
+import { type AccessClaims, maxAudiences, maxOrigins, splitList } from "../../identity/access-claims.ts";
 import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
 import type { StoredClient } from "../../identity/clients.ts";
 import type { AccessTokenInput, IssuedAccessToken, Issuer } from "../../identity/issuer.ts";
@@ -65,8 +65,10 @@ export async function issueToken(
     clientId: client.name,
     clientGeneration: client.generation,
     scopes,
-    // An exchange must not make a token live longer.
+    // An exchange must not make a token live longer, neither by its time nor past a revocation.
     notAfter: subject?.expiresAt,
+    origins: subject?.access ? [subject.access.tokenId, ...subject.access.origins] : [],
+    earlierActors: subject?.access ? listActors(subject.subject, subject.access) : [],
   };
   return { ...(await deps.issuer.issueAccessToken(input)), scopes, isExchange };
 }
@@ -95,6 +97,11 @@ async function requireSubject(
       "SUBJECT_TOKEN_INVALID",
       "subject_token: its audiences are neither this server nor the client",
     );
+  if (check.access && check.access.origins.length >= maxOrigins)
+    throw refuse(
+      "SUBJECT_TOKEN_INVALID",
+      `subject_token: comes from a chain of ${maxOrigins} tokens, which is the longest`,
+    );
   const holder = await findHolder(accounts, check);
   if (holder === undefined) throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: the token was revoked");
   if (holder.role === "device")
@@ -105,6 +112,11 @@ async function requireSubject(
   if (check.access === undefined && (await accounts.clients.find(check.subject)))
     throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: its subject has the name of a client");
   return holder;
+}
+
+/** The clients that acted for the subject before, the latest first. */
+function listActors(subject: string, { clientId, earlierActors }: AccessClaims): readonly string[] {
+  return subject === clientId ? [] : [clientId, ...earlierActors];
 }
 
 /** The scopes that client and subject have in common, or those of them that were requested. */
