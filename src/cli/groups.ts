@@ -8,6 +8,7 @@ export const verbTable: VerbTable = {
   login: async () => (await import("./login.ts")).loginVerbs,
   logout: async () => (await import("./login.ts")).logoutVerbs,
   health: async () => (await import("./health.ts")).healthVerbs,
+  top: async () => (await import("./top.ts")).topVerbs,
   keygen: async () => (await import("./keygen.ts")).keygenVerbs,
   sign: async () => (await import("./sign.ts")).signVerbs,
   verify: async () => (await import("./verify.ts")).verifyVerbs,
