@@ -2,8 +2,9 @@
 
 import os from "node:os";
 import { createPaint } from "./cli/colors.ts";
+import { exitCodes, usageError } from "./cli/exit-codes.ts";
 import { verbTable } from "./cli/groups.ts";
-import { formatWarning, wantsJson } from "./cli/report-error.ts";
+import { formatError, formatWarning, wantsJson } from "./cli/report-error.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { findUnknownVariables, hasVariables } from "./cli/unknown-variables.ts";
 
@@ -23,6 +24,20 @@ async function warnOfVariables(args: readonly string[]): Promise<void> {
 }
 
 const serve = async () => [(await import("./serve.ts")).serveVerb];
+/** Ends the program if npm took options of the server for its own: it would start on another port, or another store. */
+async function requireAllOptions(args: readonly string[]): Promise<void> {
+  // Other starts need not load the settings for it.
+  if (process.env.npm_lifecycle_event !== "start") return;
+  const { listSettings } = await import("./config.ts");
+  const { explainTakenOptions } = await import("./cli/npm-options.ts");
+  const options = listSettings().filter(({ isSecret }) => isSecret !== true);
+  const taken = explainTakenOptions("start", options, args.slice(1), process.env);
+  if (taken === undefined) return;
+  process.stderr.write(formatError(usageError(taken), wantsJson(args)));
+  process.exit(exitCodes.usage);
+}
+
 const args = process.argv.slice(2);
-if (args[0] !== "serve") await warnOfVariables(args);
+if (args[0] === "serve") await requireAllOptions(args);
+else await warnOfVariables(args);
 process.exit(await runCommandLine(args, { serve, ...verbTable }));

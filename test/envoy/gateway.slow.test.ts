@@ -161,6 +161,7 @@ describe("npm run gateway, when it cannot start", () => {
     { args: ["--replicas", "0"], says: '--replicas: "0" is not a whole number from 1 to 64' },
     { args: ["--replicas", "2"], says: "--database-url" },
     { args: ["--data-dir", "x"], says: "put settings of the servers after --" },
+    { args: ["--keep-going=1"], says: "--help lists the options" },
   ])("refuses $args in a sentence", async ({ args, says }) => {
     const { exit, output } = launch(args, anyProgram);
     expect(await exit).toBe(2);
