@@ -19,6 +19,7 @@ const setUpOnce = [
 describe.each([
   "README.md",
   "docs/getting-started.md",
+  "docs/command-line.md",
   "docs/keys.md",
   "docs/oauth.md",
   "docs/logs.md",
