@@ -1,5 +1,5 @@
 /**
- * Runs servers behind Envoy: `npm run gateway -- [--port 8443] [--replicas 1] [-- settings of the servers]`.
+ * Runs servers behind Envoy: `npm run gateway -- [--port 8443] [--replicas 1] [--keep-going] [-- settings of the servers]`.
  *
  * Makes a private CA and a certificate if there is none, or if it expires soon. A signal first drains Envoy and then
  * stops the servers; a second signal ends everything at once.
@@ -9,13 +9,10 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join, relative } from "node:path";
-import { parseArgs } from "node:util";
 import { firstCalls } from "../src/first-calls.ts";
 import { type Edge, EnvoyMissing, findEnvoy, startEdge } from "./edge.ts";
+import { CannotStart, type GatewayOptions, gatewayHelp, readGatewayOptions } from "./gateway-options.ts";
 import { type GatewayServer, runCommand, ServerEnded, startGatewayServer } from "./servers.ts";
-
-/** An error that the operator can fix. */
-class CannotStart extends Error {}
 
 /** Exit code for an error that the operator can fix, as in src/main.ts. */
 const refusedToStart = 2;
@@ -26,20 +23,16 @@ const address = "127.0.0.1";
 /** The signals that stop it: from Ctrl-C, a service manager, or a closed terminal. */
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-interface GatewayOptions {
-  readonly port: number;
-  readonly replicas: number;
-  readonly serverArgs: readonly string[];
-  readonly tlsDirectory: string;
-  readonly auth: "open" | "token";
-}
-
 async function main(): Promise<void> {
+  const options = readGatewayOptions(process.argv.slice(2), process.env);
+  if (options.isHelp) {
+    process.stdout.write(gatewayHelp);
+    return;
+  }
   // Without a handler, a signal would end only this process and leave its children running.
   const stopEarly = (): never => process.exit(1);
   for (const signal of signals) process.on(signal, stopEarly);
   if (findEnvoy() === undefined) throw new EnvoyMissing();
-  const options = readOptions(process.argv.slice(2), process.env);
   await requireFreePort(options.port);
   await makeCertificate(options);
   const servers = await startServers(options);
@@ -50,48 +43,8 @@ async function main(): Promise<void> {
     port: options.port,
   });
   for (const signal of signals) process.off(signal, stopEarly);
-  stopOnSignal(edge, servers);
-  process.stdout.write(describeStart(edge, options));
-}
-
-function readOptions(args: readonly string[], env: NodeJS.ProcessEnv): GatewayOptions {
-  const end = args.includes("--") ? args.indexOf("--") : args.length;
-  const serverArgs = args.slice(end + 1);
-  const { port, replicas } = readFlags(args.slice(0, end));
-  const hasDatabase = flagValueOf("--database-url", serverArgs) ?? env.QSP_DATABASE_URL;
-  if (replicas > 1 && !hasDatabase)
-    throw new CannotStart(
-      "--replicas: several servers share a database; give -- --database-url postgres://…",
-    );
-  const dataDir = flagValueOf("--data-dir", serverArgs) ?? env.QSP_DATA_DIR ?? "data";
-  // The servers refuse any other value.
-  const auth = (flagValueOf("--auth", serverArgs) ?? env.QSP_AUTH) === "token" ? "token" : "open";
-  return { port, replicas, serverArgs, tlsDirectory: join(dataDir, "tls"), auth };
-}
-
-function readFlags(args: readonly string[]): { port: number; replicas: number } {
-  try {
-    const options = { port: { type: "string" }, replicas: { type: "string" } } as const;
-    const { port = "8443", replicas = "1" } = parseArgs({ args: [...args], options }).values;
-    return { port: toInteger("port", port, 0, 65_535), replicas: toInteger("replicas", replicas, 1, 64) };
-  } catch (error) {
-    if (error instanceof CannotStart) throw error;
-    const [sentence] = String(error instanceof Error ? error.message : error).split(". ");
-    throw new CannotStart(`${sentence}; put settings of the servers after --`);
-  }
-}
-
-function toInteger(name: string, text: string, min: number, max: number): number {
-  const number = Number(text);
-  if (/^\d+$/.test(text) && number >= min && number <= max) return number;
-  throw new CannotStart(`--${name}: "${text}" is not a whole number from ${min} to ${max}`);
-}
-
-/** The value of a flag, as "--name value" or "--name=value". */
-function flagValueOf(flag: string, args: readonly string[]): string | undefined {
-  const index = args.findLastIndex((arg) => arg === flag || arg.startsWith(`${flag}=`));
-  if (index < 0) return undefined;
-  return args[index] === flag ? args[index + 1] : args[index]?.slice(flag.length + 1);
+  stopOnSignal(edge, servers, options);
+  process.stdout.write(describeStart(edge, options, servers));
 }
 
 /** Two Envoys can listen on one port and share its calls; here, that would be a mistake. */
@@ -128,7 +81,8 @@ async function startServers({ replicas, serverArgs }: GatewayOptions): Promise<G
   return servers;
 }
 
-function stopOnSignal(edge: Edge, servers: readonly GatewayServer[]): void {
+function stopOnSignal(edge: Edge, servers: readonly GatewayServer[], { keepGoing }: GatewayOptions): void {
+  let running = servers.length;
   let stoppedAt: number | undefined;
   const stop = async (exitCode: number): Promise<never> => {
     stoppedAt = Date.now();
@@ -143,21 +97,34 @@ function stopOnSignal(edge: Edge, servers: readonly GatewayServer[]): void {
     else if (Date.now() - stoppedAt > 1000) process.exit(1);
   };
   for (const signal of signals) process.on(signal, onSignal);
-  for (const [name, { exit }] of [
-    ["envoy", edge] as const,
-    ...servers.map((one) => ["a server", one] as const),
-  ]) {
+  const stopAfter = (name: string, code: number | null): void => {
+    if (stoppedAt !== undefined) return;
+    process.stderr.write(`gateway: ${name} ended with ${code}; the other processes are stopped\n`);
+    void stop(1);
+  };
+  void edge.exit.then((code) => stopAfter("envoy", code));
+  for (const { exit, authority } of servers) {
     void exit.then((code) => {
+      running -= 1;
       if (stoppedAt !== undefined) return;
-      process.stderr.write(`gateway: ${name} ended with ${code}; the other processes are stopped\n`);
-      void stop(1);
+      // Envoy notices that its connections end, and sends calls to the others.
+      if (keepGoing && running > 0)
+        process.stderr.write(
+          `gateway: the server on ${authority} ended with ${code}; ${running} of ${servers.length} go on\n`,
+        );
+      else stopAfter("a server", code);
     });
   }
 }
 
-function describeStart({ url, adminUrl }: Edge, { tlsDirectory, auth }: GatewayOptions): string {
+function describeStart(
+  { url, adminUrl }: Edge,
+  { tlsDirectory, auth }: GatewayOptions,
+  servers: readonly GatewayServer[],
+): string {
+  const created = servers.flatMap((server) => server.created).map((line) => `${line}\n`);
   return `
-Try, in another terminal:
+${created.length === 0 ? "" : `${created.join("")}\n`}Try, in another terminal:
 
 ${firstCalls({ url, auth, caFile: relative("", join(tlsDirectory, "ca.crt")) })}
 

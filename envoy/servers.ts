@@ -9,6 +9,8 @@ export interface GatewayServer {
   readonly authority: string;
   /** Resolves with the exit code when it has ended. */
   readonly exit: Promise<number | null>;
+  /** What it says of a new store and a new master key, in sentences. */
+  readonly created: readonly string[];
   /** Lets running calls finish. */
   stop(): Promise<number | null>;
 }
@@ -42,8 +44,8 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
     process.off("exit", kill);
     return code;
   });
-  const authority = await Promise.race([
-    readAuthority(child),
+  const { authority, created } = await Promise.race([
+    readStart(child),
     exit.then((code) => {
       throw new ServerEnded(`a server ended with ${code} before it was ready; see its message above`);
     }),
@@ -52,7 +54,7 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
     child.kill("SIGTERM");
     return exit;
   };
-  return { authority, exit, stop };
+  return { authority, created, exit, stop };
 }
 
 /** Runs one of the operator's commands to its end. @throws ServerEnded if it fails */
@@ -62,13 +64,15 @@ export async function runCommand(args: readonly string[]): Promise<void> {
   if (code !== 0) throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code}; see its message above`);
 }
 
-function readAuthority(child: ChildProcess): Promise<string> {
+/** Reads what a server prints until it is ready. */
+function readStart(child: ChildProcess): Promise<Pick<GatewayServer, "authority" | "created">> {
   return new Promise((resolve) => {
     let output = "";
     child.stdout?.on("data", (chunk) => {
       output += chunk;
       const [, authority] = /ready on http:\/\/(\S+)\n/.exec(output) ?? [];
-      if (authority !== undefined) resolve(authority);
+      if (authority !== undefined)
+        resolve({ authority, created: output.match(/^Created a new .*$/gm) ?? [] });
     });
   });
 }

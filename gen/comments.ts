@@ -856,6 +856,7 @@ export const comments: Readonly<Record<string, string>> = {
   "oauth.IssueTokenRequest.subject_token_type": "Is \"urn:ietf:params:oauth:token-type:access_token\", or the same with \"jwt\".",
   "oauth.IssueTokenRequest.requested_token_type": "Is empty or like subject_token_type.",
   "oauth.IssueTokenRequest.actor_token": "Is refused: the client itself is the actor of an exchange.",
+  "oauth.IssueTokenRequest.actor_token_type": "Must be absent, because actor_token is (RFC 8693, section 2.1).",
   "oauth.IssueTokenResponse": "Contains a token.",
   "oauth.IssueTokenResponse.access_token": "Contains the token: a JWT of type \"at+jwt\" with the claims iss, sub, aud, client_id, scope, jti,\niat and exp.",
   "oauth.IssueTokenResponse.token_type": "Is \"Bearer\".",

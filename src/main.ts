@@ -1,13 +1,43 @@
 /** The command line. Besides src/cli and src/serve.ts, it is the only file that ends the process. */
 
 import os from "node:os";
+import { createPaint } from "./cli/colors.ts";
+import { exitCodes, usageError } from "./cli/exit-codes.ts";
 import { verbTable } from "./cli/groups.ts";
+import { formatError, formatWarning, wantsJson } from "./cli/report-error.ts";
 import { runCommandLine } from "./cli/run.ts";
+import { findUnknownVariables, hasVariables } from "./cli/unknown-variables.ts";
 
 // Signing runs in libuv's pool. One thread per core gives the most signatures a second; more threads only queue in the
 // kernel. Two more threads check passwords (--max-password-checks), because each check would block a core's thread.
 // libuv reads this variable when the pool is first used, so it is set before a verb is loaded.
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism() + 2);
 
+/** Warns of misspelt variables. A server logs the warnings itself. */
+async function warnOfVariables(args: readonly string[]): Promise<void> {
+  if (!hasVariables(process.env)) return;
+  const { listSettings, nameVariable } = await import("./config.ts");
+  const settings = listSettings().map(({ name }) => nameVariable(name));
+  const paint = createPaint(process.stderr);
+  for (const sentence of findUnknownVariables(process.env, settings))
+    process.stderr.write(formatWarning(sentence, wantsJson(args), (text) => paint("warning", text)));
+}
+
 const serve = async () => [(await import("./serve.ts")).serveVerb];
-process.exit(await runCommandLine(process.argv.slice(2), { serve, ...verbTable }));
+/** Ends the program if npm took options of the server for its own: it would start on another port, or another store. */
+async function requireAllOptions(args: readonly string[]): Promise<void> {
+  // Other starts need not load the settings for it.
+  if (process.env.npm_lifecycle_event !== "start") return;
+  const { listSettings } = await import("./config.ts");
+  const { explainTakenOptions } = await import("./cli/npm-options.ts");
+  const options = listSettings().filter(({ isSecret }) => isSecret !== true);
+  const taken = explainTakenOptions("start", options, args.slice(1), process.env);
+  if (taken === undefined) return;
+  process.stderr.write(formatError(usageError(taken), wantsJson(args)));
+  process.exit(exitCodes.usage);
+}
+
+const args = process.argv.slice(2);
+if (args[0] === "serve") await requireAllOptions(args);
+else await warnOfVariables(args);
+process.exit(await runCommandLine(args, { serve, ...verbTable }));

@@ -9,10 +9,11 @@ import type {
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { isLoopback } from "../client/loopback.ts";
-import { findLogin } from "./credentials.ts";
+import { findToken } from "./credentials.ts";
 import { usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
 import type { ParsedOptions } from "./options.ts";
+import { readTrustedCa } from "./trusted-ca.ts";
 
 const defaultUrl = "http://127.0.0.1:8080";
 const defaultTimeoutMs = 30_000;
@@ -31,6 +32,10 @@ export interface CallLimits {
 export interface ApiClient {
   /** Its address: scheme, host and port. */
   readonly url: string;
+  /** The CA that it trusts besides those of Node.js: certificates in PEM. */
+  readonly caPem?: string;
+  /** Where the CA is from, for an error message. */
+  readonly caSource?: string;
   /** Makes a unary call. */
   ask<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>,
@@ -73,9 +78,12 @@ export function createClient(options: ParsedOptions, { isLongLived }: Connection
   const url = readUrl(options);
   const seconds = options.whole("timeout", 1, 86_400);
   const timeoutMs = seconds === undefined ? undefined : seconds * 1000;
-  const caFile = options.text("ca");
-  const ca = caFile === undefined ? undefined : readText(caFile);
-  const sessions = new Http2SessionManager(url, isLongLived ? pings : {}, ca === undefined ? {} : { ca });
+  const ca = readTrustedCa(options, url);
+  const sessions = new Http2SessionManager(
+    url,
+    isLongLived ? pings : {},
+    ca === undefined ? {} : { ca: ca.pem },
+  );
   const requirePrivacy = (): void => {
     if (options.flag("cleartext") || url.startsWith("https:") || isLoopback(new URL(url).hostname)) return;
     throw usageError(
@@ -99,6 +107,7 @@ export function createClient(options: ParsedOptions, { isLongLived }: Connection
     });
     return {
       url,
+      ...(ca && { caPem: ca.pem, caSource: ca.source }),
       ask: async (method, request, limits = {}) => {
         const answer = await transport.unary(
           method,
@@ -178,7 +187,7 @@ export function readToken(options: ParsedOptions, url: string): string | undefin
     if (!/^[\x21-\x7e]+$/.test(token)) throw usageError(`${file} does not contain a token on one line`);
     return token;
   }
-  return process.env.QSP_TOKEN || findLogin(url)?.token;
+  return process.env.QSP_TOKEN || findToken(url);
 }
 
 /** Computes a value at the first use. */

@@ -1,9 +1,10 @@
 /** `qsp completion`: scripts that complete command lines, made from the table of verbs. */
 import { exitCodes, usageError } from "./exit-codes.ts";
+import { fishScript } from "./fish-completion.ts";
 import { listOptions } from "./options.ts";
 import type { Verb } from "./verb.ts";
 
-const shells = ["bash", "zsh"] as const;
+const shells = ["bash", "zsh", "fish"] as const;
 
 export const completionVerbs: readonly Verb[] = [
   {
@@ -11,7 +12,8 @@ export const completionVerbs: readonly Verb[] = [
     operands: ["SHELL"],
     options: {},
     meaning:
-      "Prints the completion of qsp commands for bash or zsh; put the example into your shell's startup file.",
+      "Prints the completion of qsp commands for bash, zsh or fish; put the example into your shell's startup file. For\n" +
+      "fish: qsp completion fish > ~/.config/fish/completions/qsp.fish",
     example: "source <(qsp completion bash)",
     isLocal: true,
     async run({ operands: [shell = ""], output, loadAllVerbs }) {
@@ -19,7 +21,7 @@ export const completionVerbs: readonly Verb[] = [
       if (known === undefined)
         throw usageError(`SHELL "${shell}" is unknown; use one of ${shells.join(", ")}`);
       const verbs = await loadAllVerbs();
-      output.print(known === "bash" ? bashScript(verbs) : zshScript(verbs));
+      output.print(scripts[known](verbs));
       return exitCodes.done;
     },
   },
@@ -35,7 +37,7 @@ function nextWords(verbs: readonly Verb[]): ReadonlyMap<string, readonly string[
     const words = verb.name.split(" ");
     for (const [i, word] of words.entries()) offer(words.slice(0, i).join(" "), word);
   }
-  offer("", "help");
+  for (const word of ["help", "version"]) offer("", word);
   for (const shell of shells) offer("completion", shell);
   return new Map([...next].map(([before, words]) => [before, [...words]]));
 }
@@ -134,6 +136,13 @@ ${cases(verbs)}
 }
 compdef _qsp qsp`;
 }
+
+/** The scripts by their shells. */
+const scripts: Readonly<Record<(typeof shells)[number], (verbs: readonly Verb[]) => string>> = {
+  bash: bashScript,
+  zsh: zshScript,
+  fish: (verbs) => fishScript({ next: nextWords(verbs), verbs }),
+};
 
 /** The verbs in a form that a shell can search: "|call||kms create|". Operands follow a verb. */
 function leafVerbs(verbs: readonly Verb[]): string {

@@ -5,12 +5,14 @@ import { join } from "node:path";
 import { usageError } from "./exit-codes.ts";
 import { replacePrivateFile } from "./files.ts";
 
-/** A stored login. */
+/** A stored login to one server. */
 export interface Login {
   readonly token: string;
   readonly username: string;
   /** RFC 3339. */
   readonly expiresAt: string;
+  /** Certificates in PEM of the CA that the log-in trusted. Not its path: the file may move, or change. */
+  readonly ca?: string;
 }
 
 /** The file of logins (XDG Base Directory Specification, "state"). */
@@ -19,10 +21,16 @@ export function loginFile(): string {
   return join(base, "qsp", "logins.json");
 }
 
-/** Finds a login to a server that is still valid. */
+/** Finds the last login to a server, whose token may have expired. */
 export function findLogin(url: string): Login | undefined {
-  const login = readLogins()[url];
-  return login !== undefined && new Date(login.expiresAt) > new Date() ? login : undefined;
+  const logins = readLogins();
+  return Object.hasOwn(logins, url) ? logins[url] : undefined;
+}
+
+/** Finds the token of a login to a server if it is still valid. */
+export function findToken(url: string): string | undefined {
+  const login = findLogin(url);
+  return login !== undefined && new Date(login.expiresAt) > new Date() ? login.token : undefined;
 }
 
 /** Stores a login in a file of mode 0600. */
@@ -55,7 +63,10 @@ function isLogins(value: unknown): value is Record<string, Login> {
     typeof value === "object" &&
     value !== null &&
     Object.values(value).every(
-      (login) => typeof login?.token === "string" && typeof login?.expiresAt === "string",
+      (login) =>
+        typeof login?.token === "string" &&
+        typeof login?.expiresAt === "string" &&
+        ["string", "undefined"].includes(typeof login?.ca),
     )
   );
 }

@@ -1,6 +1,6 @@
 /** How the client exits: exit codes for scripts, and one sentence for people. */
 import { Code, ConnectError } from "@connectrpc/connect";
-import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { FormatError } from "../formats/format-error.ts";
 import { nameCode } from "../protocol/code-name.ts";
@@ -33,12 +33,29 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
 /** Ends the client with a code and a sentence. */
 export class CliError extends Error {
   readonly exitCode: number;
+  /** What a server said; undefined for an error of the client's own. */
+  readonly refusal: Refusal | undefined;
 
-  constructor(exitCode: number, message: string, options: ErrorOptions = {}) {
+  constructor(
+    exitCode: number,
+    message: string,
+    { refusal, ...options }: ErrorOptions & { readonly refusal?: Refusal } = {},
+  ) {
     super(message, options);
     this.name = "CliError";
     this.exitCode = exitCode;
+    this.refusal = refusal;
   }
+}
+
+/** Why a server refused a call, for a program. */
+export interface Refusal {
+  /** Spelled as in google/rpc/code.proto. */
+  readonly code: string;
+  /** One of docs/errors.md; empty from a server that is not ours. */
+  readonly reason: string;
+  /** The invalid fields, in the names of the JSON form. */
+  readonly fieldViolations: readonly { readonly field: string; readonly description: string }[];
 }
 
 /** The error for a wrong command line or file; the caller throws it. */
@@ -80,16 +97,26 @@ function explainCall(error: ConnectError, url: string): CliError {
   const { code, rawMessage } = error;
   const reason = findReason(error);
   const hint = hints[reason ?? ""] ?? "";
+  const refusal = readRefusal(error);
   if (code === Code.DeadlineExceeded)
-    return new CliError(exitCodes.unreachable, `${url} took too long (${name(code, reason)})`);
+    return new CliError(exitCodes.unreachable, `${url} took too long (${name(code, reason)})`, { refusal });
   if (code === Code.Unavailable && reason !== undefined)
-    return new CliError(exitCodes.unreachable, `${rawMessage} (${name(code, reason)})`);
+    return new CliError(exitCodes.unreachable, `${rawMessage} (${name(code, reason)})`, { refusal });
   if (code === Code.Unavailable || (reason === undefined && brokenCodes.has(code)))
     return new CliError(
       exitCodes.unreachable,
       `${url} cannot be reached: ${rawMessage}; name a running server with --url`,
     );
-  return new CliError(exitCodes.refused, `${rawMessage} (${name(code, reason)})${hint}`);
+  return new CliError(exitCodes.refused, `${rawMessage} (${name(code, reason)})${hint}`, { refusal });
+}
+
+function readRefusal(error: ConnectError): Refusal {
+  const violations = error.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
+  return {
+    code: nameCode(error.code),
+    reason: findReason(error) ?? "",
+    fieldViolations: violations.map(({ field, description }) => ({ field, description })),
+  };
 }
 
 /** Hints for some reasons. */

@@ -8,6 +8,7 @@ export const verbTable: VerbTable = {
   login: async () => (await import("./login.ts")).loginVerbs,
   logout: async () => (await import("./login.ts")).logoutVerbs,
   health: async () => (await import("./health.ts")).healthVerbs,
+  top: async () => (await import("./top.ts")).topVerbs,
   keygen: async () => (await import("./keygen.ts")).keygenVerbs,
   sign: async () => (await import("./sign.ts")).signVerbs,
   verify: async () => (await import("./verify.ts")).verifyVerbs,
@@ -33,6 +34,7 @@ export const verbTable: VerbTable = {
   log: async () => [
     ...(await import("./log.ts")).logVerbs,
     ...(await import("./log-verify.ts")).logVerifyVerbs,
+    ...(await import("./log-leaf.ts")).logLeafVerbs,
   ],
   nft: async () => (await import("./nft.ts")).nftVerbs,
   multisig: async () => (await import("./multisig.ts")).multisigVerbs,
@@ -40,7 +42,11 @@ export const verbTable: VerbTable = {
   "k8s-kms": async () => (await import("../kubernetes/verb.ts")).kubernetesVerbs,
   completion: async () => (await import("./completion.ts")).completionVerbs,
   audit: () => loadStoreVerbs(async () => [(await import("./operator/audit-verify.ts")).auditVerify]),
-  store: () => loadStoreVerbs(async () => [(await import("./operator/store-verify.ts")).storeVerify]),
+  store: () =>
+    loadStoreVerbs(async () => [
+      (await import("./operator/store-init.ts")).storeInit,
+      (await import("./operator/store-verify.ts")).storeVerify,
+    ]),
   // Separate from the other verbs of `chain`, which load no store code.
   "chain verify": () =>
     loadStoreVerbs(async () => [(await import("./operator/chain-verify.ts")).chainVerify]),

@@ -14,7 +14,7 @@ export function describeVerbs(verbs: readonly Verb[]): string {
   return `usage: qsp VERB [operands] [options]
 
 Serves post-quantum cryptography over gRPC, gRPC-Web, Connect and REST, and calls such a server.
-qsp VERB --help shows a verb with an example; qsp serve --help shows the settings; qsp --version shows the version.
+qsp VERB --help shows a verb with an example; qsp serve --help shows the settings; qsp version shows the version.
 
 Verbs for the operator of a store:
 ${listVerbs(operators ?? [])}

@@ -2,7 +2,7 @@
 import { toJson } from "@bufbuild/protobuf";
 import { type ExportPublicKeysResponse, KmsService } from "#gen/kms/kms_service_pb.ts";
 import { JwkSchema } from "#gen/pqc/jwk_pb.ts";
-import { askPages } from "./client.ts";
+import { type ApiClient, askPages } from "./client.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { writeFile } from "./files.ts";
 import { nameVersion } from "./kms-describe.ts";
@@ -39,6 +39,7 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
       );
       const ask = (pageToken: string) => server.ask(method.exportPublicKeys, { ...filter, pageToken });
       const answer = await askAll(ask);
+      if (answer.exported.length === 0) await requireName(server, filter.name ?? "");
       const [pem, jwks] = [options.text("pem"), options.text("jwks")];
       if (pem !== undefined) writeFile(pem, answer.pem, 0o644);
       if (jwks !== undefined) writeFile(jwks, renderKeySet(answer), 0o644);
@@ -49,6 +50,15 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
     },
   },
 ];
+
+/**
+ * Asks for a name to which no key belongs. An empty set would make every signature of a misspelt name invalid.
+ *
+ * @throws ConnectError NOT_FOUND, KEY_NOT_FOUND if there is no such name
+ */
+async function requireName(server: ApiClient, name: string): Promise<void> {
+  if (name !== "") await server.ask(method.getKey, { keyId: `name/${name}` });
+}
 
 /** Requests all pages. An answer has three lists, in the same order. */
 async function askAll(

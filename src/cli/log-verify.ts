@@ -7,7 +7,7 @@ import { NoteError, parseNote } from "../signed-notes/note.ts";
 import { type ConsistencyFile, type InclusionFile, parseProofFile } from "../signed-notes/proof-files.ts";
 import { parseVerifierKey, type VerifierKey } from "../signed-notes/verifier-keys.ts";
 import { verifyNote } from "../signed-notes/verify.ts";
-import { type CliError, exitCodes, usageError } from "./exit-codes.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
 import { withProvider } from "./pem-keys.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -57,28 +57,32 @@ export const logVerifyVerbs: readonly Verb[] = [
         );
         return problem === undefined ? exitCodes.done : exitCodes.no;
       }),
-    explain: explainNote,
   },
 ];
 
-/** A file that cannot be read as a note is a wrong input, like one that cannot be read at all. */
-function explainNote(error: unknown): CliError | undefined {
-  return error instanceof NoteError ? usageError(`the file, or a key, ${error.message}`) : undefined;
+/** Names the file or the key that cannot be read: a wrong input, like a file that does not exist. */
+function naming<T>(what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof NoteError ? usageError(`${what} ${error.message}`) : error;
+  }
 }
 
 async function verifyFile(provider: CryptoProvider, { operands, options }: VerbInput): Promise<Verdict> {
   const keys = options.all("vkey").map(readKey);
   if (keys.length === 0)
     throw usageError("--vkey is missing: a key from the server itself would prove nothing");
-  const text = readText(operands[0] ?? "");
-  const proof = parseProofFile(text);
+  const [file = ""] = operands;
+  const text = readText(file);
+  const proof = naming(file, () => parseProofFile(text));
   const [leaf, stored] = [options.text("leaf"), options.text("checkpoint")];
   if ((proof?.kind === "inclusion") !== (leaf !== undefined))
     throw usageError("a proof of qsp log prove needs --leaf, and nothing else has one");
   if ((proof?.kind === "consistency") !== (stored !== undefined))
     throw usageError("a proof of qsp log prove-growth needs --checkpoint, and nothing else has one");
   const note = proof?.checkpoint ?? text;
-  const { checkpoint, problem } = await verifySigned(provider, note, keys);
+  const { checkpoint, problem } = await verifySigned(provider, file, note, keys);
   const head = `checkpoint of ${checkpoint.origin} with ${checkpoint.size} entries`;
   if (problem !== undefined || proof === undefined) return { checkpoint, problem, statement: head };
   if (proof.kind === "inclusion")
@@ -88,7 +92,8 @@ async function verifyFile(provider: CryptoProvider, { operands, options }: VerbI
       statement: `leaf ${proof.index} is in the ${head}`,
     };
   // The stored checkpoint is verified too: it may be from the same source.
-  const earlier = await verifySigned(provider, readText(stored ?? ""), keys.slice(0, 1));
+  const earlierFile = stored ?? "";
+  const earlier = await verifySigned(provider, earlierFile, readText(earlierFile), keys.slice(0, 1));
   return {
     checkpoint,
     problem: earlier.problem ?? checkConsistency(proof, earlier.checkpoint, checkpoint),
@@ -96,22 +101,27 @@ async function verifyFile(provider: CryptoProvider, { operands, options }: VerbI
   };
 }
 
+/** @param file where the text is from; a problem begins with it */
 async function verifySigned(
   provider: CryptoProvider,
+  file: string,
   text: string,
   keys: readonly VerifierKey[],
 ): Promise<{ readonly checkpoint: Checkpoint; readonly problem: string | undefined }> {
-  const note = parseNote(Buffer.from(text));
-  const checkpoint = parseCheckpoint(note.text);
+  const note = naming(file, () => parseNote(Buffer.from(text)));
+  const checkpoint = naming(file, () => parseCheckpoint(note.text));
   const [logKey] = keys;
   if (checkpoint.origin !== logKey?.name)
-    return { checkpoint, problem: `the checkpoint is of ${checkpoint.origin}, not of ${logKey?.name}` };
+    return {
+      checkpoint,
+      problem: `${file}: the checkpoint is of ${checkpoint.origin}, not of ${logKey?.name}`,
+    };
   for (const key of keys) {
     const found = await verifyNote(provider, note, key);
     if (found === undefined)
-      return { checkpoint, problem: `${key.name} has not signed it with its ${key.type} key` };
+      return { checkpoint, problem: `${file}: ${key.name} has not signed it with its ${key.type} key` };
     if (found === "invalid")
-      return { checkpoint, problem: `the ${key.type} signature of ${key.name} does not verify` };
+      return { checkpoint, problem: `${file}: the ${key.type} signature of ${key.name} does not verify` };
   }
   return { checkpoint, problem: undefined };
 }
@@ -139,7 +149,9 @@ function checkConsistency(
 }
 
 function readKey(given: string): VerifierKey {
-  return parseVerifierKey(given.startsWith("@") ? readText(given.slice(1)).trim() : given);
+  if (!given.startsWith("@")) return naming("--vkey: the key", () => parseVerifierKey(given));
+  const file = given.slice(1);
+  return naming(`--vkey: ${file}`, () => parseVerifierKey(readText(file).trim()));
 }
 
 function readLeaf(digits: string): Uint8Array {

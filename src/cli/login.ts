@@ -12,8 +12,9 @@ export const loginVerbs: readonly Verb[] = [
     operands: ["USERNAME"],
     options: {},
     meaning:
-      "Logs in and stores the token for later calls of this server. Asks for the password, or reads it from the\n" +
-      "first line of standard input. A server with --auth open accepts any password.",
+      "Logs in and stores the token for later calls of this server, with the certificates of --ca or QSP_CA, so that later\n" +
+      "calls need neither. Asks for the password, or reads it from the first line of standard input. A server with\n" +
+      "--auth open accepts any password.",
     example: 'echo "$PASSWORD" | qsp login ada',
     async run({ operands: [username = ""], output, server }) {
       server.requirePrivacy();
@@ -21,7 +22,8 @@ export const loginVerbs: readonly Verb[] = [
       const anonymous = server.withToken(undefined);
       const { token, expiresAt } = await anonymous.ask(PqcService.method.issueToken, { username, password });
       const until = expiresAt === undefined ? new Date(0) : timestampDate(expiresAt);
-      keepLogin(server.url, { token, username, expiresAt: until.toISOString() });
+      const ca = server.url.startsWith("https:") && server.caPem;
+      keepLogin(server.url, { token, username, expiresAt: until.toISOString(), ...(ca && { ca }) });
       output.tell(
         { url: server.url, username, expiresAt: until.toISOString() },
         `Logged in to ${server.url} as ${username} until ${until.toISOString()}; the token is in ${loginFile()}.`,
@@ -36,7 +38,7 @@ export const logoutVerbs: readonly Verb[] = [
     name: "logout",
     operands: [],
     options: {},
-    meaning: "Deletes the stored token of this server.",
+    meaning: "Deletes the stored token and CA of this server.",
     example: "qsp logout",
     async run({ output, server }) {
       const wasThere = dropLogin(server.url);

@@ -50,7 +50,11 @@ export const commonOptions = {
 /** Options of verbs that call a server. */
 export const serverOptions = {
   url: { value: "URL", meaning: "URL of the server; default: QSP_URL, then http://127.0.0.1:8080" },
-  ca: { value: "FILE", meaning: "CA certificate (PEM) to trust for https", offers: "files" },
+  ca: {
+    value: "FILE",
+    meaning: "CA certificate (PEM) to trust for https; default: QSP_CA, then that of qsp login",
+    offers: "files",
+  },
   "token-file": {
     value: "FILE",
     meaning: "File with the token; default: QSP_TOKEN, then the token of qsp login",

@@ -15,17 +15,22 @@ export interface Output {
 }
 
 /** Creates the output of one run. */
-export function createOutput(isJson: boolean, write: (text: string) => void): Output {
+export function createOutput(
+  isJson: boolean,
+  write: (text: string) => void,
+  color: (text: string) => string = (text) => text,
+): Output {
   const print = (text: string): void => write(`${text}\n`);
   const json: Output["json"] = (desc, message, registry) =>
     print(toJsonString(desc, message, { alwaysEmitImplicit: true, ...(registry && { registry }) }));
-  const show = (text: string): void => print(harmless(text));
+  // Control characters are removed before colours add their own.
+  const show = (text: string): void => print(color(harmless(text)));
   return {
     isJson,
     answer: (desc, message, text) => (isJson ? json(desc, message) : show(text())),
     tell: (record, text) => (isJson ? print(JSON.stringify(record)) : show(text)),
     json,
-    print: show,
+    print: (text) => print(harmless(text)),
   };
 }
 

@@ -1,4 +1,5 @@
 /** A progress bar on standard error, only on a terminal. */
+import { describeTimeLeft } from "./time-left.ts";
 
 /** Work shorter than this shows no bar. */
 const silentMs = 1000;
@@ -36,7 +37,8 @@ export function createProgress(
       shownAtMs = atMs;
       const bytesPerSecond = doneBytes / ((atMs - startMs) / 1000);
       const speed = `${mebibytes(doneBytes)} MiB, ${mebibytes(bytesPerSecond)} MiB/s`;
-      terminal.write(`\r\x1b[K${what} ${drawBar(doneBytes, totalBytes)}${speed}`);
+      const left = totalBytes ? describeTimeLeft(doneBytes / totalBytes, atMs - startMs) : "";
+      terminal.write(`\r\x1b[K${what} ${drawBar(doneBytes, totalBytes)}${speed}${left}`);
     },
     end() {
       if (shownAtMs > 0) terminal.write("\r\x1b[K");

@@ -4,11 +4,13 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { findProgramFile, helpFile, isCompiled, packageFolder } from "../program-files.ts";
 import type { ApiClient } from "./client.ts";
+import { colorHelp, colorText, createPaint } from "./colors.ts";
 import { type CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
 import { describeGroup, describeVerb, describeVerbs } from "./help.ts";
 import { readVerbLine } from "./options.ts";
-import { createOutput, harmless } from "./output.ts";
+import { createOutput } from "./output.ts";
+import { formatError, wantsJson } from "./report-error.ts";
 import { suggest } from "./suggest.ts";
 import type { Verb, VerbTable } from "./verb.ts";
 
@@ -18,17 +20,17 @@ import type { Verb, VerbTable } from "./verb.ts";
  * @returns the exit code, once the verb has ended
  */
 export async function runCommandLine(args: readonly string[], table: VerbTable): Promise<number> {
-  const exitCode = await runLine(args, table).catch(complain);
+  const exitCode = await runLine(args, table).catch((error) => complain(error, args));
   await flush();
   return exitCode;
 }
 
-/** Prints one sentence about an error. @returns the exit code */
-function complain(error: unknown): number {
-  const { message, exitCode, cause } = toCliError(error, "the server");
-  process.stderr.write(`qsp: ${harmless(message).replaceAll("\n", " ")}\n`);
-  if (cause instanceof Error) process.stderr.write(`${cause.stack}\n`);
-  return exitCode;
+/** Reports an error. @returns the exit code */
+function complain(error: unknown, args: readonly string[]): number {
+  const found = toCliError(error, "the server");
+  const paint = createPaint(process.stderr);
+  process.stderr.write(formatError(found, wantsJson(args), (text) => paint("bad", text)));
+  return found.exitCode;
 }
 
 /** Waits until all output is written, or its reader is gone. */
@@ -42,11 +44,12 @@ function flush(): Promise<void> {
 async function runLine(args: readonly string[], table: VerbTable): Promise<number> {
   const [first = "help"] = args;
   const write = (text: string): void => void process.stdout.write(text);
+  const paint = createPaint(process.stdout);
   if (first === "help" || first === "--help") {
-    write(await describeTopic(args.slice(1), table));
+    write(colorHelp(await describeTopic(args.slice(1), table), paint));
     return exitCodes.done;
   }
-  if (first === "--version") {
+  if (first === "--version" || (first === "version" && args.length === 1)) {
     write(`${readVersion()}\n`);
     return exitCodes.done;
   }
@@ -54,17 +57,17 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
   if (verb === undefined) {
     const group = await requireGroup(first, table);
     if (!args.includes("--help")) throw unknownVerb(group, args);
-    write(describeGroup(group));
+    write(colorHelp(describeGroup(group), paint));
     return exitCodes.done;
   }
   // The operator's verbs and services shut down with their own handlers.
-  if (verb.settings === undefined && !verb.isService) endAtOnce();
+  if (verb.settings === undefined && !verb.isService) endAtOnce(args);
   const { operands, options } = readVerbLine(verb, args.slice(verb.name.split(" ").length));
   if (options.flag("help")) {
-    write(describeVerb(verb));
+    write(colorHelp(describeVerb(verb), paint));
     return exitCodes.done;
   }
-  const output = createOutput(options.flag("json"), write);
+  const output = createOutput(options.flag("json"), write, (text) => colorText(text, paint));
   const server = verb.isLocal
     ? noServer
     : (await import("./client.ts")).createClient(options, { isLongLived: verb.isService });
@@ -72,10 +75,16 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
     const everyVerb = (): Promise<readonly Verb[]> => loadAllVerbs(table);
     return await verb.run({ operands, options, output, server, loadAllVerbs: everyVerb });
   } catch (error) {
-    throw verb.explain?.(error) ?? toCliError(error, server.url);
+    throw verb.explain?.(error) ?? (await explainCall(error, server)) ?? toCliError(error, server.url);
   } finally {
     server.close();
   }
+}
+
+/** Loaded on demand: a call that succeeds needs none of it. */
+async function explainCall(error: unknown, server: ApiClient): Promise<CliError | undefined> {
+  if (!(error instanceof Error && error.name === "ConnectError")) return undefined;
+  return (await import("./explain-connection.ts")).explainConnection(error, server);
 }
 
 function readVersion(): string {
@@ -89,9 +98,9 @@ function readHelp(): string | undefined {
 }
 
 /** Ends the client when it is interrupted, and when the reader of its output closes the pipe. */
-function endAtOnce(): void {
+function endAtOnce(args: readonly string[]): void {
   process.once("SIGINT", () => process.exit(exitCodes.interrupted));
-  process.once("uncaughtException", (error) => process.exit(complain(error)));
+  process.once("uncaughtException", (error) => process.exit(complain(error, args)));
   // `head` does this; it is not an error.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(exitCodes.done);

@@ -99,8 +99,11 @@ function isMany(type: AttributeType): boolean {
 function checkValue(type: AttributeType, value: string): void {
   const { maxCharacters, pattern }: AttributeRule = attributeRules[type];
   const characters = [...value].length;
-  if (characters < 1 || characters > maxCharacters)
-    throw invalid(`${type} has ${characters} characters; give 1 to ${maxCharacters}`);
+  if (characters < 1 || characters > maxCharacters) {
+    const form = pattern === undefined ? "" : `: ${pattern.meaning}`;
+    const lengths = type === "C" ? "2" : `1 to ${maxCharacters}`;
+    throw invalid(`${type} has ${characters} characters; give ${lengths}${form}`);
+  }
   if (pattern !== undefined && !pattern.test.test(value)) throw invalid(`${type} must be ${pattern.meaning}`);
   // Such characters would make a name look like another one.
   if (!isPrintable(value))

@@ -101,6 +101,9 @@ function preparePlace(path: string, mode: OpenMode): void {
   }
 }
 
+/** What to do about a store that is not there: its name may be misspelt. */
+const howToCreate = "check --data-dir and --database-url, or create a store there with: qsp store init";
+
 /** Reports a file in an unreadable directory as unreadable, not as missing. */
 function requireFile(path: string): void {
   try {
@@ -109,7 +112,7 @@ function requireFile(path: string): void {
     const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new StorageError(
       isAbsent
-        ? `the store ${path} does not exist`
+        ? `the store ${path} does not exist; ${howToCreate}`
         : `the store ${path} cannot be read: ${readMessage(error)}`,
     );
   }
@@ -172,7 +175,7 @@ async function migrate({ kind, owners, writeConnection }: Database): Promise<voi
 async function requireSchema({ kind, name, owners, reader }: Database): Promise<void> {
   const tables = await reader.introspection.getTables({ withInternalKyselyTables: true });
   if (!tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE))
-    throw new StorageError(`${name} does not contain a store`);
+    throw new StorageError(`${name} does not contain a store; ${howToCreate}`);
   const { rows } = await sql<{
     name: string;
   }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(reader);

@@ -3,13 +3,13 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import type { Schema } from "../../src/database/schema.ts";
 import { present, readPages } from "../services/answers.ts";
 import { bytesOf } from "../support/bytes.ts";
+import { makeStoreDirectory } from "../support/empty-store.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
 import { password } from "../support/passwords.ts";
 import { outcomeOf, type Refusal, refusal } from "../support/refusal.ts";
 import { damaged } from "../support/refusals.ts";
 import { runHere } from "../support/run-here.ts";
 import { createOutgoing } from "../support/streams.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   type AccessServer,
   type Clients,
@@ -468,7 +468,7 @@ describe("a user who is to be added with the command", { timeout }, () => {
   ])(
     "may not have the name of whom everything belongs to that was made without a token: %s",
     async (name, status) => {
-      const args = ["user", "add", name, "--data-dir", makeTemporaryDirectory()];
+      const args = ["user", "add", name, "--data-dir", await makeStoreDirectory()];
       const { code } = await runHere(args, { env: inheritedEnvironment(), stdin: `${password}\n` });
       expect(code).toBe(status);
     },

@@ -27,11 +27,14 @@ const lines = [
     forbids: [],
   },
   { line: ["sign", "contract.txt", "--ke"], offers: ["--key", "--key-file"], forbids: ["--json"] },
+  { line: ["store", ""], offers: ["init", "verify"], forbids: ["kms"] },
+  { line: ["store", "init", "--da"], offers: ["--data-dir", "--database-url"], forbids: ["--json"] },
+  { line: ["client", "add", "a", "--role", ""], offers: ["user", "auditor", "admin"], forbids: ["--scope"] },
   { line: ["user", ""], offers: ["add", "list", "passwd", "remove"], forbids: ["kms"] },
   { line: ["chain", "ver"], offers: ["verify"], forbids: ["user"] },
   { line: ["ca", "issue", "localhost", "--da"], offers: ["--days", "--data-dir"], forbids: ["--json"] },
   { line: ["serve", "--auth", ""], offers: ["open", "token"], forbids: ["--port"] },
-  { line: ["completion", ""], offers: ["bash", "zsh"], forbids: ["kms"] },
+  { line: ["completion", ""], offers: ["bash", "zsh", "fish"], forbids: ["kms"] },
   { line: ["kms", "get", "--url", ""], offers: [], forbids: ["create", "contract.txt"] },
 ];
 
@@ -44,7 +47,7 @@ function placeWithFiles() {
 /** The scripts, which are the same everywhere. */
 const scripts = new Map<string, Promise<string>>();
 
-function completionOf(shell: "bash" | "zsh"): Promise<string> {
+function completionOf(shell: "bash" | "zsh" | "fish"): Promise<string> {
   const script = scripts.get(shell) ?? qspDone(["completion", shell], { cwd: makeTemporaryDirectory() });
   scripts.set(shell, script);
   return script;
@@ -107,11 +110,43 @@ describe.skipIf(isMissing("zsh"))(
   },
 );
 
+describe.skipIf(isMissing("fish"))(
+  `completion in fish${isMissing("fish") ? " (needs fish)" : ""}`,
+  { timeout },
+  () => {
+    it("offers what may follow in each of these lines, with what it means", async () => {
+      const place = placeWithFiles();
+      writeFileSync(join(place.cwd, "qsp.fish"), await completionOf("fish"));
+      // One start of fish for all lines; -C completes a line as the Tab key does.
+      const asks = lines.map(({ line }, i) => {
+        const typed = ["qsp", ...line].join(" ");
+        return `echo "== ${i}"; complete -C '${typed}'`;
+      });
+      const script = ["source ./qsp.fish", ...asks].join("\n");
+      const env = { HOME: place.cwd, XDG_CONFIG_HOME: place.cwd, XDG_DATA_HOME: place.cwd };
+      const { code, stdout, stderr } = await launch("fish", ["--no-config", "-c", script], { ...place, env })
+        .end;
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      const answers = stdout.split(/^== \d+\n/m).slice(1);
+      expect(answers).toHaveLength(lines.length);
+      for (const [i, { line, offers, forbids }] of lines.entries()) {
+        const offered = (answers[i] ?? "").split("\n").map((row) => row.split("\t")[0] ?? "");
+        expect(offered, `qsp ${line.join(" ")}`).toEqual(expect.arrayContaining(offers));
+        expect(
+          offered.filter((word) => forbids.includes(word)),
+          `qsp ${line.join(" ")}`,
+        ).toEqual([]);
+      }
+      expect(answers[1]).toMatch(/^keygen\tCreates a key pair without a server/m);
+    });
+  },
+);
+
 describe("completion", { timeout }, () => {
   it("refuses a shell that it does not know", async () => {
-    expect(await qsp(["completion", "fish"], placeWithFiles())).toMatchObject({
+    expect(await qsp(["completion", "tcsh"], placeWithFiles())).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("bash, zsh"),
+      stderr: expect.stringContaining("bash, zsh, fish"),
     });
   });
 });

@@ -37,7 +37,7 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
     },
   ],
   [
-    /qsp (store|audit|chain verify|backup|restore|master-key|issuer|user [^a])/,
+    /qsp (store verify|audit|chain verify|backup|restore|master-key|issuer|user [^a])/,
     async (stage) => void (await qspDone(["user", "add", "ada"], { ...stage, stdin: password })),
   ],
   [/qsp client [^a]/, async (stage) => void (await qspDone(["client", "add", "orders"], stage))],

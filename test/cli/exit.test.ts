@@ -20,9 +20,10 @@ async function listen(other: Server): Promise<number> {
   return (other.address() as AddressInfo).port;
 }
 
-it("qsp --version prints the version of the package", async () => {
+it("qsp --version and qsp version print the version of the package", async () => {
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
-  expect(await qspDone(["--version"], { cwd: makeTemporaryDirectory() })).toBe(`${version}\n`);
+  for (const word of ["--version", "version"])
+    expect(await qspDone([word], { cwd: makeTemporaryDirectory() })).toBe(`${version}\n`);
 });
 
 describe("qsp ends with", { timeout }, () => {
@@ -36,7 +37,7 @@ describe("qsp ends with", { timeout }, () => {
     "an unknown option": [["kms", "list", "--al"], "--algorithm"],
     "a short option": [["kms", "list", "-j"], "-j"],
     "an option without its value": [["kms", "list", "--status"], "--status STATUS"],
-    "an option whose value is another option": [["kms", "list", "--status", "--json"], "--status STATUS"],
+    "an option whose value is another option": [["kms", "list", "--status", "--usage"], "--status STATUS"],
     "an option twice": [
       ["kms", "list", "--status", "ACTIVE", "--status", "ROTATED"],
       "--status occurs twice; use it once",

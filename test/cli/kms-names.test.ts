@@ -1,6 +1,6 @@
 /** Names, labels, states, grants and filters of the key service on the command line. */
 import { createPublicKey, verify } from "node:crypto";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
@@ -105,6 +105,17 @@ describe("qsp kms public-keys", { timeout }, () => {
     const publicKey = createPublicKey({ key: keys[1], format: "jwk" });
     expect(verify(null, Buffer.from("x"), publicKey, result?.signature ?? Buffer.alloc(0))).toBe(true);
     expect(readFileSync(join(place.cwd, "keys.pem"), "utf8").match(/BEGIN PUBLIC KEY/g)).toHaveLength(3);
+  });
+
+  it("refuses a name that no key has, and writes no empty set", async () => {
+    const place = server.place();
+    const line = ["kms", "public-keys", "--name", "misspelt", "--jwks", "keys.json", "--pem", "keys.pem"];
+    expect(await qsp(line, place)).toMatchObject({
+      code: 3,
+      stdout: "",
+      stderr: expect.stringContaining("NOT_FOUND"),
+    });
+    expect(readdirSync(place.cwd)).toEqual([]);
   });
 
   it("exports more keys than one page has", async () => {

@@ -131,7 +131,49 @@ describe("qsp log", { timeout }, () => {
       code: 2,
       stderr: expect.stringMatching(/--vkey is missing/),
     });
+  });
+
+  it("verify names the file or the key that it cannot read", async () => {
+    const place = await makePlace();
+    await proveFirst(place);
+    await qspDone(["log", "checkpoint", "audit", "--out", "old"], place);
+    await server.client(KmsService).createKey({});
+    await qspDone(["log", "prove-growth", "audit", "old", "--out", "growth"], place);
     writeFileSync(join(place.cwd, "nothing"), "hello\n");
-    expect(await verify("nothing --vkey @ed25519.vkey", place)).toMatchObject({ code: 2 });
+    for (const [args, named] of [
+      ["nothing --vkey @ed25519.vkey", "qsp: nothing has"],
+      ["growth --vkey @ed25519.vkey --checkpoint nothing", "qsp: nothing has"],
+      ["growth --vkey @nothing --checkpoint old", "qsp: --vkey: nothing is not a verifier key"],
+      ["growth --vkey hello --checkpoint old", "qsp: --vkey: the key is not a verifier key"],
+    ] as const)
+      expect(await verify(args, place)).toMatchObject({ code: 2, stderr: expect.stringContaining(named) });
+    edit(place, "old", "forged", (text) => text.replace(/\n[^\n]{44}\n/, `\n${"A".repeat(43)}=\n`));
+    expect(await verify("growth --vkey @ed25519.vkey --checkpoint forged", place)).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("NOT valid: forged: "),
+    });
+  });
+
+  it("leaf computes the leaf of an entry from its JSON, and refuses one that was changed", async () => {
+    const place = await makePlace();
+    const [first, second = ""] = place.hashes;
+    const answer = await qspDone(["kms", "audit", "--json"], place);
+    const { auditLog } = JSON.parse(answer);
+    writeFileSync(join(place.cwd, "one.json"), JSON.stringify(auditLog[0]));
+    writeFileSync(join(place.cwd, "two.json"), JSON.stringify(auditLog[1]));
+    const leaf = (...args: string[]) => qsp(["log", "leaf", ...args], { ...offline(place), stdin: answer });
+    expect(await leaf("one.json")).toMatchObject({ code: 0, stdout: `${first}\n` });
+    expect(await leaf("two.json", "--previous", first ?? "")).toMatchObject({
+      code: 0,
+      stdout: `${second}\n`,
+    });
+    expect(await leaf("-", "--sequence", "2")).toMatchObject({ code: 0, stdout: `${second}\n` });
+    for (const args of [["two.json"], ["-"], ["-", "--sequence", "9999"], ["two.json", "--previous", "12"]])
+      expect(await leaf(...args)).toMatchObject({ code: 2, stdout: "" });
+    edit(place, "two.json", "other.json", (text) => text.replace("CREATE", "SIGN"));
+    expect(await leaf("other.json", "--previous", first ?? "")).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("NOT valid: entry 2 states the hash"),
+    });
   });
 });

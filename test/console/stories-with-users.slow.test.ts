@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
 import { main } from "../support/program.ts";
@@ -8,6 +8,7 @@ import { setUpStage, tellStory } from "./telling.ts";
 const user = { username: "ada", password: "correct horse battery" };
 
 async function addUser(dataDir: string): Promise<void> {
+  execFileSync(process.execPath, [main, "store", "init", "--data-dir", dataDir], { stdio: "ignore" });
   const child = spawn(process.execPath, [main, "user", "add", user.username, "--data-dir", dataDir], {
     stdio: ["pipe", "ignore", "inherit"],
   });

@@ -49,6 +49,7 @@ describe.skipIf(isAbsent)(`Prometheus${isAbsent ? " (needs prometheus and Postgr
   it("gets a token, reads servers, and fires each alert in its trouble", { timeout: 240_000 }, async () => {
     const directory = makeTemporaryDirectory();
     const dataDir = makeTemporaryDirectory();
+    expect((await runToEnd(["store", "init", "--data-dir", dataDir])).code).toBe(0);
     const added = await runToEnd([
       "client",
       "add",

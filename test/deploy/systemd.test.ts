@@ -83,6 +83,7 @@ describe.skipIf(!isRoot)(`the operator's verbs, run as root${isRoot ? "" : " (ne
     const user = 65_534;
     const dataDir = makeTemporaryDirectory();
     const args = ["--data-dir", dataDir];
+    expect(await runToEnd(["store", "init", ...args])).toMatchObject({ code: 0 });
     expect(await runToEnd(["client", "add", "one", ...args])).toMatchObject({ code: 0 });
     for (const path of [dataDir, ...readdirSync(dataDir).map((name) => join(dataDir, name))])
       chownSync(path, user, user);

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { kill } from "node:process";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { run } from "../interop/tools.ts";
@@ -61,6 +62,9 @@ function makeDataDirectory(): string {
 describeEdge("npm run gateway", () => {
   it("makes a certificate, prints commands that work, and ends in order at SIGINT", async () => {
     const { output, process, exit, url } = await start(makeTemporaryDirectory());
+    expect(output.stdout).toMatch(
+      /^Created a new master key, \S+: store a copy of it apart from the store\.$/m,
+    );
     const { host } = new URL(url);
     const lines = output.stdout.split("\n").filter((line) => /^ {2}(curl|grpcurl) /.test(line));
     const commands = lines.filter((line) => line.includes(host));
@@ -107,6 +111,25 @@ describeEdge("npm run gateway", () => {
   });
 
   describePostgres("with --replicas 2", () => {
+    it("goes on with the other server if one ends, with --keep-going, until both have ended", async () => {
+      const { output, process, exit, ...edge } = await start(
+        makeDataDirectory(),
+        ["--replicas", "2", "--keep-going"],
+        ["--database-url", await freshDatabaseUrl()],
+      );
+      const servers = execFileSync("pgrep", ["-P", String(process.pid), "-f", "serve"], { encoding: "utf8" });
+      const [first, second] = servers.trim().split("\n").map(Number);
+      kill(first ?? 0, "SIGKILL");
+      await eventually(() => expect(output.stderr).toMatch(/ended with null; 1 of 2 go on\n/));
+      const session = connectHttp2(edge);
+      await eventually(async () => {
+        expect((await request(session, { ":path": "/api/hello" })).status).toBe(200);
+      });
+      kill(second ?? 0, "SIGKILL");
+      expect(await exit).toBe(1);
+      expect(output.stderr).toContain("the other processes are stopped");
+    });
+
     it("lets two servers answer", async () => {
       const { output, ...edge } = await start(
         makeDataDirectory(),
@@ -161,6 +184,7 @@ describe("npm run gateway, when it cannot start", () => {
     { args: ["--replicas", "0"], says: '--replicas: "0" is not a whole number from 1 to 64' },
     { args: ["--replicas", "2"], says: "--database-url" },
     { args: ["--data-dir", "x"], says: "put settings of the servers after --" },
+    { args: ["--keep-going=1"], says: "--help lists the options" },
   ])("refuses $args in a sentence", async ({ args, says }) => {
     const { exit, output } = launch(args, anyProgram);
     expect(await exit).toBe(2);

@@ -22,6 +22,7 @@ const readAgain = ["README.md", "docs/getting-started.md", "docs/keys.md", "docs
 describe.each([
   "README.md",
   "docs/getting-started.md",
+  "docs/command-line.md",
   "docs/keys.md",
   "docs/oauth.md",
   "docs/logs.md",

@@ -19,6 +19,7 @@ const pages = [
   "CHANGELOG.md",
   "docs/architecture.md",
   "docs/getting-started.md",
+  "docs/command-line.md",
   "docs/keys.md",
   "docs/envoy-auth.md",
   "docs/certificates.md",

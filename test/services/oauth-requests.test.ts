@@ -4,6 +4,7 @@ import { type AccessServer, startAccessServer, timeout } from "../access/access-
 import { issuerUrl, secret } from "../support/clients.ts";
 import {
   type Answer,
+  accessTokenType,
   basicOf,
   claimsOf,
   exchange,
@@ -310,6 +311,7 @@ describe("the exchange of a token", { timeout }, () => {
       { requested_token_type: "urn:ietf:params:oauth:token-type:refresh_token" },
     ],
     ["an actor", { actor_token: "abc" }],
+    ["the type of an actor's token without the token", { actor_token_type: accessTokenType }],
   ])("refuses %s with invalid_request, as RFC 8693, section 2.2.2, says", async (_what, form) => {
     expect(errorOf(await exchange(server, gateway, ada.token, form))).toEqual([400, "invalid_request"]);
   });

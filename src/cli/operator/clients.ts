@@ -1,6 +1,5 @@
 /** The operator's verbs for clients of OAuth 2: programs that request tokens with a secret of their own. */
 import { ConfigError } from "../../config.ts";
-import type { OpenMode } from "../../database/database.ts";
 import { makeClientSecret } from "../../identity/client-secrets.ts";
 import { type ClientStore, createClientStore, type StoredClient } from "../../identity/clients.ts";
 import { userRoles } from "../../identity/tables.ts";
@@ -40,7 +39,7 @@ const clientAdd: StoreVerb = {
   meaning: "Adds a client of OAuth 2, and prints its secret. The server stores only a hash of the secret.",
   example: 'SECRET=$(qsp client add orders --scope "kms.read kms.sign")',
   run: (input) =>
-    withClients(input, "create", async (clients) => {
+    withClients(input, async (clients) => {
       const [name = ""] = input.operands;
       requireAccountName(name);
       const rights = readRights(input.options);
@@ -57,7 +56,7 @@ const clientSecret: StoreVerb = {
   meaning: "Prints a new secret of a client. All tokens of the client become invalid.",
   example: "SECRET=$(qsp client secret orders)",
   run: (input) =>
-    withClients(input, "existing", async (clients) => {
+    withClients(input, async (clients) => {
       const [name = ""] = input.operands;
       const { secret, secretHash } = makeClientSecret();
       if (!(await clients.setSecret(name, secretHash))) throw clientUnknown(name);
@@ -75,7 +74,7 @@ const clientRemove: StoreVerb = {
     "Removes a client. All its tokens become invalid. Its records remain visible to administrators, and a later client of the same name does not get them.",
   example: "qsp client remove orders",
   run: (input) =>
-    withClients(input, "existing", async (clients) => {
+    withClients(input, async (clients) => {
       const [name = ""] = input.operands;
       if (!(await clients.remove(name))) throw clientUnknown(name);
       return `${name} can no longer request tokens, and earlier tokens are no longer accepted.`;
@@ -88,7 +87,7 @@ const clientList: StoreVerb = {
   meaning: "Lists the clients with their rights.",
   example: "qsp client list",
   run: (input) =>
-    withClients(input, "existing", async (clients) => {
+    withClients(input, async (clients) => {
       const all = await clients.list();
       if (all.length === 0) return "There are no clients; add one with qsp client add NAME.";
       return all.map(describeClient).join("\n");
@@ -101,10 +100,9 @@ export const clientVerbs: readonly StoreVerb[] = [clientAdd, clientSecret, clien
 /** Works on the clients of a store, with or without running servers, and prints the result. */
 function withClients(
   input: StoreVerbInput,
-  mode: OpenMode,
   work: (clients: ClientStore) => Promise<string>,
 ): Promise<number> {
-  return withStore(input, mode, async (store) => {
+  return withStore(input, "existing", async (store) => {
     process.stdout.write(`${await work(createClientStore(store))}\n`);
     return 0;
   });
@@ -128,7 +126,15 @@ function readRights(options: ParsedOptions) {
   for (const option of ["audience", "resource"] as const) {
     const wrong = rights[`${option}s`].find((name) => !/^[!-~]{1,500}$/.test(name));
     if (wrong !== undefined)
-      throw new ConfigError(`--${option}: "${wrong}" is not a URL or a name of printable ASCII characters`);
+      throw new ConfigError(
+        `--${option}: "${wrong}" is not a URL or a name of 1 to 500 printable ASCII characters`,
+      );
+    // RFC 8707, section 2. The server refuses requests for such a resource, so this one could never be used.
+    const withFragment = rights[`${option}s`].find((name) => name.includes("#"));
+    if (withFragment !== undefined)
+      throw new ConfigError(
+        `--${option}: "${withFragment}" has a fragment; use the part before #, such as ${withFragment.split("#")[0] || "https://ledger.example.com"}`,
+      );
   }
   return rights;
 }

@@ -1,4 +1,5 @@
 /** Shows the progress of long work on standard error. */
+import { describeTimeLeft } from "../time-left.ts";
 
 /** Milliseconds between two updates, on a terminal and in a log. */
 const everyMs = 200;
@@ -16,18 +17,19 @@ export function createProgress(what: string): Progress {
   const { stderr } = process;
   const pauseMs = stderr.isTTY ? everyMs : everyLineMs;
   let shownAtMs = Number.NEGATIVE_INFINITY;
+  const startMs = performance.now();
   let last = "";
-  const write = (line: string): void => {
-    stderr.write(stderr.isTTY ? `\r\x1b[K${line}` : `${line}\n`);
-    last = line;
+  const write = (count: string, left: string): void => {
+    stderr.write(stderr.isTTY ? `\r\x1b[K${count}${left}` : `${count}${left}\n`);
+    last = count;
   };
   return {
     show(done, total) {
       const nowMs = performance.now();
       if (nowMs - shownAtMs < pauseMs && done < total) return;
       shownAtMs = nowMs;
-      const line = `${done.toLocaleString("en")} of ${total.toLocaleString("en")} ${what}`;
-      if (line !== last) write(line);
+      const count = `${done.toLocaleString("en")} of ${total.toLocaleString("en")} ${what}`;
+      if (count !== last) write(count, describeTimeLeft(done / total, nowMs - startMs));
     },
     end: () => void (stderr.isTTY && last !== "" && stderr.write("\n")),
   };

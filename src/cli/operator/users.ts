@@ -1,6 +1,5 @@
 /** The operator's verbs for the users that may log in. */
 import { ConfigError } from "../../config.ts";
-import type { OpenMode } from "../../database/database.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
 import { userRoles } from "../../identity/tables.ts";
 import { createUserStore, type UserStore } from "../../identity/users.ts";
@@ -15,7 +14,7 @@ const userAdd: StoreVerb = {
   meaning: `Adds a user with a role (${userRoles.join(", ")}); asks for a password, or reads it from standard input.`,
   example: 'echo "$PASSWORD" | qsp user add ada admin',
   run: (input) =>
-    withUsers(input, "create", async (users) => {
+    withUsers(input, async (users) => {
       const [name = "", given = "user"] = input.operands;
       requireAccountName(name);
       const role = readRole(given);
@@ -33,7 +32,7 @@ const userPasswd: StoreVerb = {
   meaning: "Sets a new password. All tokens of the user become invalid.",
   example: 'echo "$PASSWORD" | qsp user passwd ada',
   run: (input) =>
-    withUsers(input, "existing", async (users) => {
+    withUsers(input, async (users) => {
       const [name = ""] = input.operands;
       if ((await users.find(name)) === undefined) throw userUnknown(name);
       const passwordHash = await hashPassword(await readNewPassword(name));
@@ -49,7 +48,7 @@ const userRemove: StoreVerb = {
     "Removes a user. All tokens of the user become invalid. The user's records remain visible to administrators, and a later user of the same name does not get them.",
   example: "qsp user remove ada",
   run: (input) =>
-    withUsers(input, "existing", async (users) => {
+    withUsers(input, async (users) => {
       const [name = ""] = input.operands;
       if (!(await users.remove(name))) throw userUnknown(name);
       return `${name} can no longer log in, and earlier tokens are no longer accepted.`;
@@ -62,7 +61,7 @@ const userList: StoreVerb = {
   meaning: "Lists the users.",
   example: "qsp user list",
   run: (input) =>
-    withUsers(input, "existing", async (users) => {
+    withUsers(input, async (users) => {
       const all = await users.list();
       if (all.length === 0) return "There are no users; add one with qsp user add NAME.";
       const width = Math.max(...all.map(({ name }) => name.length));
@@ -79,12 +78,8 @@ const userList: StoreVerb = {
 export const userVerbs: readonly StoreVerb[] = [userAdd, userPasswd, userRemove, userList];
 
 /** Works on the users of a store, with or without running servers, and prints the result. */
-function withUsers(
-  input: StoreVerbInput,
-  mode: OpenMode,
-  work: (users: UserStore) => Promise<string>,
-): Promise<number> {
-  return withStore(input, mode, async (store) => {
+function withUsers(input: StoreVerbInput, work: (users: UserStore) => Promise<string>): Promise<number> {
+  return withStore(input, "existing", async (store) => {
     process.stdout.write(`${await work(createUserStore(store))}\n`);
     return 0;
   });

@@ -26,6 +26,7 @@ export interface TokenRequest {
   readonly subjectTokenType: string;
   readonly requestedTokenType: string;
   readonly actorToken: string;
+  readonly actorTokenType: string;
 }
 
 /** What the token endpoint needs. */
@@ -81,8 +82,11 @@ async function requireSubject(
 ): Promise<TokenHolder> {
   if (!client.mayExchange)
     throw refuse("CLIENT_UNAUTHORIZED", `the client ${client.name} may not exchange tokens`);
-  const { subjectToken, subjectTokenType, requestedTokenType, actorToken } = request;
+  const { subjectToken, subjectTokenType, requestedTokenType, actorToken, actorTokenType } = request;
   if (actorToken !== "") throw refuseField("actor_token", "is not supported: the client itself is the actor");
+  // RFC 8693, section 2.1: it must not be sent without actor_token.
+  if (actorTokenType !== "")
+    throw refuseField("actor_token_type", "must be absent without actor_token, which is not supported");
   if (subjectToken === "") throw refuseField("subject_token", "must be the token to exchange");
   if (!tokenTypes.includes(subjectTokenType))
     throw refuseField("subject_token_type", `must be ${tokenTypes.join(" or ")}`);

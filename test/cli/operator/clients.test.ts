@@ -5,6 +5,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { readConfig } from "../../../src/config.ts";
 import { serveApp } from "../../services/app-under-test.ts";
 import { basicOf, postForm } from "../../services/oauth-tools.ts";
+import { makeStoreDirectory } from "../../support/empty-store.ts";
 import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
 import { password } from "../../support/passwords.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
@@ -15,8 +16,8 @@ const secretPattern = /^[A-Za-z0-9_-]{43}\n$/;
 /** What a command prints that refuses: one sentence, and nothing on standard output. */
 const refused = { code: 2, stdout: "", stderr: expect.stringMatching(/^qsp: [^\n]+\n$/) };
 
-function makeSettings() {
-  const directory = makeTemporaryDirectory();
+async function makeSettings() {
+  const directory = await makeStoreDirectory();
   return { directory, settings: ["--data-dir", directory] };
 }
 
@@ -74,6 +75,7 @@ describeStores("the commands about clients", (makePlace: MakePlace) => {
 
   it("store a hash of the secret, and the secret nowhere", async () => {
     const place = await makePlace();
+    await runCommand(place, ["store", "init"]);
     const secret = await secretOf(place, "add", "orders");
     const [row] = await place.query("select * from oauth_clients");
     expect(row?.secret_hash).toMatch(/^sha256\$[A-Za-z0-9+/]{43}=$/);
@@ -109,6 +111,7 @@ describeStores("the commands about clients", (makePlace: MakePlace) => {
 
   it("give no name to a user and a client", async () => {
     const place = await makePlace();
+    await runCommand(place, ["store", "init"]);
     await secretOf(place, "add", "orders");
     expect(await runCommand(place, ["user", "add", "orders"], password)).toEqual(refused);
     expect((await runCommand(place, ["user", "add", "ada"], password)).code).toBe(0);
@@ -132,18 +135,20 @@ describe("qsp client", { timeout }, () => {
     ["add", "orders", "--scope", "a\\b"],
     ["add", "orders", "--audience", "https://exämple.com"],
     ["add", "orders", "--resource", "a\u0007"],
+    ["add", "orders", "--audience", "https://ledger.example.com/#part"],
+    ["add", "orders", "--resource", "https://ledger.example.com#"],
     ["add"],
     ["add", "a", "b"],
     ["secret", "nobody"],
     ["remove", "nobody"],
     ["rename", "orders"],
   ])("%s %j %s %s is refused with code 2 and a sentence", async (...words) => {
-    const place = makeSettings();
+    const place = await makeSettings();
     expect(await runCommand(place, ["client", ...words])).toEqual(refused);
     expect((await runCommand(place, ["client", "list"])).stdout).not.toContain("role");
   });
 
-  it.each([["secret", "orders"], ["remove", "orders"], ["list"]])(
+  it.each([["add", "orders"], ["secret", "orders"], ["remove", "orders"], ["list"]])(
     "%s makes no store where there is none",
     async (...words) => {
       const directory = join(makeTemporaryDirectory(), "mistyped");
@@ -155,7 +160,7 @@ describe("qsp client", { timeout }, () => {
   );
 
   it("adds one of two clients that are added under one name at once", async () => {
-    const place = makeSettings();
+    const place = await makeSettings();
     await secretOf(place, "add", "first");
     const results = await Promise.all([1, 2].map(() => runProgram(place, ["client", "add", "orders"])));
     expect(results.map(({ code }) => code).sort()).toEqual([0, 2]);
@@ -163,7 +168,7 @@ describe("qsp client", { timeout }, () => {
   });
 
   it("makes a backup that does not have the secret in the clear", async () => {
-    const place = makeSettings();
+    const place = await makeSettings();
     const secret = await secretOf(place, "add", "orders");
     const target = join(makeTemporaryDirectory(), "backup");
     expect((await runCommand(place, ["backup", target])).code).toBe(0);

@@ -8,6 +8,7 @@ import { describe, expect, it, vi } from "vitest";
 import { createUserStore, type UserRole } from "../../../src/identity/users.ts";
 import { isMissing } from "../../interop/tools.ts";
 import { leastScrypt } from "../../support/cheap-scrypt.ts";
+import { makeStoreDirectory } from "../../support/empty-store.ts";
 import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
 import { hashCheaply, password } from "../../support/passwords.ts";
 import { main } from "../../support/program.ts";
@@ -43,8 +44,8 @@ async function seedUser(place: Place, name: string, role: UserRole = "user"): Pr
 const rowsOf = (place: Place) => place.query("select * from users order by name");
 
 /** A place for tests that need no certain database. */
-function makeSettings() {
-  const directory = makeTemporaryDirectory();
+async function makeSettings() {
+  const directory = await makeStoreDirectory();
   return { directory, settings: ["--data-dir", directory] };
 }
 
@@ -132,6 +133,7 @@ describeStores("the commands about users", (makePlace: MakePlace) => {
 
   it("keep of a password no more than its scrypt hash, with a salt of its own", async () => {
     const place = await makePlace();
+    await runCommand(place, ["store", "init"]);
     // A program of its own makes its hash in full; one is enough to see that it does.
     await runProgram(place, ["user", "add", "ada"], password);
     await runCommand(place, ["user", "add", "bob"], password);
@@ -216,15 +218,15 @@ describe("qsp user", { timeout }, () => {
     { what: "to remove nobody", words: ["remove", "nobody"], input: "" },
     { what: "an unknown verb", words: ["rename", "ada"], input: "" },
   ])("refuses $what, with code 2 and a sentence, and adds nobody", async ({ words, input }) => {
-    const place = makeSettings();
+    const place = await makeSettings();
     const result = await runCommand(place, ["user", ...words], `${input}\n`);
     expect(result).toEqual(refused);
     expect(result.stderr).not.toContain(input || "no input");
-    expect(existsSync(join(place.directory, "qsp.db")) ? countUsers(place) : 0).toBe(0);
+    expect(countUsers(place)).toBe(0);
   });
 
   it("says so where nobody may log in", async () => {
-    const place = makeSettings();
+    const place = await makeSettings();
     await runCommand(place, ["user", "add", "ada"], password);
     await runCommand(place, ["user", "remove", "ada"]);
     const { code, stdout } = await runCommand(place, ["user", "list"]);
@@ -232,7 +234,7 @@ describe("qsp user", { timeout }, () => {
   });
 
   it("refuses a name that is taken, and leaves whose it is as they are", async () => {
-    const place = makeSettings();
+    const place = await makeSettings();
     expect((await runCommand(place, ["user", "add", "ada", "admin"], password)).code).toBe(0);
     const { stdout: before } = await runCommand(place, ["user", "list"]);
     expect(await runCommand(place, ["user", "add", "ada"], otherPassword)).toEqual(refused);
@@ -240,7 +242,7 @@ describe("qsp user", { timeout }, () => {
   });
 
   it("adds one of two who are added under one name at once", async () => {
-    const place = makeSettings();
+    const place = await makeSettings();
     await runCommand(place, ["user", "list"]);
     const results = await Promise.all(
       ["user", "admin"].map((role) => runProgram(place, ["user", "add", "ada", role], password)),
@@ -255,22 +257,37 @@ describe("qsp user", { timeout }, () => {
     { what: "15 characters of four bytes each", secret: "🔒".repeat(15) },
     { what: "spaces at both ends", secret: "  between spaces  " },
   ])("takes a password of $what, without a line's end", async ({ secret }) => {
-    expect((await runCommand(makeSettings(), ["user", "add", "ada"], secret)).code).toBe(0);
+    expect((await runCommand(await makeSettings(), ["user", "add", "ada"], secret)).code).toBe(0);
   });
 
   it.each(["7", "ada.lovelace+test@example.com", "Ада", "a".repeat(128)])(
     "takes %j as a name",
     async (name) => {
-      const result = await runCommand(makeSettings(), ["user", "add", name], password);
+      const result = await runCommand(await makeSettings(), ["user", "add", name], password);
       expect(result).toEqual({ code: 0, stdout: `${name} can log in, as user.\n`, stderr: "" });
     },
   );
 
-  it("makes a new store whose files are for their owner alone", async () => {
-    const { directory: parent } = makeSettings();
+  it("changes no store with qsp store init, nor the master key beside it", async () => {
+    const place = await makeSettings();
+    await runCommand(place, ["user", "add", "ada"], password);
+    const masterKey = readFileSync(join(place.directory, "master.key"), "utf8");
+    expect(await runCommand(place, ["store", "init"])).toEqual(refused);
+    expect(countUsers(place)).toBe(1);
+    expect(readFileSync(join(place.directory, "master.key"), "utf8")).toBe(masterKey);
+  });
+
+  it("works on a new store whose files are for their owner alone", async () => {
+    const parent = makeTemporaryDirectory();
     chmodSync(parent, 0o755);
     const directory = join(parent, "data");
-    await runCommand({ settings: ["--data-dir", directory] }, ["user", "add", "ada"], password);
+    const place = { settings: ["--data-dir", directory] };
+    const created = await runCommand(place, ["store", "init"]);
+    expect(created).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(join(directory, "master.key")),
+    });
+    await runCommand(place, ["user", "add", "ada"], password);
     expect(statSync(directory).mode & 0o777).toBe(0o700);
     const modes = readdirSync(directory).map((file) => [file, statSync(join(directory, file)).mode & 0o077]);
     expect(modes.length).toBeGreaterThan(0);
@@ -278,19 +295,20 @@ describe("qsp user", { timeout }, () => {
   });
 
   it.each([
+    { words: ["add", "ada"], input: password },
     { words: ["remove", "ada"], input: "" },
     { words: ["passwd", "ada"], input: password },
     { words: ["list"], input: "" },
   ])("$words.0 makes no store where there is none, as in a directory mistyped", async ({ words, input }) => {
     const directory = join(makeTemporaryDirectory(), "mistyped");
-    expect(await runCommand({ settings: ["--data-dir", directory] }, ["user", ...words], input)).toEqual(
-      refused,
-    );
+    const result = await runCommand({ settings: ["--data-dir", directory] }, ["user", ...words], input);
+    expect(result).toEqual(refused);
+    expect(result.stderr).toContain("qsp store init");
     expect(existsSync(directory)).toBe(false);
   });
 
   it("leaves the password in no file", async () => {
-    const place = makeSettings();
+    const place = await makeSettings();
     await runCommand(place, ["user", "add", "ada"], password);
     for (const file of readdirSync(place.directory))
       expect(readFileSync(join(place.directory, file)).includes(password)).toBe(false);
@@ -300,7 +318,7 @@ describe("qsp user", { timeout }, () => {
 const terminal = isMissing("python3") ? "a terminal (python3 is not installed)" : "a terminal";
 describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, () => {
   it("add asks twice for the password and shows it neither time", async () => {
-    const place = makeSettings();
+    const place = await makeSettings();
     const terminal = runCommandAtTerminal(place, "user", "add", "ada");
     await terminal.typeAfter("Password for ada: ", `${password}\r`);
     await terminal.typeAfter("Once more: ", `${password}\r`);
@@ -311,7 +329,7 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
   });
 
   it("passwd asks twice, and takes corrections", async () => {
-    const place = makeSettings();
+    const place = await makeSettings();
     await runCommand(place, ["user", "add", "ada"], password);
     const terminal = runCommandAtTerminal(place, "user", "passwd", "ada");
     await terminal.typeAfter("Password for ada: ", `${otherPassword}x\x7f\r`);
@@ -328,7 +346,7 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
     { what: "Ctrl-C is pressed at the second", first: `${password}\r`, second: "\x03" },
     { what: "Ctrl-D is pressed at the second", first: `${password}\r`, second: "\x04" },
   ])("add adds nobody if $what", async ({ first, second }) => {
-    const place = makeSettings();
+    const place = await makeSettings();
     const terminal = runCommandAtTerminal(place, "user", "add", "ada");
     await terminal.typeAfter("Password for ada: ", first);
     if (second !== undefined) await terminal.typeAfter("Once more: ", second);
@@ -339,7 +357,7 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
   });
 
   it("leaves the terminal as it was: it shows again what is typed", async () => {
-    const place = makeSettings();
+    const place = await makeSettings();
     const command = `'${process.execPath}' '${main}' user add ada ${place.settings.join(" ")}; echo done; cat`;
     const terminal = runAtTerminal("sh", ["-c", command]);
     await terminal.typeAfter("Password for ada: ", "correct\x03");
@@ -352,7 +370,7 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
   });
 
   it("reads a password from a pipe without asking, where only the output is a terminal", async () => {
-    const place = makeSettings();
+    const place = await makeSettings();
     const command = `echo '${password}' | '${process.execPath}' '${main}' user add ada ${place.settings.join(" ")}`;
     const terminal = runAtTerminal("sh", ["-c", command]);
     expect(await terminal.ended).toBe(0);

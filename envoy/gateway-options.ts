@@ -1,0 +1,95 @@
+/** The command line of `npm run gateway`. */
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { explainTakenOptions } from "../src/cli/npm-options.ts";
+
+/** An error that the operator can fix. */
+export class CannotStart extends Error {}
+
+/** What the command line and the variables say. */
+export interface GatewayOptions {
+  readonly isHelp: boolean;
+  readonly port: number;
+  readonly replicas: number;
+  /** Goes on with the other servers when one ends. */
+  readonly keepGoing: boolean;
+  readonly serverArgs: readonly string[];
+  readonly tlsDirectory: string;
+  readonly auth: "open" | "token";
+}
+
+/** What `npm run gateway -- --help` prints. */
+export const gatewayHelp = `usage: npm run gateway -- [options] [-- settings of the servers]
+
+Starts Envoy with TLS on 127.0.0.1, and servers behind it. Creates a private CA and a certificate in tls of the data
+directory if there is none, and a master key if the store is new. The first signal drains, the second ends at once.
+
+Options:
+  --port NUMBER      Port of Envoy, 0 to 65535; 0 picks a free one; default: 8443
+  --replicas NUMBER  Servers behind it, 1 to 64; more than one need a PostgreSQL database; default: 1
+  --keep-going       If a server ends, the others go on; without it, everything stops. Envoy must run in either case
+  --help             Prints this help
+
+Settings of the servers are those of qsp serve --help.
+
+Example:
+  $ npm run gateway -- --port 9443 -- --auth token
+`;
+
+const flags = {
+  port: { type: "string" },
+  replicas: { type: "string" },
+  "keep-going": { type: "boolean" },
+  help: { type: "boolean" },
+} as const;
+
+/** @throws CannotStart */
+export function readGatewayOptions(args: readonly string[], env: NodeJS.ProcessEnv): GatewayOptions {
+  const end = args.includes("--") ? args.indexOf("--") : args.length;
+  const own = args.slice(0, end);
+  const serverArgs = args.slice(end + 1);
+  const options = Object.entries(flags).map(([name, { type }]) =>
+    type === "string" ? { name, valueName: "number" } : { name },
+  );
+  const taken = explainTakenOptions("gateway", options, own, env);
+  if (taken !== undefined) throw new CannotStart(taken);
+  const { port, replicas, keepGoing, isHelp } = readFlags(own);
+  const hasDatabase = flagValueOf("--database-url", serverArgs) ?? env.QSP_DATABASE_URL;
+  if (replicas > 1 && !hasDatabase && !isHelp)
+    throw new CannotStart(
+      "--replicas: several servers share a database; give -- --database-url postgres://…",
+    );
+  const dataDir = flagValueOf("--data-dir", serverArgs) ?? env.QSP_DATA_DIR ?? "data";
+  // The servers refuse any other value.
+  const auth = (flagValueOf("--auth", serverArgs) ?? env.QSP_AUTH) === "token" ? "token" : "open";
+  return { isHelp, port, replicas, keepGoing, serverArgs, tlsDirectory: join(dataDir, "tls"), auth };
+}
+
+function readFlags(args: readonly string[]) {
+  try {
+    const { values } = parseArgs({ args: [...args], options: flags });
+    return {
+      port: toInteger("port", values.port ?? "8443", 0, 65_535),
+      replicas: toInteger("replicas", values.replicas ?? "1", 1, 64),
+      keepGoing: values["keep-going"] ?? false,
+      isHelp: values.help ?? false,
+    };
+  } catch (error) {
+    if (error instanceof CannotStart) throw error;
+    const [sentence] = String(error instanceof Error ? error.message : error).split(". ");
+    throw new CannotStart(`${sentence}; put settings of the servers after --; --help lists the options`);
+  }
+}
+
+function toInteger(name: string, text: string, min: number, max: number): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number >= min && number <= max) return number;
+  throw new CannotStart(`--${name}: "${text}" is not a whole number from ${min} to ${max}`);
+}
+
+/** The value of a flag, as "--name value" or "--name=value". */
+function flagValueOf(flag: string, args: readonly string[]): string | undefined {
+  const index = args.findLastIndex((arg) => arg === flag || arg.startsWith(`${flag}=`));
+  if (index < 0) return undefined;
+  return args[index] === flag ? args[index + 1] : args[index]?.slice(flag.length + 1);
+}

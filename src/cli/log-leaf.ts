@@ -1,0 +1,121 @@
+/** `qsp log leaf`: computes the leaf of an audit entry from what the entry says, without a server. */
+import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
+import { auditStart, hashAuditEntry } from "../client/verify-audit.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
+import { readWhole } from "./files.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+/** An entry, and the hash of the entry before it. */
+interface ChainedEntry {
+  readonly entry: AuditEntry;
+  readonly previousHash: string;
+}
+
+export const logLeafVerbs: readonly Verb[] = [
+  {
+    name: "log leaf",
+    operands: ["FILE"],
+    isLocal: true,
+    options: {
+      previous: {
+        value: "HEX",
+        meaning: "The entryHash of the entry before it, 64 digits, if the file does not have it",
+      },
+      sequence: { value: "NUMBER", meaning: "The entry to take, if the file has several" },
+    },
+    meaning:
+      "Computes the leaf of an audit entry from its JSON: an entry, its canonical JSON, or an answer of GetAuditLog; - reads\n" +
+      "standard input. If the entry states another hash, it was changed, and the exit code is 1.",
+    example: "qsp kms audit --json | qsp log leaf - --sequence 1",
+    async run(input) {
+      const { entry, previousHash } = await readEntry(input);
+      const leaf = await hashAuditEntry(entry, previousHash);
+      if (leaf === undefined)
+        throw usageError(
+          `${nameOf(input)}: timestamp is missing or finer than a millisecond; expected RFC 3339, such as 2030-01-31T12:00:00.000Z`,
+        );
+      const index = entry.sequence - 1;
+      const valid = entry.entryHash === "" || entry.entryHash === leaf;
+      if (valid) input.output.tell({ leaf, index, valid }, leaf);
+      else
+        input.output.tell(
+          { leaf, index, valid, stated: entry.entryHash },
+          `NOT valid: entry ${entry.sequence} states the hash ${entry.entryHash}, and its content has ${leaf}: it, or the entry before it, is not the one of the log.`,
+        );
+      return valid ? exitCodes.done : exitCodes.no;
+    },
+  },
+];
+
+function nameOf({ operands: [file = ""] }: VerbInput): string {
+  return file === "-" ? "standard input" : file;
+}
+
+async function readEntry(input: VerbInput): Promise<ChainedEntry> {
+  const { operands, options } = input;
+  const found = parse(input, Buffer.from(await readWhole(operands[0] ?? "")).toString());
+  const entries =
+    isObject(found) && Array.isArray(found.auditLog) ? found.auditLog.filter(isObject) : [found];
+  const wanted = options.whole("sequence", 1, Number.MAX_SAFE_INTEGER);
+  const chosen =
+    wanted === undefined && entries.length === 1
+      ? entries[0]
+      : entries.find((one) => isObject(one) && one.sequence === wanted);
+  if (chosen === undefined || !isObject(chosen))
+    throw usageError(
+      wanted === undefined
+        ? `${nameOf(input)} has ${entries.length} entries; select one with --sequence NUMBER`
+        : `${nameOf(input)} has no entry ${wanted}`,
+    );
+  const entry = toEntry(input, chosen);
+  return { entry, previousHash: findPrevious(input, chosen, entry, entries) };
+}
+
+function parse(input: VerbInput, text: string): JsonValue {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw usageError(`${nameOf(input)} is not JSON: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function toEntry(input: VerbInput, value: JsonObject): AuditEntry {
+  // Canonical JSON has previousHash besides; a newer server may have more.
+  const entry = readMessage(input, value);
+  if (Number.isSafeInteger(entry.sequence) && entry.sequence >= 1) return entry;
+  throw usageError(`${nameOf(input)} is not an audit entry: sequence is not a whole number from 1`);
+}
+
+function readMessage(input: VerbInput, value: JsonObject): AuditEntry {
+  try {
+    return fromJson(AuditEntrySchema, value, { ignoreUnknownFields: true });
+  } catch (error) {
+    throw usageError(
+      `${nameOf(input)} is not an audit entry: ${error instanceof Error ? error.message : error}`,
+    );
+  }
+}
+
+/** Finds the hash of the entry before: on the command line, in the entry, in the entry before it, or at the start. */
+function findPrevious(
+  input: VerbInput,
+  chosen: JsonObject,
+  { sequence }: AuditEntry,
+  entries: readonly JsonValue[],
+): string {
+  if (sequence === 1) return auditStart.entryHash;
+  const before = entries.find((one) => isObject(one) && one.sequence === sequence - 1);
+  const previous =
+    input.options.text("previous") ??
+    chosen.previousHash ??
+    (isObject(before) ? before.entryHash : undefined);
+  if (previous === undefined)
+    throw usageError(`--previous is missing: the entryHash of entry ${sequence - 1}, 64 hexadecimal digits`);
+  if (typeof previous === "string" && /^[0-9a-f]{64}$/i.test(previous)) return previous.toLowerCase();
+  throw usageError(`--previous: "${previous}" is not a hash; expected 64 hexadecimal digits`);
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,29 @@
+import { existsSync } from "node:fs";
+import { ConfigError } from "../../config.ts";
+import { describeLocation } from "../../database/database.ts";
+import type { StoreVerb } from "./store-verb.ts";
+import { withStore } from "./with-store.ts";
+
+/** Creates a store and its master key, as the first start of a server does. */
+export const storeInit: StoreVerb = {
+  name: "store init",
+  operands: [],
+  meaning:
+    "Creates an empty store, and a master key if there is none. The first start of a server does the same; all other\n" +
+    "verbs refuse a place without a store, because its name may be misspelt.",
+  example: "qsp store init --data-dir ./data",
+  run: (input) => {
+    const { location, masterKey } = input;
+    if (location.kind === "sqlite" && existsSync(location.path))
+      throw new ConfigError(`the store ${location.path} exists already and remains unchanged`);
+    const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
+    return withStore(input, "create", async () => {
+      process.stdout.write(`The store ${describeLocation(location)} is ready.\n`);
+      if (newKey !== undefined)
+        process.stdout.write(
+          `Created a new master key, ${newKey}: store a copy of it apart from the store.\n`,
+        );
+      return 0;
+    });
+  },
+};

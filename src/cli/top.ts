@@ -1,0 +1,150 @@
+/** `qsp top`: shows what a server does, live. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { readToken } from "./client.ts";
+import { type CliError, exitCodes, toCliError } from "./exit-codes.ts";
+import { explainConnection } from "./explain-connection.ts";
+import { drawActivity, type Line, summarize } from "./top/draw.ts";
+import { fetchMetrics, type Snapshot } from "./top/fetch-metrics.ts";
+import { openScreen, type Screen } from "./top/screen.ts";
+import { type Activity, compareSnapshots } from "./top/statistics.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+const defaultIntervalSeconds = 2;
+const defaultTimeoutSeconds = 10;
+/** Lines and characters of what is printed where there is no terminal. */
+const plainSize = { columns: 120, rows: 1000 };
+
+export const topVerbs: readonly Verb[] = [
+  {
+    name: "top",
+    operands: [],
+    options: {
+      interval: {
+        value: "SECONDS",
+        meaning: `Seconds between two readings, 1 to 3600; default: ${defaultIntervalSeconds}`,
+      },
+      once: { meaning: "Prints the activity of one interval, and ends" },
+    },
+    meaning:
+      "Shows what a server does, from its /metrics: calls per second and their durations, calls in flight, the queue of\n" +
+      "cryptographic work, failures, audit entries, memory and CPU. On a terminal it draws in place, and q ends it.\n" +
+      "Elsewhere it prints a line for each interval. A server with --auth token needs the token of an auditor or admin.",
+    example: "qsp top --once --interval 1",
+    async run(input) {
+      const { options, output } = input;
+      const intervalMs = (options.whole("interval", 1, 3600) ?? defaultIntervalSeconds) * 1000;
+      const read = createReader(input);
+      // The first reading tells a mistake before the terminal is taken over.
+      const first = await read();
+      if (options.flag("once")) {
+        await sleep(intervalMs);
+        print(input, compareSnapshots(first, await read()), true);
+        return exitCodes.done;
+      }
+      if (!process.stdout.isTTY || output.isJson) return printForever(input, first, read, intervalMs);
+      return drawUntilKey(input, first, read, intervalMs);
+    },
+  },
+];
+
+type Read = () => Promise<Snapshot>;
+
+function createReader({ options, server }: VerbInput): Read {
+  const token = readToken(options, server.url);
+  if (token !== undefined) server.requirePrivacy();
+  const timeoutMs = (options.whole("timeout", 1, 86_400) ?? defaultTimeoutSeconds) * 1000;
+  return () => fetchMetrics({ url: server.url, token, caPem: server.caPem, timeoutMs });
+}
+
+function print({ output, server }: VerbInput, activity: Activity, isWhole: boolean): void {
+  const text = isWhole
+    ? drawActivity(server.url, activity, plainSize)
+        .map((line) => line.text.trimEnd())
+        .join("\n")
+    : summarize(activity);
+  output.tell({ url: server.url, ...activity }, text);
+}
+
+async function printForever(
+  input: VerbInput,
+  first: Snapshot,
+  read: Read,
+  intervalMs: number,
+): Promise<never> {
+  for (let before = first; ; ) {
+    await sleep(intervalMs);
+    const after = await read();
+    print(input, compareSnapshots(before, after), false);
+    before = after;
+  }
+}
+
+async function drawUntilKey(
+  input: VerbInput,
+  first: Snapshot,
+  read: Read,
+  intervalMs: number,
+): Promise<number> {
+  const { url } = input.server;
+  const screen = openScreen(process.stdout, process.stdin);
+  let draw = (): void =>
+    screen.draw([{ text: `${url}: reading for ${intervalMs / 1000} s; q ends`, style: "quiet" }]);
+  draw();
+  screen.onResize(() => draw());
+  const stop = new AbortController();
+  const show = (activity: Activity | undefined, problem: CliError | undefined): void => {
+    draw = () => screen.draw(compose(url, activity, problem, screen));
+    draw();
+  };
+  void watch({ input, first, read, intervalMs, signal: stop.signal, show });
+  try {
+    return (await screen.ended) === "q" ? exitCodes.done : exitCodes.interrupted;
+  } finally {
+    stop.abort();
+    screen.close();
+  }
+}
+
+interface WatchInput {
+  readonly input: VerbInput;
+  readonly first: Snapshot;
+  readonly read: Read;
+  readonly intervalMs: number;
+  readonly signal: AbortSignal;
+  readonly show: (activity: Activity | undefined, problem: CliError | undefined) => void;
+}
+
+/** Reads until it is stopped. A server that is gone may come back. */
+async function watch({ input, first, read, intervalMs, signal, show }: WatchInput): Promise<void> {
+  let before = first;
+  let shown: Activity | undefined;
+  while (!signal.aborted) {
+    await sleep(intervalMs, undefined, { signal }).catch(() => {});
+    if (signal.aborted) return;
+    try {
+      const after = await read();
+      shown = compareSnapshots(before, after);
+      before = after;
+      if (!signal.aborted) show(shown, undefined);
+    } catch (error) {
+      const { server } = input;
+      const problem = (await explainConnection(error, server)) ?? toCliError(error, server.url);
+      if (!signal.aborted) show(shown, problem);
+    }
+  }
+}
+
+/** The lines of the screen: the last reading, and below it what ends the program, or what is wrong. */
+function compose(
+  url: string,
+  activity: Activity | undefined,
+  problem: CliError | undefined,
+  { size: { columns, rows } }: Screen,
+): Line[] {
+  const drawn = activity === undefined ? [] : drawActivity(url, activity, { columns, rows: rows - 1 });
+  const last: Line =
+    problem === undefined
+      ? { text: "q ends", style: "quiet" }
+      : { text: `${problem.message}; trying again`.slice(0, columns), style: "bad" };
+  return [...drawn, last];
+}

@@ -1,0 +1,66 @@
+/** A screen of a terminal that is drawn in place, and left as it was found (ECMA-48, and the modes of xterm). */
+import type { ReadStream, WriteStream } from "node:tty";
+import { createPaint } from "../colors.ts";
+import type { Line, Size } from "./draw.ts";
+
+/** The alternate screen, without a cursor; and back. */
+const enter = "\x1b[?1049h\x1b[?25l";
+const leave = "\x1b[?25h\x1b[?1049l";
+
+/** The keys that end it: what it resolves with. */
+export type EndKey = "q" | "Ctrl-C";
+
+/** A screen. */
+export interface Screen {
+  readonly size: Size;
+  /** Draws all lines; the rest of the screen is empty. */
+  draw(lines: readonly Line[]): void;
+  onResize(listener: () => void): void;
+  /** Resolves when a key ends it. */
+  readonly ended: Promise<EndKey>;
+  /** Restores the terminal. */
+  close(): void;
+}
+
+/** Takes the terminal over until `close`, or until the process ends. */
+export function openScreen(stdout: WriteStream, stdin: ReadStream): Screen {
+  const paint = createPaint(stdout);
+  let isOpen = true;
+  const close = (): void => {
+    if (!isOpen) return;
+    isOpen = false;
+    process.off("exit", close);
+    if (stdin.isTTY) stdin.setRawMode(false);
+    stdin.pause();
+    stdout.write(leave);
+  };
+  process.on("exit", close);
+  // Without a handler, these signals would end the process and leave the terminal as it is.
+  for (const [signal, number] of [
+    ["SIGTERM", 15],
+    ["SIGHUP", 1],
+  ] as const)
+    process.once(signal, () => process.exit(128 + number));
+  stdout.write(enter);
+  return {
+    get size() {
+      // A terminal that does not know its size says 0.
+      return { columns: stdout.columns || 80, rows: stdout.rows || 24 };
+    },
+    draw(lines) {
+      if (!isOpen) return;
+      const drawn = lines.map(({ text, style }) => (style === undefined ? text : paint(style, text)));
+      stdout.write(`\x1b[H${drawn.map((line) => `${line}\x1b[K`).join("\r\n")}\x1b[J`);
+    },
+    onResize: (listener) => void stdout.on("resize", listener),
+    ended: new Promise((resolve) => {
+      if (stdin.isTTY) stdin.setRawMode(true);
+      stdin.on("data", (keys: Buffer) => {
+        // In raw mode the terminal sends no signal for Ctrl-C.
+        if (keys.includes(0x03)) resolve("Ctrl-C");
+        else if (keys.includes("q") || keys.includes("Q")) resolve("q");
+      });
+    }),
+    close,
+  };
+}

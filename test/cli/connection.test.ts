@@ -1,0 +1,178 @@
+/** Connections that fail, and which CA the client trusts. */
+import { once } from "node:events";
+import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { createServer as createHttpServer } from "node:http";
+import { createSecureServer } from "node:http2";
+import { type AddressInfo, createServer as createTcpServer, type Server } from "node:net";
+import { join } from "node:path";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { explainConnection } from "../../src/cli/explain-connection.ts";
+import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
+import { startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { qsp, qspDone, type RunOptions, timeout } from "./qsp.ts";
+
+/** A server on a port of its own, for one test. */
+async function listen(server: Server): Promise<number> {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+interface SecureOptions {
+  readonly names?: readonly string[];
+  readonly now?: Date;
+}
+
+/** A server with TLS, and the file of its CA. */
+async function secure({ names = ["127.0.0.1"], now = new Date() }: SecureOptions = {}) {
+  const cwd = makeTemporaryDirectory();
+  const authority = createAuthority("ECDSA-P256", now);
+  const { certificatePem, secretKeyPem } = issueServerCertificate(openAuthority(authority), {
+    names,
+    days: 30,
+    now,
+  });
+  const handler = connectNodeAdapter({
+    routes: ({ service }) => void service(KmsService, { listKeys: () => ({ status: "success" }) }),
+  });
+  const server = createSecureServer({ key: secretKeyPem, cert: certificatePem }, handler);
+  const port = await listen(server as unknown as Server);
+  writeFileSync(join(cwd, "ca.crt"), authority.certificatePem);
+  return { cwd, port, url: `https://127.0.0.1:${port}` };
+}
+
+/** The sentence with which a call fails. */
+async function failureOf(options: RunOptions, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await qsp(["kms", "list", ...args], options);
+  expect({ code, stdout, stderr }).toEqual({
+    code: 4,
+    stdout: "",
+    stderr: expect.stringMatching(/^qsp: [^\n]+\n$/),
+  });
+  return stderr;
+}
+
+const cwd = () => makeTemporaryDirectory();
+
+describe("a connection that fails", { timeout }, () => {
+  it("is explained for https to a port without TLS", async () => {
+    const port = await listen(createHttpServer((_, response) => response.end()));
+    const text = await failureOf({ cwd: cwd(), url: `https://127.0.0.1:${port}` });
+    expect(text).toContain(
+      `answers without TLS (ERR_SSL_WRONG_VERSION_NUMBER); use --url http://127.0.0.1:${port}`,
+    );
+    expect(text).not.toContain("openssl");
+  });
+
+  it("is explained for http to a port with TLS", async () => {
+    const { port, ...place } = await secure();
+    const text = await failureOf({ ...place, url: `http://127.0.0.1:${port}` });
+    expect(text).toContain(`expects TLS; use --url https://127.0.0.1:${port}`);
+  });
+
+  it("is explained for a certificate of an unknown CA, with and without a CA of one's own", async () => {
+    const [place, other] = [await secure(), await secure()];
+    expect(await failureOf(place)).toMatch(/not trusted \(\w+\); give .* with --ca FILE or QSP_CA/);
+    const wrong = join(other.cwd, "ca.crt");
+    expect(await failureOf(place, "--ca", wrong)).toContain(`not from the CA of --ca ${wrong}`);
+  });
+
+  it("is explained for a certificate with other names", async () => {
+    const place = await secure({ names: ["keys.example"] });
+    expect(await failureOf(place, "--ca", "ca.crt")).toMatch(
+      /for other names: DNS:keys\.example .*qsp ca issue/,
+    );
+  });
+
+  it("is explained for a certificate that has expired, or is not valid yet", async () => {
+    const past = await secure({ now: new Date("2020-01-01") });
+    expect(await failureOf(past, "--ca", "ca.crt")).toContain("has expired");
+    const future = await secure({ now: new Date(Date.now() + 90 * 86_400_000) });
+    expect(await failureOf(future, "--ca", "ca.crt")).toContain("not valid yet");
+  });
+
+  it("is explained where nothing listens", async () => {
+    const closed = createTcpServer();
+    const port = await listen(closed);
+    closed.close();
+    expect(await failureOf({ cwd: cwd(), url: `http://127.0.0.1:${port}` })).toMatch(
+      /nothing listens there \(ECONNREFUSED\)/,
+    );
+  });
+
+  it("is explained for a name without an address, and for a machine that no route leads to", async () => {
+    const explain = async (code: string) => {
+      const error = new ConnectError(
+        "failed",
+        Code.Unavailable,
+        undefined,
+        undefined,
+        Object.assign(new Error("failed"), { code }),
+      );
+      return (await explainConnection(error, { url: "https://keys.exmple:8443" }))?.message;
+    };
+    expect(await explain("ENOTFOUND")).toContain("the name keys.exmple has no address (ENOTFOUND)");
+    expect(await explain("ETIMEDOUT")).toContain("no route to keys.exmple (ETIMEDOUT)");
+    expect(await explain("SOMETHING")).toBeUndefined();
+  });
+});
+
+describe("the CA of the client", { timeout }, () => {
+  it("comes from QSP_CA, and --ca has precedence", async () => {
+    const place = await secure();
+    const env = { QSP_CA: join(place.cwd, "ca.crt") };
+    await qspDone(["kms", "list"], { ...place, env });
+    const other = await secure();
+    await failureOf({ ...place, env }, "--ca", join(other.cwd, "ca.crt"));
+  });
+
+  it.each([
+    ["no certificate", "hello"],
+    ["a certificate that cannot be read", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"],
+  ])("is refused if its file has %s", async (_, text) => {
+    const place = await secure();
+    writeFileSync(join(place.cwd, "ca.crt"), text);
+    const env = { QSP_CA: join(place.cwd, "ca.crt") };
+    for (const [args, options] of [
+      [["--ca", "ca.crt"], place],
+      [[], { ...place, env }],
+    ] as const)
+      expect(await qsp(["kms", "list", ...args], options)).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/(--ca|QSP_CA).*ca\.crt.* certificate/),
+      });
+  });
+
+  it("is remembered by a log-in for this server only, though its file moves, until the log-out", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const here = { cwd: dataDir };
+    await qspDone(["ca", "init", "--data-dir", dataDir], here);
+    await qspDone(["ca", "issue", "127.0.0.1", "localhost", "--data-dir", dataDir], here);
+    const tls = (name: string): string => join(dataDir, "tls", name);
+    const server = await startServer({
+      dataDir,
+      args: ["--tls-cert", tls("gateway.crt"), "--tls-key", tls("gateway.key")],
+    });
+    onTestFinished(() => void server.stop());
+    const place = { cwd: dataDir, url: server.url };
+    await qspDone(["login", "ada", "--ca", tls("ca.crt")], { ...place, stdin: "any password" });
+    renameSync(tls("ca.crt"), tls("moved.crt"));
+    await qspDone(["kms", "list"], place);
+    const logins = join(dataDir, "state", "qsp", "logins.json");
+    expect(statSync(logins).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(readFileSync(logins, "utf8"))[server.url].ca).toBe(
+      readFileSync(tls("moved.crt"), "utf8"),
+    );
+    // Another log-in needs it no more, and the same server under another name is another server.
+    await qspDone(["login", "bob"], { ...place, stdin: "any password" });
+    await qspDone(["kms", "list"], place);
+    await failureOf({ ...place, url: server.url.replace("127.0.0.1", "localhost") });
+    await qspDone(["logout"], place);
+    await failureOf(place);
+  });
+});

@@ -1,0 +1,131 @@
+/** What the client prints beside its answers: errors as JSON, warnings, colours, and the time that is left. */
+import { describe, expect, it } from "vitest";
+import { colorHelp, colorText, createPaint, hasColors } from "../../src/cli/colors.ts";
+import { wantsJson } from "../../src/cli/report-error.ts";
+import { describeTimeLeft } from "../../src/cli/time-left.ts";
+import { findUnknownVariables, hasVariables } from "../../src/cli/unknown-variables.ts";
+import { qsp, runQsp, timeout, useServer } from "./qsp.ts";
+
+const server = useServer();
+
+describe("an error with --json", { timeout }, () => {
+  const lines: readonly (readonly [readonly string[], Record<string, unknown>])[] = [
+    [["kms", "get", "key-none"], { code: "NOT_FOUND", reason: "KEY_NOT_FOUND", exitCode: 3 }],
+    [
+      ["kms", "create", "--algorithm", "RSA"],
+      {
+        code: "INVALID_ARGUMENT",
+        reason: "FIELD_INVALID",
+        exitCode: 3,
+        fieldViolations: [{ field: "algorithm", description: expect.any(String) }],
+      },
+    ],
+    [["kms", "get"], { code: "INVALID_ARGUMENT", reason: "INPUT_INVALID", exitCode: 2 }],
+    [["kms", "crate"], { code: "INVALID_ARGUMENT", reason: "INPUT_INVALID", exitCode: 2 }],
+    [
+      ["kms", "list", "--url", "http://127.0.0.1:1"],
+      { code: "UNAVAILABLE", reason: "SERVER_UNREACHABLE", exitCode: 4 },
+    ],
+  ];
+
+  it.each(lines)("is one line of JSON on standard error: qsp %j", async (args, expected) => {
+    const { code, stdout, stderr } = await qsp([...args, "--json"], server.place());
+    expect({ code, stdout }).toEqual({ code: expected.exitCode, stdout: "" });
+    expect(stderr).toMatch(/^[^\n]+\n$/);
+    const error = JSON.parse(stderr);
+    expect(error).toEqual({ status: "error", message: expect.any(String), fieldViolations: [], ...expected });
+    expect(error.message).not.toBe("");
+  });
+
+  it("is not JSON where --json is an operand", () => {
+    expect([wantsJson(["kms", "get", "--json"]), wantsJson(["kms", "get", "--", "--json"])]).toEqual([
+      true,
+      false,
+    ]);
+  });
+});
+
+describe("a variable that nothing reads", { timeout }, () => {
+  const settings = ["QSP_PORT", "QSP_DATA_DIR", "QSP_MAX_CALLS"];
+  it("is named with the nearest one, and without its value", () => {
+    expect(findUnknownVariables({ QSP_DATADIR: "secret", QSP_TOKN: "secret" }, settings)).toEqual([
+      "the variable QSP_DATADIR is unknown and has no effect; did you mean QSP_DATA_DIR?",
+      "the variable QSP_TOKN is unknown and has no effect; did you mean QSP_TOKEN?",
+    ]);
+  });
+
+  it("is not one of the client, of a setting, of tests, of another program, or of a link to a service", () => {
+    const names = [
+      ...["QSP_URL", "QSP_CA", "QSP_TOKEN", "QSP_PORT", "QSP_TEST_VECTORS", "PATH", "QSPX", "QSP_ENVOY"],
+      ...["QSP_SERVICE_HOST", "QSP_SERVERS_PORT_8080_TCP_ADDR", "QSP_SERVICE_PORT_GRPC", "QSP_1_PORT"],
+    ];
+    const env = Object.fromEntries(names.map((name) => [name, "x"]));
+    expect(findUnknownVariables(env, settings)).toEqual([]);
+    expect(hasVariables({ QSP_URL: "", QSP_TEST_X: "" })).toBe(false);
+    expect(hasVariables(env)).toBe(true);
+  });
+
+  it("is warned of once, by a command and with --json as JSON", async () => {
+    const options = { ...server.place(), env: { QSP_TOKN: "secret" } };
+    const { code, stderr } = await runQsp(["kms", "list"], options);
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(/^qsp: warning: [^\n]*QSP_TOKN[^\n]*QSP_TOKEN\?\n$/),
+    });
+    const json = await runQsp(["kms", "list", "--json"], options);
+    expect(JSON.parse(json.stderr)).toEqual({
+      status: "warning",
+      message: expect.stringContaining("QSP_TOKN"),
+    });
+    expect(json.stderr).not.toContain("secret");
+  });
+});
+
+describe("colours", () => {
+  it.each([
+    [true, {}, true],
+    [false, {}, false],
+    [true, { TERM: "dumb" }, false],
+    [true, { NO_COLOR: "1" }, false],
+    [true, { NO_COLOR: "" }, true],
+    [false, { FORCE_COLOR: "1" }, true],
+    [true, { FORCE_COLOR: "0" }, false],
+    [false, { NO_COLOR: "1", FORCE_COLOR: "1" }, false],
+  ])("on a terminal (%s) with %j: %s", (isTTY, env, expected) => {
+    expect(hasColors({ isTTY }, env)).toBe(expected);
+  });
+
+  it("show what is valid and what is not, headings, and nothing else", () => {
+    const paint = createPaint({ isTTY: true }, {});
+    const good = "f: the signature is valid (ML-DSA-65)";
+    expect(colorText(good, paint)).toBe(`\u001b[32m${good}\u001b[39m`);
+    const bad = "is valid: the signature is NOT valid";
+    expect(colorText(bad, paint)).toBe(`\u001b[31m${bad}\u001b[39m`);
+    expect(colorText("KEY    STATUS\nkey-1  ACTIVE", paint)).toBe(
+      "\u001b[1mKEY    STATUS\u001b[22m\nkey-1  \u001b[32mACTIVE\u001b[39m",
+    );
+    expect(colorHelp("Options:\n  --json  Prints JSON", paint)).toBe(
+      "\u001b[1mOptions:\u001b[22m\n  --json  Prints JSON",
+    );
+    expect(colorText("-----BEGIN PUBLIC KEY-----", paint)).toBe("-----BEGIN PUBLIC KEY-----");
+  });
+
+  it("are not in what a program reads", async () => {
+    const { stdout, stderr } = await qsp(["kms", "list", "--usage", "KEM"], server.place());
+    expect(stdout + stderr).not.toContain("\u001b");
+  });
+});
+
+describe("the time that is left", () => {
+  it.each([
+    [0.5, 500, ""],
+    [0, 5000, ""],
+    [1, 5000, ""],
+    [Number.NaN, 5000, ""],
+    [0.5, 10_000, ", 10 s left"],
+    [0.1, 10_000, ", 1 min 30 s left"],
+    [0.001, 10_000, ", 2 h 46 min left"],
+  ])("of work that is done to %d after %d ms is '%s'", (share, elapsedMs, expected) => {
+    expect(describeTimeLeft(share, elapsedMs)).toBe(expected);
+  });
+});
