@@ -10,6 +10,7 @@ import { comments } from "#gen/comments.ts";
 import { comments as googleComments } from "#gen/google/comments.ts";
 import { packageFolder } from "../program-files.ts";
 import { compileRoutes } from "../transcoding/routes.ts";
+import { answers } from "./answers.ts";
 import { describeApi } from "./describe-api.ts";
 import type { DescriptionTask, DescriptionTexts } from "./describe-services.ts";
 import { listDescribed } from "./paths.ts";
@@ -40,6 +41,7 @@ function describe({
     ),
     comments: { ...googleComments, ...comments },
     examples,
+    answers,
     auth,
     profiles,
   });
