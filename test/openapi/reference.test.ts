@@ -210,6 +210,20 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     expect(await answer(page).textContent()).toContain('"subject": "grace"');
   });
 
+  it("forgets a token that the server will not take again", async () => {
+    const encode = (claims: object) => Buffer.from(JSON.stringify(claims)).toString("base64url");
+    const token = `${encode({ alg: "ML-DSA-65", typ: "JWT", kid: "another" })}.${encode({ sub: "eve" })}.c2ln`;
+    const page = await open("pqc_TokenService_GetSecureData");
+    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByLabel("Or paste a token").fill(token);
+    await page.getByRole("button", { name: "Use the token" }).click();
+    await page.getByText("eve", { exact: true }).waitFor();
+    await send(page);
+    await answer(page).getByText("TOKEN_KEY_UNKNOWN").waitFor();
+    await page.getByRole("button", { name: "Log in" }).waitFor();
+    expect(await page.evaluate("sessionStorage.length")).toBe(0);
+  });
+
   it("says why the server gives no token", async () => {
     const page = await open();
     await page.getByRole("button", { name: "Log in" }).click();

@@ -29,7 +29,7 @@ export function LogIn({ api, session }: LogInProps) {
         Log in
       </button>
       <dialog ref={dialog} aria-label="Log in" class="ref-dialog">
-        <h2>Log in</h2>
+        <h2 class="ref-title">Log in</h2>
         {issue !== undefined && <PasswordForm path={issue.path} onDone={close} />}
         <TokenForm onDone={close} />
         <button type="button" onClick={close}>

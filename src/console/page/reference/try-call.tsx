@@ -1,6 +1,6 @@
 /** The form that makes the call on this server, and its answer. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Session } from "../session.ts";
+import { type Session, setSession } from "../session.ts";
 import { CodeBlock } from "./code-block.tsx";
 import { needsToken, type Operation } from "./document.ts";
 import { buildHttp, type Draft, listMissing, parseJson } from "./request.ts";
@@ -12,6 +12,9 @@ interface TryCallProps {
   readonly onDraft: (draft: Draft) => void;
   readonly session: Session | undefined;
 }
+
+/** The reasons for which the server will never take the token again. */
+const deadToken = /"TOKEN_(?:EXPIRED|REVOKED|KEY_UNKNOWN)"/;
 
 export function TryCall({ operation, draft, onDraft, session }: TryCallProps) {
   const [sent, setSent] = useState<Sent>();
@@ -33,7 +36,10 @@ export function TryCall({ operation, draft, onDraft, session }: TryCallProps) {
     setSent(undefined);
     try {
       await send(buildHttp(operation, draft, location.origin), session?.token, mine.signal, (part) => {
-        if (abort.current === mine) setSent(part);
+        if (abort.current !== mine) return;
+        setSent(part);
+        // Without it, the page shows that the reader has to log in again.
+        if (part.status === 401 && deadToken.test(part.text)) setSession(undefined);
       });
     } catch (thrown) {
       if (!mine.signal.aborted)
