@@ -56,8 +56,8 @@ const mayImport: Record<string, RegExp> = {
   kubernetes: /^(gen|errors|crypto|cli|server)$/,
   console: /^(gen|client|protocol)$/,
   docs: /^(gen|errors|protocol|config|server|services\/registry)$/,
-  // The printer of protos, without which there is no gen, the bundler of the console, and the files of Swagger UI.
-  setup: /^(protos|console|openapi)$/,
+  // The printer of protos, without which there is no gen, and the bundler of the console.
+  setup: /^(protos|console)$/,
   // What other programs import, and browsers bundle.
   client: /^(gen|audit)$/,
   qsp: /^setup$/,

@@ -8,14 +8,20 @@ import { findProgramFile, isCompiled } from "../program-files.ts";
 import { type Content, prepareContent } from "../protocol/static-content.ts";
 import type { BundledFile } from "./bundler.ts";
 
-/** All files of the page. */
+/** All files of the pages. */
 export interface Assets {
   /** By name, such as "main-AB12CD34.js". The name has a hash of the content, so the content never changes. */
   readonly files: ReadonlyMap<string, Content>;
-  /** Names of the files that the page starts with. */
+  /** What each page starts with. */
+  readonly console: PageFiles;
+  readonly reference: PageFiles;
+  readonly icon: string;
+}
+
+/** Names of the files that a page starts with. */
+export interface PageFiles {
   readonly script: string;
   readonly style: string;
-  readonly icon: string;
 }
 
 const types: Readonly<Record<string, string>> = {
@@ -37,7 +43,13 @@ export async function readAssets(): Promise<Assets> {
     if (found === undefined) throw new Error(`the bundle has no ${start}…${extension}`);
     return found;
   };
-  return { files, script: find("main-", ".js"), style: find("main-", ".css"), icon: find("icon-", ".svg") };
+  const findPage = (entry: string) => ({ script: find(entry, ".js"), style: find(entry, ".css") });
+  return {
+    files,
+    console: findPage("main-"),
+    reference: findPage("reference-"),
+    icon: find("icon-", ".svg"),
+  };
 }
 
 /** Compresses the files of the page, and packs them for the compiled program. */

@@ -15,10 +15,14 @@ export interface BundledFile {
 
 const pageDir = join(packageFolder, "src/console/page");
 
-/** Bundles the page. @returns its files, and the paths of the sources below the folder of package.json */
+/** Bundles the console and the reference. @returns its files, and the paths of the sources below the folder of package.json */
 export async function bundlePage(): Promise<{ files: BundledFile[]; inputs: string[] }> {
   const { outputFiles, metafile } = await build({
-    entryPoints: { main: join(pageDir, "main.tsx"), icon: join(pageDir, "icon.svg") },
+    entryPoints: {
+      main: join(pageDir, "main.tsx"),
+      reference: join(pageDir, "reference/main.tsx"),
+      icon: join(pageDir, "icon.svg"),
+    },
     // Nothing is written; names are relative to this directory.
     outdir: "/",
     entryNames: "[name]-[hash]",

@@ -1,4 +1,7 @@
-/** Serves the console: the page at "/" for callers that accept HTML, and its files under /console/. */
+/**
+ * Serves the pages for people: the console at "/" for callers that accept HTML, the reference of the REST calls at
+ * /reference, and their files under /console/.
+ */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import {
   contentSecurityPolicy,
@@ -30,16 +33,24 @@ export function consolePages(options: ConsoleOptions) {
 function mountConsole(app: FastifyInstance, { services, index }: Served, options: ConsoleOptions): void {
   const serviceNames = services.map(({ service }) => service.typeName);
   const getAssets = memoize(readAssets);
-  const getPage = memoize(async () =>
-    prepareContent("text/html; charset=utf-8", renderShell(await getAssets(), options.auth, serviceNames)),
-  );
+  const preparePage = (page: Page) =>
+    memoize(async () => {
+      const shell = renderShell(page, await getAssets(), options.auth, serviceNames);
+      return prepareContent("text/html; charset=utf-8", shell);
+    });
+  const getConsole = preparePage(consolePage);
+  const getReference = preparePage(referencePage);
   const policy = contentSecurityPolicy();
 
   app.get("/", async (request, reply) => {
     varyBy(reply, "accept");
     if (!takesHtml(request)) return reply.type("text/plain").send(index);
     reply.header("content-security-policy", policy).header("cache-control", "no-cache");
-    return sendContent(request, reply, await getPage());
+    return sendContent(request, reply, await getConsole());
+  });
+  app.get("/reference", async (request, reply) => {
+    reply.header("content-security-policy", policy).header("cache-control", "no-cache");
+    return sendContent(request, reply, await getReference());
   });
   app.get<{ Params: { name: string } }>("/console/:name", async (request, reply) => {
     const file = (await getAssets()).files.get(request.params.name);
@@ -51,6 +62,28 @@ function mountConsole(app: FastifyInstance, { services, index }: Served, options
   });
 }
 
+/** What a page is before its script runs. */
+interface Page {
+  readonly entry: "console" | "reference";
+  readonly title: string;
+  readonly description: string;
+  /** The address of data that the script asks for first, so that the browser asks for it with the script. */
+  readonly data?: string;
+}
+
+const consolePage: Page = {
+  entry: "console",
+  title: "Quantum-Safe Playground",
+  description: "Post-quantum cryptography at work, with real calls, bytes and sizes.",
+};
+
+const referencePage: Page = {
+  entry: "reference",
+  title: "API reference",
+  description: "Every REST call of this server, with answers, snippets and a form that makes the call.",
+  data: "/openapi.json",
+};
+
 /** Tells whether a caller explicitly accepts HTML: a browser does; curl accepts anything. */
 function takesHtml({ headers }: FastifyRequest): boolean {
   return (headers.accept ?? "")
@@ -60,24 +93,32 @@ function takesHtml({ headers }: FastifyRequest): boolean {
 }
 
 /** The page before its script runs. It has a heading, so that something is there at the first paint. */
-function renderShell({ script, style, icon }: Assets, auth: string, serviceNames: readonly string[]): string {
+function renderShell(
+  { entry, title, description, data }: Page,
+  assets: Assets,
+  auth: string,
+  serviceNames: readonly string[],
+): string {
+  const { script, style } = assets[entry];
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="description" content="Post-quantum cryptography at work, with real calls, bytes and sizes.">
+<meta name="description" content="${description}">
 <meta name="qsp-auth" content="${auth}">
 <meta name="qsp-services" content="${serviceNames.join(" ")}">
-<title>Quantum-Safe Playground</title>
-<link rel="icon" href="/console/${icon}" type="image/svg+xml">
-<link rel="stylesheet" href="/console/${style}">
+<title>${title}</title>
+<link rel="icon" href="/console/${assets.icon}" type="image/svg+xml">
+<link rel="stylesheet" href="/console/${style}">${
+    data === undefined ? "" : `\n<link rel="preload" href="${data}" as="fetch" crossorigin>`
+  }
 <script type="module" src="/console/${script}"></script>
 </head>
 <body>
-<div id="app"><main class="loading"><h1>Quantum-Safe Playground</h1>
-<noscript><p>This page needs JavaScript to call the server.</p></noscript></main></div>
+<div id="app"><main class="loading"><h1>${title}</h1>
+<noscript><p>This page needs JavaScript to call the server. <a href="/openapi.yaml">/openapi.yaml</a> describes all calls.</p></noscript></main></div>
 </body>
 </html>
 `;

@@ -3,7 +3,7 @@
  * options, comments, protovalidate rules and qsp.access. It depends on no service.
  */
 import type { DescService } from "@bufbuild/protobuf";
-import type { Example } from "../protocol/example.ts";
+import type { Example, Json } from "../protocol/example.ts";
 import {
   isAlwaysRefused,
   listComments,
@@ -34,6 +34,8 @@ export interface ApiDeps {
   readonly routes: readonly Route[];
   readonly comments: Comments;
   readonly examples: readonly Example[];
+  /** The answers to the examples, by their names. */
+  readonly answers: Readonly<Record<string, Json>>;
   readonly auth: AuthMode;
   /** What the protos do not say. */
   readonly profiles: ServiceProfiles;
@@ -52,7 +54,8 @@ export function describeApi(deps: ApiDeps): OpenApiDocument {
     describe,
     routes.map(({ spec }) => spec.method.output),
   );
-  const operations = { describe, schemas, examples: deps.examples, auth: deps.auth, profiles };
+  const { examples, answers, auth } = deps;
+  const operations = { describe, schemas, examples, answers, auth, profiles };
   const writePath = createPathWriter();
   const paths: Record<string, Record<string, Operation>> = {};
   const unlisted: Route[] = [];

@@ -1,4 +1,4 @@
-/** The thread of describe-services.ts: creates the description, sends it once, and ends. */
+/** The thread of describe-services.ts: creates the description, sends it in each format, and ends. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
@@ -10,17 +10,18 @@ import { comments } from "#gen/comments.ts";
 import { comments as googleComments } from "#gen/google/comments.ts";
 import { packageFolder } from "../program-files.ts";
 import { compileRoutes } from "../transcoding/routes.ts";
+import { answers } from "./answers.ts";
 import { describeApi } from "./describe-api.ts";
-import type { DescriptionTask, DescriptionTexts } from "./describe-services.ts";
+import type { DescriptionTask, DescriptionText } from "./describe-services.ts";
 import { listDescribed } from "./paths.ts";
 
-function describe({
+function* describe({
   fileDescriptorSet,
   serviceNames,
   examples,
   auth,
   profiles,
-}: DescriptionTask): DescriptionTexts {
+}: DescriptionTask): Generator<DescriptionText> {
   const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, fileDescriptorSet));
   const services = serviceNames.map((name) => {
     const service = registry.getService(name);
@@ -40,14 +41,15 @@ function describe({
     ),
     comments: { ...googleComments, ...comments },
     examples,
+    answers,
     auth,
     profiles,
   });
-  return {
-    json: JSON.stringify(document),
-    // Without aliases: an anchor for every repeated object is hard to read.
-    yaml: stringify(JSON.parse(JSON.stringify(document)), { aliasDuplicateObjects: false, lineWidth: 110 }),
-  };
+  const json = JSON.stringify(document);
+  yield { format: "json", text: json };
+  // Without aliases: an anchor for every repeated object is hard to read.
+  const yaml = stringify(JSON.parse(json), { aliasDuplicateObjects: false, lineWidth: 110 });
+  yield { format: "yaml", text: yaml };
 }
 
-parentPort?.postMessage(describe(workerData));
+for (const text of describe(workerData)) parentPort?.postMessage(text);

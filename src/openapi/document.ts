@@ -81,6 +81,13 @@ export interface Operation {
   readonly parameters?: readonly (Parameter | Reference)[] | undefined;
   readonly requestBody?: RequestBody | undefined;
   readonly responses: Readonly<Record<string, Response | Reference>>;
+  /** How gRPC clients make the same call; no part of OpenAPI. */
+  readonly "x-grpc": {
+    /** "kms.KmsService/Sign" */
+    readonly method: string;
+    /** The message of the first example; absent if it is the example of the body. */
+    readonly request?: Json;
+  };
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
 }
 

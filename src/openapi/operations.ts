@@ -2,7 +2,7 @@
 import type { DescField, DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Access } from "#gen/qsp/access_pb.ts";
-import { type Example, fillExample } from "../protocol/example.ts";
+import { type Example, type FilledExample, fillExample, type Json } from "../protocol/example.ts";
 import { findAccess, type RestStyle, type ServiceProfiles } from "../protocol/service-profile.ts";
 import { streamFormats } from "../transcoding/rendering.ts";
 import { isHttpBody, type Route } from "../transcoding/routes.ts";
@@ -11,7 +11,7 @@ import { describeFailures, errorNames } from "./failures.ts";
 import { findFullName } from "./names.ts";
 import { describePathParameters, describeQueryParameters } from "./parameters.ts";
 import type { ApiPath } from "./paths.ts";
-import { describeRequestBody } from "./request-body.ts";
+import { describeRequestBody, showValues } from "./request-body.ts";
 import { isAlwaysThere, type Schemas } from "./schemas.ts";
 import { type Describe, firstSentence, withSentences } from "./texts.ts";
 
@@ -23,6 +23,7 @@ export interface OperationDeps {
   readonly describe: Describe;
   readonly schemas: Schemas;
   readonly examples: readonly Example[];
+  readonly answers: Readonly<Record<string, Json>>;
   readonly auth: AuthMode;
   readonly profiles: ServiceProfiles;
 }
@@ -62,7 +63,7 @@ export function describeOperation(
   const { method, kind } = route.spec;
   const style = findStyle(method, profiles);
   const stated = findAccess(method, profiles);
-  const streams = kind === "server_streaming" || kind === "bidi_streaming";
+  const isStream = streams(kind);
   // Services of others do not promise to answer a repeated call with its first answer.
   const isRepeatable = kind === "unary" && mayChange(method) && style === "own";
   const text = describe(method);
@@ -80,7 +81,7 @@ export function describeOperation(
   const shape = {
     method,
     style,
-    streams,
+    streams: isStream,
     isRepeatable,
     hasBody: route.body.kind !== "none",
     hasPathFields: route.variables.length > 0,
@@ -90,11 +91,12 @@ export function describeOperation(
     operationId: nameOperation(method, binding),
     tags: [method.parent.typeName],
     summary: firstSentence(text),
-    description: withSentences(text, [...sayAccess(stated, auth), ...sayStream(streams)]),
+    description: withSentences(text, [...sayAccess(stated, auth), ...sayStream(isStream)]),
     deprecated: method.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: describeRequestBody(route, schemas, own),
-    responses: { "200": describeAnswer(route, deps, streams, style), ...describeFailures(shape, describe) },
+    responses: { "200": describeAnswer(route, deps, own), ...describeFailures(shape, describe) },
+    "x-grpc": describeGrpc(route, own[0]?.request),
     security: describeSecurity(stated, auth),
   };
 }
@@ -137,26 +139,44 @@ function sayAccess(stated: Access, auth: AuthMode): string[] {
   return wantsToken(stated, auth) && sentence !== undefined ? [sentence] : [];
 }
 
-function sayStream(streams: boolean): string[] {
-  if (!streams) return [];
+/** Tells whether an answer is a stream of messages. */
+function streams(kind: Route["spec"]["kind"]): boolean {
+  return kind === "server_streaming" || kind === "bidi_streaming";
+}
+
+function sayStream(isStream: boolean): string[] {
+  if (!isStream) return [];
   return ["the answer continues while there are more messages; an error after its start is its last part"];
+}
+
+/** The call of gRPC. The message of the example is added if no body has all of it. */
+function describeGrpc({ spec, body, variables }: Route, request: Json | undefined): Operation["x-grpc"] {
+  const method = `${spec.method.parent.typeName}/${spec.method.name}`;
+  const isBody = body.kind === "all" && variables.length === 0;
+  return isBody || request === undefined ? { method } : { method, request };
 }
 
 function describeAnswer(
   route: Route,
-  { schemas, describe }: OperationDeps,
-  streams: boolean,
-  style: RestStyle,
+  { schemas, describe, answers, profiles }: OperationDeps,
+  own: readonly FilledExample[],
 ): Response {
-  const { output } = route.spec.method;
+  const { method, kind } = route.spec;
+  const { output } = method;
+  const values = own.flatMap(({ name, summary }) => {
+    const value = answers[name];
+    return value === undefined ? [] : [{ name, summary, value }];
+  });
   const field = route.responseField;
   const description = `${firstSentence(describe(output)) ?? "The answer"}.`;
   if (isHttpBody(field === undefined ? output : field.message))
-    return { description, content: { "*/*": { schema: {} } } };
+    return { description, content: { "*/*": { schema: {}, ...showValues(values) } } };
   const schema = field === undefined ? schemas.ofMessage(output, "response") : describePart(field, schemas);
   return {
     description,
-    content: streams ? describeStream(schema, style) : { "application/json": { schema } },
+    content: !streams(kind)
+      ? { "application/json": { schema, ...showValues(values) } }
+      : describeStream(schema, findStyle(method, profiles), values[0]?.value),
   };
 }
 
@@ -167,15 +187,22 @@ function describePart(field: DescField, schemas: Schemas): Schema {
 }
 
 /** A server stream in each of its formats, the default first (src/transcoding/rendering.ts). */
-function describeStream(message: Schema, style: RestStyle): Readonly<Record<string, MediaType>> {
+function describeStream(
+  message: Schema,
+  style: RestStyle,
+  part: Json | undefined,
+): Readonly<Record<string, MediaType>> {
   const error: Schema = { $ref: `#/components/schemas/${errorNames[style]}` };
   const each: Schema = { anyOf: [message, error] };
-  const forms: Readonly<Record<string, Schema>> = {
-    "application/json": { type: "array", items: each },
-    "text/event-stream": { type: "string", description: "Contains one JSON text in the data of each event." },
+  const forms: Readonly<Record<string, MediaType>> = {
+    "application/json": {
+      schema: { type: "array", items: each },
+      ...(part !== undefined && { example: [part] }),
+    },
+    "text/event-stream": {
+      schema: { type: "string", description: "Contains one JSON text in the data of each event." },
+    },
   };
-  const perLine: Schema = { ...each, description: "Describes each line." };
-  return Object.fromEntries(
-    [...streamFormats.keys()].map((type) => [type, { schema: forms[type] ?? perLine }]),
-  );
+  const perLine: MediaType = { schema: { ...each, description: "Describes each line." } };
+  return Object.fromEntries([...streamFormats.keys()].map((type) => [type, forms[type] ?? perLine]));
 }

@@ -49,7 +49,8 @@ function isDemanding(schema: Schema, schemas: Schemas): boolean {
   return (object?.required ?? []).length > 0;
 }
 
-function showValues(
+/** Shows one value as the example, and several under their names. */
+export function showValues(
   values: readonly { name: string; summary: string; value: Json }[],
 ): Omit<MediaType, "schema"> {
   if (values.length < 2) return values[0] === undefined ? {} : { example: values[0].value };

@@ -1,16 +1,11 @@
-/** Bundles the program: its modules, the console ready made, and the files that it reads. */
+/** Bundles the program: its modules, and the pages of the console ready made. */
 import { execFileSync } from "node:child_process";
-import { cpSync, globSync, mkdirSync, writeFileSync } from "node:fs";
+import { globSync, mkdirSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { assetsFile, packAssets } from "../console/assets.ts";
 import { bundlePage } from "../console/bundler.ts";
-import { findSwaggerUi, swaggerUiFiles } from "../openapi/swagger-ui.ts";
 import { helpFile, packageFolder } from "../program-files.ts";
-
-/** Files that the program reads beside its modules, as paths below src. */
-const readFiles = globSync("openapi/reference/*", { cwd: join(packageFolder, "src") });
 
 /**
  * Writes the program into a folder, which starts with main.js.
@@ -23,11 +18,8 @@ export async function bundleProgram(folder: string): Promise<string[]> {
   const assets = join(folder, assetsFile);
   mkdirSync(dirname(assets), { recursive: true });
   writeFileSync(assets, await packAssets(page.files));
-  for (const path of readFiles) copy(join(packageFolder, "src", path), join(folder, path));
-  for (const name of swaggerUiFiles)
-    copy(fileURLToPath(findSwaggerUi(name)), join(folder, "openapi/reference", name));
   writeHelp(folder);
-  return [...Object.keys(metafile.inputs), ...page.inputs, ...readFiles.map((path) => `src/${path}`)];
+  return [...Object.keys(metafile.inputs), ...page.inputs];
 }
 
 function bundleModules(folder: string) {
@@ -60,9 +52,4 @@ function writeHelp(folder: string): void {
   const help = execFileSync(process.execPath, [join(folder, "main.js"), "help"]);
   mkdirSync(dirname(path), { recursive: true });
   writeFileSync(path, help);
-}
-
-function copy(from: string, to: string): void {
-  mkdirSync(dirname(to), { recursive: true });
-  cpSync(from, to);
 }

@@ -86,6 +86,25 @@ describe("the console's address", () => {
   });
 });
 
+describe("the reference's address", () => {
+  it("gives everybody the page, whose script and description start to load together", async () => {
+    const { status, headers, body } = await ask("/reference");
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      "content-type": "text/html; charset=utf-8",
+      "cache-control": "no-cache",
+    });
+    expect(body.toString()).toContain("<h1>API reference</h1>");
+    expect(body.toString()).toContain('<link rel="preload" href="/openapi.json" as="fetch" crossorigin>');
+  });
+
+  it("has the policy of the console, and nothing inline", async () => {
+    const [console, reference] = await Promise.all([ask("/", { accept: browserAccept }), ask("/reference")]);
+    expect(reference.headers["content-security-policy"]).toBe(console.headers["content-security-policy"]);
+    expect(reference.body.toString()).not.toMatch(/<style|<script(?! type="module" src=)|\son\w+=|\sstyle=/);
+  });
+});
+
 describe("the console's files", () => {
   it("stay as they are under their names", async () => {
     const { status, headers } = await ask(await scriptPath());

@@ -1,9 +1,14 @@
 /** The whole server, and the description that it gives of itself. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { pino } from "pino";
 import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import type { OpenApiDocument } from "../../src/openapi/document.ts";
+import type { NoteSigner } from "../../src/signed-notes/sign.ts";
+import { formatVerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import type { Route } from "../../src/transcoding/routes.ts";
+import { makeEd25519Witness } from "../services/tlog/witness.ts";
 import { addClient, describeClient, issuerUrl } from "../support/clients.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -11,6 +16,8 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 export interface ApiServer {
   readonly url: string;
   readonly document: OpenApiDocument;
+  /** A witness that it trusts. */
+  readonly witness: NoteSigner;
   /** The REST calls that it serves. */
   readonly routes: readonly Route[];
 }
@@ -21,8 +28,14 @@ export async function startApi(
   atEnd: (end: () => void | Promise<void>) => void,
 ): Promise<ApiServer> {
   const dataDir = makeTemporaryDirectory(atEnd);
+  const witness = makeEd25519Witness("witness.example.com");
+  const witnesses = join(dataDir, "witnesses");
+  writeFileSync(witnesses, `${formatVerifierKey(witness.key)}\n`);
   const config = readConfig(
-    ["--port", "0", "--auth", auth, "--data-dir", dataDir, "--issuer-url", issuerUrl, "--audit-log-public"],
+    [
+      ...["--port", "0", "--auth", auth, "--data-dir", dataDir, "--issuer-url", issuerUrl],
+      ...["--audit-log-public", "--witnesses", witnesses],
+    ],
     {},
   );
   await addClient(config, describeClient("orders", { scopes: ["kms.sign"] }));
@@ -34,5 +47,5 @@ export async function startApi(
   const { port } = await server.listen(config.port, config.host);
   const url = `http://${config.host}:${port}`;
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
-  return { url, document, routes: server.transcoder.routes };
+  return { url, document, witness, routes: server.transcoder.routes };
 }

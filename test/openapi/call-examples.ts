@@ -1,12 +1,11 @@
 /** Makes the calls of the examples as somebody would who has nothing but the document. */
-import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
 import { type Answered, type Example, fillExample } from "../../src/protocol/example.ts";
 import { servicePackages } from "../../src/services/registry.ts";
-import { peerPacket } from "../../src/services/vpn/examples.ts";
-import { sealAsPeer } from "../services/vpn-peer.ts";
+import type { NoteSigner } from "../../src/signed-notes/sign.ts";
+import { computeValues } from "./computed-values.ts";
 
-type Members = Readonly<Record<string, unknown>>;
+export type Members = Readonly<Record<string, unknown>>;
 
 /** One operation of a document, with where it is. */
 export interface Found {
@@ -21,6 +20,8 @@ export interface Outcome {
   readonly status: number;
   readonly mediaType: string;
   readonly body: Members | undefined;
+  /** The body as it came. */
+  readonly bytes: Uint8Array;
   /** What was sent as the body; undefined for none. */
   readonly sent: Members | undefined;
 }
@@ -46,21 +47,31 @@ export function findOperation(document: OpenApiDocument, rpc: string): Found {
   return found;
 }
 
+/** A server whose description names its calls. */
+export interface Described {
+  readonly url: string;
+  readonly document: OpenApiDocument;
+  /** A witness that the server trusts. */
+  readonly witness: NoteSigner;
+}
+
 /** Makes the calls of examples one after the other. @returns what came of each, by its name */
 export async function callExamples(
-  url: string,
-  document: OpenApiDocument,
+  { url, document, witness }: Described,
   examples: readonly Example[],
 ): Promise<ReadonlyMap<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
+  const computed = new Map<string, Members>();
   const fill = ({ answerOf: example, path }: Answered) => {
-    const body = example === peerPacket ? computePacket(outcomes) : outcomes.get(example)?.body;
+    const body = computed.get(example) ?? outcomes.get(example)?.body;
     const value = path.split(".").reduce((at: unknown, name) => (at as Members)[name], body);
     if (typeof value !== "string") throw new Error(`the answer of ${example} has no ${path}`);
     return value;
   };
   for (const example of examples) {
     const found = findOperation(document, example.rpc);
+    for (const [name, compute] of Object.entries(computeValues))
+      if (needs(example, name)) computed.set(name, await compute(outcomes, witness));
     const token = example.token && fill(example.token);
     const request = fillExample(example.request, fill) as Members;
     outcomes.set(example.name, await call(url, found, request, token));
@@ -68,13 +79,14 @@ export async function callExamples(
   return outcomes;
 }
 
-/** Seals a packet as the peer whose key the gateway made. */
-function computePacket(outcomes: ReadonlyMap<string, Outcome>): Members {
-  const bytesOf = (example: string, field: string) =>
-    Uint8Array.from(Buffer.from(String(outcomes.get(example)?.body?.[field]), "base64"));
-  const { secretKey } = ml_kem1024.keygen(bytesOf("register-peer", "privateKeySeed"));
-  const sessionKey = ml_kem1024.decapsulate(bytesOf("handshake", "ciphertext"), secretKey);
-  return { packet: Buffer.from(sealAsPeer(sessionKey, Buffer.from("ping"))).toString("base64") };
+/** Tells whether a request has a value from another answer, or from what a caller computes of answers. */
+function needs({ request }: Example, name: string): boolean {
+  let isNeeded = false;
+  fillExample(request, ({ answerOf }) => {
+    isNeeded ||= answerOf === name;
+    return null;
+  });
+  return isNeeded;
 }
 
 /** The field of the request that is the body; undefined if the body has all fields that are no parameters. */
@@ -123,10 +135,11 @@ async function call(url: string, found: Found, request: Members, token?: string)
     ...(sent && { body: JSON.stringify(sent) }),
   });
   const mediaType = (response.headers.get("content-type") ?? "").split(";")[0] ?? "";
-  const text = mediaType === "application/x-ndjson" ? await readLine(response) : await response.text();
+  const bytes =
+    mediaType === "application/x-ndjson" ? Buffer.from(await readLine(response)) : await response.bytes();
   // Notes and tiles are not JSON.
-  const isJson = mediaType.endsWith("json");
-  return { found, status: response.status, mediaType, body: isJson ? JSON.parse(text) : undefined, sent };
+  const body = mediaType.endsWith("json") ? JSON.parse(new TextDecoder().decode(bytes)) : undefined;
+  return { found, status: response.status, mediaType, body, bytes, sent };
 }
 
 /** How a path has a field in several parts. */

@@ -37,6 +37,7 @@ export function describeServices(
     routes: compileRoutes(services, profiles),
     comments,
     examples: [],
+    answers: {},
     auth: "open",
     profiles,
   });

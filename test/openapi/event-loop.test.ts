@@ -16,8 +16,6 @@ const targets = [
   ["/openapi.json", "application/json"],
   ["/openapi.yaml", "application/yaml"],
   ["/reference", "text/html"],
-  ["/reference/swagger-ui-bundle.js", "text/javascript"],
-  ["/reference/swagger-ui.css", "text/css"],
   ["/", "text/html"],
 ] as const;
 

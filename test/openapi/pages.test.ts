@@ -21,11 +21,6 @@ const served = [
   ["/openapi.json", "application/json"],
   ["/openapi.yaml", "application/yaml"],
   ["/reference", "text/html"],
-  ["/reference/page.js", "text/javascript"],
-  ["/reference/page.css", "text/css"],
-  ["/reference/swagger-ui-bundle.js", "text/javascript"],
-  ["/reference/swagger-ui.css", "text/css"],
-  ["/reference/icon.png", "image/png"],
 ] as const;
 
 describe.each(served)("GET %s", (path, type) => {

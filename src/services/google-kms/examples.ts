@@ -1,4 +1,4 @@
-import { example } from "../../protocol/example.ts";
+import { answered, example, someBytes } from "../../protocol/example.ts";
 
 const service = "google.cloud.kms.v1.KeyManagementService";
 const locations = "google.cloud.location.Locations";
@@ -10,6 +10,9 @@ const kem = `${ring}/cryptoKeys/inbox`;
 const job = `${ring}/importJobs/import`;
 /** Any 1,088 bytes decapsulate, to some secret (FIPS 203, section 7.3). */
 const ciphertext = Buffer.alloc(1088, "ciphertext ").toString("base64");
+
+/** Names the key that the caller wraps with the answer to `google-create-import-job`; no call returns it. */
+export const googleWrappedKey = "google-wrapped-key";
 
 /** Example requests for each call, in the order in which they work. */
 export const examples = [
@@ -86,4 +89,10 @@ export const examples = [
   }),
   example(`${service}.ListImportJobs`, "google-list-import-jobs", "Lists the import jobs.", { parent: ring }),
   example(`${service}.GetImportJob`, "google-get-import-job", "Requests an import job.", { name: job }),
+  example(`${service}.ImportCryptoKeyVersion`, "google-import-version", "Imports a version of a key.", {
+    parent: key,
+    algorithm: "PQ_SIGN_ML_DSA_65",
+    importJob: job,
+    wrappedKey: answered(googleWrappedKey, "wrappedKey", someBytes),
+  }),
 ];

@@ -4,6 +4,8 @@ import { answered, base64, example, someBytes, someId } from "../../protocol/exa
 const data = base64("pay 100 to bob");
 const keyId = answered("create-key", "result.keyId", someId("key"));
 const kemKeyId = answered("create-kem-key", "result.keyId", someId("key"));
+/** Names the key that the caller wraps with the answer to `get-import-parameters`; no call returns it. */
+export const wrappedKey = "wrapped-key";
 
 export const examples = [
   example("kms.KmsService.CreateKey", "create-key", "Creates a key that signs.", {
@@ -69,5 +71,11 @@ export const examples = [
   }),
   example("kms.KmsService.RestoreKey", "restore-key", "Takes back the destruction.", { keyId }),
   example("kms.KmsService.GetImportParameters", "get-import-parameters", "Requests a key to wrap with."),
+  example("kms.KmsService.ImportKey", "import-key", "Imports a key that another program made.", {
+    importToken: answered("get-import-parameters", "importToken", someId("import")),
+    wrappedKey: answered(wrappedKey, "wrappedKey", someBytes),
+    algorithm: "ML-DSA-65",
+    name: "imported/signer",
+  }),
   example("kms.KmsService.GetHealth", "get-kms-health", "Requests the health of the service."),
 ];

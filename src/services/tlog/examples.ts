@@ -1,7 +1,9 @@
 /** Example requests for each call, as the API description shows them. */
-import { base64, example } from "../../protocol/example.ts";
+import { answered, base64, example } from "../../protocol/example.ts";
 
 const log = "blockchain";
+/** Names the checkpoint of `get-checkpoint` with the cosignature of a witness, which no call returns. */
+export const cosignedNote = "cosigned-note";
 /** The form of a cosigned checkpoint. A real one is of the server that is asked, so this one is refused. */
 const cosigned = `logs.example.com/blockchain
 1
@@ -31,7 +33,7 @@ export const examples = [
     "tlog.LogService.AddCosignature",
     "add-cosignature",
     "Adds the cosignature of a witness. Send the note of your log, with the line of your witness.",
-    { log, note: base64(cosigned) },
+    { log, note: answered(cosignedNote, "note", base64(cosigned)) },
   ),
   example(
     "tlog.LogService.ListCosignatures",

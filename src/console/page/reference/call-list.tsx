@@ -1,0 +1,63 @@
+/** The list of calls by service. A service is folded, unless its call is shown or a search found some of its calls. */
+import { type Group, nameOperation, type Operation } from "./document.ts";
+
+interface CallListProps {
+  readonly groups: readonly Group[];
+  readonly current: Operation | undefined;
+  readonly isSearch: boolean;
+}
+
+export function CallList({ groups, current, isSearch }: CallListProps) {
+  const count = groups.reduce((sum, { operations }) => sum + operations.length, 0);
+  return (
+    <>
+      <p class={isSearch ? "hint ref-count" : "unseen"} role="status">
+        {isSearch
+          ? count === 0
+            ? "No call has these words"
+            : `${count} ${count === 1 ? "call" : "calls"}`
+          : ""}
+      </p>
+      {groups.map(({ name, operations }) => (
+        <details key={name} open={isSearch || operations.includes(current as Operation)}>
+          <summary>
+            <Breakable name={name} /> <span class="hint">{operations.length}</span>
+          </summary>
+          <ul>
+            {operations.map((one) => (
+              <li key={one.operationId}>
+                <a href={`#/${one.operationId}`} aria-current={one === current ? "page" : undefined}>
+                  <Verb verb={one.verb} />
+                  <span>{nameOperation(one)}</span>
+                </a>
+              </li>
+            ))}
+          </ul>
+        </details>
+      ))}
+    </>
+  );
+}
+
+/** A name that may break after its dots. */
+function Breakable({ name }: { readonly name: string }) {
+  return (
+    <>
+      {name.split(/(?<=\.)/).map((part, i) => (
+        <span key={part}>
+          {i > 0 && <wbr />}
+          {part}
+        </span>
+      ))}
+    </>
+  );
+}
+
+/** The method of HTTP. */
+export function Verb({ verb }: { readonly verb: string }) {
+  return (
+    <span class="ref-verb" data-verb={verb}>
+      {verb === "DELETE" ? "DEL" : verb}
+    </span>
+  );
+}

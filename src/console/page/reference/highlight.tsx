@@ -1,0 +1,27 @@
+/** Code with colours for texts, numbers, words and comments. One pattern serves JSON and the languages of snippets. */
+import type { ComponentChildren } from "preact";
+
+const pattern =
+  /("(?:[^"\\\n]|\\.)*"(?=\s*:)|"(?:[^"\\\n]|\\.)*"|`[^`]*`|'[^']*')|((?<![\w.:/-])\d+(?:\.\d+)?(?![\w.:-]))|\b(const|await|if|throw|new|for|of|in|import|package|func|defer|nil|return|from|true|false|null|None|True|False)\b/g;
+
+/** Longer texts are shown without colours. */
+const maxLength = 40_000;
+
+export function Highlight({ text }: { readonly text: string }) {
+  if (text.length > maxLength) return <>{text}</>;
+  const parts: ComponentChildren[] = [];
+  let end = 0;
+  for (const match of text.matchAll(pattern)) {
+    const [whole, quoted, number] = match;
+    parts.push(text.slice(end, match.index));
+    const kind = quoted !== undefined ? "text" : number !== undefined ? "number" : "word";
+    parts.push(
+      <span key={match.index} data-kind={kind}>
+        {whole}
+      </span>,
+    );
+    end = match.index + whole.length;
+  }
+  parts.push(text.slice(end));
+  return <>{parts}</>;
+}

@@ -1,0 +1,22 @@
+/** The entry point of the reference of the REST calls. */
+import "../style.css";
+import "./reference.css";
+import { render } from "preact";
+import { Reference } from "./app.tsx";
+import { loadDocument } from "./document.ts";
+
+const place = document.getElementById("app");
+if (place === null) throw new Error("the page has no place for the reference");
+loadDocument().then(
+  (api) => {
+    place.replaceChildren();
+    render(<Reference api={api} />, place);
+  },
+  () => {
+    const note = document.createElement("p");
+    note.role = "alert";
+    note.textContent =
+      "The description of the calls could not be loaded. Check that the server is running, then reload.";
+    place.querySelector("main")?.append(note);
+  },
+);

@@ -1,0 +1,199 @@
+/** One call: what it does and takes, its snippets, an answer, its errors, and a form that makes it. */
+import { useState } from "preact/hooks";
+import type { Session } from "../session.ts";
+import { Verb } from "./call-list.tsx";
+import { CodeBlock } from "./code-block.tsx";
+import {
+  type ApiDocument,
+  isStream,
+  listExamples,
+  type MediaType,
+  nameOperation,
+  needsToken,
+  type Operation,
+} from "./document.ts";
+import { FailureTable } from "./failure-table.tsx";
+import { listFailures, pickReasons } from "./failures.ts";
+import { FieldList, FieldRow } from "./field-list.tsx";
+import { Prose } from "./prose.tsx";
+import { buildHttp, buildMessage, draftRequest } from "./request.ts";
+import { SnippetTabs } from "./snippet-tabs.tsx";
+import { TryCall } from "./try-call.tsx";
+
+interface OperationViewProps {
+  readonly api: ApiDocument;
+  readonly operation: Operation;
+  readonly common: ReadonlySet<string>;
+  readonly session: Session | undefined;
+}
+
+export function OperationView({ api, operation, common, session }: OperationViewProps) {
+  const examples = listExamples(operation.requestBody?.content);
+  const [example, setExample] = useState(examples[0]?.name ?? "");
+  const [draft, setDraft] = useState(() => draftRequest(operation, example));
+  const content = operation.responses["200"]?.content ?? {};
+  const choose = (name: string): void => {
+    setExample(name);
+    setDraft(draftRequest(operation, name));
+  };
+  return (
+    <article class="ref-call">
+      <header>
+        <p class="hint">{operation.tags[0]}</p>
+        <h1>{nameOperation(operation)}</h1>
+        <p class="ref-path">
+          <Verb verb={operation.verb} /> <code>{operation.path}</code>
+        </p>
+        <p class="hint">
+          {sayToken(operation)}
+          {isStream(operation) && " The answer is a stream."}
+        </p>
+      </header>
+      <div class="ref-about">
+        <Prose text={operation.description ?? operation.summary ?? ""} />
+        <RequestFields api={api} operation={operation} />
+        <AnswerFields
+          api={api}
+          content={content}
+          description={operation.responses["200"]?.description ?? ""}
+        />
+        <Failures operation={operation} common={common} />
+      </div>
+      <div class="ref-side">
+        {examples.length > 1 && (
+          <label class="ref-input">
+            <span>Example</span>
+            <select value={example} onChange={(event) => choose(event.currentTarget.value)}>
+              {examples.map(({ name, summary }) => (
+                <option key={name} value={name}>
+                  {summary}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+        <SnippetTabs
+          input={{
+            http: buildHttp(operation, draft, location.origin),
+            message: buildMessage(operation, draft),
+            rpc: operation["x-grpc"].method,
+            hasToken: needsToken(operation) || (session !== undefined && operation.security.length > 0),
+            isStream: isStream(operation),
+            isJson: content["application/json"] !== undefined,
+          }}
+        />
+        <ExampleAnswer content={content} name={example} />
+        <TryCall operation={operation} draft={draft} onDraft={setDraft} session={session} />
+      </div>
+    </article>
+  );
+}
+
+function sayToken(operation: Operation): string {
+  if (needsToken(operation)) return "Needs a token.";
+  return operation.security.length === 0 ? "Needs no token." : "Works with and without a token.";
+}
+
+function RequestFields({ api, operation }: { readonly api: ApiDocument; readonly operation: Operation }) {
+  const body = findSchema(operation.requestBody?.content);
+  const { parameters } = operation;
+  return (
+    <>
+      {parameters.length > 0 && (
+        <section>
+          <h2>Parameters</h2>
+          <dl class="ref-fields">
+            {parameters.map(({ name, in: place, description, required, schema }) => (
+              <FieldRow
+                key={name}
+                api={api}
+                name={name}
+                place={place}
+                schema={{ ...schema, ...(description !== undefined && { description }) }}
+                isRequired={required === true}
+              />
+            ))}
+          </dl>
+        </section>
+      )}
+      {body !== undefined && (
+        <section>
+          <h2>Body</h2>
+          <FieldList api={api} schema={body} />
+        </section>
+      )}
+    </>
+  );
+}
+
+type Content = Readonly<Record<string, MediaType>>;
+
+function AnswerFields({
+  api,
+  content,
+  description,
+}: {
+  readonly api: ApiDocument;
+  readonly content: Content;
+  readonly description: string;
+}) {
+  const schema = findSchema(content);
+  return (
+    <section>
+      <h2>Answer</h2>
+      <Prose text={description} />
+      {schema !== undefined && Object.keys(schema).length > 0 && (
+        <details class="ref-fold">
+          <summary>Fields of the answer</summary>
+          <FieldList api={api} schema={schema} isAnswer />
+        </details>
+      )}
+    </section>
+  );
+}
+
+function findSchema(content: Content | undefined): MediaType["schema"] | undefined {
+  return (content?.["application/json"] ?? Object.values(content ?? {})[0])?.schema;
+}
+
+function Failures({
+  operation,
+  common,
+}: {
+  readonly operation: Operation;
+  readonly common: ReadonlySet<string>;
+}) {
+  const rows = listFailures(operation);
+  const own = pickReasons(rows, (reason) => !common.has(reason));
+  const others = pickReasons(rows, (reason) => common.has(reason));
+  const count = others.reduce((sum, { reasons }) => sum + reasons.length, 0);
+  return (
+    <section>
+      <h2>Errors</h2>
+      {own.length > 0 && <FailureTable rows={own} />}
+      <details class="ref-fold">
+        <summary>{count} errors that most calls share</summary>
+        <FailureTable rows={others} />
+      </details>
+    </section>
+  );
+}
+
+function ExampleAnswer({ content, name }: { readonly content: Content; readonly name: string }) {
+  const examples = listExamples(content);
+  const value = (examples.find((one) => one.name === name) ?? examples[0])?.value;
+  if (value === undefined) return null;
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  return (
+    <>
+      <CodeBlock title="Example answer" text={text}>
+        <span class="ref-ok">200</span>
+      </CodeBlock>
+      {/SHORTENED|SECRET/.test(text) && (
+        <p class="hint">
+          A server's own answer. Long bytes are shortened and secrets are left out, as marked.
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,60 @@
+/** What a reader sees first: the conventions of all calls, the services, and the errors that calls share. */
+
+import { Verb } from "./call-list.tsx";
+import { type ApiDocument, nameOperation } from "./document.ts";
+import { FailureTable } from "./failure-table.tsx";
+import { mergeCommon } from "./failures.ts";
+import { Prose } from "./prose.tsx";
+
+interface OverviewProps {
+  readonly api: ApiDocument;
+  readonly common: ReadonlySet<string>;
+  /** Whether the address names a call that this server does not have. */
+  readonly isMissing: boolean;
+}
+
+export function Overview({ api, common, isMissing }: OverviewProps) {
+  return (
+    <div class="ref-overview">
+      <h1>API reference</h1>
+      {isMissing && <p role="alert">This server has no call with this address. Search for its name.</p>}
+      <p class="hint">
+        {api.title} {api.version} · {api.operations.length} REST calls ·{" "}
+        <a href="/openapi.yaml" download>
+          openapi.yaml
+        </a>{" "}
+        ·{" "}
+        <a href="/openapi.json" download>
+          openapi.json
+        </a>{" "}
+        · <a href="/protos.tar.gz">protos</a>
+      </p>
+      <div class="text">
+        <Prose text={api.description} />
+      </div>
+      <h2>Errors that most calls share</h2>
+      <p class="text">The page of a call names its other errors. Programs read the reason.</p>
+      <FailureTable rows={mergeCommon(api, common)} />
+      <h2>Services</h2>
+      {api.groups.map((group) => (
+        <section key={group.name} class="ref-service">
+          <h3>{group.name}</h3>
+          <div class="text">
+            <Prose text={group.description} />
+          </div>
+          <ul class="ref-index">
+            {group.operations.map((one) => (
+              <li key={one.operationId}>
+                <a href={`#/${one.operationId}`}>
+                  <Verb verb={one.verb} />
+                  <span>{nameOperation(one)}</span>
+                </a>
+                <span class="hint">{one.summary}</span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,118 @@
+/** One request to an operation: the values of its parameters and its body, and what HTTP and gRPC send of them. */
+import type { Json, Operation, Parameter } from "./document.ts";
+import { listExamples } from "./document.ts";
+
+/** What a reader has filled in. */
+export interface Draft {
+  /** By name; an empty text is left out. */
+  readonly parameters: Readonly<Record<string, string>>;
+  /** JSON; undefined if the call takes no body. */
+  readonly body: string | undefined;
+}
+
+/** A request as HTTP sends it. */
+export interface HttpRequest {
+  readonly verb: string;
+  readonly url: string;
+  /** Besides those of the token and the body. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+}
+
+/** Fills in an example. @param name of the example of the body; the first, if there is none of this name */
+export function draftRequest(operation: Operation, name: string): Draft {
+  const examples = listExamples(operation.requestBody?.content);
+  const value = (examples.find((one) => one.name === name) ?? examples[0])?.value ?? {};
+  const filled = operation.parameters.map(
+    (one) => [one.name, one.example === undefined ? "" : String(one.example)] as const,
+  );
+  return {
+    parameters: Object.fromEntries(filled),
+    body: operation.requestBody === undefined ? undefined : JSON.stringify(value, null, 2),
+  };
+}
+
+/** Builds the request of HTTP. @param origin of the server: "http://127.0.0.1:8080" */
+export function buildHttp(operation: Operation, draft: Draft, origin: string): HttpRequest {
+  const readValue = ({ name }: Parameter): string => draft.parameters[name] ?? "";
+  const pick = (place: Parameter["in"]) =>
+    operation.parameters.filter((one) => one.in === place && readValue(one) !== "");
+  const path = pick("path").reduce(
+    // Without a value, the name stays, so that a reader sees what is missing.
+    (text, one) => text.replace(`{${one.name}}`, () => encodeURIComponent(readValue(one))),
+    operation.path,
+  );
+  const query = pick("query").flatMap((one) =>
+    splitValues(one, readValue(one)).map(
+      (value) => `${encodeURIComponent(one.name)}=${encodeURIComponent(value)}`,
+    ),
+  );
+  return {
+    verb: operation.verb,
+    url: origin + path + (query.length === 0 ? "" : `?${query.join("&")}`),
+    headers: Object.fromEntries(pick("header").map((one) => [one.name.toLowerCase(), readValue(one)])),
+    body: draft.body,
+  };
+}
+
+/** The names of path parameters without a value. */
+export function listMissing({ parameters }: Operation, draft: Draft): string[] {
+  return parameters.filter((one) => one.in === "path" && !draft.parameters[one.name]).map(({ name }) => name);
+}
+
+function splitValues({ schema }: Parameter, text: string): string[] {
+  return schema?.type === "array" ? text.split(",").map((part) => part.trim()) : [text];
+}
+
+/** Builds the message of gRPC in its JSON form. @returns undefined if the body is no JSON */
+export function buildMessage(operation: Operation, draft: Draft): Json | undefined {
+  const body = draft.body === undefined ? {} : parseJson(draft.body);
+  const whole = operation["x-grpc"].request;
+  if (body === undefined || whole === undefined) return body;
+  const message: Record<string, Json> = isObject(whole) ? { ...whole } : {};
+  const [example] = listExamples(operation.requestBody?.content);
+  const shown = JSON.stringify(example?.value);
+  const field = Object.keys(message).find((name) => JSON.stringify(message[name]) === shown);
+  if (field !== undefined) message[field] = body;
+  else if (isObject(body)) Object.assign(message, body);
+  for (const parameter of operation.parameters) {
+    const text = draft.parameters[parameter.name] ?? "";
+    if (parameter.in === "header" || parameter.name.startsWith("$") || parameter.name.includes(".")) continue;
+    setField(message, parameter, text);
+  }
+  return message;
+}
+
+function setField(message: Record<string, Json>, parameter: Parameter, text: string): void {
+  const { name, description = "" } = parameter;
+  const pattern = /value of the field is `([^`]+)`/i.exec(description)?.[1];
+  if (pattern !== undefined) {
+    // "name2" is the second part of the field "name".
+    const field = name.replace(/\d+$/, "");
+    const index = pattern.split("/").indexOf(`{${name}}`);
+    const known = message[field];
+    if (typeof known === "string" && index >= 0 && text !== "")
+      message[field] = known.split("/").with(index, text).join("/");
+  } else if (text === "") delete message[name];
+  else message[name] = toJson(parameter, text);
+}
+
+function toJson(parameter: Parameter, text: string): Json {
+  const type = [parameter.schema?.type ?? []].flat();
+  if (type.includes("array")) return splitValues(parameter, text);
+  if (type.includes("boolean")) return text === "true";
+  if (type.includes("integer") || type.includes("number")) return Number(text);
+  return text;
+}
+
+export function parseJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: Json): value is Record<string, Json> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,17 @@
+import type { SnippetInput } from "./input.ts";
+import { joinLines, quoteShell, shellToken } from "./shell.ts";
+
+/** Writes the REST call as a command of curl. */
+export function writeCurl({ http, hasToken, isStream, isJson }: SnippetInput): string {
+  const { verb, url, headers, body } = http;
+  const usual = body === undefined ? "GET" : "POST";
+  return joinLines([
+    `curl --fail-with-body -sS${isStream ? "N" : ""} ${quoteShell(url)}`,
+    ...(verb === usual ? [] : [`-X ${verb}`]),
+    ...(hasToken ? [shellToken] : []),
+    ...Object.entries(headers).map(([name, value]) => `-H ${quoteShell(`${name}: ${value}`)}`),
+    ...(body === undefined ? [] : ["-H 'content-type: application/json'", `-d ${quoteShell(body)}`]),
+    // Bytes are not for a terminal, and a note is text.
+    ...(isJson || isStream ? [] : ["-o answer"]),
+  ]);
+}

@@ -1,0 +1,46 @@
+import type { SnippetInput } from "./input.ts";
+
+/** Writes the call for Go, with its standard library. */
+export function writeGo({ http, hasToken }: SnippetInput): string {
+  const { verb, url, headers, body } = http;
+  const sent = [
+    ...(hasToken ? ['"authorization", "Bearer "+os.Getenv("QSP_TOKEN")'] : []),
+    ...(body === undefined ? [] : ['"content-type", "application/json"']),
+    ...Object.entries(headers).map(([name, value]) => `${quote(name)}, ${quote(value)}`),
+  ];
+  const packages = ["io", "log", "net/http", "os", ...(body === undefined ? [] : ["strings"])];
+  return `package main
+
+import (
+${packages.map((name) => `\t"${name}"`).join("\n")}
+)
+
+func main() {
+${body === undefined ? "" : `\tbody := strings.NewReader(${quoteRaw(body)})\n`}\
+	request, err := http.NewRequest("${verb}", ${quote(url)}, ${body === undefined ? "nil" : "body"})
+	if err != nil {
+		log.Fatal(err)
+	}
+${sent.map((header) => `\trequest.Header.Set(${header})\n`).join("")}\
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(os.Stdout, response.Body); err != nil {
+		log.Fatal(err)
+	}
+	if response.StatusCode != http.StatusOK {
+		log.Fatal(response.Status)
+	}
+}`;
+}
+
+function quote(text: string): string {
+  return JSON.stringify(text);
+}
+
+/** A raw string shows JSON as it is, but it cannot have a backtick. */
+function quoteRaw(text: string): string {
+  return text.includes("`") ? quote(text) : `\`${text}\``;
+}

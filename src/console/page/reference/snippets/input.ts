@@ -1,0 +1,17 @@
+/** What the writers of all languages take. */
+import type { Json } from "../document.ts";
+import type { HttpRequest } from "../request.ts";
+
+/** What a snippet is written from. */
+export interface SnippetInput {
+  readonly http: HttpRequest;
+  /** The message of gRPC, or undefined if the body is no JSON. */
+  readonly message: Json | undefined;
+  /** "kms.KmsService/Sign" */
+  readonly rpc: string;
+  /** Whether the call sends the token of the variable QSP_TOKEN. A snippet never has the token itself. */
+  readonly hasToken: boolean;
+  readonly isStream: boolean;
+  /** Whether the answer is JSON. */
+  readonly isJson: boolean;
+}

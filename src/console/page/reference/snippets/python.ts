@@ -1,0 +1,54 @@
+import type { Json } from "../document.ts";
+import { parseJson } from "../request.ts";
+import type { SnippetInput } from "./input.ts";
+
+/** Writes the call for Python, with the package requests. */
+export function writePython({ http, hasToken, isStream, isJson }: SnippetInput): string {
+  const { verb, url, headers, body } = http;
+  const value = body === undefined ? undefined : parseJson(body);
+  const sent = [
+    ...(hasToken ? [`"authorization": f"Bearer {os.environ['QSP_TOKEN']}"`] : []),
+    ...Object.entries(headers).map(([name, text]) => `${quote(name)}: ${quote(text)}`),
+  ];
+  const parts = [
+    quote(url),
+    ...(sent.length === 0 ? [] : [`headers={${sent.join(", ")}}`]),
+    ...(value === undefined ? [] : [`json=${write(value, "    ")}`]),
+    ...(isStream ? ["stream=True"] : []),
+    `timeout=${isStream ? "None" : "30"}`,
+  ];
+  return [
+    ...(hasToken ? ["import os", ""] : []),
+    ...["import requests", ""],
+    `response = requests.${verb.toLowerCase()}(`,
+    ...parts.map((part) => `    ${part},`),
+    ")",
+    "response.raise_for_status()",
+    ...writeUse(isStream, isJson),
+  ].join("\n");
+}
+
+function writeUse(isStream: boolean, isJson: boolean): string[] {
+  if (isStream) return ["for line in response.iter_lines():", "    print(line.decode())"];
+  return [isJson ? "print(response.json())" : "print(response.content)"];
+}
+
+/** Writes JSON as a value of Python. */
+function write(value: Json, indent: string): string {
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value === "string") return quote(value);
+  if (typeof value === "number") return String(value);
+  const inner = `${indent}    `;
+  const [open, close, parts] = Array.isArray(value)
+    ? ["[", "]", value.map((part) => write(part, inner))]
+    : ["{", "}", Object.entries(value).map(([name, part]) => `${quote(name)}: ${write(part, inner)}`)];
+  return parts.length === 0
+    ? open + close
+    : `${open}\n${parts.map((part) => `${inner}${part},\n`).join("")}${indent}${close}`;
+}
+
+/** A text of JSON is one of Python, whose escapes include those of JSON. */
+function quote(text: string): string {
+  return JSON.stringify(text);
+}

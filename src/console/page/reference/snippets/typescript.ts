@@ -1,0 +1,36 @@
+import { parseJson } from "../request.ts";
+import type { SnippetInput } from "./input.ts";
+
+/** Writes the call for TypeScript and JavaScript, with fetch. */
+export function writeTypeScript({ http, hasToken, isStream, isJson }: SnippetInput): string {
+  const { verb, url, headers, body } = http;
+  const value = body === undefined ? undefined : parseJson(body);
+  const sent = [
+    ...(hasToken ? [`authorization: "Bearer " + process.env.QSP_TOKEN`] : []),
+    ...(body === undefined ? [] : ['"content-type": "application/json"']),
+    ...Object.entries(headers).map(([name, text]) => `${JSON.stringify(name)}: ${JSON.stringify(text)}`),
+  ];
+  const parts = [
+    ...(verb === "GET" ? [] : [`method: "${verb}"`]),
+    ...(sent.length === 0 ? [] : [`headers: { ${sent.join(", ")} }`]),
+    ...(value === undefined ? [] : [`body: JSON.stringify(${indent(JSON.stringify(value, null, 2))})`]),
+  ];
+  const options = parts.length === 0 ? "" : `, {\n${parts.map((part) => `  ${part},\n`).join("")}}`;
+  return [
+    `const response = await fetch(${JSON.stringify(url)}${options});`,
+    "if (!response.ok) throw new Error(await response.text());",
+    ...writeUse(isStream, isJson),
+  ].join("\n");
+}
+
+function writeUse(isStream: boolean, isJson: boolean): string[] {
+  if (!isStream) return [`console.log(await response.${isJson ? "json" : "bytes"}());`];
+  return [
+    "const texts = response.body?.pipeThrough(new TextDecoderStream()) ?? [];",
+    "for await (const text of texts) console.log(text);",
+  ];
+}
+
+function indent(text: string): string {
+  return text.replaceAll("\n", "\n  ");
+}

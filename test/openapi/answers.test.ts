@@ -1,0 +1,183 @@
+/** The answers that the API description shows: a server's own, complete, of today's shape, and without secrets. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { answers } from "../../src/openapi/answers.ts";
+import type { MediaType } from "../../src/openapi/document.ts";
+import type { Json } from "../../src/protocol/example.ts";
+import { type ApiServer, startApi } from "./api-server.ts";
+import { callExamples, listOperations, loadExamples } from "./call-examples.ts";
+import { type CheckSchema, createCheck } from "./check-schema.ts";
+import { cleanAnswer, secretNames, shortenRuns, tokenSample } from "./clean-answer.ts";
+import { readAnswers } from "./read-answers.ts";
+
+const examples = await loadExamples();
+
+let api: ApiServer;
+let fresh: Readonly<Record<string, Json>>;
+let check: CheckSchema;
+
+const ends: (() => void | Promise<void>)[] = [];
+
+beforeAll(async () => {
+  api = await startApi("open", (end) => void ends.push(end));
+  check = createCheck(api.document);
+  fresh = readAnswers(await callExamples(api, examples));
+}, 60_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+/**
+ * The shape of an answer: its members, the types of their values, and the values that are names. A list has the shapes
+ * of its elements, each once.
+ */
+function shapeOf(value: Json): unknown {
+  if (Array.isArray(value)) return [...new Set(value.map((part) => JSON.stringify(shapeOf(part))))].sort();
+  if (typeof value === "object" && value !== null) {
+    const sorted = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+    return Object.fromEntries(sorted.map(([name, part]) => [name, shapeOf(part)]));
+  }
+  if (typeof value !== "string") return typeof value;
+  if (/\bSHORTENED[/_]FROM\b/.test(value)) return "long bytes";
+  return /^[A-Z]{2}[A-Z0-9_-]*$|SECRET|^\(secret\)$/.test(value) ? value : "text";
+}
+
+/** Every text of an answer, with the name of its field. */
+function listTexts(value: Json, name = ""): [name: string, text: string][] {
+  if (typeof value === "string") return [[name, value]];
+  if (typeof value !== "object" || value === null) return [];
+  if (Array.isArray(value)) return value.flatMap((part) => listTexts(part, name));
+  return Object.entries(value).flatMap(([key, part]) => listTexts(part, key));
+}
+
+const recorded = Object.entries(answers);
+const texts = recorded.flatMap(([example, answer]) =>
+  listTexts(answer).map(([name, text]) => ({ example, name, text })),
+);
+
+/** Fields of bytes, or of texts with bytes, that anybody may see. A new one comes here if it is no secret. */
+const publicNames = new Set(
+  `challenge checkpoint ciphertext compositePublicKey compositePublicKeyPem compositeSignature creatorPublicKey
+  creatorPublicKeyPem creatorSignature csr csrPem data ecdsaPublicKey ecdsaPublicKeyPem ecdsaSignature encapsulatedKey
+  gatewayIdentityPublicKey gatewayIdentityPublicKeyPem hashes identityPublicKey identityPublicKeyPem kemPublicKey
+  kemPublicKeyPem kemPublicKeySignature keyConfirmation kid leaf mldsaPublicKey mldsaPublicKeyPem mldsaSignature packet
+  pem pub publicKey publicKeyPem rootHash signature signatureLine signingHash statement transcript verifierKeys
+  canonicalJson nextPageToken witnessKey witnessKeys`.split(/\s+/),
+);
+
+/** Bytes of 16 or more in base64, but for identifiers, hashes in hexadecimal, paths and names. */
+function hasBytes(text: string): boolean {
+  const runs = text.match(/[\w+/-]{22,}={0,2}/g) ?? [];
+  return runs.some((run) => /[A-Z]/.test(run) && /[a-z]/.test(run) && /\d/.test(run));
+}
+
+describe("the recorded answers", () => {
+  it("are there for every example, and for no other: npm run answers records them", () => {
+    expect(recorded.map(([name]) => name)).toEqual(examples.map(({ name }) => name));
+  });
+
+  it.each(examples.map(({ name }) => name))("%s has the shape of today's answer", (name) => {
+    expect(shapeOf(answers[name] ?? null)).toEqual(shapeOf(fresh[name] ?? null));
+  });
+
+  it("have no secret, and no token", () => {
+    const secrets = texts.filter(({ name, text }) => secretNames.test(name) && text !== "");
+    expect(secrets.length).toBeGreaterThan(8);
+    const hidden = [tokenSample, "(secret)"];
+    expect(secrets.filter(({ text }) => !hidden.includes(text) && !text.includes("SECRET/OF"))).toEqual([]);
+    expect(texts.filter(({ text }) => /eyJ[\w-]{10}|PRIVATE KEY/.test(text))).toEqual([]);
+  });
+
+  it("have bytes only where they are known to be public", () => {
+    const others = texts.filter(
+      ({ example, name, text }) =>
+        hasBytes(text) &&
+        !publicNames.has(name) &&
+        !text.includes("SECRET/OF") &&
+        // Names of resources, and bodies that are no JSON.
+        !/^(projects|quantum-safe-playground)\//.test(text) &&
+        example !== "get-tile",
+    );
+    expect(others).toEqual([]);
+  });
+
+  it("mark bytes that they shorten, in valid base64", () => {
+    const shortened = texts.flatMap(({ text }) => text.match(/[\w+/-]*SHORTENED[/_]FROM[/_][\w+/-]*/g) ?? []);
+    expect(shortened.length).toBeGreaterThan(50);
+    for (const run of shortened) {
+      expect(run).toMatch(/SHORTENED([/_])FROM\1\d+\1BYTES/);
+      expect(Buffer.from(run, "base64").length * 4).toBe(run.length * 3);
+    }
+  });
+});
+
+describe("an answer that is recorded", () => {
+  it("keeps short bytes whole, and the start of long ones", () => {
+    const short = Buffer.alloc(64, 0xfb).toString("base64");
+    const long = Buffer.alloc(3309, 0xfb).toString("base64");
+    expect(cleanAnswer({ short, long })).toEqual({
+      short,
+      long: `${long.slice(0, 64)}//SHORTENED/FROM/3309/BYTES/////`,
+    });
+  });
+
+  it("stays PEM, and base64url", () => {
+    const long = Buffer.alloc(300, 0xfb);
+    const pem = `-----BEGIN PUBLIC KEY-----\n${long.toString("base64").replace(/.{1,64}/g, "$&\n")}-----END PUBLIC KEY-----\n`;
+    expect(shortenRuns(pem).split("\n").slice(2)).toEqual([
+      "//SHORTENED/FROM/300/BYTES//",
+      "-----END PUBLIC KEY-----",
+      "",
+    ]);
+    expect(shortenRuns(long.toString("base64url"))).toMatch(/^[\w-]{64}__SHORTENED_FROM_300_BYTES__$/);
+  });
+
+  it.each([
+    "token",
+    "access_token",
+    "privateKey",
+    "privateKeySeed",
+    "client_secret",
+    "sharedSecret",
+    "password",
+  ])("loses %s, wherever it is", (name) => {
+    const secret = Buffer.alloc(32, 0xfb).toString("base64");
+    for (const text of [secret, "eyJhbGciOiJub25lIn0.e30.c2ln", "correct horse"])
+      expect(JSON.stringify(cleanAnswer({ list: [{ [name]: text }] }))).not.toContain(text);
+  });
+
+  it("loses a token in the middle of a text", () => {
+    expect(cleanAnswer({ note: "use eyJhbGciOiJub25lIn0.e30.c2ln now" })).toEqual({
+      note: `use ${tokenSample} now`,
+    });
+  });
+});
+
+describe("the API description", () => {
+  it("has an answer for every operation, of the form that it describes", () => {
+    for (const { path, method, operation } of listOperations(api.document)) {
+      const { "200": response } = operation.responses;
+      const content = response && "content" in response ? Object.entries(response.content ?? {}) : [];
+      const shown = content.flatMap(([type, media]) => listValues(media).map((value) => ({ type, value })));
+      expect(shown.length, operation.operationId).toBeGreaterThan(0);
+      for (const { type, value } of shown) {
+        const place = ["paths", path, method, "responses", "200", "content", type, "schema"];
+        expect(check(place, value), operation.operationId).toEqual([]);
+      }
+    }
+  });
+
+  it("names the RPC of every operation", () => {
+    for (const { operation } of listOperations(api.document))
+      expect(operation["x-grpc"].method.replaceAll(/[./]/g, "_")).toBe(
+        operation.operationId.replace(/_\d+$/, ""),
+      );
+  });
+});
+
+function listValues({ example, examples: several }: MediaType): Json[] {
+  return [
+    ...(example === undefined ? [] : [example]),
+    ...Object.values(several ?? {}).map(({ value }) => value),
+  ];
+}

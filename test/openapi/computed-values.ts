@@ -1,0 +1,61 @@
+/** Values of examples that a caller computes from answers: no call returns them. */
+import { generateKeyPairSync } from "node:crypto";
+import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
+import { googleWrappedKey } from "../../src/services/google-kms/examples.ts";
+import { wrappedKey } from "../../src/services/kms/examples.ts";
+import { cosignedNote } from "../../src/services/tlog/examples.ts";
+import { peerPacket } from "../../src/services/vpn/examples.ts";
+import { formatNote, parseNote } from "../../src/signed-notes/note.ts";
+import type { NoteSigner } from "../../src/signed-notes/sign.ts";
+import { sealAsPeer } from "../services/vpn-peer.ts";
+import { type ImportParameters, wrapKeyFile } from "../support/wrap-key.ts";
+import type { Members, Outcome } from "./call-examples.ts";
+
+type Outcomes = ReadonlyMap<string, Outcome>;
+type Compute = (outcomes: Outcomes, witness: NoteSigner) => Members | Promise<Members>;
+
+/** Computes each value, by the name that examples refer to. */
+export const computeValues: Readonly<Record<string, Compute>> = {
+  /** A packet of the peer whose key the gateway made. */
+  [peerPacket]: (outcomes) => {
+    const { secretKey } = ml_kem1024.keygen(readBytes(outcomes, "register-peer", "privateKeySeed"));
+    const sessionKey = ml_kem1024.decapsulate(readBytes(outcomes, "handshake", "ciphertext"), secretKey);
+    return { packet: encode(sealAsPeer(sessionKey, Buffer.from("ping"))) };
+  },
+  [wrappedKey]: (outcomes) =>
+    wrapNewKey({
+      publicKey: readBytes(outcomes, "get-import-parameters", "publicKey"),
+      importToken: "",
+      algorithm: String(read(outcomes, "get-import-parameters", "algorithm")),
+    }),
+  [googleWrappedKey]: (outcomes) =>
+    wrapNewKey({
+      publicKey: readBytes(outcomes, "google-create-import-job", "publicKey", "data"),
+      importToken: "",
+      algorithm: "HPKE_XWING_HKDF_SHA256_AES_256_GCM",
+    }),
+  [cosignedNote]: async (outcomes, witness) => {
+    const { text, signatures } = parseNote(outcomes.get("get-checkpoint")?.bytes ?? new Uint8Array());
+    const cosignature = await witness.sign(text, new Date());
+    return { note: encode(Buffer.from(formatNote({ text, signatures: [...signatures, cosignature] }))) };
+  },
+};
+
+/** Wraps a new ML-DSA-65 key. */
+async function wrapNewKey(parameters: ImportParameters): Promise<Members> {
+  const { privateKey } = generateKeyPairSync("ml-dsa-65");
+  const file = privateKey.export({ format: "der", type: "pkcs8" });
+  return { wrappedKey: encode((await wrapKeyFile(parameters, file)).wrappedKey) };
+}
+
+function read(outcomes: Outcomes, example: string, ...path: readonly string[]): unknown {
+  return path.reduce((at: unknown, name) => (at as Members | undefined)?.[name], outcomes.get(example)?.body);
+}
+
+function readBytes(outcomes: Outcomes, example: string, ...path: readonly string[]): Uint8Array {
+  return Uint8Array.from(Buffer.from(String(read(outcomes, example, ...path)), "base64"));
+}
+
+function encode(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64");
+}

@@ -1,0 +1,218 @@
+/** The snippets of the reference: each runs as it is printed, and says what the call answers. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { transform } from "esbuild";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  type ApiDocument,
+  isStream,
+  listExamples,
+  needsToken,
+  type Operation,
+  readDocument,
+} from "../../src/console/page/reference/document.ts";
+import {
+  buildHttp,
+  buildMessage,
+  type Draft,
+  draftRequest,
+} from "../../src/console/page/reference/request.ts";
+import type { SnippetInput } from "../../src/console/page/reference/snippets/input.ts";
+import { languages } from "../../src/console/page/reference/snippets/snippets.ts";
+import { fillExample, type Json } from "../../src/protocol/example.ts";
+import { findPython } from "../interop/python.ts";
+import { isMissing, run } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { type ApiServer, startApi } from "./api-server.ts";
+import { loadExamples } from "./call-examples.ts";
+
+const python = findPython("requests");
+const examples = await loadExamples();
+let api: ApiServer;
+let page: ApiDocument;
+let token: string;
+let directory: string;
+const ends: (() => void | Promise<void>)[] = [];
+
+beforeAll(async () => {
+  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
+  api = await startApi("open", atEnd);
+  directory = makeTemporaryDirectory(atEnd);
+  page = readDocument(JSON.parse(JSON.stringify(api.document)));
+  const issued = await fetch(`${api.url}/api/auth/token`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: '{"username":"ada"}',
+  });
+  token = ((await issued.json()) as { token: string }).token;
+}, 60_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+function findOperation(id: string): Operation {
+  const found = page.operations.find(({ operationId }) => operationId === id);
+  if (found === undefined) throw new Error(`no operation ${id}`);
+  return found;
+}
+
+/** What the page writes snippets from. */
+function inputOf(operation: Operation, draft: Draft = draftRequest(operation, "")): SnippetInput {
+  return {
+    http: buildHttp(operation, draft, api.url),
+    message: buildMessage(operation, draft),
+    rpc: operation["x-grpc"].method,
+    hasToken: needsToken(operation),
+    isStream: isStream(operation),
+    isJson: operation.responses["200"]?.content?.["application/json"] !== undefined,
+  };
+}
+
+function write(language: string, input: SnippetInput): string {
+  const writer = languages[language];
+  if (writer === undefined) throw new Error(`no language ${language}`);
+  return writer(input);
+}
+
+/** How a snippet of a language is run. */
+interface Runner {
+  readonly program: string;
+  readonly file: string;
+  readonly args: readonly string[];
+}
+
+const runners: Readonly<Record<string, Runner>> = {
+  curl: { program: "sh", file: "call.sh", args: [] },
+  gRPC: { program: "sh", file: "call.sh", args: [] },
+  Python: { program: python ?? "python3", file: "call.py", args: [] },
+  Go: { program: "go", file: "call.go", args: ["run"] },
+  TypeScript: { program: process.execPath, file: "call.mts", args: [] },
+};
+const needed: Readonly<Record<string, boolean>> = {
+  curl: isMissing("curl"),
+  gRPC: isMissing("grpcurl"),
+  Python: python === undefined && process.env.QSP_TEST_REQUIRE_ALL !== "1",
+  Go: isMissing("go"),
+  TypeScript: false,
+};
+
+async function runSnippet(language: string, input: SnippetInput) {
+  const runner = runners[language];
+  if (runner === undefined) throw new Error(`no runner for ${language}`);
+  const path = join(directory, runner.file);
+  writeFileSync(path, write(language, input));
+  // The token is in the variable that the snippets name.
+  return run("env", [`QSP_TOKEN=${token}`, runner.program, ...runner.args, path]);
+}
+
+describe.each(Object.keys(languages))("a snippet of %s", { timeout: 120_000 }, (language) => {
+  const skips = needed[language] === true;
+
+  it.skipIf(skips)("makes a call without a body", async () => {
+    const { code, stdout, stderr } = await runSnippet(
+      language,
+      inputOf(findOperation("pqc_TokenService_Hello")),
+    );
+    expect({ code, stderr, stdout }).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("Playground"),
+    });
+  });
+
+  it.skipIf(skips)("sends a body whose texts have every kind of quote", async () => {
+    const operation = findOperation("kms_KmsService_CreateKey");
+    const alias = `it's "mine" \`now\` $HOME \\ é 🔑`;
+    const body = JSON.stringify({ alias, algorithm: "ML-DSA-44", rotationPeriodSeconds: null }, null, 2);
+    const { code, stderr } = await runSnippet(language, inputOf(operation, { parameters: {}, body }));
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    const listed = await fetch(`${api.url}/api/kms/keys?pageSize=100`);
+    const { keys } = (await listed.json()) as { keys: { alias: string }[] };
+    expect(keys.map((key) => key.alias)).toContain(alias);
+    expect(keys.every((key) => key.alias === alias)).toBe(true);
+  });
+
+  it.skipIf(skips)("sends parameters in path and query", async () => {
+    const operation = findOperation("google_cloud_kms_v1_KeyManagementService_CreateKeyRing");
+    const draft = draftRequest(operation, "");
+    const parameters = { ...draft.parameters, keyRingId: `ring-${language}`, parent1: "snippets" };
+    const { code, stdout, stderr } = await runSnippet(language, inputOf(operation, { ...draft, parameters }));
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stdout).toContain(`projects/snippets/locations/global/keyRings/ring-${language}`);
+  });
+
+  it.skipIf(skips)("sends the token of QSP_TOKEN", async () => {
+    const input = inputOf(findOperation("pqc_TokenService_GetSecureData"));
+    expect(input.hasToken).toBe(true);
+    const { code, stdout, stderr } = await runSnippet(language, input);
+    expect({ code, stderr }).toMatchObject({ code: 0 });
+    expect(stdout).toContain("ada");
+  });
+
+  it.skipIf(skips)("ends with a failure if the server refuses the call", async () => {
+    const { code, stdout, stderr } = await runSnippet(
+      language,
+      inputOf(findOperation("kms_KmsService_GetKey")),
+    );
+    expect(code).not.toBe(0);
+    expect(stdout + stderr).toMatch(/404|NotFound|KEY_NOT_FOUND/);
+  });
+});
+
+describe("the snippets of every operation", { timeout: 120_000 }, () => {
+  const inputs = () => page.operations.map((operation) => inputOf(operation));
+  const folder = (name: string): string => {
+    const path = join(directory, name);
+    mkdirSync(path);
+    return path;
+  };
+
+  it("send by gRPC the message of the first example", () => {
+    for (const operation of page.operations) {
+      const rpc = operation["x-grpc"].method.replace("/", ".");
+      const example = examples.find((one) => one.rpc === rpc);
+      const expected = fillExample(example?.request ?? {}, ({ sample }) => sample);
+      // Another path of an RPC may show the values of the first one.
+      if (!/_\d$/.test(operation.operationId))
+        expect(buildMessage(operation, draftRequest(operation, "")) as Json, rpc).toEqual(expected);
+    }
+  });
+
+  it("follow each example that a reader may choose", () => {
+    const operation = findOperation("kms_KmsService_CreateKey");
+    const names = listExamples(operation.requestBody?.content).map(({ name }) => name);
+    expect(names).toContain("create-kem-key");
+    expect(draftRequest(operation, "create-kem-key").body).toContain("ML-KEM-768");
+  });
+
+  it("are valid TypeScript", async () => {
+    for (const input of inputs())
+      await transform(write("TypeScript", input), { loader: "ts", format: "esm", target: "esnext" });
+  });
+
+  it.skipIf(needed.Python)("are valid Python", async () => {
+    const path = folder("python");
+    inputs().forEach((input, i) => {
+      writeFileSync(join(path, `call${i}.py`), write("Python", input));
+    });
+    const { code, stdout } = await run(python ?? "python3", ["-m", "compileall", "-q", path]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
+  });
+
+  it.skipIf(isMissing("gofmt"))("are Go as gofmt writes it", async () => {
+    const path = folder("go");
+    inputs().forEach((input, i) => {
+      writeFileSync(join(path, `call${i}.go`), `${write("Go", input)}\n`);
+    });
+    expect(await run("gofmt", ["-l", "-e", path])).toMatchObject({ code: 0, stdout: "", stderr: "" });
+  });
+
+  it.each(["curl", "gRPC"])("are valid for a shell: %s", async (language) => {
+    const path = folder(language);
+    for (const [i, input] of inputs().entries()) {
+      const file = join(path, `call${i}.sh`);
+      writeFileSync(file, write(language, input));
+      expect(await run("sh", ["-n", file])).toMatchObject({ code: 0, stderr: "" });
+    }
+  });
+});
