@@ -2,6 +2,8 @@
 import "./style.css";
 import "./ledger.css";
 import "./tools.css";
+import "./accents.css";
+import "./overview/overview.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 
