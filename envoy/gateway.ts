@@ -10,7 +10,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join, relative } from "node:path";
 import { parseArgs } from "node:util";
-import { firstCalls } from "../src/first-calls.ts";
+import { describeFirstSteps } from "../src/first-calls.ts";
 import { type Edge, EnvoyMissing, findEnvoy, startEdge } from "./edge.ts";
 import { type GatewayServer, runCommand, ServerEnded, startGatewayServer } from "./servers.ts";
 
@@ -157,9 +157,7 @@ function stopOnSignal(edge: Edge, servers: readonly GatewayServer[]): void {
 
 function describeStart({ url, adminUrl }: Edge, { tlsDirectory, auth }: GatewayOptions): string {
   return `
-Try, in another terminal:
-
-${firstCalls({ url, auth, caFile: relative("", join(tlsDirectory, "ca.crt")) })}
+${describeFirstSteps({ url, auth, caFile: relative("", join(tlsDirectory, "ca.crt")) })}
 
 Envoy's admin interface is on ${adminUrl}
 Quantum-Safe Playground is ready on ${url}

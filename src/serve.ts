@@ -8,7 +8,7 @@ import { exitCodes } from "./cli/exit-codes.ts";
 import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./cli/operator/store-verb.ts";
 import type { Verb } from "./cli/verb.ts";
 import { type Config, ConfigError, describeSettings } from "./config.ts";
-import { firstCalls } from "./first-calls.ts";
+import { describeFirstSteps } from "./first-calls.ts";
 import { countWorkers } from "./settings/worker-settings.ts";
 import type { StartedServer } from "./start-app.ts";
 
@@ -104,9 +104,7 @@ function describeStart(
   { workers, cryptoVersion }: { workers: number; cryptoVersion: string },
 ): string {
   return `
-Try, in another terminal:
-
-${firstCalls({ url, auth, caFile: "CA.crt" })}
+${describeFirstSteps({ url, auth, caFile: "CA.crt" })}
 
 Cryptography: ${cryptoVersion}${workers === 1 ? "" : `\nEvent loops: ${workers}`}
 Quantum-Safe Playground is ready on ${url}
