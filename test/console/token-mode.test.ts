@@ -79,9 +79,10 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     expect(await textOf(page.locator(".signed"))).toContain("signed by this server");
   });
 
-  it("shows the algorithms to anybody", async () => {
+  it("shows the algorithms to anybody, and measures them after the log-in", async () => {
     const page = await open("algorithms");
-    await page.locator(".sizes").first().waitFor();
+    await page.locator(".algorithms tbody tr").first().waitFor();
+    expect(await textOf(page.locator(".note"))).toContain("Log in to measure times");
   });
 
   it("asks who comes to a story to log in, and goes on with it", async () => {
