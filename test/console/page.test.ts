@@ -67,6 +67,7 @@ async function openWhole(page: Page, path: string): Promise<void> {
   if (toolPaths.includes(path)) await openRecord(page, path);
   else if (path === "") await breakOpening(page);
   else if (path === "algorithms") await page.locator(".algorithms tbody tr").first().waitFor();
+  else if (path === "activity") await page.locator(".line-chart").first().waitFor();
   else await runStory(page);
   await unfold(page);
 }
@@ -351,6 +352,18 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(times).toEqual(Array(6).fill(expect.stringMatching(/^\d+(\.\d)? ms$/)));
   });
 
+  it("shows the activity of the server while it happens", async () => {
+    const page = await open("activity");
+    await page.getByText("None yet.").waitFor();
+    await page.getByRole("button", { name: "Sign 50 messages" }).click();
+    const row = page
+      .getByRole("region", { name: "Calls" })
+      .locator("tr", { hasText: "pqc.PqcService/SignData" });
+    await expect.poll(() => textOf(row.locator("td").first()), { timeout: 20_000 }).toBe("50");
+    const rate = page.locator(".line-chart", { hasText: "Calls per second" }).locator(".line");
+    expect(await rate.getAttribute("d")).toMatch(/^M[\d. ]+/);
+  });
+
   describe("begins with a signature", () => {
     it("that both sides have verified within a second, and whose every bit counts", async () => {
       // The first visit may have to wait until the page is made.
@@ -434,9 +447,9 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     it("leaves out the stories of services that do not run", async () => {
       const page = await open("", { url: small.url });
       await page.locator("main").getByRole("heading", { name: "Stories" }).waitFor();
-      const tools = ["Key manager", "Audit log"];
-      expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Overview", "Managed keys", ...tools]);
-      expect(await page.locator(".cards a").allInnerTexts()).toEqual(["Managed keys", ...tools]);
+      const others = ["Activity", "Key manager", "Audit log"];
+      expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Overview", "Managed keys", ...others]);
+      expect(await page.locator(".cards a").allInnerTexts()).toEqual(["Managed keys", ...others]);
     });
   });
 });

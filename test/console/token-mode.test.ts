@@ -85,6 +85,21 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     expect(await textOf(page.locator(".note"))).toContain("Log in to measure times");
   });
 
+  it("shows the activity to auditors, and tells others why they see none", async () => {
+    const page = await open("activity");
+    expect(await textOf(page.getByRole("alert"))).toContain("TOKEN_MISSING");
+    await page.locator("main").getByRole("link", { name: "Log in" }).click();
+    await logIn(page, "ada");
+    await page.getByRole("button", { name: "Log out" }).waitFor();
+    await page.goto(`${server.url}/#/activity`);
+    expect(await textOf(page.getByRole("alert"))).toContain("ROLE_MISSING");
+    const auditor = await open("log-in");
+    await logIn(auditor, "grace");
+    await auditor.getByRole("button", { name: "Log out" }).waitFor();
+    await auditor.goto(`${server.url}/#/activity`);
+    await auditor.locator(".line-chart").first().waitFor();
+  });
+
   it("asks who comes to a story to log in, and goes on with it", async () => {
     const page = await open("sign");
     expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("Log in");

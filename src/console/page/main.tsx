@@ -4,6 +4,7 @@ import "./ledger.css";
 import "./tools.css";
 import "./accents.css";
 import "./overview/overview.css";
+import "./views/activity/activity.css";
 import "./views/algorithms/algorithms.css";
 import { render } from "preact";
 import { App } from "./app.tsx";

@@ -12,4 +12,13 @@ export const views: readonly PageEntry[] = [
     isOpen: true,
     load: () => import("./views/algorithms/page.tsx"),
   },
+  {
+    path: "activity",
+    title: "Activity",
+    summary: "Watch this server work: calls per second, latency and errors, live.",
+    icon: "activity",
+    accent: "green",
+    isOpen: true,
+    load: () => import("./views/activity/page.tsx"),
+  },
 ];
