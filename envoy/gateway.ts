@@ -9,7 +9,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join, relative } from "node:path";
-import { firstCalls } from "../src/first-calls.ts";
+import { describeFirstSteps } from "../src/first-calls.ts";
 import { type Edge, EnvoyMissing, findEnvoy, startEdge } from "./edge.ts";
 import { CannotStart, type GatewayOptions, gatewayHelp, readGatewayOptions } from "./gateway-options.ts";
 import { type GatewayServer, runCommand, ServerEnded, startGatewayServer } from "./servers.ts";
@@ -124,9 +124,7 @@ function describeStart(
 ): string {
   const created = servers.flatMap((server) => server.created).map((line) => `${line}\n`);
   return `
-${created.length === 0 ? "" : `${created.join("")}\n`}Try, in another terminal:
-
-${firstCalls({ url, auth, caFile: relative("", join(tlsDirectory, "ca.crt")) })}
+${created.length === 0 ? "" : `${created.join("")}\n`}${describeFirstSteps({ url, auth, caFile: relative("", join(tlsDirectory, "ca.crt")) })}
 
 Envoy's admin interface is on ${adminUrl}
 Quantum-Safe Playground is ready on ${url}

@@ -1,4 +1,4 @@
-/** The calls that a server, or the gateway before it, shows to the operator at the start. */
+/** What a server, or the gateway before it, shows to the operator at the start: where to look, and calls to try. */
 
 /** The parts of the calls that depend on the server. */
 export interface FirstCallsOptions {
@@ -9,8 +9,21 @@ export interface FirstCallsOptions {
   readonly caFile: string;
 }
 
-/** Lines for a shell. */
-export function firstCalls({ url, auth, caFile }: FirstCallsOptions): string {
+/** The address for a browser, and lines for a shell. */
+export function describeFirstSteps(options: FirstCallsOptions): string {
+  return `In a browser, open ${toBrowserUrl(options.url)}
+
+Try, in another terminal:
+
+${firstCalls(options)}`;
+}
+
+/** A server that listens on all addresses has none that a browser could open. */
+function toBrowserUrl(url: string): string {
+  return url.replace(/\/\/(0\.0\.0\.0|\[::\]):/, "//localhost:");
+}
+
+function firstCalls({ url, auth, caFile }: FirstCallsOptions): string {
   const isTls = url.startsWith("https:");
   const curl = isTls ? `curl -s --cacert ${caFile}` : "curl -s";
   const grpcurl = isTls ? `grpcurl -cacert ${caFile}` : "grpcurl -plaintext";

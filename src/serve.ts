@@ -9,7 +9,7 @@ import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./c
 import { findUnknownVariables } from "./cli/unknown-variables.ts";
 import type { Verb } from "./cli/verb.ts";
 import { type Config, ConfigError, describeSettings, listSettings, nameVariable } from "./config.ts";
-import { firstCalls } from "./first-calls.ts";
+import { describeFirstSteps } from "./first-calls.ts";
 import { countWorkers } from "./settings/worker-settings.ts";
 import type { StartedServer } from "./start-app.ts";
 
@@ -107,9 +107,7 @@ function describeStart(
   { workers, cryptoVersion }: { workers: number; cryptoVersion: string },
 ): string {
   return `
-Try, in another terminal:
-
-${firstCalls({ url, auth, caFile: "CA.crt" })}
+${describeFirstSteps({ url, auth, caFile: "CA.crt" })}
 
 Cryptography: ${cryptoVersion}${workers === 1 ? "" : `\nEvent loops: ${workers}`}
 Quantum-Safe Playground is ready on ${url}

@@ -241,6 +241,15 @@ describe("the program", { timeout: 30_000 }, () => {
     const { stdout } = await server.stop();
     const lines = stdout.trim().split("\n");
     expect(lines.at(-1)).toBe(`Quantum-Safe Playground is ready on ${server.url}`);
+    expect(lines).toContain(`In a browser, open ${server.url}`);
+  });
+
+  it("names an address that a browser can open if it listens on all", async () => {
+    const args = ["--host", "0.0.0.0", "--danger-open-to-network"];
+    const server = await startServer({ dataDir: makeTemporaryDirectory(), args });
+    const { stdout } = await server.stop();
+    const { port } = new URL(server.url);
+    expect(stdout).toContain(`\nIn a browser, open http://localhost:${port}\n`);
   });
 
   it("takes its settings from variables as well", async () => {

@@ -67,10 +67,37 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     await server?.stop();
   });
 
-  it("shows the overview to anybody", async () => {
+  it("signs in the browser for who has no token, and on the server after the log-in", async () => {
     const page = await open("");
-    await page.locator(".sizes").first().waitFor();
-    expect(await textOf(page.getByRole("heading", { level: 1 }))).toBe("Post-quantum cryptography at work");
+    await expect.poll(() => page.locator(".verdicts").innerText()).toBe("Server not asked\nBrowser valid");
+    expect(await textOf(page.locator(".signed"))).toContain("signed in your browser");
+    await page.getByRole("button", { name: "Flip one bit" }).click();
+    await expect.poll(() => textOf(page.locator(".telling"))).toContain("Your browser rejects");
+    await page.getByRole("navigation").getByRole("link", { name: "Log in" }).click();
+    await logIn(page, "ada");
+    await expect.poll(() => page.locator(".verdicts").innerText()).toBe("Server valid\nBrowser valid");
+    expect(await textOf(page.locator(".signed"))).toContain("signed by this server");
+  });
+
+  it("shows the algorithms to anybody, and measures them after the log-in", async () => {
+    const page = await open("algorithms");
+    await page.locator(".algorithms tbody tr").first().waitFor();
+    expect(await textOf(page.locator(".note"))).toContain("Log in to measure times");
+  });
+
+  it("shows the activity to auditors, and tells others why they see none", async () => {
+    const page = await open("activity");
+    expect(await textOf(page.getByRole("alert"))).toContain("TOKEN_MISSING");
+    await page.locator("main").getByRole("link", { name: "Log in" }).click();
+    await logIn(page, "ada");
+    await page.getByRole("button", { name: "Log out" }).waitFor();
+    await page.goto(`${server.url}/#/activity`);
+    expect(await textOf(page.getByRole("alert"))).toContain("ROLE_MISSING");
+    const auditor = await open("log-in");
+    await logIn(auditor, "grace");
+    await auditor.getByRole("button", { name: "Log out" }).waitFor();
+    await auditor.goto(`${server.url}/#/activity`);
+    await auditor.locator(".line-chart").first().waitFor();
   });
 
   it("asks who comes to a story to log in, and goes on with it", async () => {

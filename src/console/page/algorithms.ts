@@ -32,6 +32,16 @@ export async function verifyHere(
   return (await loadSigner(name)).verify(signature, message, publicKey, context);
 }
 
+/** Generates a key pair and signs, all in the browser. @param name as for loadSigner @returns also its milliseconds */
+export async function signHere(name: string, message: Uint8Array) {
+  const signer = await findSigner(name);
+  if (signer === undefined) throw new Error(`the page does not know ${name}`);
+  const startedAt = performance.now();
+  const { secretKey, publicKey } = signer.keygen();
+  const signature = signer.sign(message, secretKey);
+  return { signature, publicKey, ms: performance.now() - startedAt };
+}
+
 async function findSigner(name: string) {
   if (name.startsWith("ML-DSA")) {
     const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");

@@ -1,19 +1,41 @@
 /** The frame of the page: navigation, log-in, and the story that the address names. */
-import type { ComponentType } from "preact";
+import { type ComponentType, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { LogIn } from "./log-in.tsx";
+import type { PageEntry } from "./page-entry.ts";
+import { shownStories, shownTools, shownViews } from "./pages.ts";
+import { Icon } from "./parts/icon.tsx";
 import { setSession, useSession } from "./session.ts";
 import { settings } from "./settings.ts";
-import { stories } from "./stories.ts";
+import { Page as Overview } from "./stories/home.tsx";
 import { ThemeChoice } from "./theme.tsx";
-import { tools } from "./tools.ts";
 import { useAddress } from "./use-address.ts";
 
 const siteName = "Quantum-Safe Playground";
-const shownStories = stories.filter(({ service }) => settings.services.has(service));
-const shownTools = tools.filter(({ service }) => settings.services.has(service));
-const home = { path: "", title: "Overview", load: () => import("./stories/home.tsx") };
-const pages = [home, ...shownStories, ...shownTools];
+const home: PageEntry = {
+  path: "",
+  title: "Overview",
+  summary: "A signature made now, and all pages.",
+  icon: "home",
+  accent: "teal",
+  isOpen: true,
+  load: async () => ({ Page: Overview }),
+};
+const logIn: PageEntry = {
+  path: "log-in",
+  title: "Log in",
+  summary: "Get a token for calls.",
+  icon: "login",
+  accent: "teal",
+  load: async () => ({ Page: LogIn }),
+};
+const groups = [
+  { name: undefined, pages: [home] },
+  { name: "Stories", pages: shownStories },
+  { name: "Explore", pages: shownViews },
+  { name: "Tools", pages: shownTools },
+].filter(({ pages }) => pages.length > 0);
+const pages = groups.flatMap(({ pages }) => pages);
 
 export function App() {
   const { path } = useAddress();
@@ -21,8 +43,9 @@ export function App() {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
-  const found = pages.find((candidate) => candidate.path === path);
-  const mustLogIn = settings.wantsToken && session === undefined && found !== home;
+  const canLogIn = settings.wantsToken && session === undefined;
+  const found = [...pages, ...(canLogIn ? [logIn] : [])].find((candidate) => candidate.path === path);
+  const mustLogIn = canLogIn && found?.isOpen !== true;
 
   useEffect(() => {
     document.title = found === undefined || found === home ? siteName : `${found.title} – ${siteName}`;
@@ -57,12 +80,16 @@ export function App() {
           </button>
         </header>
         <nav id="menu" aria-label="Pages" data-open={isMenuOpen}>
-          <PageLinks pages={[home, ...shownStories]} current={found} />
-          {shownTools.length > 0 && (
-            <>
-              <h2>Tools</h2>
-              <PageLinks pages={shownTools} current={found} />
-            </>
+          {groups.map(({ name, pages }) => (
+            <Fragment key={name}>
+              {name && <h2>{name}</h2>}
+              <PageLinks pages={pages} current={found} />
+            </Fragment>
+          ))}
+          {canLogIn && (
+            <p>
+              <a href="#/log-in">Log in</a>
+            </p>
           )}
           {session && (
             <p class="session">
@@ -81,14 +108,26 @@ export function App() {
           <ThemeChoice />
         </nav>
       </div>
-      <main id="main" ref={main} tabIndex={-1}>
-        {mustLogIn ? <LogIn /> : found === undefined ? <NotFound /> : <Loaded key={path} load={found.load} />}
+      <main id="main" ref={main} tabIndex={-1} data-accent={found?.accent}>
+        {found !== undefined && found !== home && !mustLogIn && (
+          <span class="emblem">
+            <Icon name={found.icon} />
+          </span>
+        )}
+        {mustLogIn ? (
+          <LogIn />
+        ) : found === undefined ? (
+          <NotFound />
+        ) : found === home ? (
+          // Part of the first file, so that the first screen waits for no other.
+          <Overview />
+        ) : (
+          <Loaded key={path} load={found.load} />
+        )}
       </main>
     </div>
   );
 }
-
-type PageEntry = (typeof pages)[number];
 
 function PageLinks({
   pages,
@@ -101,7 +140,12 @@ function PageLinks({
     <ul>
       {pages.map((page) => (
         <li key={page.path}>
-          <a href={`#/${page.path}`} aria-current={page === current ? "page" : undefined}>
+          <a
+            href={`#/${page.path}`}
+            aria-current={page === current ? "page" : undefined}
+            data-accent={page.accent}
+          >
+            <Icon name={page.icon} />
             {page.title}
           </a>
         </li>

@@ -21,3 +21,63 @@ export const classicalSigningKeys: readonly SizeRow[] = [
 
 /** RFC 7748, section 5: each side of X25519 sends one public key. */
 export const classicalExchange: readonly SizeRow[] = [{ label: "X25519", bytes: 32, isClassical: true }];
+
+/** A classical algorithm that a large quantum computer would break, with the sizes of its values in bytes. */
+export interface ClassicalAlgorithm {
+  readonly name: string;
+  readonly standard: string;
+  /** Strength against classical computers (SP 800-57 part 1, table 2). */
+  readonly classicalBits: number;
+  readonly publicKeyBytes: number;
+  readonly secretKeyBytes: number;
+  readonly signatureBytes?: number;
+  readonly ciphertextBytes?: number;
+}
+
+/**
+ * Of RSA, the public key is the modulus and the exponent 65537 (RFC 8017, section 3.1), the secret key the modulus and
+ * the private exponent (section 3.2), and a signature is as long as the modulus (section 8).
+ */
+export const classicalAlgorithms: readonly ClassicalAlgorithm[] = [
+  {
+    name: "Ed25519",
+    standard: "RFC 8032",
+    classicalBits: 128,
+    publicKeyBytes: 32,
+    secretKeyBytes: 32,
+    signatureBytes: 64,
+  },
+  {
+    name: "ECDSA P-256",
+    standard: "FIPS 186-5",
+    classicalBits: 128,
+    publicKeyBytes: 65,
+    secretKeyBytes: 32,
+    signatureBytes: 64,
+  },
+  {
+    name: "RSA-2048",
+    standard: "RFC 8017",
+    classicalBits: 112,
+    publicKeyBytes: 259,
+    secretKeyBytes: 512,
+    signatureBytes: 256,
+  },
+  {
+    name: "RSA-3072",
+    standard: "RFC 8017",
+    classicalBits: 128,
+    publicKeyBytes: 387,
+    secretKeyBytes: 768,
+    signatureBytes: 384,
+  },
+  {
+    name: "X25519",
+    standard: "RFC 7748",
+    classicalBits: 128,
+    publicKeyBytes: 32,
+    secretKeyBytes: 32,
+    // The other side sends its own public key.
+    ciphertextBytes: 32,
+  },
+];

@@ -1,6 +1,7 @@
 /** Lets the reader log in, on a server that wants a token. */
 import { useState } from "preact/hooks";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { parseAddress } from "./address.ts";
 import { makeCall } from "./calls.ts";
 import type { Failure } from "./failure.ts";
 import { FailureNote } from "./parts/failure-note.tsx";
@@ -15,8 +16,10 @@ export function LogIn() {
     event.preventDefault();
     setFailure(undefined);
     const made = await makeCall(TokenService.method.issueToken, { username, password }, { token: null });
-    if (made.answer) setSession({ username, token: made.answer.token });
-    else setFailure(made.failure);
+    if (made.answer === undefined) return setFailure(made.failure);
+    setSession({ username, token: made.answer.token });
+    // Another page appears in the place of this one, except for the page that is the log-in itself.
+    if (parseAddress(location.hash).path === "log-in") location.hash = "#/";
   };
   return (
     <>

@@ -2,6 +2,10 @@
 import "./style.css";
 import "./ledger.css";
 import "./tools.css";
+import "./accents.css";
+import "./overview/overview.css";
+import "./views/activity/activity.css";
+import "./views/algorithms/algorithms.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 

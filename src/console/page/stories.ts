@@ -1,5 +1,5 @@
 /**
- * The table of stories. A story is a folder in stories/ with two files, and a line in this table. The page fetches a
+ * The table of stories. A story is a folder in stories/ with two files, and an entry in this table. The page fetches a
  * story when a reader opens it, and leaves it out where its service does not run.
  *
  * - steps.ts says what happens: one function per step, which makes calls, computes and checks. It has no JSX and needs
@@ -27,27 +27,18 @@
  * - Buttons, fields and headings come from these parts, so that keyboard, screen reader, phone and both themes work. No
  *   style attributes and no markup from strings: the page's Content-Security-Policy forbids the first.
  */
-import type { ComponentType } from "preact";
+import type { PageEntry } from "./page-entry.ts";
 
-/** A page of the console. */
-export interface StoryEntry {
-  /** Its address: "#/sign". */
-  readonly path: string;
-  readonly title: string;
-  /** What a reader sees there, in one sentence. */
-  readonly summary: string;
-  /** Full name of the service that it calls. */
-  readonly service: string;
-  /** The standards that are at work. */
-  readonly standards: string;
-  readonly load: () => Promise<{ readonly Page: ComponentType }>;
-}
+/** A story. It has its icon and its colour on the overview and on its own page. */
+export type StoryEntry = PageEntry & Required<Pick<PageEntry, "service" | "standards">>;
 
 export const stories: readonly StoryEntry[] = [
   {
     path: "sign",
     title: "Sign and verify",
     summary: "The server signs, both sides verify, and one changed byte breaks the signature.",
+    icon: "sign",
+    accent: "teal",
     service: "pqc.PqcService",
     standards: "ML-DSA (FIPS 204), SLH-DSA (FIPS 205)",
     load: () => import("./stories/sign/page.tsx"),
@@ -56,6 +47,8 @@ export const stories: readonly StoryEntry[] = [
     path: "key-exchange",
     title: "Key exchange",
     summary: "Browser and server agree on a secret over a connection that others can read.",
+    icon: "exchange",
+    accent: "blue",
     service: "pqc.PqcService",
     standards: "ML-KEM (FIPS 203), X-Wing (Internet-Draft)",
     load: () => import("./stories/key-exchange/page.tsx"),
@@ -64,6 +57,8 @@ export const stories: readonly StoryEntry[] = [
     path: "tokens",
     title: "Tokens",
     summary: "A log-in token is decoded and verified with the published keys, and a forgery fails.",
+    icon: "tokens",
+    accent: "amber",
     service: "pqc.TokenService",
     standards: "JWT with ML-DSA-65 (RFC 9964)",
     load: () => import("./stories/tokens/page.tsx"),
@@ -72,6 +67,8 @@ export const stories: readonly StoryEntry[] = [
     path: "keys",
     title: "Managed keys",
     summary: "A key is created, used, rotated and destroyed, and the audit log records each use.",
+    icon: "key",
+    accent: "violet",
     service: "kms.KmsService",
     standards: "ML-DSA (FIPS 204), SHA-256 chain",
     load: () => import("./stories/keys/page.tsx"),
@@ -80,6 +77,8 @@ export const stories: readonly StoryEntry[] = [
     path: "devices",
     title: "Devices",
     summary: "A device registers, authenticates, sends readings, and accepts firmware only from its vendor.",
+    icon: "devices",
+    accent: "green",
     service: "iot.IotService",
     standards: "ML-DSA-44 and ML-DSA-87 (FIPS 204)",
     load: () => import("./stories/devices/page.tsx"),
@@ -88,6 +87,8 @@ export const stories: readonly StoryEntry[] = [
     path: "tunnel",
     title: "Tunnel",
     summary: "Two ends agree on a key, exchange packets and replace the key, and a swapped key is detected.",
+    icon: "tunnel",
+    accent: "indigo",
     service: "vpn.VpnService",
     standards: "ML-KEM-1024 (FIPS 203), ML-DSA-65 (FIPS 204), AES-256-GCM",
     load: () => import("./stories/tunnel/page.tsx"),
@@ -97,6 +98,8 @@ export const stories: readonly StoryEntry[] = [
     title: "Governance",
     summary:
       "A proposal gets two of three signatures, a stranger's signature is refused, and it executes once.",
+    icon: "governance",
+    accent: "magenta",
     service: "defi.DefiService",
     standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
     load: () => import("./stories/governance/page.tsx"),
@@ -106,6 +109,8 @@ export const stories: readonly StoryEntry[] = [
     title: "Chain of blocks",
     summary:
       "Signed blocks arrive as a stream. If you change one in your copy, it and the later blocks turn red.",
+    icon: "chain",
+    accent: "orange",
     service: "blockchain.BlockchainService",
     standards: "ML-DSA-65 (FIPS 204), SHA-256 chain",
     load: () => import("./stories/chain/page.tsx"),
@@ -114,6 +119,8 @@ export const stories: readonly StoryEntry[] = [
     path: "provenance",
     title: "Token and provenance",
     summary: "A token is minted and transferred, and one changed letter is detected.",
+    icon: "provenance",
+    accent: "rose",
     service: "nft.NftService",
     standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
     load: () => import("./stories/provenance/page.tsx"),
@@ -123,6 +130,8 @@ export const stories: readonly StoryEntry[] = [
     title: "Contracts",
     summary:
       "Code is hashed and signed. A message is signed with two algorithms, and one signature is broken.",
+    icon: "contracts",
+    accent: "olive",
     service: "dapp.DappService",
     standards: "ECDSA (FIPS 186-5), ML-DSA-65 (FIPS 204), composite signatures",
     load: () => import("./stories/contracts/page.tsx"),
@@ -131,6 +140,8 @@ export const stories: readonly StoryEntry[] = [
     path: "wallets",
     title: "Wallets",
     summary: "An address is recomputed. A transaction is signed, altered, stolen and replayed.",
+    icon: "wallets",
+    accent: "cyan",
     service: "wallet.WalletService",
     standards: "ML-DSA-65 (FIPS 204)",
     load: () => import("./stories/wallets/page.tsx"),

@@ -3,16 +3,19 @@
  * tools/, and a line in this table. Files ending in .ts hold its logic and need no browser; test/console/tools tests
  * them. Files ending in .tsx show it. Stories and tools share the parts and the Content-Security-Policy.
  */
-import type { StoryEntry } from "./stories.ts";
+import type { PageEntry } from "./page-entry.ts";
 
 /** A page of the console that is no story. */
-export type ToolEntry = Omit<StoryEntry, "standards">;
+export type ToolEntry = Omit<PageEntry, "standards" | "icon" | "accent"> &
+  Partial<Pick<PageEntry, "icon" | "accent">>;
 
 export const tools: readonly ToolEntry[] = [
   {
     path: "keys/manage",
     title: "Key manager",
     summary: "Find, create, rotate, disable and destroy keys, and grant them to other users.",
+    icon: "keys",
+    accent: "violet",
     service: "kms.KmsService",
     load: () => import("./tools/key-manager/page.tsx"),
   },
@@ -20,6 +23,8 @@ export const tools: readonly ToolEntry[] = [
     path: "keys/audit",
     title: "Audit log",
     summary: "Search the log of all uses of keys, or follow it as it grows.",
+    icon: "audit",
+    accent: "violet",
     service: "kms.KmsService",
     load: () => import("./tools/audit-log/page.tsx"),
   },

@@ -1,167 +1,31 @@
-/** The overview: the stories, and the sizes of keys, signatures and ciphertexts. */
-import { useEffect, useState } from "preact/hooks";
-import type { AlgorithmInfo } from "#gen/pqc/algorithm_pb.ts";
-import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { makeCall } from "../calls.ts";
-import { classicalExchange, classicalSignatures, classicalSigningKeys, type SizeRow } from "../classical.ts";
-import type { Failure } from "../failure.ts";
-import { FailureNote } from "../parts/failure-note.tsx";
-import { Scroller } from "../parts/scroller.tsx";
-import { SizeChart } from "../parts/size-chart.tsx";
-import { settings } from "../settings.ts";
-import { stories } from "../stories.ts";
-import { tools } from "../tools.ts";
-import { formatNumber } from "../values.ts";
+/** The overview: a signature made now, and all pages. */
+import { Cards } from "../overview/cards.tsx";
+import { OpeningView } from "../overview/opening-view.tsx";
+import { shownStories, shownTools, shownViews } from "../pages.ts";
 
 export function Page() {
   return (
-    <>
+    <div class="overview">
       <header class="lead">
-        <h1 tabIndex={-1}>Post-quantum cryptography at work</h1>
+        <h1 tabIndex={-1}>
+          Today’s signatures will not survive quantum computers. <em>This one is built to.</em>
+        </h1>
         <p>
-          Each page shows one use case with calls to this server. You press the buttons, and see the bytes and
-          their sizes. Your browser also verifies every signature, and the page shows which side checked what.
+          A large quantum computer will forge the RSA and elliptic-curve signatures that protect software
+          updates, payments and log-ins. ML-DSA, the NIST standard below, is built to resist it; the price is
+          size.
         </p>
       </header>
-      <h2>Stories</h2>
-      <ul class="stories">
-        {stories
-          .filter(({ service }) => settings.services.has(service))
-          .map(({ path, title, summary, service, standards }) => (
-            <li key={path}>
-              <a href={`#/${path}`}>{title}</a>
-              <p>{summary}</p>
-              <p class="hint">
-                <code>{service}</code>
-                <br />
-                {standards}
-              </p>
-            </li>
-          ))}
-      </ul>
-      <ToolList />
-      {settings.services.has("pqc.PqcService") && <Sizes />}
-    </>
-  );
-}
-
-function ToolList() {
-  const shown = tools.filter(({ service }) => settings.services.has(service));
-  if (shown.length === 0) return null;
-  return (
-    <>
-      <h2>Tools</h2>
-      <ul class="stories">
-        {shown.map(({ path, title, summary }) => (
-          <li key={path}>
-            <a href={`#/${path}`}>{title}</a>
-            <p>{summary}</p>
-          </li>
-        ))}
-      </ul>
-    </>
-  );
-}
-
-function Sizes() {
-  const [algorithms, setAlgorithms] = useState<readonly AlgorithmInfo[]>();
-  const [failure, setFailure] = useState<Failure>();
-  useEffect(() => {
-    void makeCall(PqcService.method.getAlgorithmInfo, {}).then((made) => {
-      setAlgorithms(made.answer?.algorithms);
-      setFailure(made.failure);
-    });
-  }, []);
-  return (
-    <section aria-labelledby="sizes">
-      <h2 id="sizes">Sizes in bytes</h2>
-      <p class="text">
-        A large quantum computer would break the algorithms in pale colour. Their replacements, in full
-        colour, are larger. All bars of a group have the same scale.
-      </p>
-      {failure && <FailureNote failure={failure} />}
-      {algorithms && <SizePictures algorithms={algorithms} />}
-      {algorithms && <AllAlgorithms algorithms={algorithms} />}
-    </section>
-  );
-}
-
-function SizePictures({ algorithms }: { readonly algorithms: readonly AlgorithmInfo[] }) {
-  const rowsOf = (prefix: string, sizeOf: (algorithm: AlgorithmInfo) => number): SizeRow[] =>
-    algorithms
-      .filter(({ name }) => name.startsWith(prefix))
-      .map((algorithm) => ({ label: algorithm.name, bytes: sizeOf(algorithm) }));
-  const signatures = rowsOf("ML-DSA", ({ signatureBytes }) => signatureBytes ?? 0);
-  const signingKeys = rowsOf("ML-DSA", ({ publicKeyBytes }) => publicKeyBytes);
-  const ciphertexts = rowsOf("ML-KEM", ({ ciphertextBytes }) => ciphertextBytes ?? 0);
-  const exchangeKeys = rowsOf("ML-KEM", ({ publicKeyBytes }) => publicKeyBytes);
-  return (
-    <>
-      <h3>To sign</h3>
-      <div class="pair">
-        <SizeChart title="Signature, bytes" rows={[...classicalSignatures, ...signatures]} maxBytes={4627} />
-        <SizeChart
-          title="Public key, bytes"
-          rows={[...classicalSigningKeys, ...signingKeys]}
-          maxBytes={4627}
-        />
-      </div>
-      <h3>To agree on a secret</h3>
-      <div class="pair">
-        <SizeChart
-          title="Sent by the first side, bytes"
-          rows={[...classicalExchange, ...exchangeKeys]}
-          maxBytes={1568}
-        />
-        <SizeChart title="Sent back, bytes" rows={[...classicalExchange, ...ciphertexts]} maxBytes={1568} />
-      </div>
-    </>
-  );
-}
-
-function AllAlgorithms({ algorithms }: { readonly algorithms: readonly AlgorithmInfo[] }) {
-  return (
-    <details class="all-algorithms">
-      <summary>All {algorithms.length} parameter sets of this server</summary>
-      <Scroller class="scroll" label="Parameter sets">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Standard</th>
-              <th scope="col" class="number">
-                Category
-              </th>
-              <th scope="col" class="number">
-                Public key
-              </th>
-              <th scope="col" class="number">
-                Secret key
-              </th>
-              <th scope="col" class="number">
-                Signature or ciphertext
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {algorithms.map((algorithm) => (
-              <tr key={algorithm.name}>
-                <th scope="row">{algorithm.name}</th>
-                <td>{algorithm.standard}</td>
-                <td class="number">{algorithm.nistLevel}</td>
-                <td class="number">{formatNumber(algorithm.publicKeyBytes)}</td>
-                <td class="number">{formatNumber(algorithm.secretKeyBytes)}</td>
-                <td class="number">
-                  {formatNumber(algorithm.signatureBytes ?? algorithm.ciphertextBytes ?? 0)}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroller>
-      <p class="hint">
-        Sizes are bytes. The category is NIST's: 1 is as hard to break as AES-128, 3 as AES-192, 5 as AES-256.
-      </p>
-    </details>
+      <OpeningView />
+      {shownStories.length > 0 && (
+        <>
+          <h2>Stories</h2>
+          <p class="text">Each one is a use case with real calls to this server, whose bytes you can read.</p>
+          <Cards pages={shownStories} kind="stories" />
+        </>
+      )}
+      <h2>Explore and operate</h2>
+      <Cards pages={[...shownViews, ...shownTools]} kind="tools" />
+    </div>
   );
 }

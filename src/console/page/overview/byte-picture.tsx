@@ -1,0 +1,100 @@
+/** Pictures of bytes, all on one scale: a square is a byte. */
+import type { ComponentChildren } from "preact";
+import { useId, useMemo } from "preact/hooks";
+import { countRows, drawBytes, drawSquares, type Part, squareSide } from "./cells.ts";
+
+interface GridProps {
+  readonly count: number;
+  readonly columns: number;
+}
+
+/** The area of a picture. Its unit is the font size, which the style sheet sets for all pictures at once. */
+function Grid({ count, columns, children }: GridProps & { readonly children: ComponentChildren }) {
+  const rows = countRows(count, columns);
+  return (
+    <svg
+      class="cells"
+      viewBox={`0 0 ${columns} ${rows}`}
+      width={`${columns}em`}
+      height={`${rows}em`}
+      aria-hidden="true"
+      focusable="false"
+    >
+      {children}
+    </svg>
+  );
+}
+
+/** A number of bytes, without their values. */
+export function CountPicture(props: GridProps) {
+  return (
+    <Grid {...props}>
+      <path class="classical" d={drawSquares(props.count, props.columns)} />
+    </Grid>
+  );
+}
+
+interface BytePictureProps extends GridProps {
+  /** Undefined while they are not there yet; then the picture shows their places. */
+  readonly bytes: Uint8Array | undefined;
+  readonly parts: readonly Part[];
+  /** The byte from which red spreads over all others, if what the bytes stand for is broken. */
+  readonly brokenAt?: number | undefined;
+  /** What is drawn above the bytes. */
+  readonly children?: ComponentChildren;
+}
+
+/** Bytes: the colour is the part that they belong to, the shade their value. */
+export function BytePicture({ bytes, parts, brokenAt, children, ...grid }: BytePictureProps) {
+  const { count, columns } = grid;
+  const id = useId();
+  // Thousands of squares, drawn again only if they differ.
+  const squares = useMemo(
+    () =>
+      bytes === undefined ? (
+        <path class="place" d={drawSquares(count, columns)} />
+      ) : (
+        <g id={id} class="values">
+          {drawBytes(bytes, parts, columns).map(({ part, level, path }) => (
+            <path key={`${part} ${level}`} class={`part-${part} shade-${level}`} d={path} />
+          ))}
+        </g>
+      ),
+    [bytes, count, parts, columns, id],
+  );
+  return (
+    <Grid {...grid}>
+      {squares}
+      {bytes !== undefined && brokenAt !== undefined && <Break of={id} at={brokenAt} {...grid} />}
+      {children}
+    </Grid>
+  );
+}
+
+/** Draws squares again, in red, in a circle that grows from one of them. The colours are in the style sheet. */
+function Break({ of, at, count, columns }: GridProps & { readonly of: string; readonly at: number }) {
+  const { x, y } = findPlace(at, columns);
+  return (
+    <>
+      <clipPath id={`${of}-break`}>
+        <circle key={at} class="spread" cx={x} cy={y} r={columns + countRows(count, columns)} />
+      </clipPath>
+      <use href={`#${of}`} class="broken" clip-path={`url(#${of}-break)`} />
+    </>
+  );
+}
+
+interface MarkProps {
+  readonly at: number;
+  readonly columns: number;
+  readonly kind: "flipped" | "pointed" | "chosen";
+}
+
+/** A square above the others. */
+export function Mark({ at, columns, kind }: MarkProps) {
+  return <rect class={kind} {...findPlace(at, columns)} width={squareSide} height={squareSide} />;
+}
+
+function findPlace(at: number, columns: number): { readonly x: number; readonly y: number } {
+  return { x: at % columns, y: Math.floor(at / columns) };
+}

@@ -1,0 +1,196 @@
+/** The first thing that a visitor sees: a signature made just now, on the scale of those that it replaces. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { browserLibrary } from "../algorithms.ts";
+import { classicalAlgorithms, type SizeRow } from "../classical.ts";
+import type { Failure } from "../failure.ts";
+import { FailureNote } from "../parts/failure-note.tsx";
+import { formatMs, formatNumber } from "../values.ts";
+import { BytePicture, CountPicture } from "./byte-picture.tsx";
+import { countBytes, publicKeyParts, signatureParts } from "./cells.ts";
+import { algorithm, type Finding, isRejected, message } from "./opening.ts";
+import { SignaturePicture } from "./signature-picture.tsx";
+import { type Opening, useOpening } from "./use-opening.ts";
+
+const signatureBytes = countBytes(signatureParts);
+const publicKeyBytes = countBytes(publicKeyParts);
+const signers = classicalAlgorithms.filter(({ signatureBytes }) => signatureBytes !== undefined);
+/** What the style sheet calls narrow. */
+const narrow = "(max-width: 50rem)";
+/** Squares in a row of the pictures: of our own values, and of large and small ones that they replace. */
+const rows = { wide: { own: 110, large: 16, small: 8 }, narrow: { own: 60, large: 12, small: 8 } };
+
+export function OpeningView() {
+  const opening = useOpening();
+  const isNarrow = useMedia(narrow);
+  const { signed, signature, flipped, findings, lastFlipped, isChecking } = opening;
+  const failure = opening.failure ?? signed?.failure;
+  const isBroken = flipped.size > 0 && findings !== undefined && !isChecking && isRejected(findings);
+  // A pending check keeps the picture as it is, so that it does not flash.
+  const [wasBroken, setWasBroken] = useState(false);
+  useEffect(() => {
+    if (!isChecking) setWasBroken(isBroken);
+  }, [isChecking, isBroken]);
+  const showsBreak = flipped.size > 0 && (isBroken || (isChecking && wasBroken));
+  const row = isNarrow ? rows.narrow : rows.wide;
+
+  return (
+    <section class="stage" aria-label="A signature, made now" data-broken={showsBreak}>
+      <div class="stage-head">
+        <Provenance opening={opening} />
+        <ul class="verdicts">
+          <Verdict side="Server" finding={findings?.server} />
+          <Verdict side="Browser" finding={findings?.browser} />
+        </ul>
+        <div class="act">
+          {flipped.size === 0 ? (
+            <button
+              type="button"
+              class="primary"
+              aria-disabled={signed === undefined}
+              onClick={() => signed && opening.flip(Math.floor(Math.random() * signatureBytes))}
+            >
+              Flip one bit
+            </button>
+          ) : (
+            <button type="button" class="primary" onClick={opening.restore}>
+              Restore it
+            </button>
+          )}
+        </div>
+      </div>
+      <p class="telling" role="status">
+        {tell(opening)}
+      </p>
+      {failure && <FailureNote failure={failure} />}
+      <div class="scale">
+        <Comparison title="Signature" bytes={signatureBytes} replaced={toSizes("signatureBytes")} row={row}>
+          <SignaturePicture
+            bytes={signature}
+            columns={row.own}
+            flipped={flipped}
+            chosenFor={lastFlipped}
+            // The red stays where it began, however many bits follow.
+            brokenAt={showsBreak ? [...flipped][0] : undefined}
+            onFlip={opening.flip}
+          />
+        </Comparison>
+        <Comparison title="Public key" bytes={publicKeyBytes} replaced={toSizes("publicKeyBytes")} row={row}>
+          <BytePicture
+            bytes={signed?.publicKey}
+            count={publicKeyBytes}
+            parts={publicKeyParts}
+            columns={row.own}
+          />
+        </Comparison>
+      </div>
+      <p class="hint">One square is one byte, in all pictures.</p>
+    </section>
+  );
+}
+
+/** What was signed, where, and how long it took. */
+function Provenance({ opening: { signed } }: { readonly opening: Opening }) {
+  return (
+    <p class="signed">
+      <q>{message}</q>{" "}
+      <span class="hint">
+        {signed === undefined
+          ? "is being signed …"
+          : signed.by === "server"
+            ? `signed by this server in ${formatMs(signed.ms)}`
+            : `signed in your browser, by ${browserLibrary}, in ${formatMs(signed.ms)}`}
+      </span>
+    </p>
+  );
+}
+
+function Verdict({ side, finding }: { readonly side: string; readonly finding: Finding | undefined }) {
+  const found =
+    finding === undefined
+      ? "pending"
+      : typeof finding === "boolean"
+        ? finding
+          ? "valid"
+          : "invalid"
+        : finding === "not asked"
+          ? finding
+          : finding.reason;
+  return (
+    <li data-found={typeof finding === "boolean" ? found : "unknown"}>
+      <span class="side">{side}</span> <strong>{found}</strong>
+    </li>
+  );
+}
+
+/** One sentence about what the reader sees, which is read out. */
+function tell({ signed, flipped, lastFlipped = 0, findings, isChecking }: Opening): string {
+  if (signed === undefined || findings === undefined) return "A key pair is made, and the message is signed.";
+  if (isChecking) return "Checking …";
+  if (flipped.size === 0) {
+    const both = signed.by === "server" ? "Server and browser accept it." : describeAlone(signed.failure);
+    return `${both} Try to forge it: click any square of the signature.`;
+  }
+  const bits = `${formatNumber(8 * signatureBytes)} bits`;
+  const flips =
+    flipped.size === 1
+      ? `You flipped one of ${bits}, in byte ${formatNumber(lastFlipped + 1)}.`
+      : `You flipped ${formatNumber(flipped.size)} of ${bits}.`;
+  if (!isRejected(findings)) return `${flips} Not every side rejected it.`;
+  return `${flips} ${signed.by === "server" ? "Both sides reject" : "Your browser rejects"} the whole signature.`;
+}
+
+function describeAlone(failure: Failure | undefined): string {
+  return failure === undefined
+    ? "This server takes calls only after a log-in, so your browser made and checked this signature itself."
+    : "The server did not sign, so your browser made and checked this signature itself.";
+}
+
+interface ComparisonProps {
+  readonly title: string;
+  readonly bytes: number;
+  readonly replaced: readonly SizeRow[];
+  readonly row: (typeof rows)["wide"];
+  /** The picture of the bytes. */
+  readonly children: ComponentChildren;
+}
+
+/** A value beside those that it replaces. */
+function Comparison({ title, bytes, replaced, row, children }: ComparisonProps) {
+  return (
+    <div class="comparison">
+      <figure class="new">
+        <figcaption>
+          <h2>{title}</h2> {algorithm}, {formatNumber(bytes)} bytes
+        </figcaption>
+        {children}
+      </figure>
+      <section class="replaced" aria-label={`${title}: what it replaces`}>
+        <p class="kind">Breakable by a quantum computer</p>
+        {replaced.map(({ label, bytes }) => (
+          <figure key={label}>
+            <figcaption>
+              <strong class="name">{label}</strong> {formatNumber(bytes)} bytes
+            </figcaption>
+            <CountPicture count={bytes} columns={bytes > 128 ? row.large : row.small} />
+          </figure>
+        ))}
+      </section>
+    </div>
+  );
+}
+
+function toSizes(field: "signatureBytes" | "publicKeyBytes"): SizeRow[] {
+  return signers.map(({ name, [field]: bytes = 0 }) => ({ label: name, bytes }));
+}
+
+function useMedia(query: string): boolean {
+  const [matches, setMatches] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const list = matchMedia(query);
+    const onChange = (): void => setMatches(list.matches);
+    list.addEventListener("change", onChange);
+    return () => list.removeEventListener("change", onChange);
+  }, [query]);
+  return matches;
+}

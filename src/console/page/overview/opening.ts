@@ -1,0 +1,82 @@
+/** The signature of the overview: made by the server, or by the browser where the server asks for a token. */
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { signHere, verifyHere } from "../algorithms.ts";
+import type { Caller } from "../caller.ts";
+import { type Failure, toFailure } from "../failure.ts";
+import { toUtf8 } from "../values.ts";
+
+const { signData, verifySignature } = PqcService.method;
+
+/** The algorithm of the overview. */
+export const algorithm = "ML-DSA-65";
+export const message = "Pay 100 to Ada";
+
+/** A message with its signature, and where it was signed. */
+export interface OpeningSignature {
+  readonly by: "server" | "browser";
+  readonly data: Uint8Array;
+  readonly signature: Uint8Array;
+  readonly publicKey: Uint8Array;
+  /** From the call to its answer; in the browser, the time to compute. */
+  readonly ms: number;
+  /** Why the server did not sign, if it was asked. */
+  readonly failure?: Failure;
+}
+
+/** What one side found, or why it found nothing. */
+export type Finding = boolean | Failure | "not asked";
+
+/** What both sides found. */
+export interface Findings {
+  readonly server: Finding;
+  readonly browser: Finding;
+}
+
+/**
+ * Generates a key pair and signs.
+ *
+ * @param caller undefined if calls to the server are not possible
+ */
+export async function signOpening(caller: Caller | undefined): Promise<OpeningSignature> {
+  const data = toUtf8(message);
+  if (caller === undefined) return signInBrowser(data);
+  const startedAt = performance.now();
+  try {
+    const { signature, publicKey } = await caller.call(signData, { data, algorithm });
+    return { by: "server", data, signature, publicKey, ms: performance.now() - startedAt };
+  } catch (thrown) {
+    return { ...(await signInBrowser(data)), failure: toFailure(thrown) };
+  }
+}
+
+async function signInBrowser(data: Uint8Array): Promise<OpeningSignature> {
+  const { ms, ...signed } = await signHere(algorithm, data);
+  return { by: "browser", data, ...signed, ms };
+}
+
+/** @param signature that of the message, or one with flipped bits */
+export async function verifyOpening(
+  caller: Caller | undefined,
+  { data, publicKey }: OpeningSignature,
+  signature: Uint8Array,
+): Promise<Findings> {
+  const asked: Promise<Finding> =
+    caller === undefined
+      ? Promise.resolve("not asked")
+      : caller
+          .call(verifySignature, { algorithm, data, signature, publicKey })
+          .then(({ valid }) => valid, toFailure);
+  const computed: Promise<Finding> = verifyHere(algorithm, signature, data, publicKey).catch(toFailure);
+  const [server, browser] = await Promise.all([asked, computed]);
+  return { server, browser };
+}
+
+/** Flips the lowest bit of each of these bytes, in a copy. */
+export function flipBits(bytes: Uint8Array, places: ReadonlySet<number>): Uint8Array {
+  return bytes.map((byte, at) => (places.has(at) ? byte ^ 1 : byte));
+}
+
+/** Tells whether every side that was asked rejects the signature. */
+export function isRejected({ server, browser }: Findings): boolean {
+  return browser === false && (server === false || server === "not asked");
+}

@@ -1,0 +1,100 @@
+/** The signature: a picture in which the reader flips bits, with the pointer or with the keys. */
+import { useEffect, useState } from "preact/hooks";
+import { formatNumber } from "../values.ts";
+import { BytePicture, Mark } from "./byte-picture.tsx";
+import { countBytes, countRows, findByte, nameByte, signatureParts } from "./cells.ts";
+
+const count = countBytes(signatureParts);
+
+interface SignaturePictureProps {
+  readonly bytes: Uint8Array | undefined;
+  readonly columns: number;
+  readonly flipped: ReadonlySet<number>;
+  /** The byte to choose, because it was flipped by other means. */
+  readonly chosenFor: number | undefined;
+  /** Where the red of a broken signature spreads from. */
+  readonly brokenAt: number | undefined;
+  readonly onFlip: (index: number) => void;
+}
+
+export function SignaturePicture({
+  bytes,
+  columns,
+  flipped,
+  chosenFor,
+  brokenAt,
+  onFlip,
+}: SignaturePictureProps) {
+  const [pointed, setPointed] = useState<number>();
+  const [chosen, setChosen] = useState(0);
+  useEffect(() => setChosen(chosenFor ?? 0), [chosenFor]);
+  const find = (event: MouseEvent & { readonly currentTarget: Element }): number | undefined => {
+    const { left, top, width, height } = event.currentTarget.getBoundingClientRect();
+    const x = ((event.clientX - left) / width) * columns;
+    const y = ((event.clientY - top) / height) * countRows(count, columns);
+    return findByte(x, y, columns, count);
+  };
+  const flip = (index: number | undefined): void => {
+    if (index !== undefined && bytes !== undefined) onFlip(index);
+  };
+  const press = (event: KeyboardEvent): void => {
+    const steps: Readonly<Record<string, number>> = { ArrowUp: -columns, ArrowDown: columns };
+    const step = steps[event.key];
+    if (step !== undefined) setChosen(Math.min(count - 1, Math.max(0, chosen + step)));
+    else if (event.key === "Enter" || event.key === " ") flip(chosen);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <>
+      <div class="grip">
+        <input
+          type="range"
+          class="unseen"
+          aria-label="Byte of the signature; Enter flips its lowest bit"
+          min={1}
+          max={count}
+          value={chosen + 1}
+          aria-valuetext={describe(chosen, bytes, flipped)}
+          onInput={(event) => setChosen(Number(event.currentTarget.value) - 1)}
+          onKeyDown={press}
+        />
+        {/* biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: the range has the keys */}
+        <div
+          class="area"
+          onClick={(event) => flip(find(event))}
+          onPointerMove={(event) => setPointed(find(event))}
+          onPointerLeave={() => setPointed(undefined)}
+        >
+          <BytePicture
+            bytes={bytes}
+            count={count}
+            parts={signatureParts}
+            columns={columns}
+            brokenAt={brokenAt}
+          >
+            {[...flipped].map((at) => (
+              <Mark key={at} at={at} columns={columns} kind="flipped" />
+            ))}
+            <Mark
+              at={pointed ?? chosen}
+              columns={columns}
+              kind={pointed === undefined ? "chosen" : "pointed"}
+            />
+          </BytePicture>
+        </div>
+      </div>
+      <p class="byte hint" aria-hidden="true">
+        {describe(pointed ?? chosen, bytes, flipped)}
+      </p>
+    </>
+  );
+}
+
+/** "Byte 1,234 of 3,309: 0x3f, part of the response". */
+function describe(index: number, bytes: Uint8Array | undefined, flipped: ReadonlySet<number>): string {
+  const value = bytes === undefined ? "" : `: 0x${(bytes[index] ?? 0).toString(16).padStart(2, "0")}`;
+  const part = `part of ${nameByte(index, signatureParts)}`;
+  const change = flipped.has(index) ? ", with a flipped bit" : "";
+  return `Byte ${formatNumber(index + 1)} of ${formatNumber(count)}${value}, ${part}${change}`;
+}

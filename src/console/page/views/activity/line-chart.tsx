@@ -1,0 +1,41 @@
+/** A line over time, as a small picture; the text beside it has the newest value. */
+import { drawLine, height, roundUp, width } from "./line.ts";
+
+interface LineChartProps {
+  readonly title: string;
+  /** The newest value, in words. */
+  readonly now: string;
+  /** Oldest first; undefined where there was nothing to measure. */
+  readonly values: readonly (number | undefined)[];
+  /** A second line below or above the first, in a paler colour. */
+  readonly others?: readonly (number | undefined)[];
+  /** Values in the whole width. */
+  readonly count: number;
+  readonly format: (value: number) => string;
+}
+
+export function LineChart({ title, now, values, others = [], count, format }: LineChartProps) {
+  const known = [...values, ...others].filter((value) => value !== undefined);
+  const max = roundUp(Math.max(...known, 0));
+  return (
+    <section class="line-chart">
+      <h2>{title}</h2>
+      <p class="now">{now}</p>
+      <div class="plot">
+        <svg
+          viewBox={`0 0 ${width} ${height}`}
+          preserveAspectRatio="none"
+          aria-hidden="true"
+          focusable="false"
+        >
+          <line class="grid" x1="0" x2={width} y1={height / 2} y2={height / 2} />
+          <path class="other" d={drawLine(others, count, max)} />
+          <path class="line" d={drawLine(values, count, max)} />
+        </svg>
+        <span class="max hint" aria-hidden="true">
+          {format(max)}
+        </span>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,157 @@
+/** The activity of the server: calls per second, latency and errors, read from its metrics. */
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { ActionButton } from "../../parts/action-button.tsx";
+import { FailureNote } from "../../parts/failure-note.tsx";
+import { Scroller } from "../../parts/scroller.tsx";
+import { useSession } from "../../session.ts";
+import { settings } from "../../settings.ts";
+import { useTask } from "../../task.ts";
+import { formatMs, formatNumber, toUtf8 } from "../../values.ts";
+import { LineChart } from "./line-chart.tsx";
+import type { Snapshot } from "./metrics-text.ts";
+import { countSince } from "./rates.ts";
+import { type Activity, intervalMs, maxPoints, useActivity } from "./use-activity.ts";
+
+/** Calls that the button makes, one after the other. */
+const trafficCalls = 50;
+
+export function Page() {
+  const activity = useActivity();
+  const { last, failure } = activity;
+  return (
+    <div class="tool">
+      <header class="lead">
+        <h1 tabIndex={-1}>Activity</h1>
+        <p>
+          What this server does now: all calls of all clients, over every protocol. The page reads{" "}
+          <a href="/metrics">/metrics</a> every {intervalMs / 1000} seconds, which does not count as a call.
+        </p>
+      </header>
+      {failure && <FailureNote failure={failure} />}
+      {failure && <Explanation reason={failure.reason} />}
+      {last && <Charts activity={activity} />}
+    </div>
+  );
+}
+
+/** Why a reader may see nothing. */
+function Explanation({ reason }: { readonly reason: string }) {
+  const session = useSession();
+  if (reason === "UNREACHABLE") return null;
+  if (reason === "ROUTE_NOT_FOUND") return <p>The operator has turned metrics off for this server.</p>;
+  return (
+    <p>
+      Metrics tell how the server is used, so this server shows them only to users with the role auditor or
+      admin. {session === undefined ? <a href="#/log-in">Log in</a> : "Log out, and log in"} as one, or start
+      the server with <code>--metrics open</code> to show them to anybody.
+    </p>
+  );
+}
+
+function Charts({ activity: { first, last, rates } }: { readonly activity: Activity }) {
+  const now = rates.at(-1);
+  const formatRate = (value = 0): string => (value < 10 ? value.toFixed(1) : formatNumber(Math.round(value)));
+  const formatLatency = (ms: number | undefined): string => (ms === undefined ? "–" : formatMs(ms));
+  return (
+    <>
+      <TrafficButton />
+      <div class="line-charts">
+        <LineChart
+          title="Calls per second"
+          now={formatRate(now?.callsPerSecond)}
+          values={rates.map(({ callsPerSecond }) => callsPerSecond)}
+          count={maxPoints}
+          format={formatNumber}
+        />
+        <LineChart
+          title="Latency: median, and 95th percentile (pale)"
+          now={`${formatLatency(now?.medianMs)}, ${formatLatency(now?.p95Ms)}`}
+          values={rates.map(({ medianMs }) => medianMs)}
+          others={rates.map(({ p95Ms }) => p95Ms)}
+          count={maxPoints}
+          format={formatMs}
+        />
+        <LineChart
+          title="Refused or failed, per second"
+          now={formatRate(now?.failuresPerSecond)}
+          values={rates.map(({ failuresPerSecond }) => failuresPerSecond)}
+          count={maxPoints}
+          format={formatNumber}
+        />
+      </div>
+      <p class="hint">
+        The charts show the last {(maxPoints * intervalMs) / 60_000} minutes. Latencies are estimated from the
+        buckets of a histogram.
+      </p>
+      {first && last && <MethodTable first={first} last={last} />}
+    </>
+  );
+}
+
+function TrafficButton() {
+  const session = useSession();
+  const signing = useTask();
+  const canCall = settings.services.has("pqc.PqcService") && (!settings.wantsToken || session !== undefined);
+  if (!canCall) return null;
+  const sign = (): Promise<void> =>
+    signing.run(
+      async ({ call }) => {
+        for (let calls = 0; calls < trafficCalls; calls += 1)
+          await call(PqcService.method.signData, { data: toUtf8(`message ${calls}`) });
+      },
+      () => {},
+    );
+  return (
+    <>
+      <ActionButton task={signing} onClick={() => void sign()}>
+        Sign {trafficCalls} messages
+      </ActionButton>
+      {signing.failure && <FailureNote failure={signing.failure} />}
+    </>
+  );
+}
+
+/** The RPCs that were called since the page was opened, most calls first. */
+function MethodTable({ first, last }: { readonly first: Snapshot; readonly last: Snapshot }) {
+  const methods = [...countSince(first, last)].toSorted(
+    ([, a], [, b]) => b.answered + b.failed - a.answered - a.failed,
+  );
+  return (
+    <section aria-labelledby="methods">
+      <h2 id="methods">Calls since you opened this page</h2>
+      {methods.length === 0 && <p>None yet.</p>}
+      {methods.length > 0 && (
+        <Scroller class="scroll" label="Calls">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">RPC</th>
+                <th scope="col" class="number">
+                  Answered
+                </th>
+                <th scope="col" class="number">
+                  Refused or failed
+                </th>
+                <th scope="col" class="number">
+                  Mean
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {methods.map(([method, { answered, failed, seconds, measured }]) => (
+                <tr key={method}>
+                  <th scope="row">
+                    <code>{method}</code>
+                  </th>
+                  <td class="number">{formatNumber(answered)}</td>
+                  <td class="number">{formatNumber(failed)}</td>
+                  <td class="number">{measured === 0 ? "–" : formatMs((1000 * seconds) / measured)}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Scroller>
+      )}
+    </section>
+  );
+}

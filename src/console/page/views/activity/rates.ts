@@ -1,0 +1,70 @@
+/** What happened between two readings of the counters. */
+import type { MethodCounts, Snapshot } from "./metrics-text.ts";
+
+/** The activity of all calls in one interval. */
+export interface Rates {
+  readonly callsPerSecond: number;
+  readonly failuresPerSecond: number;
+  /** Milliseconds that half, and 95 of 100 calls stayed below; undefined if there were none. */
+  readonly medianMs: number | undefined;
+  readonly p95Ms: number | undefined;
+}
+
+export function compareSnapshots(before: Snapshot, after: Snapshot): Rates {
+  const seconds = Math.max(0.001, (after.at - before.at) / 1000);
+  const changes = [...countSince(before, after).values()];
+  const sum = (field: keyof MethodCounts): number => changes.reduce((all, counts) => all + counts[field], 0);
+  const durations = new Map(
+    [...after.durations].map(([bound, count]) => [bound, subtract(count, before.durations.get(bound) ?? 0)]),
+  );
+  return {
+    callsPerSecond: (sum("answered") + sum("failed")) / seconds,
+    failuresPerSecond: sum("failed") / seconds,
+    medianMs: estimateQuantile(durations, 0.5),
+    p95Ms: estimateQuantile(durations, 0.95),
+  };
+}
+
+/** The counts of each RPC that was called between two readings. */
+export function countSince(before: Snapshot, after: Snapshot): Map<string, MethodCounts> {
+  const changes = new Map<string, MethodCounts>();
+  for (const [method, now] of after.methods) {
+    const then = before.methods.get(method);
+    const change = {
+      answered: subtract(now.answered, then?.answered ?? 0),
+      failed: subtract(now.failed, then?.failed ?? 0),
+      seconds: subtract(now.seconds, then?.seconds ?? 0),
+      measured: subtract(now.measured, then?.measured ?? 0),
+    };
+    if (change.answered + change.failed > 0) changes.set(method, change);
+  }
+  return changes;
+}
+
+/** A counter that went down began again at zero, because the server was started again. */
+function subtract(now: number, then: number): number {
+  return now < then ? now : now - then;
+}
+
+/**
+ * Estimates a quantile from cumulative buckets: within a bucket, durations are taken as evenly spread.
+ *
+ * @param buckets by upper bound in seconds
+ * @returns milliseconds; for the last bucket, which has no bound, the bound below it
+ */
+export function estimateQuantile(buckets: ReadonlyMap<number, number>, quantile: number): number | undefined {
+  const bounds = [...buckets].sort(([a], [b]) => a - b);
+  const total = bounds.at(-1)?.[1] ?? 0;
+  if (total === 0) return undefined;
+  const rank = quantile * total;
+  let [below, lower] = [0, 0];
+  for (const [bound, count] of bounds) {
+    if (count >= rank) {
+      if (bound === Number.POSITIVE_INFINITY) return 1000 * lower;
+      const share = count === below ? 1 : (rank - below) / (count - below);
+      return 1000 * (lower + share * (bound - lower));
+    }
+    [below, lower] = [count, bound];
+  }
+  return undefined;
+}

@@ -1,0 +1,87 @@
+/** Reads the server's metrics every few seconds while somebody looks. */
+import { useEffect, useState } from "preact/hooks";
+import { Failure, toFailure } from "../../failure.ts";
+import { useSession } from "../../session.ts";
+import { readSnapshot, type Snapshot } from "./metrics-text.ts";
+import { compareSnapshots, type Rates } from "./rates.ts";
+
+export const intervalMs = 2000;
+/** Two minutes. */
+export const maxPoints = 60;
+
+export interface Activity {
+  /** The first and the newest reading. */
+  readonly first: Snapshot | undefined;
+  readonly last: Snapshot | undefined;
+  /** One for each interval, oldest first. */
+  readonly rates: readonly Rates[];
+  /** Why the newest reading failed. */
+  readonly failure: Failure | undefined;
+}
+
+const nothing: Activity = { first: undefined, last: undefined, rates: [], failure: undefined };
+
+export function useActivity(): Activity {
+  const token = useSession()?.token;
+  const [activity, setActivity] = useState(nothing);
+  useEffect(() => {
+    const abort = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const read = async (): Promise<void> => {
+      // A page that nobody sees asks for nothing.
+      if (!document.hidden) {
+        const update = await fetchSnapshot(token, abort.signal).then(addSnapshot, keepFailure);
+        if (abort.signal.aborted) return;
+        setActivity(update);
+      }
+      timer = setTimeout(() => void read(), intervalMs);
+    };
+    setActivity(nothing);
+    void read();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [token]);
+  return activity;
+}
+
+type Update = (before: Activity) => Activity;
+
+function addSnapshot(next: Snapshot): Update {
+  return ({ first, last, rates }) => ({
+    first: first ?? next,
+    last: next,
+    rates: last === undefined ? rates : [...rates, compareSnapshots(last, next)].slice(-maxPoints),
+    failure: undefined,
+  });
+}
+
+function keepFailure(thrown: unknown): Update {
+  const failure = toFailure(thrown);
+  return (before) => ({ ...before, failure });
+}
+
+/** @throws Failure, with the server's reason if it refuses */
+async function fetchSnapshot(token: string | undefined, signal: AbortSignal): Promise<Snapshot> {
+  const headers: HeadersInit = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const response = await fetch("/metrics", { headers, signal }).catch(() => {
+    throw new Failure("UNREACHABLE", "UNAVAILABLE", "The server could not be reached.");
+  });
+  if (!response.ok) throw await readRefusal(response);
+  return readSnapshot(await response.text(), performance.now());
+}
+
+async function readRefusal(response: Response): Promise<Failure> {
+  const body: unknown = await response.json().catch(() => undefined);
+  const message = readText(body, "message") ?? `The server answers with status ${response.status}.`;
+  const details = typeof body === "object" && body !== null && "details" in body ? body.details : undefined;
+  const reason = Array.isArray(details) ? readText(details[0], "reason") : undefined;
+  return new Failure(reason ?? `HTTP_${response.status}`, String(response.status), message);
+}
+
+function readText(value: unknown, name: string): string | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const found = Object.entries(value).find(([key]) => key === name)?.[1];
+  return typeof found === "string" ? found : undefined;
+}

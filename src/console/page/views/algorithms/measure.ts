@@ -1,0 +1,67 @@
+/** Measures how long calls to this server take, as a page sees it: each with the way there and back. */
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import type { Caller } from "../../caller.ts";
+import { toUtf8 } from "../../values.ts";
+import type { AlgorithmRow, Times } from "./rows.ts";
+
+const { signData, verifySignature, exchangeKeys } = PqcService.method;
+
+/** A slow algorithm is called once; a fast one until both bounds are reached. */
+export const maxRuns = 5;
+export const maxMs = 400;
+
+interface Measuring {
+  readonly caller: Caller;
+  readonly signal: AbortSignal;
+  /** Milliseconds. */
+  readonly now: () => number;
+}
+
+/** @throws Failure of a call */
+export async function measureTimes(
+  { name: algorithm, kind }: AlgorithmRow,
+  measuring: Measuring,
+): Promise<Times> {
+  const { caller, signal } = measuring;
+  if (kind === "Key exchange") {
+    const pair = () => caller.call(exchangeKeys, { algorithm }, { signal });
+    const { publicKey } = await pair();
+    return {
+      makeMs: await measureCall(pair, measuring),
+      useMs: await measureCall(
+        () => caller.call(exchangeKeys, { algorithm, publicKey }, { signal }),
+        measuring,
+      ),
+    };
+  }
+  const data = toUtf8("Pay 100 to Ada");
+  const signed = await findMedian(() => caller.call(signData, { algorithm, data }, { signal }), measuring);
+  const { signature, publicKey } = signed.result;
+  const verify = () => caller.call(verifySignature, { algorithm, data, signature, publicKey }, { signal });
+  return { makeMs: signed.ms, useMs: await measureCall(verify, measuring) };
+}
+
+/** The round trip of a call without cryptography. @throws Failure of the call */
+export function measureEmptyCall(measuring: Measuring): Promise<number> {
+  const { caller, signal } = measuring;
+  return measureCall(() => caller.call(TokenService.method.hello, {}, { signal }), measuring);
+}
+
+async function measureCall(call: () => Promise<unknown>, measuring: Measuring): Promise<number> {
+  return (await findMedian(call, measuring)).ms;
+}
+
+/** Calls again and again, one call at a time. @returns the median of the durations, and the last result */
+async function findMedian<T>(call: () => Promise<T>, { now }: Measuring): Promise<{ ms: number; result: T }> {
+  const durations: number[] = [];
+  const startedAt = now();
+  for (;;) {
+    const calledAt = now();
+    const result = await call();
+    durations.push(now() - calledAt);
+    if (durations.length < maxRuns && now() - startedAt < maxMs) continue;
+    durations.sort((a, b) => a - b);
+    return { ms: durations[Math.floor(durations.length / 2)] ?? 0, result };
+  }
+}

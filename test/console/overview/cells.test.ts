@@ -1,0 +1,65 @@
+import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import { describe, expect, it } from "vitest";
+import {
+  countBytes,
+  countRows,
+  drawBytes,
+  drawSquares,
+  findByte,
+  nameByte,
+  publicKeyParts,
+  signatureParts,
+} from "../../../src/console/page/overview/cells.ts";
+
+/** Places of the squares of a path: "column row". */
+function placesOf(path: string): string[] {
+  return [...path.matchAll(/M(\d+) (\d+)/g)].map(([, column, row]) => `${column} ${row}`);
+}
+
+describe("the parts of ML-DSA-65", () => {
+  it("are as long as a signature and a public key", () => {
+    expect(countBytes(signatureParts)).toBe(ml_dsa65.lengths.signature);
+    expect(countBytes(publicKeyParts)).toBe(ml_dsa65.lengths.publicKey);
+  });
+
+  it("name each byte, up to both ends of a part", () => {
+    const names = [0, 47, 48, 3247, 3248, 3308].map((index) => nameByte(index, signatureParts));
+    expect(names).toEqual([
+      "the challenge",
+      "the challenge",
+      "the response",
+      "the response",
+      "the hint",
+      "the hint",
+    ]);
+  });
+});
+
+describe("drawBytes", () => {
+  it("draws each byte once, at its place, shaded by its value, in the colour of its part", () => {
+    const parts = [
+      { name: "a", bytes: 2 },
+      { name: "b", bytes: 3 },
+    ];
+    const drawn = drawBytes(Uint8Array.of(0, 255, 255, 0, 128), parts, 2).filter(({ path }) => path !== "");
+    const shown = drawn.map(({ part, level, path }) => `${part} ${level}: ${placesOf(path)}`);
+    expect(shown).toEqual(["0 0: 0 0", "0 5: 1 0", "1 0: 1 1", "1 3: 0 2", "1 5: 0 1"]);
+  });
+});
+
+describe("drawSquares", () => {
+  it("draws as many squares as there are bytes, row by row", () => {
+    expect(placesOf(drawSquares(5, 2))).toEqual(["0 0", "1 0", "0 1", "1 1", "0 2"]);
+    expect(countRows(5, 2)).toBe(3);
+  });
+});
+
+describe("findByte", () => {
+  it("finds the square below the pointer, and none beside the last one", () => {
+    expect(findByte(0.5, 0.5, 2, 5)).toBe(0);
+    expect(findByte(1.99, 1.01, 2, 5)).toBe(3);
+    expect(findByte(1.5, 2.5, 2, 5)).toBeUndefined();
+    expect(findByte(-0.1, 0, 2, 5)).toBeUndefined();
+    expect(findByte(2, 0, 2, 5)).toBeUndefined();
+  });
+});

@@ -1,0 +1,85 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
+import { describe, expect, it } from "vitest";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import {
+  flipBits,
+  isRejected,
+  signOpening,
+  verifyOpening,
+} from "../../../src/console/page/overview/opening.ts";
+import { createFakeCaller } from "../steps/fake-caller.ts";
+
+const { publicKey, secretKey } = ml_dsa65.keygen();
+
+/** A server that calls every signature valid. */
+const gullible = createFakeCaller(({ service }) =>
+  service(PqcService, {
+    signData: ({ data }) => ({ signature: ml_dsa65.sign(data, secretKey), publicKey }),
+    verifySignature: () => ({ valid: true }),
+  }),
+);
+const busy = createFakeCaller(({ service }) =>
+  service(PqcService, {
+    signData: () => {
+      throw new ConnectError("too many calls", Code.ResourceExhausted);
+    },
+    verifySignature: () => {
+      throw new ConnectError("too many calls", Code.ResourceExhausted);
+    },
+  }),
+);
+
+describe("signOpening", () => {
+  it("takes the signature and the key of the server", async () => {
+    const signed = await signOpening(gullible);
+    expect(signed).toMatchObject({ by: "server", publicKey });
+    expect(signed.failure).toBeUndefined();
+  });
+
+  it("signs in the browser where no call is possible", async () => {
+    const signed = await signOpening(undefined);
+    expect([signed.by, signed.failure]).toEqual(["browser", undefined]);
+    expect(ml_dsa65.verify(signed.signature, signed.data, signed.publicKey)).toBe(true);
+  });
+
+  it("signs in the browser if the server refuses, and keeps the reason", async () => {
+    const signed = await signOpening(busy);
+    expect(signed).toMatchObject({ by: "browser", failure: { code: "RESOURCE_EXHAUSTED" } });
+    expect(ml_dsa65.verify(signed.signature, signed.data, signed.publicKey)).toBe(true);
+  });
+});
+
+describe("verifyOpening", () => {
+  it("reports what each side finds for itself", async () => {
+    const signed = await signOpening(gullible);
+    const forged = flipBits(signed.signature, new Set([3308]));
+    expect(await verifyOpening(gullible, signed, signed.signature)).toEqual({ server: true, browser: true });
+    expect(await verifyOpening(gullible, signed, forged)).toEqual({ server: true, browser: false });
+    expect(await verifyOpening(undefined, signed, forged)).toEqual({ server: "not asked", browser: false });
+  });
+
+  it("reports a refused call as no finding", async () => {
+    const signed = await signOpening(undefined);
+    const { server, browser } = await verifyOpening(busy, signed, signed.signature);
+    expect(server).toMatchObject({ reason: "RESOURCE_EXHAUSTED" });
+    expect(browser).toBe(true);
+  });
+});
+
+describe("flipBits", () => {
+  it("changes one bit of each chosen byte, in a copy", () => {
+    const bytes = Uint8Array.of(0, 1, 0xff);
+    expect([...flipBits(bytes, new Set([0, 2]))]).toEqual([1, 1, 0xfe]);
+    expect([...bytes]).toEqual([0, 1, 0xff]);
+  });
+});
+
+describe("isRejected", () => {
+  it("needs the browser, and the server if it was asked", () => {
+    expect(isRejected({ server: false, browser: false })).toBe(true);
+    expect(isRejected({ server: "not asked", browser: false })).toBe(true);
+    expect(isRejected({ server: true, browser: false })).toBe(false);
+    expect(isRejected({ server: false, browser: true })).toBe(false);
+  });
+});
