@@ -287,6 +287,38 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await textOf(page.locator("nav [aria-current=page]"))).toBe("Key exchange");
   });
 
+  it("keeps what a reader did in a story, with secret keys in memory alone, until the page is loaded again", async () => {
+    const page = await openFirst("key-exchange");
+    const goTo = async (title: string): Promise<void> => {
+      await page.getByRole("navigation").getByRole("link", { name: title, exact: true }).click();
+      await page.getByRole("heading", { level: 1, name: title }).waitFor();
+    };
+    await page.getByLabel("Algorithm").selectOption("ML-KEM-512");
+    await runStep(page, "Your browser generates a key pair");
+    await goTo("Sign and verify");
+    expect(await page.locator("li.step").count()).toBe(5);
+    await goTo("Key exchange");
+    expect(await page.getByLabel("Algorithm").inputValue()).toBe("ML-KEM-512");
+    await runStep(page, "The server encapsulates a secret");
+    expect(await runStep(page, "Your browser opens the ciphertext")).toBe("Both sides have the same secret.");
+    const stored = await page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]");
+    expect(stored).toEqual([["qsp-theme"], []]);
+    await page.reload();
+    await stepOf(page, "Your browser generates a key pair").waitFor();
+    expect(await page.locator(".outcome:not(:empty)").count()).toBe(0);
+  });
+
+  it("has a link to each step, which brings a reader there", async () => {
+    const page = await open("keys");
+    await page.getByRole("link", { name: "Link to the step “Rotate it”" }).click();
+    expect(new URL(page.url()).hash).toBe("#/keys/steps/rotate");
+    const other = await open("keys/steps/rotate");
+    await expect.poll(() => focusedText(other)).toBe("Rotate it");
+    const top = () => other.evaluate<number>("document.activeElement.getBoundingClientRect().top");
+    await expect.poll(top).toBeLessThan(200);
+    expect(await other.title()).toBe("Managed keys – Quantum-Safe Playground");
+  });
+
   it("has a menu on a phone that opens, and closes with the choice", async () => {
     const page = await openFirst("", { viewport: phone });
     const link = page.getByRole("navigation").getByRole("link", { name: "Tokens" });

@@ -103,6 +103,19 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     expect(await page.evaluate("sessionStorage.length")).toBe(0);
   });
 
+  it("drops what was done in a story when the reader logs out", async () => {
+    const page = await openAs("ada", "sign");
+    await runStep(page, "Sign a message");
+    await page.getByRole("link", { name: "Key exchange" }).click();
+    await page.getByRole("heading", { level: 1, name: "Key exchange" }).waitFor();
+    await page.getByRole("button", { name: "Log out" }).click();
+    await logIn(page, "grace");
+    await page.getByRole("heading", { level: 1, name: "Key exchange" }).waitFor();
+    await page.getByRole("link", { name: "Sign and verify" }).click();
+    await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
+    expect(await page.locator("li.step[data-status=done]").count()).toBe(0);
+  });
+
   it("asks to log in again once the server takes the token no longer", async () => {
     const page = await openAs("eve", "sign");
     const args = ["user", "remove", "eve", "--data-dir", place.directory];

@@ -5,12 +5,15 @@
  * waits for them. When one of them runs again, the step loses its own result.
  */
 import type { ComponentChildren } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { formatStepAddress, toSlug } from "./address.ts";
 import type { Caller } from "./caller.ts";
 import { type CallRecord, createCaller } from "./calls.ts";
 import { type Failure, toFailure } from "./failure.ts";
+import { usePlace } from "./kept-pages.tsx";
 import { Calls } from "./parts/call-view.tsx";
 import { FailureNote } from "./parts/failure-note.tsx";
+import { useAddress } from "./use-address.ts";
 
 /** Where a step stands. */
 export interface StepState<T> {
@@ -99,6 +102,8 @@ export function useStep<T, const Steps extends readonly StepState<unknown>[] = r
 export interface StepFrameProps<T> {
   readonly step: StepState<T>;
   readonly title: string;
+  /** Names the step in its address; made from the title if left out. Must be unique on the page. */
+  readonly slug?: string;
   /** The button's text. */
   readonly action: string;
   /** What happens and why. */
@@ -117,13 +122,14 @@ interface StepProps<T> extends StepFrameProps<T> {
 }
 
 /** Shows a step. */
-export function Step<T>({ step, title, action, children, fields, plan, outcome, result }: StepProps<T>) {
+export function Step<T>({ step, title, slug, action, children, fields, plan, ...shown }: StepProps<T>) {
   const { status, value, failure, calls } = step;
+  const { outcome, result } = shown;
   const isDone = status === "done" && value !== undefined;
   const shownCalls = calls.length > 0 ? calls : plan === undefined ? [] : [plan];
   return (
     <li class="step" data-status={status}>
-      <h2>{title}</h2>
+      <StepHeading title={title} slug={slug ?? toSlug(title)} />
       <div class="why">
         {children}
         {fields && <div class="fields">{fields}</div>}
@@ -147,5 +153,33 @@ export function Step<T>({ step, title, action, children, fields, plan, outcome, 
       {isDone && result && <div class="result">{result(value)}</div>}
       <Calls calls={shownCalls} />
     </li>
+  );
+}
+
+interface StepHeadingProps {
+  readonly title: string;
+  readonly slug: string;
+}
+
+/** The title, with a link to copy. A reader who follows the link comes to the step. */
+function StepHeading({ title, slug }: StepHeadingProps) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  const address = useAddress();
+  const { path = address.path, isShown } = usePlace();
+  const isNamed = isShown && address.path === path && address.step === slug;
+  useEffect(() => {
+    if (!isNamed) return;
+    heading.current?.scrollIntoView();
+    heading.current?.focus({ preventScroll: true });
+  }, [isNamed]);
+  return (
+    <div class="step-heading" data-named={isNamed}>
+      <h2 ref={heading} tabIndex={-1}>
+        {title}
+      </h2>
+      <a href={formatStepAddress(path, slug)} aria-label={`Link to the step “${title}”`}>
+        #
+      </a>
+    </div>
   );
 }
