@@ -1,3 +1,4 @@
+import { createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -339,6 +340,22 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await page.reload();
     await page.getByLabel("Colours").waitFor();
     await expect.poll(readDark).toBe(dark);
+  });
+
+  it("shows and copies bytes in the format that the reader chooses, also the next time", async () => {
+    const page = await openFirst("sign", { permissions: ["clipboard-read", "clipboard-write"] });
+    await runStep(page, "Sign a message");
+    const step = stepOf(page, "Sign a message");
+    await step.getByLabel("Format of Public key").selectOption("PEM");
+    await step.getByRole("button", { name: "Copy Public key as PEM" }).click();
+    await step.getByText("Copied").waitFor();
+    const pem = await page.evaluate<string>("navigator.clipboard.readText()");
+    expect(createPublicKey(pem).asymmetricKeyType).toBe("ml-dsa-65");
+    const message = step.locator(".bytes").first();
+    expect(await textOf(message.locator(".hex"))).toBe("UGF5IDEwMCB0byBBZGE=");
+    await page.reload();
+    await runStep(page, "Sign a message");
+    expect(await step.getByLabel("Format of Public key").inputValue()).toBe("PEM");
   });
 
   it("says so for an address that names no page", async () => {

@@ -3,6 +3,7 @@ import "./style.css";
 import "./ledger.css";
 import "./tools.css";
 import "./step.css";
+import "./bytes.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 
