@@ -104,7 +104,7 @@ async function tabTo(page: Page, text: string): Promise<void> {
   throw new Error(`the keyboard does not reach "${text}"`);
 }
 
-/** Copies the commands of all calls of a story, by the page's own buttons. */
+/** Copies the commands of all calls of a story, and the tokens that they need, by the page's own buttons. */
 async function copyCommands(page: Page, tool: string): Promise<string[]> {
   await page.setViewportSize(desk);
   await unfold(page);
@@ -113,7 +113,18 @@ async function copyCommands(page: Page, tool: string): Promise<string[]> {
     await call.getByRole("button", { name: tool, exact: true }).click();
     await call.getByRole("button", { name: `Copy ${tool} command` }).click();
     await call.getByText("Copied").waitFor();
-    commands.push(await page.evaluate<string>("navigator.clipboard.readText()"));
+    const command = await page.evaluate<string>("navigator.clipboard.readText()");
+    await page.keyboard.press("Tab");
+    const copyToken = call.getByRole("button", { name: "Copy token" });
+    if ((await copyToken.count()) === 0) {
+      commands.push(command);
+      continue;
+    }
+    await copyToken.click();
+    await call.getByText("Copied").waitFor();
+    const token = await page.evaluate<string>("navigator.clipboard.readText()");
+    expect(command).not.toContain(token);
+    commands.push(`export QSP_TOKEN=${token}\n${command}`);
     await page.keyboard.press("Tab");
   }
   return commands;
@@ -356,6 +367,47 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await page.reload();
     await runStep(page, "Sign a message");
     expect(await step.getByLabel("Format of Public key").inputValue()).toBe("PEM");
+  });
+
+  it("writes all calls in the language that the reader chooses for one of them, also the next time", async () => {
+    const page = await openFirst("sign");
+    await runStep(page, "Sign a message");
+    await runStep(page, "Verify it, on both sides");
+    await unfold(page);
+    const go = page.getByRole("button", { name: "Go", exact: true, pressed: true });
+    await page.getByRole("button", { name: "Go", exact: true }).first().click();
+    await expect.poll(() => go.count()).toBe(2);
+    expect(await page.locator(".program").allInnerTexts()).toEqual([
+      expect.stringContaining("SignData(ctx,"),
+      expect.stringContaining("VerifySignature(ctx,"),
+    ]);
+    await page.reload();
+    await unfold(page);
+    await go.waitFor();
+  });
+
+  it("does not scroll sideways with values of 50,000 bytes, on a phone or a screen", async () => {
+    const page = await open("sign");
+    await page.getByLabel("Message", { exact: true }).fill("x".repeat(50_000));
+    await runStory(page);
+    await page.goto(`${server.url}/#/contracts`);
+    await page.locator("li.step").first().waitFor();
+    for (const field of await page.locator("main input[type=text], main textarea").all())
+      await field.fill("x".repeat(50_000));
+    // Its refusal of a name that is too long has to fit as well.
+    const outcomes = page.locator(".outcome:not(:empty), [role=alert]");
+    for (const step of await page.locator("li.step:has(.fields)").all())
+      await step.locator(".act button").click();
+    await expect.poll(() => outcomes.count()).toBeGreaterThan(1);
+    for (const path of ["contracts", "sign"]) {
+      await page.goto(`${server.url}/#/${path}`);
+      await page.locator("li.step").first().waitFor();
+      await unfold(page);
+      for (const width of [390, 1440]) {
+        await page.setViewportSize({ width, height: 900 });
+        expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+      }
+    }
   });
 
   it("says so for an address that names no page", async () => {

@@ -13,13 +13,10 @@ import { createConnectTransport } from "@connectrpc/connect-web";
 import type { Caller, CallOptions } from "./caller.ts";
 import { Failure, toFailure } from "./failure.ts";
 import { getSession, setSession } from "./session.ts";
+import type { SnippetCall } from "./snippets/call.ts";
 
 /** One call, as it was made. */
-export interface CallRecord {
-  readonly method: DescMethodUnary | DescMethodServerStreaming;
-  readonly request: Message;
-  /** The token that was sent with the call. */
-  readonly token: string | undefined;
+export interface CallRecord extends SnippetCall {
   /** Absent before the call, and for a stream. */
   readonly answer?: Message;
   readonly failure?: Failure;

@@ -4,6 +4,7 @@ import "./ledger.css";
 import "./tools.css";
 import "./step.css";
 import "./bytes.css";
+import "./snippets.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 
