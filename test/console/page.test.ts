@@ -71,7 +71,7 @@ async function openWhole(page: Page, path: string): Promise<void> {
 }
 
 async function openRecord(page: Page, path: string): Promise<void> {
-  const record = page.locator(".records tbody tr").first();
+  const record = page.locator(".records tbody tr, .record-list .size").first();
   await record.waitFor();
   if (path !== "keys/manage") return;
   await record.getByRole("link").first().click();
@@ -489,9 +489,27 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     it("leaves out the stories of services that do not run", async () => {
       const page = await open("", { url: small.url });
       await page.getByRole("heading", { name: "Stories" }).waitFor();
-      const tools = ["Key manager", "Audit log"];
+      const tools = ["Key manager", "Audit log", "Inventory"];
       expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Overview", "Managed keys", ...tools]);
       expect(await page.locator(".stories a").allInnerTexts()).toEqual(["Managed keys", ...tools]);
+    });
+
+    it("lists in the inventory what a reader has created and what the server has, or says that there is nothing", async () => {
+      const page = await open("inventory", { url: small.url });
+      expect(await textOf(page.locator(".note"))).toContain("Nothing yet.");
+      const lists = page.locator(".record-list");
+      await expect.poll(() => lists.allInnerTexts()).toEqual([expect.stringMatching(/^Keys \d/)]);
+      await page.getByRole("navigation").getByRole("link", { name: "Managed keys" }).click();
+      await runStep(page, "Create a key");
+      await page.getByRole("navigation").getByRole("link", { name: "Inventory" }).click();
+      const created = page.getByRole("region", { name: "Created in this tab" }).locator("tbody tr");
+      await created.first().waitFor();
+      expect(await created.allInnerTexts()).toEqual([expect.stringMatching(/^release-signing\s+key\s/)]);
+      const listed = page.getByRole("region", { name: "Keys" }).locator("tbody tr");
+      await expect.poll(() => textOf(listed.last())).toContain("created in this tab");
+      await created.getByRole("link", { name: "Managed keys: Create a key" }).click();
+      await expect.poll(() => focusedText(page)).toBe("Create a key");
+      expect(await textOf(stepOf(page, "Create a key").locator(".outcome"))).toContain("The key is ACTIVE.");
     });
   });
 });

@@ -116,6 +116,19 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     expect(await page.locator("li.step[data-status=done]").count()).toBe(0);
   });
 
+  it("shows in the inventory what a user has created, and nothing of it to the next user", async () => {
+    const page = await openAs("ada", "wallets");
+    await runStep(page, "Create a wallet");
+    await page.getByRole("link", { name: "Inventory" }).click();
+    const created = page.getByRole("region", { name: "Created in this tab" });
+    expect(await textOf(created)).toContain("wallet");
+    await page.getByRole("button", { name: "Log out" }).click();
+    await logIn(page, "grace");
+    expect(await textOf(page.locator(".note"))).toContain("Nothing yet.");
+    const wallets = page.locator(".record-list", { has: page.getByRole("heading", { name: /^Wallets/ }) });
+    await expect.poll(() => textOf(wallets)).toMatch(/^Wallets 0/);
+  });
+
   it("asks to log in again once the server takes the token no longer", async () => {
     const page = await openAs("eve", "sign");
     const args = ["user", "remove", "eve", "--data-dir", place.directory];

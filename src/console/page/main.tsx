@@ -5,6 +5,7 @@ import "./tools.css";
 import "./step.css";
 import "./bytes.css";
 import "./snippets.css";
+import "./inventory.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 

@@ -9,6 +9,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { formatStepAddress, toSlug } from "./address.ts";
 import type { Caller } from "./caller.ts";
 import { type CallRecord, createCaller } from "./calls.ts";
+import type { CreatedAt } from "./created-records.ts";
 import { type Failure, toFailure } from "./failure.ts";
 import { usePlace } from "./kept-pages.tsx";
 import { Calls } from "./parts/call-view.tsx";
@@ -24,7 +25,8 @@ export interface StepState<T> {
   readonly calls: readonly CallRecord[];
   /** Distinguishes one outcome from the next; 0 before the first. */
   readonly stamp: number;
-  start(): Promise<void>;
+  /** @param at links what the step creates to the step; the address of the page by default */
+  start(at?: CreatedAt): Promise<void>;
 }
 
 interface Outcome<T> {
@@ -62,7 +64,7 @@ export function useStep<T, const Steps extends readonly StepState<unknown>[] = r
   const isReady = after.every(({ stamp }) => stamp > 0);
   const outcome = kept?.basis === basis ? kept : undefined;
 
-  const start = async (): Promise<void> => {
+  const start = async (at?: CreatedAt): Promise<void> => {
     if (!isReady || outcome?.status === "running") return;
     lastStamp += 1;
     const stamp = lastStamp;
@@ -79,7 +81,7 @@ export function useStep<T, const Steps extends readonly StepState<unknown>[] = r
       finish({
         status: "done",
         value: await run(
-          createCaller((call) => calls.push(call)),
+          createCaller((call) => calls.push(call), at),
           ...results,
         ),
       });
@@ -126,10 +128,11 @@ export function Step<T>({ step, title, slug, action, children, fields, plan, ...
   const { status, value, failure, calls } = step;
   const { outcome, result } = shown;
   const isDone = status === "done" && value !== undefined;
+  const address = useStepAddress(slug ?? toSlug(title));
   const shownCalls = calls.length > 0 ? calls : plan === undefined ? [] : [plan];
   return (
     <li class="step" data-status={status}>
-      <StepHeading title={title} slug={slug ?? toSlug(title)} />
+      <StepHeading title={title} {...address} />
       <div class="why">
         {children}
         {fields && <div class="fields">{fields}</div>}
@@ -139,7 +142,7 @@ export function Step<T>({ step, title, slug, action, children, fields, plan, ...
           type="button"
           class="primary"
           aria-disabled={status === "waiting" || status === "running"}
-          onClick={() => void step.start()}
+          onClick={() => void step.start({ href: address.href, title })}
         >
           {action}
         </button>
@@ -156,17 +159,24 @@ export function Step<T>({ step, title, slug, action, children, fields, plan, ...
   );
 }
 
-interface StepHeadingProps {
-  readonly title: string;
-  readonly slug: string;
+/** Where a step is, and whether the reader has come for it. */
+interface StepAddress {
+  readonly href: string;
+  readonly isNamed: boolean;
+}
+
+function useStepAddress(slug: string): StepAddress {
+  const address = useAddress();
+  const { path = address.path, isShown } = usePlace();
+  return {
+    href: formatStepAddress(path, slug),
+    isNamed: isShown && address.path === path && address.step === slug,
+  };
 }
 
 /** The title, with a link to copy. A reader who follows the link comes to the step. */
-function StepHeading({ title, slug }: StepHeadingProps) {
+function StepHeading({ title, href, isNamed }: StepAddress & { readonly title: string }) {
   const heading = useRef<HTMLHeadingElement>(null);
-  const address = useAddress();
-  const { path = address.path, isShown } = usePlace();
-  const isNamed = isShown && address.path === path && address.step === slug;
   useEffect(() => {
     if (!isNamed) return;
     heading.current?.scrollIntoView();
@@ -177,7 +187,7 @@ function StepHeading({ title, slug }: StepHeadingProps) {
       <h2 ref={heading} tabIndex={-1}>
         {title}
       </h2>
-      <a href={formatStepAddress(path, slug)} aria-label={`Link to the step “${title}”`}>
+      <a href={href} aria-label={`Link to the step “${title}”`}>
         #
       </a>
     </div>

@@ -32,7 +32,7 @@ export function Snippets({ call }: { readonly call: CallRecord }) {
       {shown === undefined ? (
         <p>This call has no REST form; use grpcurl.</p>
       ) : (
-        <Scroller class="code program" label={nameCopy(name)}>
+        <Scroller class={languages[name].file === undefined ? "code" : "code program"} label={nameCopy(name)}>
           <pre>{shown}</pre>
         </Scroller>
       )}
