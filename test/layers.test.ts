@@ -54,7 +54,8 @@ const mayImport: Record<string, RegExp> = {
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|tlog|open-store|identity)$|^services\//,
   // The plugin of Kubernetes: a verb of the client that serves.
   kubernetes: /^(gen|errors|crypto|cli|server)$/,
-  console: /^(gen|client|protocol)$/,
+  // The page writes public keys as PEM.
+  console: /^(gen|client|protocol|crypto)$/,
   docs: /^(gen|errors|protocol|config|server|services\/registry)$/,
   // The printer of protos, without which there is no gen, and the bundler of the console.
   setup: /^(protos|console)$/,

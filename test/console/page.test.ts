@@ -1,3 +1,4 @@
+import { createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
@@ -80,7 +81,7 @@ async function breakOpening(page: Page): Promise<void> {
 }
 
 async function openRecord(page: Page, path: string): Promise<void> {
-  const record = page.locator(".records tbody tr").first();
+  const record = page.locator(".records tbody tr, .record-list .size").first();
   await record.waitFor();
   if (path !== "keys/manage") return;
   await record.getByRole("link").first().click();
@@ -113,7 +114,7 @@ async function tabTo(page: Page, text: string): Promise<void> {
   throw new Error(`the keyboard does not reach "${text}"`);
 }
 
-/** Copies the commands of all calls of a story, by the page's own buttons. */
+/** Copies the commands of all calls of a story, and the tokens that they need, by the page's own buttons. */
 async function copyCommands(page: Page, tool: string): Promise<string[]> {
   await page.setViewportSize(desk);
   await unfold(page);
@@ -122,7 +123,18 @@ async function copyCommands(page: Page, tool: string): Promise<string[]> {
     await call.getByRole("button", { name: tool, exact: true }).click();
     await call.getByRole("button", { name: `Copy ${tool} command` }).click();
     await call.getByText("Copied").waitFor();
-    commands.push(await page.evaluate<string>("navigator.clipboard.readText()"));
+    const command = await page.evaluate<string>("navigator.clipboard.readText()");
+    await page.keyboard.press("Tab");
+    const copyToken = call.getByRole("button", { name: "Copy token" });
+    if ((await copyToken.count()) === 0) {
+      commands.push(command);
+      continue;
+    }
+    await copyToken.click();
+    await call.getByText("Copied").waitFor();
+    const token = await page.evaluate<string>("navigator.clipboard.readText()");
+    expect(command).not.toContain(token);
+    commands.push(`export QSP_TOKEN=${token}\n${command}`);
     await page.keyboard.press("Tab");
   }
   return commands;
@@ -297,6 +309,38 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await textOf(page.locator("nav [aria-current=page]"))).toBe("Key exchange");
   });
 
+  it("keeps what a reader did in a story, with secret keys in memory alone, until the page is loaded again", async () => {
+    const page = await openFirst("key-exchange");
+    const goTo = async (title: string): Promise<void> => {
+      await page.getByRole("navigation").getByRole("link", { name: title, exact: true }).click();
+      await page.getByRole("heading", { level: 1, name: title }).waitFor();
+    };
+    await page.getByLabel("Algorithm").selectOption("ML-KEM-512");
+    await runStep(page, "Your browser generates a key pair");
+    await goTo("Sign and verify");
+    expect(await page.locator("li.step").count()).toBe(5);
+    await goTo("Key exchange");
+    expect(await page.getByLabel("Algorithm").inputValue()).toBe("ML-KEM-512");
+    await runStep(page, "The server encapsulates a secret");
+    expect(await runStep(page, "Your browser opens the ciphertext")).toBe("Both sides have the same secret.");
+    const stored = await page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]");
+    expect(stored).toEqual([["qsp-theme"], []]);
+    await page.reload();
+    await stepOf(page, "Your browser generates a key pair").waitFor();
+    expect(await page.locator(".outcome:not(:empty)").count()).toBe(0);
+  });
+
+  it("has a link to each step, which brings a reader there", async () => {
+    const page = await open("keys");
+    await page.getByRole("link", { name: "Link to the step “Rotate it”" }).click();
+    expect(new URL(page.url()).hash).toBe("#/keys/steps/rotate");
+    const other = await open("keys/steps/rotate");
+    await expect.poll(() => focusedText(other)).toBe("Rotate it");
+    const top = () => other.evaluate<number>("document.activeElement.getBoundingClientRect().top");
+    await expect.poll(top).toBeLessThan(200);
+    expect(await other.title()).toBe("Managed keys – Quantum-Safe Playground");
+  });
+
   it("has a menu on a phone that opens, and closes with the choice", async () => {
     const page = await openFirst("", { viewport: phone });
     const link = page.getByRole("navigation").getByRole("link", { name: "Tokens" });
@@ -317,6 +361,63 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await page.reload();
     await page.getByLabel("Colours").waitFor();
     await expect.poll(readDark).toBe(dark);
+  });
+
+  it("shows and copies bytes in the format that the reader chooses, also the next time", async () => {
+    const page = await openFirst("sign", { permissions: ["clipboard-read", "clipboard-write"] });
+    await runStep(page, "Sign a message");
+    const step = stepOf(page, "Sign a message");
+    await step.getByLabel("Format of Public key").selectOption("PEM");
+    await step.getByRole("button", { name: "Copy Public key as PEM" }).click();
+    await step.getByText("Copied").waitFor();
+    const pem = await page.evaluate<string>("navigator.clipboard.readText()");
+    expect(createPublicKey(pem).asymmetricKeyType).toBe("ml-dsa-65");
+    const message = step.locator(".bytes").first();
+    expect(await textOf(message.locator(".hex"))).toBe("UGF5IDEwMCB0byBBZGE=");
+    await page.reload();
+    await runStep(page, "Sign a message");
+    expect(await step.getByLabel("Format of Public key").inputValue()).toBe("PEM");
+  });
+
+  it("writes all calls in the language that the reader chooses for one of them, also the next time", async () => {
+    const page = await openFirst("sign");
+    await runStep(page, "Sign a message");
+    await runStep(page, "Verify it, on both sides");
+    await unfold(page);
+    const go = page.getByRole("button", { name: "Go", exact: true, pressed: true });
+    await page.getByRole("button", { name: "Go", exact: true }).first().click();
+    await expect.poll(() => go.count()).toBe(2);
+    expect(await page.locator(".program").allInnerTexts()).toEqual([
+      expect.stringContaining("SignData(ctx,"),
+      expect.stringContaining("VerifySignature(ctx,"),
+    ]);
+    await page.reload();
+    await unfold(page);
+    await go.waitFor();
+  });
+
+  it("does not scroll sideways with values of 50,000 bytes, on a phone or a screen", async () => {
+    const page = await open("sign");
+    await page.getByLabel("Message", { exact: true }).fill("x".repeat(50_000));
+    await runStory(page);
+    await page.goto(`${server.url}/#/contracts`);
+    await page.locator("li.step").first().waitFor();
+    for (const field of await page.locator("main input[type=text], main textarea").all())
+      await field.fill("x".repeat(50_000));
+    // Its refusal of a name that is too long has to fit as well.
+    const outcomes = page.locator(".outcome:not(:empty), [role=alert]");
+    for (const step of await page.locator("li.step:has(.fields)").all())
+      await step.locator(".act button").click();
+    await expect.poll(() => outcomes.count()).toBeGreaterThan(1);
+    for (const path of ["contracts", "sign"]) {
+      await page.goto(`${server.url}/#/${path}`);
+      await page.locator("li.step").first().waitFor();
+      await unfold(page);
+      for (const width of [390, 1440]) {
+        await page.setViewportSize({ width, height: 900 });
+        expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+      }
+    }
   });
 
   it("says so for an address that names no page", async () => {
@@ -447,9 +548,27 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     it("leaves out the stories of services that do not run", async () => {
       const page = await open("", { url: small.url });
       await page.locator("main").getByRole("heading", { name: "Stories" }).waitFor();
-      const others = ["Activity", "Key manager", "Audit log"];
+      const others = ["Activity", "Key manager", "Audit log", "Inventory"];
       expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Overview", "Managed keys", ...others]);
       expect(await page.locator(".cards a").allInnerTexts()).toEqual(["Managed keys", ...others]);
+    });
+
+    it("lists in the inventory what a reader has created and what the server has, or says that there is nothing", async () => {
+      const page = await open("inventory", { url: small.url });
+      expect(await textOf(page.locator(".note"))).toContain("Nothing yet.");
+      const lists = page.locator(".record-list");
+      await expect.poll(() => lists.allInnerTexts()).toEqual([expect.stringMatching(/^Keys \d/)]);
+      await page.getByRole("navigation").getByRole("link", { name: "Managed keys" }).click();
+      await runStep(page, "Create a key");
+      await page.getByRole("navigation").getByRole("link", { name: "Inventory" }).click();
+      const created = page.getByRole("region", { name: "Created in this tab" }).locator("tbody tr");
+      await created.first().waitFor();
+      expect(await created.allInnerTexts()).toEqual([expect.stringMatching(/^release-signing\s+key\s/)]);
+      const listed = page.getByRole("region", { name: "Keys" }).locator("tbody tr");
+      await expect.poll(() => textOf(listed.last())).toContain("created in this tab");
+      await created.getByRole("link", { name: "Managed keys: Create a key" }).click();
+      await expect.poll(() => focusedText(page)).toBe("Create a key");
+      expect(await textOf(stepOf(page, "Create a key").locator(".outcome"))).toContain("The key is ACTIVE.");
     });
   });
 });

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { checksOf, lacksBrowser, needsBrowser, runStep, runStory, stepOf, textOf } from "./browser.ts";
-import { openStory, setUpStage } from "./telling.ts";
+import { callKms, openStory, setUpStage } from "./telling.ts";
 
 /** Changes answers of an RPC on their way to the page: a server that lies. */
 async function changeAnswers(
@@ -229,6 +229,22 @@ describe.skipIf(lacksBrowser)(
         await expect.poll(() => textOf(entries.last())).toContain("KEY_STATE_INVALID");
         expect(await page().locator(".chain li[data-link=broken]").count()).toBe(0);
         expect(await page().locator(".chain li[data-link=holds]").count()).toBeGreaterThanOrEqual(9);
+      });
+
+      it("does not watch while the reader is elsewhere, and catches up then", async () => {
+        await runStep(page(), "Watch the audit log");
+        const entries = page().locator(".chain ol > li");
+        await runStep(page(), "Create a key");
+        await expect.poll(() => textOf(entries.last())).toContain("CREATE");
+        const before = await entries.count();
+        const isClosed = page().waitForEvent("requestfailed", (request) =>
+          request.url().endsWith("/WatchAuditLog"),
+        );
+        await page().getByRole("navigation").getByRole("link", { name: "Tokens" }).click();
+        await isClosed;
+        await callKms(stage(), "create-key", { algorithm: "ML-DSA-44" });
+        await page().getByRole("navigation").getByRole("link", { name: "Managed keys" }).click();
+        await expect.poll(() => entries.count()).toBe(before + 1);
       });
 
       it("stops watching when the reader says so", async () => {

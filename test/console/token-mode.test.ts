@@ -130,6 +130,32 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     expect(await page.evaluate("sessionStorage.length")).toBe(0);
   });
 
+  it("drops what was done in a story when the reader logs out", async () => {
+    const page = await openAs("ada", "sign");
+    await runStep(page, "Sign a message");
+    await page.getByRole("link", { name: "Key exchange" }).click();
+    await page.getByRole("heading", { level: 1, name: "Key exchange" }).waitFor();
+    await page.getByRole("button", { name: "Log out" }).click();
+    await logIn(page, "grace");
+    await page.getByRole("heading", { level: 1, name: "Key exchange" }).waitFor();
+    await page.getByRole("link", { name: "Sign and verify" }).click();
+    await page.getByRole("heading", { level: 1, name: "Sign and verify" }).waitFor();
+    expect(await page.locator("li.step[data-status=done]").count()).toBe(0);
+  });
+
+  it("shows in the inventory what a user has created, and nothing of it to the next user", async () => {
+    const page = await openAs("ada", "wallets");
+    await runStep(page, "Create a wallet");
+    await page.getByRole("link", { name: "Inventory" }).click();
+    const created = page.getByRole("region", { name: "Created in this tab" });
+    expect(await textOf(created)).toContain("wallet");
+    await page.getByRole("button", { name: "Log out" }).click();
+    await logIn(page, "grace");
+    expect(await textOf(page.locator(".note"))).toContain("Nothing yet.");
+    const wallets = page.locator(".record-list", { has: page.getByRole("heading", { name: /^Wallets/ }) });
+    await expect.poll(() => textOf(wallets)).toMatch(/^Wallets 0/);
+  });
+
   it("asks to log in again once the server takes the token no longer", async () => {
     const page = await openAs("eve", "sign");
     const args = ["user", "remove", "eve", "--data-dir", place.directory];

@@ -1,6 +1,7 @@
 /** The frame of the page: navigation, log-in, and the story that the address names. */
 import { type ComponentType, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { KeptPage } from "./kept-pages.tsx";
 import { LogIn } from "./log-in.tsx";
 import type { PageEntry } from "./page-entry.ts";
 import { shownStories, shownTools, shownViews } from "./pages.ts";
@@ -38,7 +39,7 @@ const groups = [
 const pages = groups.flatMap(({ pages }) => pages);
 
 export function App() {
-  const { path } = useAddress();
+  const { path, step } = useAddress();
   const session = useSession();
   const [isMenuOpen, setMenuOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
@@ -50,8 +51,9 @@ export function App() {
   useEffect(() => {
     document.title = found === undefined || found === home ? siteName : `${found.title} – ${siteName}`;
     setMenuOpen(false);
-    // After a click in the menu, the focus moves to the story; a newly opened page starts at its top.
-    if (!isFirst.current) {
+    // After a click in the menu, the focus moves to the story; a newly opened page starts at its top. A step takes the
+    // focus itself.
+    if (!isFirst.current && step === undefined) {
       scrollTo(0, 0);
       main.current?.focus({ preventScroll: true });
     }
@@ -122,7 +124,7 @@ export function App() {
           // Part of the first file, so that the first screen waits for no other.
           <Overview />
         ) : (
-          <Loaded key={path} load={found.load} />
+          <Loaded key={path} {...found} />
         )}
       </main>
     </div>
@@ -167,7 +169,9 @@ function NotFound() {
 
 type Loading = { readonly Page: ComponentType } | "loading" | "failed";
 
-function Loaded({ load }: { readonly load: () => Promise<{ readonly Page: ComponentType }> }) {
+type LoadedProps = Pick<PageEntry, "path" | "load">;
+
+function Loaded({ path, load }: LoadedProps) {
   const [loading, setLoading] = useState<Loading>("loading");
   useEffect(() => {
     load().then(
@@ -179,5 +183,7 @@ function Loaded({ load }: { readonly load: () => Promise<{ readonly Page: Compon
   if (loading === "failed") {
     return <p role="alert">This page could not be loaded. Check that the server is running, then reload.</p>;
   }
-  return <loading.Page />;
+  // Stories are kept as they were left; the other pages show what the server has now.
+  const isKept = shownStories.some((story) => story.path === path);
+  return isKept ? <KeptPage path={path} Page={loading.Page} /> : <loading.Page />;
 }

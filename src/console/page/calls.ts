@@ -11,15 +11,13 @@ import {
 } from "@bufbuild/protobuf";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import type { Caller, CallOptions } from "./caller.ts";
+import { type CreatedAt, noteAnswer } from "./created-records.ts";
 import { Failure, toFailure } from "./failure.ts";
 import { getSession, setSession } from "./session.ts";
+import type { SnippetCall } from "./snippets/call.ts";
 
 /** One call, as it was made. */
-export interface CallRecord {
-  readonly method: DescMethodUnary | DescMethodServerStreaming;
-  readonly request: Message;
-  /** The token that was sent with the call. */
-  readonly token: string | undefined;
+export interface CallRecord extends SnippetCall {
   /** Absent before the call, and for a stream. */
   readonly answer?: Message;
   readonly failure?: Failure;
@@ -70,13 +68,24 @@ export async function makeCall<I extends DescMessage, O extends DescMessage>(
   }
 }
 
-/** Makes a caller. @param record keeps each call that was made */
-export function createCaller(record: (call: CallRecord) => void = () => {}): Caller {
+/**
+ * Makes a caller. What its calls create is in the inventory.
+ *
+ * @param record keeps each call that was made
+ * @param at the part of the page that makes the calls
+ */
+export function createCaller(
+  record: (call: CallRecord) => void = () => {},
+  at: CreatedAt = { href: location.hash },
+): Caller {
   return {
     async call(method, request, options) {
+      const session = getSession();
       const made = await makeCall(method, request, options);
       record(made.record);
       if (made.answer === undefined) throw made.failure;
+      // The answer may come when another user has logged in.
+      if (session === getSession()) noteAnswer(made.record, made.answer, at);
       return made.answer;
     },
     async callRefused(method, request, options) {

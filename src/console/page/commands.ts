@@ -1,19 +1,12 @@
 /** Writes a call as a command for a shell: curl for its REST form, grpcurl for gRPC. */
 import { getOption, hasOption, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.ts";
-import type { CallRecord } from "./calls.ts";
+import { readTarget, type SnippetCall, type SnippetOptions, tokenVariable } from "./snippets/call.ts";
+import { quoteShell as quote, writeJson } from "./snippets/literals.ts";
 import { shorten } from "./values.ts";
 
-/** How a command is written. */
-export interface CommandOptions {
-  /** The origin of the server: "http://127.0.0.1:8080". */
-  readonly origin: string;
-  /** Leaves out the middle of long values, for reading. */
-  readonly isShort?: boolean;
-}
-
 /** The request as JSON, in the names of the REST form. */
-export function requestJson({ method, request }: CallRecord): JsonObject {
+export function requestJson({ method, request }: Pick<SnippetCall, "method" | "request">): JsonObject {
   // The JSON form of a message is an object, except for well-known types, and no request is one.
   const fields = toJson(method.input, request) as JsonObject;
   // A password must not appear on the screen, or in the history of a shell.
@@ -21,7 +14,10 @@ export function requestJson({ method, request }: CallRecord): JsonObject {
 }
 
 /** @returns undefined for a call that has no REST form */
-export function writeCurl(call: CallRecord, { origin, isShort = false }: CommandOptions): string | undefined {
+export function writeCurl(
+  call: SnippetCall,
+  { origin, isShort = false }: SnippetOptions,
+): string | undefined {
   const rule = hasOption(call.method, http) ? getOption(call.method, http) : undefined;
   if (typeof rule?.pattern.value !== "string") return undefined;
   const verb = (rule.pattern.case ?? "get").toUpperCase();
@@ -36,20 +32,37 @@ export function writeCurl(call: CallRecord, { origin, isShort = false }: Command
   const query = hasBody ? "" : toQuery(fields);
   const lines = [`curl -s${call.method.methodKind === "unary" ? "" : "N"} ${quote(origin + path + query)}`];
   if (verb !== (hasBody ? "POST" : "GET")) lines.push(`-X ${verb}`);
-  if (call.token !== undefined) lines.push(`-H ${quote(writeBearer(call.token, isShort))}`);
-  if (hasBody) lines.push("-H 'content-type: application/json'", `-d ${quote(stringify(fields, isShort))}`);
-  return lines.join(" \\\n  ");
+  if (call.token !== undefined) lines.push(bearer);
+  if (!hasBody) return joinLines(lines);
+  lines.push("-H 'content-type: application/json'");
+  return joinBody(lines, "@-", stringify(fields, isShort));
 }
 
 /** The same call over gRPC; the server tells grpcurl its protos by reflection. */
-export function writeGrpcurl(call: CallRecord, { origin, isShort = false }: CommandOptions): string {
-  const url = new URL(origin);
-  const lines = [`grpcurl${url.protocol === "https:" ? "" : " -plaintext"}`];
-  if (call.token !== undefined) lines.push(`-H ${quote(writeBearer(call.token, isShort))}`);
+export function writeGrpcurl(call: SnippetCall, { origin, isShort = false }: SnippetOptions): string {
+  const { target, isSecure } = readTarget(origin);
+  const lines = [`grpcurl${isSecure ? "" : " -plaintext"}`];
+  if (call.token !== undefined) lines.push(bearer);
   const fields = requestJson(call);
-  if (Object.keys(fields).length > 0) lines.push(`-d ${quote(stringify(fields, isShort))}`);
-  const port = url.port || (url.protocol === "https:" ? "443" : "80");
-  lines.push(`${url.hostname}:${port} ${call.method.parent.typeName}/${call.method.name}`);
+  const place = `${quote(target)} ${call.method.parent.typeName}/${call.method.name}`;
+  if (Object.keys(fields).length === 0) return joinLines([...lines, place]);
+  return joinBody(lines, "@", stringify(fields, isShort), place);
+}
+
+/** The shell replaces the variable in double quotes, and reads nothing else in its value. */
+const bearer = `-H "authorization: Bearer $${tokenVariable}"`;
+
+/** Linux passes at most 131,072 bytes as one argument (execve(2), MAX_ARG_STRLEN); a character may have four. */
+const maxArgumentCharacters = 30_000;
+
+/** @param fromInput what the program takes as `-d` to read its standard input */
+function joinBody(lines: readonly string[], fromInput: string, body: string, ...rest: string[]): string {
+  if (body.length <= maxArgumentCharacters) return joinLines([...lines, `-d ${quote(body)}`, ...rest]);
+  // The body is one line that begins with a brace, so that it cannot end the document.
+  return `${joinLines([...lines, `-d ${fromInput}`, ...rest])} <<'END'\n${body}\nEND`;
+}
+
+function joinLines(lines: readonly string[]): string {
   return lines.join(" \\\n  ");
 }
 
@@ -59,15 +72,11 @@ export function readableJson(value: JsonValue): string {
 }
 
 function stringify(value: JsonValue, isShort: boolean): string {
-  return JSON.stringify(value, isShort ? shortenStrings : undefined);
+  return writeJson(isShort ? JSON.parse(JSON.stringify(value, shortenStrings)) : value);
 }
 
 function shortenStrings(_name: string, value: unknown): unknown {
   return typeof value === "string" ? shorten(value) : value;
-}
-
-function writeBearer(token: string, isShort: boolean): string {
-  return `authorization: Bearer ${isShort ? shorten(token) : token}`;
 }
 
 function toQuery(fields: JsonObject): string {
@@ -75,9 +84,4 @@ function toQuery(fields: JsonObject): string {
     (Array.isArray(value) ? value : [value]).map((item) => `${name}=${encodeURIComponent(String(item))}`),
   );
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
-}
-
-/** Quotes for a POSIX shell, where needed. */
-function quote(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }

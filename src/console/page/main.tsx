@@ -2,6 +2,10 @@
 import "./style.css";
 import "./ledger.css";
 import "./tools.css";
+import "./step.css";
+import "./bytes.css";
+import "./snippets.css";
+import "./inventory.css";
 import "./accents.css";
 import "./overview/overview.css";
 import "./views/activity/activity.css";

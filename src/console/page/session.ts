@@ -28,6 +28,11 @@ export function setSession(session: Session | undefined): void {
   for (const listener of listeners) listener();
 }
 
+/** Calls a function when somebody logs in or out. */
+export function watchSession(listener: () => void): void {
+  listeners.add(listener);
+}
+
 /** The session, for a component that shows it. */
 export function useSession(): Session | undefined {
   const [session, setShown] = useState(current);

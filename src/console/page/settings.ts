@@ -7,6 +7,6 @@ function readMeta(name: string): string {
 export const settings = {
   /** Whether calls need a token. */
   wantsToken: readMeta("qsp-auth") === "token",
-  /** Full names of the services that run: "pqc.PqcService". */
-  services: new Set(readMeta("qsp-services").split(" ")),
+  /** Full names of the services that run: "pqc.PqcService"; and the empty name, for pages that need no certain one. */
+  services: new Set(["", ...readMeta("qsp-services").split(" ")]),
 };

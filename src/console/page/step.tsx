@@ -5,12 +5,16 @@
  * waits for them. When one of them runs again, the step loses its own result.
  */
 import type { ComponentChildren } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { formatStepAddress, toSlug } from "./address.ts";
 import type { Caller } from "./caller.ts";
 import { type CallRecord, createCaller } from "./calls.ts";
+import type { CreatedAt } from "./created-records.ts";
 import { type Failure, toFailure } from "./failure.ts";
+import { usePlace } from "./kept-pages.tsx";
 import { Calls } from "./parts/call-view.tsx";
 import { FailureNote } from "./parts/failure-note.tsx";
+import { useAddress } from "./use-address.ts";
 
 /** Where a step stands. */
 export interface StepState<T> {
@@ -21,7 +25,8 @@ export interface StepState<T> {
   readonly calls: readonly CallRecord[];
   /** Distinguishes one outcome from the next; 0 before the first. */
   readonly stamp: number;
-  start(): Promise<void>;
+  /** @param at links what the step creates to the step; the address of the page by default */
+  start(at?: CreatedAt): Promise<void>;
 }
 
 interface Outcome<T> {
@@ -59,7 +64,7 @@ export function useStep<T, const Steps extends readonly StepState<unknown>[] = r
   const isReady = after.every(({ stamp }) => stamp > 0);
   const outcome = kept?.basis === basis ? kept : undefined;
 
-  const start = async (): Promise<void> => {
+  const start = async (at?: CreatedAt): Promise<void> => {
     if (!isReady || outcome?.status === "running") return;
     lastStamp += 1;
     const stamp = lastStamp;
@@ -76,7 +81,7 @@ export function useStep<T, const Steps extends readonly StepState<unknown>[] = r
       finish({
         status: "done",
         value: await run(
-          createCaller((call) => calls.push(call)),
+          createCaller((call) => calls.push(call), at),
           ...results,
         ),
       });
@@ -99,6 +104,8 @@ export function useStep<T, const Steps extends readonly StepState<unknown>[] = r
 export interface StepFrameProps<T> {
   readonly step: StepState<T>;
   readonly title: string;
+  /** Names the step in its address; made from the title if left out. Must be unique on the page. */
+  readonly slug?: string;
   /** The button's text. */
   readonly action: string;
   /** What happens and why. */
@@ -117,13 +124,15 @@ interface StepProps<T> extends StepFrameProps<T> {
 }
 
 /** Shows a step. */
-export function Step<T>({ step, title, action, children, fields, plan, outcome, result }: StepProps<T>) {
+export function Step<T>({ step, title, slug, action, children, fields, plan, ...shown }: StepProps<T>) {
   const { status, value, failure, calls } = step;
+  const { outcome, result } = shown;
   const isDone = status === "done" && value !== undefined;
+  const address = useStepAddress(slug ?? toSlug(title));
   const shownCalls = calls.length > 0 ? calls : plan === undefined ? [] : [plan];
   return (
     <li class="step" data-status={status}>
-      <h2>{title}</h2>
+      <StepHeading title={title} {...address} />
       <div class="why">
         {children}
         {fields && <div class="fields">{fields}</div>}
@@ -133,7 +142,7 @@ export function Step<T>({ step, title, action, children, fields, plan, outcome, 
           type="button"
           class="primary"
           aria-disabled={status === "waiting" || status === "running"}
-          onClick={() => void step.start()}
+          onClick={() => void step.start({ href: address.href, title })}
         >
           {action}
         </button>
@@ -147,5 +156,40 @@ export function Step<T>({ step, title, action, children, fields, plan, outcome, 
       {isDone && result && <div class="result">{result(value)}</div>}
       <Calls calls={shownCalls} />
     </li>
+  );
+}
+
+/** Where a step is, and whether the reader has come for it. */
+interface StepAddress {
+  readonly href: string;
+  readonly isNamed: boolean;
+}
+
+function useStepAddress(slug: string): StepAddress {
+  const address = useAddress();
+  const { path = address.path, isShown } = usePlace();
+  return {
+    href: formatStepAddress(path, slug),
+    isNamed: isShown && address.path === path && address.step === slug,
+  };
+}
+
+/** The title, with a link to copy. A reader who follows the link comes to the step. */
+function StepHeading({ title, href, isNamed }: StepAddress & { readonly title: string }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (!isNamed) return;
+    heading.current?.scrollIntoView();
+    heading.current?.focus({ preventScroll: true });
+  }, [isNamed]);
+  return (
+    <div class="step-heading" data-named={isNamed}>
+      <h2 ref={heading} tabIndex={-1}>
+        {title}
+      </h2>
+      <a href={href} aria-label={`Link to the step “${title}”`}>
+        #
+      </a>
+    </div>
   );
 }

@@ -18,6 +18,8 @@
  *   reader can choose, bound with useForm; `outcome` makes one sentence of the result, which is read out; `result` shows
  *   it; `plan` is planCall(method, request) for a call that is known before the button is pressed. Each call is shown
  *   with its request, answer, sizes, curl and grpcurl.
+ * - Each step has an address, such as "#/keys/steps/rotate", which is made from its title; `slug` names another one. The
+ *   page keeps a story as the reader left it (kept-pages.tsx), so a story needs no code for that.
  * - <RefusedStep> is a step with one call that the server should refuse, <TamperStep> one that changes a byte and has
  *   both sides verify the result.
  * - In `result`: <Bytes> for keys, signatures and ciphertexts, <ByteChange> for a changed byte, <Facts> for names and

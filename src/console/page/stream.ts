@@ -8,6 +8,7 @@ import type {
 import { useEffect, useRef, useState } from "preact/hooks";
 import { followCall } from "./calls.ts";
 import { type Failure, toFailure } from "./failure.ts";
+import { usePlace } from "./kept-pages.tsx";
 
 /** Between two changes of what the page shows, so that a flood of messages does not stop it. */
 const pauseMs = 100;
@@ -27,31 +28,47 @@ export interface StreamState<T> {
   close(): void;
 }
 
-/** A stream that ends when its component does. @param maxItems keeps only so many of the newest items */
+/**
+ * A stream that ends when its component does. While the reader is on another page, it is closed, because a browser has
+ * few connections to a server; then it is read again from where it began.
+ *
+ * @param maxItems keeps only so many of the newest items
+ */
 export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T> {
   const [items, setItems] = useState<readonly T[]>([]);
   const [status, setStatus] = useState<StreamState<T>["status"]>("closed");
   const [failure, setFailure] = useState<Failure>();
   const controller = useRef<AbortController | undefined>(undefined);
   const seen = useRef<readonly T[]>([]);
+  /** Opens the stream again; undefined unless it is open. */
+  const reopen = useRef<(() => void) | undefined>(undefined);
+  const { isShown } = usePlace();
+  const isRead = useRef(isShown);
 
   const close = (): void => {
     controller.current?.abort();
     controller.current = undefined;
+    reopen.current = undefined;
     // What came is shown at once: a closed stream must not change any more.
     setItems(seen.current);
     setStatus("closed");
   };
-  useEffect(() => () => controller.current?.abort(), []);
+  useEffect(() => {
+    isRead.current = isShown;
+    if (isShown) reopen.current?.();
+    return () => controller.current?.abort();
+  }, [isShown]);
 
   const open: StreamState<T>["open"] = (method, request, toItem) => {
     close();
     const own = new AbortController();
     controller.current = own;
+    reopen.current = () => open(method, request, toItem);
     setStatus("open");
     setFailure(undefined);
     setItems([]);
     seen.current = [];
+    if (!isRead.current) return;
     let isShowing = false;
     const showSoon = (): void => {
       if (isShowing) return;
@@ -68,10 +85,13 @@ export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T
         seen.current = [...seen.current, item].slice(-maxItems);
         showSoon();
       }
-      if (!own.signal.aborted) setStatus("closed");
+      if (own.signal.aborted) return;
+      reopen.current = undefined;
+      setStatus("closed");
     };
     follow().catch((thrown: unknown) => {
       if (own.signal.aborted) return;
+      reopen.current = undefined;
       setFailure(toFailure(thrown));
       setStatus("failed");
     });

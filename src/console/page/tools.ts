@@ -28,4 +28,12 @@ export const tools: readonly ToolEntry[] = [
     service: "kms.KmsService",
     load: () => import("./tools/audit-log/page.tsx"),
   },
+  {
+    path: "inventory",
+    title: "Inventory",
+    summary: "What you have created in this tab, and what the server lists for you.",
+    icon: "inventory",
+    accent: "green",
+    load: () => import("./tools/inventory/page.tsx"),
+  },
 ];

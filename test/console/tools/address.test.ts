@@ -1,6 +1,8 @@
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { formatAddress, parseAddress } from "../../../src/console/page/address.ts";
+import { formatAddress, formatStepAddress, parseAddress, toSlug } from "../../../src/console/page/address.ts";
 import { formatMinute, formatSecond, parseMinute } from "../../../src/console/page/time.ts";
 
 describe("the address of a page", () => {
@@ -18,6 +20,45 @@ describe("the address of a page", () => {
   ] as const)
     it(`has the path “${path}” in “${hash}”`, () => {
       expect(parseAddress(hash).path).toBe(path);
+    });
+});
+
+const storiesDir = join(import.meta.dirname, "../../../src/console/page/stories");
+
+/** The slugs of a story's steps, as their sources have them. */
+function readSlugs(story: string): string[] {
+  const sources = globSync(`${story}/*.tsx`, { cwd: storiesDir }).map((path) =>
+    readFileSync(join(storiesDir, path), "utf8"),
+  );
+  const steps = sources.flatMap((source) => [
+    ...source.matchAll(/<\w*Step\b[^>]*?\btitle="([^"]+)"(?:\s+slug="([^"]+)")?/g),
+  ]);
+  return steps.map(([, title = "", slug = toSlug(title)]) => slug);
+}
+
+describe("the address of a step", () => {
+  it("names the page and the step, there and back", () => {
+    const hash = formatStepAddress("keys", toSlug("Rotate it"));
+    expect(hash).toBe("#/keys/steps/rotate");
+    expect(parseAddress(hash)).toMatchObject({ path: "keys", step: "rotate" });
+    expect(parseAddress("#/keys/manage").step).toBeUndefined();
+  });
+
+  for (const [title, slug] of [
+    ["Verify it, on both sides", "verify-on-both-sides"],
+    ["Get the gateway's public keys", "get-gateway-s-public-keys"],
+    ["“?&#/ <b>", "b"],
+  ] as const)
+    it(`is “${slug}” for “${title}”`, () => {
+      expect(toSlug(title)).toBe(slug);
+    });
+
+  for (const story of globSync("*/", { cwd: storiesDir }))
+    it(`is unique within the story ${story}`, () => {
+      const slugs = readSlugs(story);
+      expect(slugs.length).toBeGreaterThan(1);
+      expect(slugs).not.toContain("");
+      expect(new Set(slugs).size).toBe(slugs.length);
     });
 });
 

@@ -1,35 +1,57 @@
 /** Shows bytes: their name, how many there are, the first ones, and all of them on demand. */
-import { type Change, formatBytes, formatNumber, toHex, toHexGroups } from "../values.ts";
+import { type ByteFormat, chooseFormat, listFormats, writeBytes } from "../byte-formats.ts";
+import { createPreference } from "../preference.ts";
+import { type Change, formatBytes } from "../values.ts";
 import { CopyButton } from "./copy-button.tsx";
 import { Scroller } from "./scroller.tsx";
 
 interface BytesProps {
   readonly label: string;
   readonly value: Uint8Array;
+  /** The algorithm of a public key, which has a PEM form: "ML-DSA-65". */
+  readonly publicKeyOf?: string | undefined;
 }
 
-/** How many bytes are shown before the reader asks for more. */
-const previewBytes = 32;
+const preferredFormat = createPreference<ByteFormat>("qsp-byte-format", ["hex", "base64", "PEM"]);
 
-export function Bytes({ label, value }: BytesProps) {
-  const rest = value.length - previewBytes;
+export function Bytes({ label, value, publicKeyOf }: BytesProps) {
+  const [preferred, setPreferred] = preferredFormat.use();
+  const formats = listFormats(value, publicKeyOf);
+  const format = chooseFormat(preferred, formats);
+  const { whole, start, rest, restSize } = writeBytes(value, format, publicKeyOf);
   return (
-    <div class="bytes">
+    <div class="bytes" data-format={format}>
       <p class="bar">
         <strong>{label}</strong> <span class="size">{formatBytes(value.length)}</span>
-        <CopyButton text={toHex(value)} what={`${label} as hexadecimal`} />
+        <span class="copy-as">
+          <select
+            aria-label={`Format of ${label}`}
+            value={format}
+            onChange={({ currentTarget }) =>
+              setPreferred(formats.find((name) => name === currentTarget.value) ?? "hex")
+            }
+          >
+            {formats.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
+          </select>
+          <CopyButton text={whole} what={`${label} as ${format}`} />
+        </span>
       </p>
       <p class="hex">
-        {toHexGroups(value.subarray(0, previewBytes))}
-        {rest > 0 && " …"}
+        {start}
+        {rest !== "" && " …"}
       </p>
-      {rest > 0 && (
+      {rest !== "" && (
         <details>
           <summary>
-            {formatNumber(rest)} more<span class="unseen"> bytes of {label}</span>
+            {restSize}
+            <span class="unseen"> of {label}</span>
           </summary>
           <Scroller class="hex all" label={`The rest of ${label}`}>
-            {toHexGroups(value.subarray(previewBytes))}
+            {rest}
           </Scroller>
         </details>
       )}

@@ -1,10 +1,10 @@
-/** Shows calls: request, answer, sizes and time, and how to make them in a shell. */
+/** Shows calls: request, answer, sizes and time, and how to make them elsewhere. */
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
-import { useState } from "preact/hooks";
 import type { CallRecord } from "../calls.ts";
-import { readableJson, requestJson, writeCurl, writeGrpcurl } from "../commands.ts";
+import { readableJson, requestJson } from "../commands.ts";
 import { formatBytes, formatMs } from "../values.ts";
 import { CopyButton } from "./copy-button.tsx";
+import { Snippets } from "./snippets.tsx";
 
 export function Calls({ calls }: { readonly calls: readonly CallRecord[] }) {
   return (
@@ -28,7 +28,7 @@ function CallView({ call }: { readonly call: CallRecord }) {
         </code>{" "}
         <span class="facts">{describe(call)}</span>
       </summary>
-      <Commands call={call} />
+      <Snippets call={call} />
       <JsonBlock name="Request" value={requestJson(call)} />
       {failure && (
         <>
@@ -50,34 +50,6 @@ function describe({ method, requestBytes, answerBytes, durationMs, failure }: Ca
     ? `${formatBytes(requestBytes)} out, refused with ${failure.reason}`
     : `${formatBytes(requestBytes)} out, ${formatBytes(answerBytes ?? 0)} back`;
   return `${sizes}, ${formatMs(durationMs)}`;
-}
-
-type Tool = "curl" | "grpcurl";
-
-function Commands({ call }: { readonly call: CallRecord }) {
-  const [tool, setTool] = useState<Tool>("curl");
-  const { origin } = location;
-  const write = { curl: writeCurl, grpcurl: writeGrpcurl };
-  const shown = write[tool](call, { origin, isShort: true });
-  const whole = write[tool](call, { origin });
-  return (
-    <div class="commands">
-      <div class="bar">
-        {(["curl", "grpcurl"] as const).map((name) => (
-          <button key={name} type="button" aria-pressed={tool === name} onClick={() => setTool(name)}>
-            {name}
-          </button>
-        ))}
-        {whole !== undefined && <CopyButton text={whole} what={`${tool} command`} />}
-      </div>
-      {shown === undefined ? (
-        <p>This call has no REST form; use grpcurl.</p>
-      ) : (
-        <pre class="code">{shown}</pre>
-      )}
-      {shown !== whole && <p class="hint">Long values are shortened here. The copy contains them in full.</p>}
-    </div>
-  );
 }
 
 function JsonBlock({ value, name }: { readonly value: JsonObject; readonly name: string }) {

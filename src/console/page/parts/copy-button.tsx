@@ -5,9 +5,11 @@ interface CopyButtonProps {
   readonly text: string;
   /** Names the text for a reader who cannot see where the button is: "signature". */
   readonly what: string;
+  /** Shows the name to all readers, where a page has several buttons close to each other. */
+  readonly isNamed?: boolean;
 }
 
-export function CopyButton({ text, what }: CopyButtonProps) {
+export function CopyButton({ text, what, isNamed = false }: CopyButtonProps) {
   const [said, setSaid] = useState("");
   const copy = async (): Promise<void> => {
     try {
@@ -21,7 +23,7 @@ export function CopyButton({ text, what }: CopyButtonProps) {
   return (
     <span class="copy">
       <button type="button" onClick={() => void copy()} onBlur={() => setSaid("")}>
-        Copy<span class="unseen"> {what}</span>
+        Copy<span class={isNamed ? undefined : "unseen"}> {what}</span>
       </button>
       <span role="status" class="hint">
         {said}

@@ -1,6 +1,6 @@
 /** Fields of forms, each with its label. */
 import type { ComponentChildren, TargetedInputEvent } from "preact";
-import { useId } from "preact/hooks";
+import { useUniqueId } from "../unique-id.ts";
 
 interface FieldProps {
   readonly label: string;
@@ -18,7 +18,7 @@ function Field({
   readonly isWide?: boolean;
   readonly children: (id: string) => ComponentChildren;
 }) {
-  const id = useId();
+  const id = useUniqueId();
   return (
     <div class={isWide ? "field wide" : "field"}>
       <label for={id}>{label}</label>

@@ -70,7 +70,7 @@ export function Page() {
         result={({ validatorAddress, publicKey, isAddressEqual }) => (
           <>
             <Facts facts={{ Address: <code>{validatorAddress}</code> }} />
-            <Bytes label="Public key" value={publicKey} />
+            <Bytes label="Public key" value={publicKey} publicKeyOf={validatorAlgorithm} />
             <Checks checks={[reportEqual("the address is the hash of the public key", isAddressEqual)]} />
           </>
         )}

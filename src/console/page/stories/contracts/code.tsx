@@ -10,7 +10,7 @@ import { Facts } from "../../parts/facts.tsx";
 import { TextArea, TextField } from "../../parts/fields.tsx";
 import { Step, useStep } from "../../step.tsx";
 import { formatBytes } from "../../values.ts";
-import { changeCode, deployAndCheck } from "./steps.ts";
+import { algorithm, changeCode, deployAndCheck } from "./steps.ts";
 
 const sampleCode = `contract Escrow {
   function release() {
@@ -47,7 +47,7 @@ export function Code() {
             <Facts facts={{ Contract: contract.contractId }} />
             <Bytes label="SHA-256 of the code" value={fromHex(contract.codeHash)} />
             <Bytes label="Signature over the hash" value={contract.signature} />
-            <Bytes label="Public key" value={contract.publicKey} />
+            <Bytes label="Public key" value={contract.publicKey} publicKeyOf={algorithm} />
             <CodeChecks isHashEqual={isHashEqual} isSigned={isSigned} />
           </>
         )}

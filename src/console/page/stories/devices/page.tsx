@@ -44,8 +44,16 @@ export function Page() {
         }
         result={({ device, vendor }) => (
           <>
-            <Bytes label="Public key of the device, ML-DSA-44" value={device.publicKey} />
-            <Bytes label="Public key of the vendor, ML-DSA-87" value={vendor.publicKey} />
+            <Bytes
+              label="Public key of the device, ML-DSA-44"
+              value={device.publicKey}
+              publicKeyOf={device.algorithm}
+            />
+            <Bytes
+              label="Public key of the vendor, ML-DSA-87"
+              value={vendor.publicKey}
+              publicKeyOf={vendor.algorithm}
+            />
             <SizeChart
               title="Public key, bytes"
               rows={[

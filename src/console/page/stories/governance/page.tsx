@@ -10,7 +10,7 @@ import { Step, useStep } from "../../step.tsx";
 import { Story } from "../../story.tsx";
 import { SignerList } from "./signatures.tsx";
 import { Signing } from "./signing.tsx";
-import { foundWallet, gatherSigners, propose, threshold } from "./steps.ts";
+import { algorithm, foundWallet, gatherSigners, propose, threshold } from "./steps.ts";
 
 export function Page() {
   const form = useForm({ title: "Buy a new roof", text: "Pay 40,000 to the roofer" });
@@ -32,7 +32,7 @@ export function Page() {
         }
         result={({ you, all }) => (
           <>
-            <Bytes label="Your public key" value={you.publicKey} />
+            <Bytes label="Your public key" value={you.publicKey} publicKeyOf={algorithm} />
             <SignerList signers={all} />
           </>
         )}

@@ -40,11 +40,11 @@ export function Page() {
         outcome={({ publicKey, ms }) =>
           `The public key has ${formatBytes(publicKey.length)}. It took ${formatMs(ms)}, with ${browserLibrary}.`
         }
-        result={({ publicKey, secretKey }) => (
+        result={({ algorithm, publicKey, secretKey }) => (
           <Sides
             browser={
               <>
-                <Bytes label="Public key" value={publicKey} />
+                <Bytes label="Public key" value={publicKey} publicKeyOf={algorithm} />
                 <Bytes label="Secret key" value={secretKey} />
               </>
             }

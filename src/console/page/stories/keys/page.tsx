@@ -80,7 +80,7 @@ export function Page() {
         result={({ publicKey, status }) => (
           <>
             <KeyStates state={status} />
-            <Bytes label="Public key" value={publicKey} />
+            <Bytes label="Public key" value={publicKey} publicKeyOf={algorithm} />
           </>
         )}
       >

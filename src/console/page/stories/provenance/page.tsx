@@ -74,7 +74,7 @@ function MintedToken({ metadata, token, isHashEqual, isSigned, isAddressEqual }:
       />
       <Bytes label="Metadata hash" value={fromHex(token.metadataHash)} />
       <Bytes label="Creator's signature" value={token.signature} />
-      <Bytes label="Creator's public key" value={token.creatorPublicKey} />
+      <Bytes label="Creator's public key" value={token.creatorPublicKey} publicKeyOf={algorithm} />
       <Checks
         checks={[
           reportEqual("the hash of the canonical JSON", isHashEqual),

@@ -53,7 +53,7 @@ export function Page() {
           <>
             <Bytes label="Message" value={signed.data} />
             <Bytes label="Signature" value={signed.signature} />
-            <Bytes label="Public key" value={signed.publicKey} />
+            <Bytes label="Public key" value={signed.publicKey} publicKeyOf={signed.algorithm} />
             <div class="pair">
               <SignatureSizes algorithm={signed.algorithm} bytes={signed.signature.length} />
               <PublicKeySizes algorithm={signed.algorithm} bytes={signed.publicKey.length} />

@@ -26,8 +26,16 @@ export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway>
         }
         result={({ yours, hers, withGateway, withYou }) => (
           <>
-            <Bytes label="Your public key, which she intercepted" value={yours.publicKey} />
-            <Bytes label="Her public key, which the gateway got" value={hers.publicKey} />
+            <Bytes
+              label="Your public key, which she intercepted"
+              value={yours.publicKey}
+              publicKeyOf="ML-KEM-1024"
+            />
+            <Bytes
+              label="Her public key, which the gateway got"
+              value={hers.publicKey}
+              publicKeyOf="ML-KEM-1024"
+            />
             <Bytes label="Her key with the gateway" value={withGateway} />
             <Bytes label="Her key with you" value={withYou} />
           </>

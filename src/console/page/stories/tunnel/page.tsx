@@ -48,8 +48,8 @@ export function Page() {
         }
         result={({ kemPublicKey, identityPublicKey, isVouched }) => (
           <>
-            <Bytes label="Key exchange, ML-KEM-1024" value={kemPublicKey} />
-            <Bytes label="Identity, ML-DSA-65" value={identityPublicKey} />
+            <Bytes label="Key exchange, ML-KEM-1024" value={kemPublicKey} publicKeyOf="ML-KEM-1024" />
+            <Bytes label="Identity, ML-DSA-65" value={identityPublicKey} publicKeyOf="ML-DSA-65" />
             <Checks
               checks={[reportBrowser("the identity's signature over the key to encapsulate to", isVouched)]}
             />
@@ -69,7 +69,7 @@ export function Page() {
         outcome={({ tunnelId, assignedIp }) => `Your address is ${assignedIp}, in ${tunnelId}.`}
         result={({ publicKey, secretKey, hasNoSecret }) => (
           <>
-            <Bytes label="Public key, sent" value={publicKey} />
+            <Bytes label="Public key, sent" value={publicKey} publicKeyOf="ML-KEM-1024" />
             <Bytes label="Secret key, which stays here" value={secretKey} />
             <Checks checks={[reportNoSecret(hasNoSecret)]} />
           </>

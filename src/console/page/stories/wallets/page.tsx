@@ -56,7 +56,7 @@ export function Page() {
         result={({ wallet, isAddressEqual }) => (
           <>
             <Facts facts={{ Wallet: wallet.walletId, Address: <code>{wallet.address}</code> }} />
-            <Bytes label="Public key" value={wallet.publicKey} />
+            <Bytes label="Public key" value={wallet.publicKey} publicKeyOf={wallet.algorithm} />
             <Checks checks={[reportEqual("the address is the hash of the public key", isAddressEqual)]} />
             <PublicKeySizes algorithm={algorithm} bytes={wallet.publicKey.length} />
           </>

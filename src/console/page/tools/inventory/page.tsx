@@ -1,0 +1,33 @@
+/** What the reader has created since the page was loaded, and what the server lists. */
+import { settings } from "../../settings.ts";
+import { CreatedTable } from "./created-table.tsx";
+import { recordLists } from "./lists.ts";
+import { ServerList } from "./server-list.tsx";
+
+const shownLists = recordLists.filter(({ service }) => settings.services.has(service));
+
+export function Page() {
+  return (
+    <div class="tool inventory">
+      <header class="lead">
+        <h1 tabIndex={-1}>Inventory</h1>
+        <p>
+          What you have created in this tab, and what the server lists for you. The page forgets its own list
+          when you reload it or log out; the records on the server remain.
+        </p>
+      </header>
+      <h2>Created in this tab</h2>
+      <CreatedTable />
+      <h2>On the server</h2>
+      <p class="text">
+        {settings.wantsToken
+          ? "Records that belong to you. Administrators see the records of all users."
+          : "This server has no users, so it lists the records of everyone who has used it."}
+      </p>
+      {shownLists.map((list) => (
+        <ServerList key={list.kind} list={list} />
+      ))}
+      {shownLists.length === 0 && <p class="note">None of the services that run has records.</p>}
+    </div>
+  );
+}
