@@ -2,6 +2,7 @@
 import "./style.css";
 import "./ledger.css";
 import "./tools.css";
+import "./parts/diagrams/diagrams.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 
