@@ -33,7 +33,7 @@ export interface Line {
   readonly tip: string;
 }
 
-export const boxWidth = 124;
+export const boxWidth = 134;
 export const boxHeight = 30;
 const columnWidth = 126;
 const rowHeight = 68;

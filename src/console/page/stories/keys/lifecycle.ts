@@ -22,7 +22,7 @@ export const keyLifecycle: Lifecycle = {
     { from: "ACTIVE", to: "ROTATED", label: "rotate" },
     { from: "ACTIVE", to: "DISABLED", label: "disable" },
     { from: "DISABLED", to: "ACTIVE", label: "enable" },
-    { from: "DISABLED", to: "ROTATED", label: "enable, if rotated" },
+    { from: "DISABLED", to: "ROTATED", label: "enable again" },
     { from: "DISABLED", to: "DESTROY_SCHEDULED", label: "schedule" },
     { from: "DESTROY_SCHEDULED", to: "DISABLED", label: "restore" },
     { from: "ROTATED", to: "DESTROY_SCHEDULED", label: "schedule" },
