@@ -111,13 +111,13 @@ export async function runStory(page: Page): Promise<string[]> {
   return outcomes;
 }
 
-/** Who checked what in a step, and what they found: "server: valid". */
+/** Who checked what in a step, and what they found: "server: valid". Some checks are folded. */
 export async function checksOf(page: Page, title: string): Promise<string[]> {
   const rows = await stepOf(page, title).locator(".checks li").all();
   return Promise.all(
     rows.map(async (row) => {
-      const side = await textOf(row.locator(".side"));
-      return `${side.endsWith("browser") ? "browser" : "server"}: ${await textOf(row.locator(".found"))}`;
+      const side = await row.locator(".side").textContent();
+      return `${side?.endsWith("browser") ? "browser" : "server"}: ${await row.locator(".found").textContent()}`;
     }),
   );
 }

@@ -10,6 +10,7 @@ import "./accents.css";
 import "./overview/overview.css";
 import "./views/activity/activity.css";
 import "./views/algorithms/algorithms.css";
+import "./parts/diagrams/diagrams.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 

@@ -118,6 +118,16 @@ export const stories: readonly StoryEntry[] = [
     load: () => import("./stories/chain/page.tsx"),
   },
   {
+    path: "log",
+    title: "Verifiable log",
+    summary: "A signed root covers every entry. Your browser follows a proof to it, and a flipped bit shows.",
+    icon: "log",
+    accent: "olive",
+    service: "tlog.LogService",
+    standards: "Merkle tree (RFC 6962), ML-DSA-65 (FIPS 204)",
+    load: () => import("./stories/log/page.tsx"),
+  },
+  {
     path: "provenance",
     title: "Token and provenance",
     summary: "A token is minted and transferred, and one changed letter is detected.",

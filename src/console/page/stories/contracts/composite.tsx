@@ -1,30 +1,32 @@
 /** A composite signature: two in one, which can neither lose a half nor be taken apart. */
 import { sayExpected } from "../../checks.ts";
-import { useForm } from "../../form.ts";
+import type { FormState } from "../../form.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
 import { Choice } from "../../parts/fields.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step, type StepOf } from "../../step.tsx";
 import { formatBytes } from "../../values.ts";
 import { BrokenHalfResult } from "./broken-half.tsx";
 import {
   algorithm,
   areBothHalvesValid,
-  breakComposite,
+  type breakComposite,
   halves,
   reportHalves,
-  type SignedMessage,
   sayBroken,
-  stripComposite,
-  verifyCompositeHalves,
+  type stripComposite,
+  type verifyCompositeHalves,
 } from "./steps.ts";
 
-export function Composite({ signing }: { readonly signing: StepState<SignedMessage> }) {
-  const form = useForm<"half">({ half: algorithm });
-  const composing = useStep(verifyCompositeHalves, [signing]);
-  const breaking = useStep((caller, message) => breakComposite(caller, message, form.values.half), [signing]);
-  const stripping = useStep(stripComposite, [signing]);
+interface CompositeProps {
+  readonly form: FormState<"half">;
+  readonly composing: StepOf<typeof verifyCompositeHalves>;
+  readonly breakingComposite: StepOf<typeof breakComposite>;
+  readonly stripping: StepOf<typeof stripComposite>;
+}
 
+export function Composite({ form, composing, breakingComposite, stripping }: CompositeProps) {
   return (
     <>
       <Step
@@ -40,8 +42,10 @@ export function Composite({ signing }: { readonly signing: StepState<SignedMessa
         }
         result={({ signature, publicKey, ...verdicts }) => (
           <>
-            <Bytes label="Composite signature" value={signature} />
-            <Bytes label="Composite public key" value={publicKey} />
+            <Evidence label="Composite signature and key">
+              <Bytes label="Composite signature" value={signature} />
+              <Bytes label="Composite public key" value={publicKey} />
+            </Evidence>
             <Checks checks={reportHalves(verdicts)} />
           </>
         )}
@@ -53,7 +57,7 @@ export function Composite({ signing }: { readonly signing: StepState<SignedMessa
         </p>
       </Step>
       <Step
-        step={breaking}
+        step={breakingComposite}
         title="Break one half of the composite"
         action="Break and verify"
         fields={<Choice label="Half of the composite to break" {...form.bind("half")} options={halves} />}

@@ -3,22 +3,27 @@ import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { browserLibrary } from "../../algorithms.ts";
 import { planCall } from "../../calls.ts";
 import { sayExpected } from "../../checks.ts";
-import { useForm } from "../../form.ts";
+import { type FormState, useForm } from "../../form.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
+import { Scene } from "../../parts/diagrams/scene.tsx";
+import { SignatureGates } from "../../parts/diagrams/signature-gates.tsx";
 import { Choice, TextField } from "../../parts/fields.tsx";
 import { SizeChart } from "../../parts/size-chart.tsx";
 import { RefusedStep } from "../../parts/steps.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step, type StepOf, useStep } from "../../step.tsx";
 import { Story } from "../../story.tsx";
 import { formatBytes, toUtf8 } from "../../values.ts";
 import { BrokenHalfResult } from "./broken-half.tsx";
 import { Code } from "./code.tsx";
 import { Composite } from "./composite.tsx";
 import { curveLibrary } from "./dual.ts";
+import { drawGates } from "./gates.ts";
 import {
   algorithm,
   areBothHalvesValid,
+  breakComposite,
   breakHalf,
   cutSignature,
   halves,
@@ -27,6 +32,8 @@ import {
   type SignedMessage,
   sayBroken,
   signWithBoth,
+  stripComposite,
+  verifyCompositeHalves,
   verifyHalves,
 } from "./steps.ts";
 
@@ -35,12 +42,27 @@ export function Page() {
   const { text } = form.values;
   const signing = useStep((caller) => signWithBoth(caller, text));
   const cutting = useStep(cutSignature, [signing]);
+  const pair = useForm<"half">({ half: "ECDSA" });
+  const joined = useForm<"half">({ half: algorithm });
+  const verifying = useStep(verifyHalves, [signing]);
+  const breaking = useStep((caller, message) => breakHalf(caller, message, pair.values.half), [signing]);
+  const mirroring = useStep(mirrorSignature, [signing]);
+  const composing = useStep(verifyCompositeHalves, [signing]);
+  const breakingComposite = useStep(
+    (caller, message) => breakComposite(caller, message, joined.values.half),
+    [signing],
+  );
+  const stripping = useStep(stripComposite, [signing]);
+  const gates = { verifying, breaking, mirroring, composing, breakingComposite, stripping };
 
   return (
     <Story
       title="Contracts, signed twice"
       lead="Code is hashed and signed, so that all parties see the same contract. A message is signed with two algorithms: ECDSA, which has been tested for decades, and ML-DSA, which resists quantum computers. A forger must break both."
     >
+      <Scene title="Two signatures, valid only together">
+        <SignatureGates label="Attempts" gates={drawGates(gates)} />
+      </Scene>
       <Code />
       <Step
         step={signing}
@@ -58,8 +80,8 @@ export function Page() {
           this call. In addition to the two signatures, the server creates one composite signature.
         </p>
       </Step>
-      <HalfByHalf signing={signing} />
-      <Composite signing={signing} />
+      <HalfByHalf {...gates} form={pair} />
+      <Composite {...gates} form={joined} />
       <RefusedStep step={cutting} title="Cut a signature short" action="Cut and verify">
         <p>Bytes that cannot be a signature are an error of the caller, not an invalid signature.</p>
       </RefusedStep>
@@ -70,9 +92,11 @@ export function Page() {
 function TwoSignatures({ data, signed }: SignedMessage) {
   return (
     <>
-      <Bytes label="Message" value={data} />
-      <Bytes label="ECDSA signature" value={signed.ecdsaSignature} />
-      <Bytes label={`${algorithm} signature`} value={signed.mldsaSignature} />
+      <Evidence label="Message and signatures">
+        <Bytes label="Message" value={data} />
+        <Bytes label="ECDSA signature" value={signed.ecdsaSignature} />
+        <Bytes label={`${algorithm} signature`} value={signed.mldsaSignature} />
+      </Evidence>
       <div class="pair">
         <SizeChart
           title="Signature, bytes"
@@ -95,12 +119,15 @@ function TwoSignatures({ data, signed }: SignedMessage) {
   );
 }
 
+interface HalfByHalfProps {
+  readonly form: FormState<"half">;
+  readonly verifying: StepOf<typeof verifyHalves>;
+  readonly breaking: StepOf<typeof breakHalf>;
+  readonly mirroring: StepOf<typeof mirrorSignature>;
+}
+
 /** The two signatures, each by itself. */
-function HalfByHalf({ signing }: { readonly signing: StepState<SignedMessage> }) {
-  const form = useForm<"half">({ half: "ECDSA" });
-  const verifying = useStep(verifyHalves, [signing]);
-  const breaking = useStep((caller, message) => breakHalf(caller, message, form.values.half), [signing]);
-  const mirroring = useStep(mirrorSignature, [signing]);
+function HalfByHalf({ form, verifying, breaking, mirroring }: HalfByHalfProps) {
   return (
     <>
       <Step

@@ -2,40 +2,33 @@
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
 import { SignatureSizes } from "../../parts/size-chart.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step } from "../../step.tsx";
 import { formatBytes, formatNumber } from "../../values.ts";
-import {
-  type FirmwareOutcome,
-  type FirmwareTarget,
-  imageBytes,
-  impersonateVendor,
-  installFirmware,
-  newVersion,
-  rollBack,
-  sendChangedFirmware,
-} from "./firmware-steps.ts";
+import { type FirmwareOutcome, imageBytes, newVersion } from "./firmware-steps.ts";
+import { titles } from "./sequence.ts";
+import type { Devices } from "./use-devices.ts";
 
-export function Firmware({ registering }: { readonly registering: StepState<FirmwareTarget> }) {
-  const installing = useStep(installFirmware, [registering]);
-  const rollingBack = useStep(rollBack, [registering, installing]);
-  const impersonating = useStep(impersonateVendor, [registering]);
-  const altering = useStep(sendChangedFirmware, [registering, installing]);
+type FirmwareProps = Pick<Devices, "installing" | "rollingBack" | "impersonating" | "alteringFirmware">;
 
+export function Firmware({ installing, rollingBack, impersonating, alteringFirmware }: FirmwareProps) {
   return (
     <>
       <Step
         step={installing}
-        title="The vendor sends firmware"
+        title={titles.installing}
         action="Sign and send"
         outcome={({ result, image, signature }) =>
           `${result}: ${formatBytes(image.length)}, and a signature of ${formatBytes(signature.length)}.`
         }
         result={({ image, digest, signature, ...outcome }) => (
           <>
-            <Bytes label="Image" value={image} />
-            <Bytes label="SHA-256 of the image, which is signed" value={digest} />
-            <Bytes label="Signature of the vendor" value={signature} />
+            <Evidence label="Image, hash and signature">
+              <Bytes label="Image" value={image} />
+              <Bytes label="SHA-256 of the image, which is signed" value={digest} />
+              <Bytes label="Signature of the vendor" value={signature} />
+            </Evidence>
             <FirmwareChecks {...outcome} />
             <SignatureSizes algorithm="ML-DSA-87" bytes={signature.length} />
           </>
@@ -49,7 +42,7 @@ export function Firmware({ registering }: { readonly registering: StepState<Firm
       </Step>
       <Step
         step={rollingBack}
-        title="Older firmware with a valid signature"
+        title={titles.rollingBack}
         action={`Send version ${newVersion - 1}`}
         outcome={sayRejected}
         result={(outcome) => <FirmwareChecks {...outcome} />}
@@ -62,7 +55,7 @@ export function Firmware({ registering }: { readonly registering: StepState<Firm
       </Step>
       <Step
         step={impersonating}
-        title="Firmware of another vendor"
+        title={titles.impersonating}
         action="Sign with another vendor's key"
         outcome={sayRejected}
         result={({ isOthers, ...outcome }) => (
@@ -78,8 +71,8 @@ export function Firmware({ registering }: { readonly registering: StepState<Firm
         </p>
       </Step>
       <Step
-        step={altering}
-        title="Firmware with one bit changed"
+        step={alteringFirmware}
+        title={titles.alteringFirmware}
         action="Change and send"
         outcome={sayRejected}
         result={({ change, ...outcome }) => (

@@ -1,59 +1,54 @@
 /** A device: it registers, authenticates, sends readings, and accepts firmware only from its vendor. */
 import { reportBoth, reportEqual, reportNoSecret, reportServer, sayExpected } from "../../checks.ts";
 import { classicalSigningKeys } from "../../classical.ts";
-import { useForm } from "../../form.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
+import { SequenceDiagram } from "../../parts/diagrams/sequence-diagram.tsx";
 import { TextField } from "../../parts/fields.tsx";
 import { SignatureSizes, SizeChart } from "../../parts/size-chart.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step } from "../../step.tsx";
 import { Story } from "../../story.tsx";
 import { formatBytes } from "../../values.ts";
 import { Firmware } from "./firmware.tsx";
 import { Readings } from "./readings.tsx";
-import {
-  type Authenticated,
-  answerChallenge,
-  impersonateDevice,
-  makeKeys,
-  type Registered,
-  registerWithKey,
-  repeatAnswer,
-} from "./steps.ts";
+import { drawDevices, parties, titles } from "./sequence.ts";
 import { DeviceToken } from "./token.tsx";
+import { type Devices, useDevices } from "./use-devices.ts";
 
 const claim = "the device's signature over the challenge";
 
 export function Page() {
-  const form = useForm({ name: "Thermometer, hall 4" });
-  const making = useStep(makeKeys);
-  const registering = useStep((caller, keys) => registerWithKey(caller, keys, form.values.name), [making]);
-  const authenticating = useStep((caller, registered) => answerChallenge(caller, registered), [registering]);
+  const devices = useDevices();
+  const { form, making, registering, authenticating } = devices;
 
   return (
     <Story
       title="Devices"
       lead="A device is small, remote, and in use for twenty years. It has its own secret key, signs with ML-DSA-44, and is identified by its public key. Here your browser acts as the device and as its firmware vendor."
     >
+      <SequenceDiagram title="Who sends what" parties={parties} acts={drawDevices(devices)} />
       <Step
         step={making}
-        title="The device and its vendor generate their keys"
+        title={titles.making}
         action="Generate two key pairs"
         outcome={({ device, vendor }) =>
           `The device's public key has ${formatBytes(device.publicKey.length)}, the vendor's ${formatBytes(vendor.publicKey.length)}.`
         }
         result={({ device, vendor }) => (
           <>
-            <Bytes
-              label="Public key of the device, ML-DSA-44"
-              value={device.publicKey}
-              publicKeyOf={device.algorithm}
-            />
-            <Bytes
-              label="Public key of the vendor, ML-DSA-87"
-              value={vendor.publicKey}
-              publicKeyOf={vendor.algorithm}
-            />
+            <Evidence label="Both public keys">
+              <Bytes
+                label="Public key of the device, ML-DSA-44"
+                value={device.publicKey}
+                publicKeyOf={device.algorithm}
+              />
+              <Bytes
+                label="Public key of the vendor, ML-DSA-87"
+                value={vendor.publicKey}
+                publicKeyOf={vendor.algorithm}
+              />
+            </Evidence>
             <SizeChart
               title="Public key, bytes"
               rows={[
@@ -73,7 +68,7 @@ export function Page() {
       </Step>
       <Step
         step={registering}
-        title="Register the device"
+        title={titles.registering}
         action="Register"
         fields={<TextField label="Name of the device" {...form.bind("name")} />}
         outcome={({ deviceId, registrationStatus, isSameKey }) =>
@@ -100,7 +95,7 @@ export function Page() {
       </Step>
       <Step
         step={authenticating}
-        title="The device authenticates"
+        title={titles.authenticating}
         action="Request a challenge and sign it"
         outcome={({ verdicts, reason }) =>
           verdicts.server
@@ -109,8 +104,10 @@ export function Page() {
         }
         result={({ challenge, signature, verdicts }) => (
           <>
-            <Bytes label="Challenge" value={challenge} />
-            <Bytes label="Signature" value={signature} />
+            <Evidence label="Challenge and signature">
+              <Bytes label="Challenge" value={challenge} />
+              <Bytes label="Signature" value={signature} />
+            </Evidence>
             <Checks checks={reportBoth(claim, verdicts)} />
             <SignatureSizes algorithm="ML-DSA-44" bytes={signature.length} />
           </>
@@ -121,28 +118,21 @@ export function Page() {
           seconds. Only the device with the secret key can sign it. There is no password that could leak.
         </p>
       </Step>
-      <Imposture registering={registering} authenticating={authenticating} />
-      <DeviceToken registering={registering} authenticating={authenticating} />
-      <Readings registering={registering} authenticating={authenticating} />
-      <Firmware registering={registering} />
+      <Imposture {...devices} />
+      <DeviceToken step={devices.reading} />
+      <Readings {...devices} />
+      <Firmware {...devices} />
     </Story>
   );
 }
 
-interface ImpostureProps {
-  readonly registering: StepState<Registered>;
-  readonly authenticating: StepState<Authenticated>;
-}
-
 /** Answers to challenges that do not come from the device. */
-function Imposture({ registering, authenticating }: ImpostureProps) {
-  const repeating = useStep(repeatAnswer, [registering, authenticating]);
-  const pretending = useStep(impersonateDevice, [registering]);
+function Imposture({ repeating, pretending }: Pick<Devices, "repeating" | "pretending">) {
   return (
     <>
       <Step
         step={repeating}
-        title="The same answer again"
+        title={titles.repeating}
         action="Send it again"
         outcome={({ authenticated, reason }) =>
           sayExpected(!authenticated, `Not authenticated: ${reason}.`, "The server accepted it twice")
@@ -166,7 +156,7 @@ function Imposture({ registering, authenticating }: ImpostureProps) {
       </Step>
       <Step
         step={pretending}
-        title="Another device uses its ID"
+        title={titles.pretending}
         action="Sign with another key"
         outcome={({ verdicts, reason }) =>
           sayExpected(!verdicts.server, `Not authenticated: ${reason}.`, "The server accepted it")

@@ -1,46 +1,24 @@
 /** What a device measures: signed, numbered, changed on the way, and sent again. */
-import { useRef } from "preact/hooks";
 import { reportBoth, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
-import { useForm } from "../../form.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
 import { TextField } from "../../parts/fields.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step } from "../../step.tsx";
 import { formatBytes, formatNumber } from "../../values.ts";
-import {
-  type Authenticated,
-  type Registered,
-  repeatReading,
-  sendChangedReading,
-  sendReading,
-} from "./steps.ts";
+import { titles } from "./sequence.ts";
+import type { Devices } from "./use-devices.ts";
 
 const claim = "the device's signature over sequence and reading";
 
-interface ReadingsProps {
-  readonly registering: StepState<Registered>;
-  readonly authenticating: StepState<Authenticated>;
-}
+type ReadingsProps = Pick<Devices, "form" | "measuring" | "alteringReading" | "repeatingReading">;
 
-export function Readings({ registering, authenticating }: ReadingsProps) {
-  const form = useForm({ text: '{"celsius": 21.5}' });
-  const lastSequence = useRef(0);
-  const sending = useStep(
-    (caller, registered, authenticated) => {
-      lastSequence.current += 1;
-      const reading = { ...form.values, sequence: lastSequence.current };
-      return sendReading(caller, registered, authenticated, reading);
-    },
-    [registering, authenticating],
-  );
-  const altering = useStep(sendChangedReading, [registering, authenticating, sending]);
-  const repeating = useStep(repeatReading, [registering, authenticating, sending]);
-
+export function Readings({ form, measuring, alteringReading, repeatingReading }: ReadingsProps) {
   return (
     <>
       <Step
-        step={sending}
-        title="The device sends a reading"
+        step={measuring}
+        title={titles.measuring}
         action="Sign and send"
         fields={<TextField label="Reading" {...form.bind("text")} />}
         outcome={({ reading, verdicts, reason }) =>
@@ -50,8 +28,10 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
         }
         result={({ reading, signed, verdicts }) => (
           <>
-            <Bytes label="Signed bytes: sequence and reading" value={signed} />
-            <Bytes label="Signature" value={reading.signature} />
+            <Evidence label="Signed bytes and signature">
+              <Bytes label="Signed bytes: sequence and reading" value={signed} />
+              <Bytes label="Signature" value={reading.signature} />
+            </Evidence>
             <Checks checks={reportBoth(claim, verdicts)} />
           </>
         )}
@@ -63,8 +43,8 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
         </p>
       </Step>
       <Step
-        step={altering}
-        title="An attacker changes the reading in transit"
+        step={alteringReading}
+        title={titles.alteringReading}
         action="Change and send"
         outcome={({ verdicts, reason }) =>
           sayExpected(!verdicts.server, `The server rejects it: ${reason}.`, "The server accepted it")
@@ -79,8 +59,8 @@ export function Readings({ registering, authenticating }: ReadingsProps) {
         <p>One bit of the reading is another one; number and signature are as they were.</p>
       </Step>
       <Step
-        step={repeating}
-        title="An attacker repeats an old reading"
+        step={repeatingReading}
+        title={titles.repeatingReading}
         action="Send it again"
         outcome={({ sequence, verdicts, reason }) =>
           sayExpected(

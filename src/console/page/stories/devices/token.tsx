@@ -1,35 +1,27 @@
 /** The token that a device gets for its answer, taken apart. */
-import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { reportBrowser, reportEqual } from "../../checks.ts";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
 import { TokenView } from "../../parts/token-view.tsx";
-import { settings } from "../../settings.ts";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step } from "../../step.tsx";
 import { formatBytes, formatNumber } from "../../values.ts";
-import { type Authenticated, type Registered, readDeviceToken } from "./steps.ts";
+import { titles } from "./sequence.ts";
+import type { Devices } from "./use-devices.ts";
 
-interface DeviceTokenProps {
-  readonly registering: StepState<Registered>;
-  readonly authenticating: StepState<Authenticated>;
-}
-
-export function DeviceToken({ registering, authenticating }: DeviceTokenProps) {
-  const reading = useStep(
-    (caller, registered, authenticated) =>
-      readDeviceToken(caller, registered, authenticated, settings.services.has(TokenService.typeName)),
-    [registering, authenticating],
-  );
+export function DeviceToken({ step }: { readonly step: Devices["reading"] }) {
   return (
     <Step
-      step={reading}
-      title="Decode its token"
+      step={step}
+      title={titles.reading}
       action="Read and verify"
       outcome={({ token, parts }) =>
         `The token has ${formatNumber(token.length)} characters, for ${String(parts.payload.sub)}.`
       }
       result={({ token, parts, isSubject, isSigned }) => (
         <>
-          <TokenView token={token} parts={parts} label={`Signature, ${parts.header.alg}`} />
+          <Evidence label="The token, decoded">
+            <TokenView token={token} parts={parts} label={`Signature, ${parts.header.alg}`} />
+          </Evidence>
           <Checks
             checks={[
               reportEqual("the subject of the token, and the device", isSubject),

@@ -4,13 +4,28 @@ import { reportEqual, sayExpected } from "../../checks.ts";
 import { useForm } from "../../form.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { LifecycleGraph } from "../../parts/diagrams/lifecycle-graph.tsx";
+import { Quorum } from "../../parts/diagrams/quorum.tsx";
+import { Scene } from "../../parts/diagrams/scene.tsx";
 import { TextField } from "../../parts/fields.tsx";
 import { settings } from "../../settings.ts";
 import { Step, useStep } from "../../step.tsx";
 import { Story } from "../../story.tsx";
+import { listBallots, proposalLifecycle, walkProposal } from "./quorum.ts";
 import { SignerList } from "./signatures.tsx";
 import { Signing } from "./signing.tsx";
-import { algorithm, foundWallet, gatherSigners, propose, threshold } from "./steps.ts";
+import {
+  algorithm,
+  executeEarly,
+  executeTwice,
+  foundWallet,
+  gatherSigners,
+  propose,
+  signAs,
+  signAsStranger,
+  signTwice,
+  threshold,
+} from "./steps.ts";
 
 export function Page() {
   const form = useForm({ title: "Buy a new roof", text: "Pay 40,000 to the roofer" });
@@ -18,11 +33,29 @@ export function Page() {
   const founding = useStep(foundWallet, [gathering]);
   const proposing = useStep((caller, wallet) => propose(caller, wallet, form.values), [founding]);
 
+  const hurrying = useStep(executeEarly, [proposing]);
+  const intruding = useStep(signAsStranger, [gathering, proposing]);
+  const signing = useStep(signTwice, [gathering, proposing, hurrying]);
+  const joining = useStep(
+    (caller, { grace }, proposed) => signAs(caller, grace, proposed),
+    [gathering, proposing, signing],
+  );
+  const executing = useStep(executeTwice, [proposing, joining]);
+  const steps = { gathering, proposing, hurrying, intruding, signing, joining, executing };
+
   return (
     <Story
       title="Governance"
       lead="A wallet has three signers and acts when two of them sign. Each signer signs the exact content of the proposal with ML-DSA-65, so a signature cannot be moved to another proposal."
     >
+      <Scene title="Who has signed">
+        <Quorum subject={form.values.title} ballots={listBallots(steps)} threshold={threshold} />
+        <LifecycleGraph
+          label="States of a proposal"
+          lifecycle={proposalLifecycle}
+          walk={walkProposal(steps)}
+        />
+      </Scene>
       <Step
         step={gathering}
         title="Three signers generate their keys"
@@ -94,7 +127,7 @@ export function Page() {
           and compares the hashes.
         </p>
       </Step>
-      <Signing gathering={gathering} proposing={proposing} />
+      <Signing {...steps} signers={gathering.value?.all ?? []} />
     </Story>
   );
 }

@@ -5,36 +5,29 @@ import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { SignatureSizes } from "../../parts/size-chart.tsx";
 import { RefusedStep } from "../../parts/steps.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step, type StepOf } from "../../step.tsx";
 import { SignatureResult } from "./signatures.tsx";
+import type { Signer } from "./signers.ts";
 import {
   algorithm,
-  executeEarly,
-  executeTwice,
-  type Proposed,
-  type Signers,
-  signAs,
-  signAsStranger,
-  signTwice,
+  type executeEarly,
+  type executeTwice,
+  type signAs,
+  type signAsStranger,
+  type signTwice,
   threshold,
 } from "./steps.ts";
 
 interface SigningProps {
-  readonly gathering: StepState<Signers>;
-  readonly proposing: StepState<Proposed>;
+  readonly signers: readonly Signer[];
+  readonly hurrying: StepOf<typeof executeEarly>;
+  readonly intruding: StepOf<typeof signAsStranger>;
+  readonly signing: StepOf<typeof signTwice>;
+  readonly joining: StepOf<typeof signAs>;
+  readonly executing: StepOf<typeof executeTwice>;
 }
 
-export function Signing({ gathering, proposing }: SigningProps) {
-  const hurrying = useStep(executeEarly, [proposing]);
-  const intruding = useStep(signAsStranger, [gathering, proposing]);
-  const signing = useStep(signTwice, [gathering, proposing, hurrying]);
-  const joining = useStep(
-    (caller, { grace }, proposed) => signAs(caller, grace, proposed),
-    [gathering, proposing, signing],
-  );
-  const executing = useStep(executeTwice, [proposing, joining]);
-  const signers = gathering.value?.all ?? [];
-
+export function Signing({ signers, hurrying, intruding, signing, joining, executing }: SigningProps) {
   return (
     <>
       <RefusedStep

@@ -3,38 +3,33 @@ import type { ComponentChildren } from "preact";
 import { browserLibrary } from "../../algorithms.ts";
 import { reportEqual, sayExpected } from "../../checks.ts";
 import { classicalExchange } from "../../classical.ts";
-import { useForm } from "../../form.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { SequenceDiagram } from "../../parts/diagrams/sequence-diagram.tsx";
 import { Choice } from "../../parts/fields.tsx";
 import { SizeChart } from "../../parts/size-chart.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step } from "../../step.tsx";
 import { Story } from "../../story.tsx";
 import { formatBytes, formatMs } from "../../values.ts";
-import {
-  decapsulate,
-  decapsulateChanged,
-  type Exchange,
-  encapsulate,
-  type KeyPair,
-  makeKeyPair,
-} from "./steps.ts";
+import { drawExchange, parties, titles } from "./sequence.ts";
+import type { Exchange } from "./steps.ts";
+import { type KeyExchange, useKeyExchange } from "./use-exchange.ts";
 
 const algorithms = ["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024", "X-Wing"];
 
 export function Page() {
-  const form = useForm({ algorithm: "ML-KEM-768" });
-  const preparing = useStep(() => makeKeyPair(form.values.algorithm));
-  const encapsulating = useStep(encapsulate, [preparing]);
+  const exchange = useKeyExchange();
+  const { form, preparing, encapsulating } = exchange;
 
   return (
     <Story
       title="Key exchange"
       lead="Two sides need a shared secret that an eavesdropper cannot learn. With ML-KEM, or with X-Wing, its hybrid with X25519, one side sends a public key. The other side generates a secret, and sends a ciphertext from which only the first side can recover it."
     >
+      <SequenceDiagram title="Who sends what" parties={parties} acts={drawExchange(exchange)} />
       <Step
         step={preparing}
-        title="Your browser generates a key pair"
+        title={titles.preparing}
         action="Generate a key pair"
         fields={<Choice label="Algorithm" {...form.bind("algorithm")} options={algorithms} />}
         outcome={({ publicKey, ms }) =>
@@ -56,7 +51,7 @@ export function Page() {
       </Step>
       <Step
         step={encapsulating}
-        title="The server encapsulates a secret"
+        title={titles.encapsulating}
         action="Send the public key"
         outcome={({ ciphertext, sharedSecret }) =>
           `The ciphertext has ${formatBytes(ciphertext.length)}, the secret in it ${formatBytes(sharedSecret.length)}.`
@@ -79,31 +74,18 @@ export function Page() {
           exchange, it would not.
         </p>
       </Step>
-      <Decapsulation preparing={preparing} encapsulating={encapsulating} />
+      <Decapsulation {...exchange} />
       {encapsulating.value && <ExchangeSizes {...encapsulating.value} />}
     </Story>
   );
 }
 
-interface DecapsulationProps {
-  readonly preparing: StepState<KeyPair>;
-  readonly encapsulating: StepState<Exchange>;
-}
-
-function Decapsulation({ preparing, encapsulating }: DecapsulationProps) {
-  const decapsulating = useStep(
-    (_caller, keyPair, exchange) => decapsulate(keyPair, exchange),
-    [preparing, encapsulating],
-  );
-  const breaking = useStep(
-    (_caller, keyPair, exchange) => decapsulateChanged(keyPair, exchange),
-    [preparing, encapsulating],
-  );
+function Decapsulation({ decapsulating, breaking }: Pick<KeyExchange, "decapsulating" | "breaking">) {
   return (
     <>
       <Step
         step={decapsulating}
-        title="Your browser opens the ciphertext"
+        title={titles.decapsulating}
         action="Decapsulate"
         outcome={({ isEqual }) =>
           sayExpected(isEqual, "Both sides have the same secret.", "The sides have different secrets")
@@ -121,7 +103,7 @@ function Decapsulation({ preparing, encapsulating }: DecapsulationProps) {
       </Step>
       <Step
         step={breaking}
-        title="An attacker changes one bit in transit"
+        title={titles.breaking}
         action="Change and decapsulate"
         outcome={({ isEqual }) =>
           sayExpected(!isEqual, "Your browser gets another secret, and no error.", "The secrets are equal")

@@ -7,25 +7,28 @@ import { useForm } from "../../form.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Calls } from "../../parts/call-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { LifecycleGraph } from "../../parts/diagrams/lifecycle-graph.tsx";
+import { Scene } from "../../parts/diagrams/scene.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { TextField } from "../../parts/fields.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step, type StepOf, useStep } from "../../step.tsx";
 import { Story } from "../../story.tsx";
 import { useStream } from "../../stream.ts";
 import { formatBytes, formatNumber } from "../../values.ts";
 import { AuditChain } from "./audit-chain.tsx";
+import { keyLifecycle, walkLife } from "./lifecycle.ts";
 import { LogVerification } from "./log-verification.tsx";
 import {
   algorithm,
   createManagedKey,
   destroyManagedKey,
-  type ManagedKey,
   prepareWatch,
   receiveEntry,
   rotateManagedKey,
-  type Signed,
+  scheduleAndRestore,
   signAndVerify,
+  suspendManagedKey,
 } from "./steps.ts";
 
 const { createKey, watchAuditLog } = KmsService.method;
@@ -40,7 +43,12 @@ export function Page() {
     return start;
   });
   const creating = useStep((caller) => createManagedKey(caller, alias));
+  const suspending = useStep(suspendManagedKey, [creating]);
   const signing = useStep(signAndVerify, [creating]);
+  const rotating = useStep(rotateManagedKey, [creating, signing]);
+  const scheduling = useStep(scheduleAndRestore, [creating, signing, rotating]);
+  const destroying = useStep(destroyManagedKey, [creating, signing, rotating]);
+  const life = { creating, suspending, rotating, scheduling, destroying };
 
   return (
     <Story
@@ -54,6 +62,12 @@ export function Page() {
       }
       after={<AuditChain chain={chain} />}
     >
+      <Scene title="The life of a key">
+        <LifecycleGraph label="States of a key" lifecycle={keyLifecycle} walk={walkLife(life)} />
+        <p class="hint">
+          The destruction of an active key can be scheduled, too. Any key can be destroyed at once.
+        </p>
+      </Scene>
       <Step
         step={watching}
         title="Watch the audit log"
@@ -87,6 +101,17 @@ export function Page() {
         <p>You get the public key. The server seals the secret key under its master key and stores it.</p>
       </Step>
       <Step
+        step={suspending}
+        title="Disable it, and enable it again"
+        action="Disable and enable"
+        outcome={({ refusal, states }) =>
+          `While it is disabled, signing is refused with ${refusal.reason}. Now it is ${states.at(-1)}.`
+        }
+        result={({ refusal }) => <FailureNote failure={refusal} isExpected />}
+      >
+        <p>A disabled key does nothing. Disable a key as soon as you suspect that someone misuses it.</p>
+      </Step>
+      <Step
         step={signing}
         title="Sign with it"
         action="Sign and verify"
@@ -105,20 +130,19 @@ export function Page() {
           previous step.
         </p>
       </Step>
-      <Retirement creating={creating} signing={signing} />
+      <Retirement {...life} />
       <LogVerification />
     </Story>
   );
 }
 
 interface RetirementProps {
-  readonly creating: StepState<ManagedKey>;
-  readonly signing: StepState<Signed>;
+  readonly rotating: StepOf<typeof rotateManagedKey>;
+  readonly scheduling: StepOf<typeof scheduleAndRestore>;
+  readonly destroying: StepOf<typeof destroyManagedKey>;
 }
 
-function Retirement({ creating, signing }: RetirementProps) {
-  const rotating = useStep(rotateManagedKey, [creating, signing]);
-  const destroying = useStep(destroyManagedKey, [creating, signing, rotating]);
+function Retirement({ rotating, scheduling, destroying }: RetirementProps) {
   return (
     <>
       <Step
@@ -143,6 +167,20 @@ function Retirement({ creating, signing }: RetirementProps) {
         )}
       >
         <p>A new key replaces it. The old key still verifies its signatures, but no longer signs.</p>
+      </Step>
+      <Step
+        step={scheduling}
+        title="Schedule its destruction, and take it back"
+        action="Schedule and restore"
+        outcome={({ refusal, states }) =>
+          `The key was ${states[0]}, and verification was refused with ${refusal.reason}. Restored and enabled, it is ${states.at(-1)} again.`
+        }
+        result={({ refusal }) => <FailureNote failure={refusal} isExpected />}
+      >
+        <p>
+          A waiting period protects against mistakes. Meanwhile the key does nothing. Here it is a week, and
+          the key is restored before it ends.
+        </p>
       </Step>
       <Step
         step={destroying}

@@ -6,9 +6,12 @@ import type { Caller } from "../../caller.ts";
 import { toUtf8 } from "../../values.ts";
 
 const { createKey, getKey, rotateKey, destroyKey, sign, verify } = KmsService.method;
+const { disableKey, enableKey, restoreKey } = KmsService.method;
 const { getAuditLog, verifyAuditLog } = KmsService.method;
 export const algorithm = "ML-DSA-65";
 const data = toUtf8("Release 1.4.2");
+/** The waiting period of a scheduled destruction: a week. */
+const waitingSeconds = 7 * 24 * 60 * 60;
 /** How many earlier entries the page shows when the stream starts. */
 const earlierEntries = 2;
 
@@ -59,6 +62,33 @@ export async function rotateManagedKey(
   const refusal = await callRefused(sign, { keyId, data });
   const { result } = await call(verify, { keyId, data, signature });
   return { newKey, oldKey, refusal, valid: result?.valid ?? false };
+}
+
+/** Disables the key, after which it does not sign, and enables it again. */
+export async function suspendManagedKey({ call, callRefused }: Caller, { keyId }: ManagedKey) {
+  const disabled = await call(disableKey, { keyId });
+  const refusal = await callRefused(sign, { keyId, data });
+  const enabled = await call(enableKey, { keyId });
+  return { refusal, states: readStates(disabled, enabled) };
+}
+
+/** Schedules the destruction of the key, takes it back, and enables the key again. */
+export async function scheduleAndRestore(
+  { call, callRefused }: Caller,
+  { keyId }: ManagedKey,
+  { signature }: Signed,
+) {
+  const { newStatus } = await call(destroyKey, { keyId, afterSeconds: waitingSeconds });
+  const refusal = await callRefused(verify, { keyId, data, signature });
+  const restored = await call(restoreKey, { keyId });
+  const enabled = await call(enableKey, { keyId });
+  return { refusal, states: [newStatus, ...readStates(restored, enabled)] };
+}
+
+function readStates(
+  ...answers: readonly { readonly result?: { readonly status: string } | undefined }[]
+): string[] {
+  return answers.flatMap(({ result }) => (result === undefined ? [] : [result.status]));
 }
 
 /** Destroys the key, after which it does not even verify. */

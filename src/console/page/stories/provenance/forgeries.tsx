@@ -5,13 +5,17 @@ import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { NumberField } from "../../parts/fields.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
-import { alterName, forgeToken, type Minted } from "./steps.ts";
+import { Step, type StepOf, type StepState, useStep } from "../../step.tsx";
+import { alterName, type forgeToken, type Minted } from "./steps.ts";
 
-export function Forgeries({ minting }: { readonly minting: StepState<Minted> }) {
+interface ForgeriesProps {
+  readonly minting: StepState<Minted>;
+  readonly forging: StepOf<typeof forgeToken>;
+}
+
+export function Forgeries({ minting, forging }: ForgeriesProps) {
   const form = useForm({ place: "0" });
   const altering = useStep((caller, minted) => alterName(caller, minted, form.values.place), [minting]);
-  const forging = useStep(forgeToken, [minting]);
   return (
     <>
       <Step

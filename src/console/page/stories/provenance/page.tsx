@@ -8,16 +8,28 @@ import { useForm } from "../../form.ts";
 import { fromHex, shortHex } from "../../hex.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
+import { OwnerChain } from "../../parts/diagrams/owner-chain.tsx";
+import { Scene } from "../../parts/diagrams/scene.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { TextField } from "../../parts/fields.tsx";
 import { SignatureSizes } from "../../parts/size-chart.tsx";
 import { RefusedStep } from "../../parts/steps.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step, type StepOf, useStep } from "../../step.tsx";
 import { Story } from "../../story.tsx";
 import { formatBytes, formatNumber, fromUtf8 } from "../../values.ts";
 import { Forgeries } from "./forgeries.tsx";
 import { canonicalize } from "./metadata.ts";
-import { algorithm, type Minted, mintToken, sellAgain, traceHistory, transferTwice } from "./steps.ts";
+import { drawOwners } from "./owners.ts";
+import {
+  algorithm,
+  forgeToken,
+  type Minted,
+  mintToken,
+  sellAgain,
+  traceHistory,
+  transferTwice,
+} from "./steps.ts";
 
 export function Page() {
   const form = useForm({
@@ -26,11 +38,19 @@ export function Page() {
     artworkUri: "https://gallery.example/evening.jpg",
   });
   const minting = useStep((caller) => mintToken(caller, form.values));
+  const transferring = useStep(transferTwice, [minting]);
+  const reselling = useStep(sellAgain, [minting, transferring]);
+  const tracing = useStep(traceHistory, [minting, transferring]);
+  const forging = useStep(forgeToken, [minting]);
+  const steps = { minting, transferring, reselling, tracing, forging };
   return (
     <Story
       title="Token and provenance"
       lead="A token describes a work, with the signature of its creator and the history of its owners. The signature covers a hash of the words, so no letter can change. The history leads from the creator to the current owner."
     >
+      <Scene title="From owner to owner">
+        <OwnerChain label="Owners" items={drawOwners(steps)} />
+      </Scene>
       <Step
         step={minting}
         title="Mint a token"
@@ -56,8 +76,8 @@ export function Page() {
           of RFC 8785: sorted, and without spaces.
         </p>
       </Step>
-      <Ownership minting={minting} />
-      <Forgeries minting={minting} />
+      <Ownership {...steps} />
+      <Forgeries minting={minting} forging={forging} />
     </Story>
   );
 }
@@ -72,9 +92,11 @@ function MintedToken({ metadata, token, isHashEqual, isSigned, isAddressEqual }:
           "Canonical JSON": <code>{fromUtf8(canonicalize(metadata))}</code>,
         }}
       />
-      <Bytes label="Metadata hash" value={fromHex(token.metadataHash)} />
-      <Bytes label="Creator's signature" value={token.signature} />
-      <Bytes label="Creator's public key" value={token.creatorPublicKey} publicKeyOf={algorithm} />
+      <Evidence label="Hash, signature and public key">
+        <Bytes label="Metadata hash" value={fromHex(token.metadataHash)} />
+        <Bytes label="Creator's signature" value={token.signature} />
+        <Bytes label="Creator's public key" value={token.creatorPublicKey} publicKeyOf={algorithm} />
+      </Evidence>
       <Checks
         checks={[
           reportEqual("the hash of the canonical JSON", isHashEqual),
@@ -88,10 +110,13 @@ function MintedToken({ metadata, token, isHashEqual, isSigned, isAddressEqual }:
   );
 }
 
-function Ownership({ minting }: { readonly minting: StepState<Minted> }) {
-  const transferring = useStep(transferTwice, [minting]);
-  const reselling = useStep(sellAgain, [minting, transferring]);
-  const tracing = useStep(traceHistory, [minting, transferring]);
+interface OwnershipProps {
+  readonly transferring: StepOf<typeof transferTwice>;
+  readonly reselling: StepOf<typeof sellAgain>;
+  readonly tracing: StepOf<typeof traceHistory>;
+}
+
+function Ownership({ transferring, reselling, tracing }: OwnershipProps) {
   return (
     <>
       <Step

@@ -2,20 +2,19 @@
 import { type Check, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
 import { Facts } from "../../parts/facts.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step } from "../../step.tsx";
 import { isTrusted, reportHandshake } from "./handshake.ts";
-import { catchIntermediary, swapKeys } from "./intermediary-steps.ts";
-import type { Gateway } from "./steps.ts";
+import { titles } from "./sequence.ts";
+import type { Tunnel } from "./use-tunnel.ts";
 
-export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway> }) {
-  const swapping = useStep(swapKeys, [meeting]);
-  const catching = useStep(catchIntermediary, [meeting, swapping]);
+export function Intermediary({ swapping, catching }: Pick<Tunnel, "swapping" | "catching">) {
   return (
     <>
       <Step
         step={swapping}
-        title="An attacker in the middle swaps the keys"
+        title={titles.swapping}
         action="Swap the keys"
         outcome={({ readsGateway }) =>
           sayExpected(
@@ -25,7 +24,7 @@ export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway>
           )
         }
         result={({ yours, hers, withGateway, withYou }) => (
-          <>
+          <Evidence label="Public keys and secrets">
             <Bytes
               label="Your public key, which she intercepted"
               value={yours.publicKey}
@@ -38,7 +37,7 @@ export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway>
             />
             <Bytes label="Her key with the gateway" value={withGateway} />
             <Bytes label="Her key with you" value={withYou} />
-          </>
+          </Evidence>
         )}
       >
         <p>
@@ -49,7 +48,7 @@ export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway>
       </Step>
       <Step
         step={catching}
-        title="The attack is detected"
+        title={titles.catching}
         action="Check what she sends you"
         outcome={({ passedOn, rewritten, resigned }) =>
           sayExpected(
@@ -60,26 +59,29 @@ export function Intermediary({ meeting }: { readonly meeting: StepState<Gateway>
         }
         result={(found) => (
           <>
-            <h3>She forwards the gateway's transcript</h3>
-            <Facts
-              facts={{
-                "The key's hash in it": <code>{found.hashInTranscript}</code>,
-                "The hash of your key": <code>{found.hashOfYours}</code>,
-              }}
-            />
-            <Checks checks={reportHandshake(found.passedOn)} />
-            <h3>She writes a transcript for your key, with the gateway's signature</h3>
-            <Checks
-              checks={[...reportHandshake(found.rewritten), reportSignature(found.isRewrittenSigned)]}
-            />
-            <h3>She signs it herself</h3>
-            <Checks
-              checks={[
-                ...reportHandshake(found.resigned),
-                reportSignature(found.isResignedSigned),
-                reportBrowser("the signature, with a key of Mallory's", found.isSignedByHer),
-              ]}
-            />
+            <Evidence label="She forwards the gateway's transcript">
+              <Facts
+                facts={{
+                  "The key's hash in it": <code>{found.hashInTranscript}</code>,
+                  "The hash of your key": <code>{found.hashOfYours}</code>,
+                }}
+              />
+              <Checks checks={reportHandshake(found.passedOn)} />
+            </Evidence>
+            <Evidence label="She writes a transcript for your key, with the gateway's signature">
+              <Checks
+                checks={[...reportHandshake(found.rewritten), reportSignature(found.isRewrittenSigned)]}
+              />
+            </Evidence>
+            <Evidence label="She signs it herself">
+              <Checks
+                checks={[
+                  ...reportHandshake(found.resigned),
+                  reportSignature(found.isResignedSigned),
+                  reportBrowser("the signature, with a key of Mallory's", found.isSignedByHer),
+                ]}
+              />
+            </Evidence>
             <p class="note">
               The key confirmation is valid each time, because Mallory and your browser have the same key. It
               proves that both sides agree, but not who the other side is. The signature over the transcript

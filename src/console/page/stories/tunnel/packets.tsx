@@ -1,52 +1,26 @@
 /** Packets of a tunnel, both ways; one that comes twice, and one that was changed. */
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
-import { useForm } from "../../form.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { TextField } from "../../parts/fields.tsx";
 import { RefusedStep } from "../../parts/steps.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step } from "../../step.tsx";
 import { packetOverhead } from "../../tunnel-end.ts";
 import { formatBytes, fromUtf8 } from "../../values.ts";
-import {
-  changePackets,
-  type EndHolder,
-  type Registered,
-  receiveThrough,
-  repeatPacket,
-  sendThrough,
-} from "./steps.ts";
+import { titles } from "./sequence.ts";
+import type { Tunnel } from "./use-tunnel.ts";
 
-interface PacketsProps {
-  readonly registering: StepState<Registered>;
-  readonly shaking: StepState<unknown>;
-  readonly end: EndHolder;
-}
+type PacketsProps = Pick<Tunnel, "form" | "sending" | "receiving" | "repeating" | "altering">;
 
-export function Packets({ registering, shaking, end }: PacketsProps) {
-  const form = useForm({ out: "GET /meters HTTP/1.1", back: "HTTP/1.1 200 OK" });
-  const { out, back } = form.values;
-  const sending = useStep(
-    (caller, registered) => sendThrough(caller, end, registered, out),
-    [registering, shaking],
-  );
-  const receiving = useStep(
-    (caller, registered) => receiveThrough(caller, end, registered, back),
-    [registering, shaking],
-  );
-  const repeating = useStep(repeatPacket, [registering, sending]);
-  const altering = useStep(
-    (caller, registered, received) => changePackets(caller, end, registered, received, out),
-    [registering, receiving],
-  );
-
+export function Packets({ form, sending, receiving, repeating, altering }: PacketsProps) {
   return (
     <>
       <Step
         step={sending}
-        title="Send a packet"
+        title={titles.sending}
         action="Encrypt and send"
         fields={<TextField label="Payload, to the gateway" {...form.bind("out")} />}
         outcome={({ data, packet }) =>
@@ -54,7 +28,9 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
         }
         result={({ packet, opened, isSame }) => (
           <>
-            <Bytes label="Packet: vector, ciphertext, tag" value={packet} />
+            <Evidence label="The packet">
+              <Bytes label="Packet: vector, ciphertext, tag" value={packet} />
+            </Evidence>
             <Facts facts={{ "The gateway read": <q>{fromUtf8(opened)}</q> }} />
             <Checks
               checks={[
@@ -74,7 +50,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
       </Step>
       <Step
         step={receiving}
-        title="Receive a packet"
+        title={titles.receiving}
         action="Request a packet and open it"
         fields={<TextField label="Payload, to you" {...form.bind("back")} />}
         outcome={({ packet, isSame }) =>
@@ -86,7 +62,9 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
         }
         result={({ packet, opened, isSame }) => (
           <>
-            <Bytes label="Packet: vector, ciphertext, tag" value={packet} />
+            <Evidence label="The packet">
+              <Bytes label="Packet: vector, ciphertext, tag" value={packet} />
+            </Evidence>
             <Facts facts={{ "Your browser read": <q>{fromUtf8(opened ?? new Uint8Array())}</q> }} />
             <Checks checks={[reportBrowser("the packet's tag and content", isSame)]} />
           </>
@@ -96,7 +74,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
       </Step>
       <RefusedStep
         step={repeating}
-        title="The same packet again"
+        title={titles.repeating}
         action="Send it again"
         says="The gateway refuses it"
       >
@@ -107,7 +85,7 @@ export function Packets({ registering, shaking, end }: PacketsProps) {
       </RefusedStep>
       <Step
         step={altering}
-        title="A packet with one bit changed"
+        title={titles.altering}
         action="Change packets both ways"
         outcome={({ isOpened, refusal }) =>
           sayExpected(

@@ -1,46 +1,41 @@
 /** A tunnel: two ends agree on a key, packets go both ways, the key is replaced, and an intermediary is caught. */
-import { useRef } from "preact/hooks";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { browserLibrary } from "../../algorithms.ts";
 import { withoutToken } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { reportBrowser, reportNoSecret, reportServer } from "../../checks.ts";
 import { classicalExchange } from "../../classical.ts";
-import { useForm } from "../../form.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
+import { SequenceDiagram } from "../../parts/diagrams/sequence-diagram.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { TextField } from "../../parts/fields.tsx";
 import { SizeChart } from "../../parts/size-chart.tsx";
-import { Step, type StepOf, type StepState, useStep } from "../../step.tsx";
+import { Step } from "../../step.tsx";
 import { Story } from "../../story.tsx";
-import type { TunnelEnd } from "../../tunnel-end.ts";
 import { formatBytes, shorten } from "../../values.ts";
 import { readTranscript, reportHandshake, sayTrusted } from "./handshake.ts";
 import { Intermediary } from "./intermediary.tsx";
 import { Packets } from "./packets.tsx";
 import { Rekey } from "./rekey.tsx";
-import { type EndHolder, endTunnel, meetGateway, type Registered, registerEnd, shakeHands } from "./steps.ts";
+import { drawTunnel, parties, titles } from "./sequence.ts";
+import { type Tunnel, useTunnel } from "./use-tunnel.ts";
 
 export function Page() {
-  const form = useForm({ name: "Laptop" });
-  const end: EndHolder = useRef<TunnelEnd | undefined>(undefined);
-  const meeting = useStep(meetGateway);
-  const registering = useStep((caller) => registerEnd(caller, form.values.name), [meeting]);
-  const shaking = useStep(
-    (caller, gateway, registered) => shakeHands(caller, end, gateway, registered),
-    [meeting, registering],
-  );
+  const tunnel = useTunnel();
+  const { meeting, registering } = tunnel;
 
   return (
     <Story
       title="Tunnel"
       lead="Two ends of a private network agree on a key with ML-KEM-1024, and encrypt packets with AES-256-GCM. Your browser is one end and has its own secret key. The server is the gateway, and signs with ML-DSA-65."
     >
+      <SequenceDiagram title="Who sends what" parties={parties} acts={drawTunnel(tunnel)} />
       <Step
         step={meeting}
-        title="Get the gateway's public keys"
+        title={titles.meeting}
         action="Fetch the keys"
         plan={planCall(VpnService.method.getGatewayInfo, {}, withoutToken)}
         outcome={({ kemPublicKey, identityPublicKey }) =>
@@ -48,8 +43,10 @@ export function Page() {
         }
         result={({ kemPublicKey, identityPublicKey, isVouched }) => (
           <>
-            <Bytes label="Key exchange, ML-KEM-1024" value={kemPublicKey} publicKeyOf="ML-KEM-1024" />
-            <Bytes label="Identity, ML-DSA-65" value={identityPublicKey} publicKeyOf="ML-DSA-65" />
+            <Evidence label="Both keys">
+              <Bytes label="Key exchange, ML-KEM-1024" value={kemPublicKey} publicKeyOf="ML-KEM-1024" />
+              <Bytes label="Identity, ML-DSA-65" value={identityPublicKey} publicKeyOf="ML-DSA-65" />
+            </Evidence>
             <Checks
               checks={[reportBrowser("the identity's signature over the key to encapsulate to", isVouched)]}
             />
@@ -63,14 +60,16 @@ export function Page() {
       </Step>
       <Step
         step={registering}
-        title="Register your end"
+        title={titles.registering}
         action="Generate a key pair and register"
-        fields={<TextField label="Name of your end" {...form.bind("name")} />}
+        fields={<TextField label="Name of your end" {...tunnel.form.bind("name")} />}
         outcome={({ tunnelId, assignedIp }) => `Your address is ${assignedIp}, in ${tunnelId}.`}
         result={({ publicKey, secretKey, hasNoSecret }) => (
           <>
-            <Bytes label="Public key, sent" value={publicKey} publicKeyOf="ML-KEM-1024" />
-            <Bytes label="Secret key, which stays here" value={secretKey} />
+            <Evidence label="Both keys of your end">
+              <Bytes label="Public key, sent" value={publicKey} publicKeyOf="ML-KEM-1024" />
+              <Bytes label="Secret key, which stays here" value={secretKey} />
+            </Evidence>
             <Checks checks={[reportNoSecret(hasNoSecret)]} />
           </>
         )}
@@ -80,31 +79,33 @@ export function Page() {
           gateway assigns an address.
         </p>
       </Step>
-      <Handshake step={shaking} />
-      <Packets registering={registering} shaking={shaking} end={end} />
-      <Rekey meeting={meeting} registering={registering} shaking={shaking} end={end} />
-      <Intermediary meeting={meeting} />
-      <Ending registering={registering} end={end} />
+      <Handshake step={tunnel.shaking} />
+      <Packets {...tunnel} />
+      <Rekey step={tunnel.rekeying} />
+      <Intermediary {...tunnel} />
+      <Ending step={tunnel.ending} />
     </Story>
   );
 }
 
-function Handshake({ step }: { readonly step: StepOf<typeof shakeHands> }) {
+function Handshake({ step }: { readonly step: Tunnel["shaking"] }) {
   return (
     <Step
       step={step}
-      title="Agree on a key"
+      title={titles.shaking}
       action="Shake hands"
       outcome={({ findings }) =>
         sayTrusted(findings, "Both ends have the same key, and the gateway is authentic.")
       }
       result={(shaken) => (
         <>
-          <Bytes label="Ciphertext" value={shaken.ciphertext} />
-          <Transcript text={shaken.transcript} />
-          <Bytes label="Signature over the transcript" value={shaken.signature} />
-          <Bytes label="Shared secret, computed here" value={shaken.sharedSecret} />
-          <Bytes label="Key confirmation" value={shaken.keyConfirmation} />
+          <Evidence label="Ciphertext, transcript, signature and secret">
+            <Bytes label="Ciphertext" value={shaken.ciphertext} />
+            <Transcript text={shaken.transcript} />
+            <Bytes label="Signature over the transcript" value={shaken.signature} />
+            <Bytes label="Shared secret, computed here" value={shaken.sharedSecret} />
+            <Bytes label="Key confirmation" value={shaken.keyConfirmation} />
+          </Evidence>
           <Checks
             checks={[
               ...reportHandshake(shaken.findings),
@@ -147,17 +148,11 @@ function Transcript({ text }: { readonly text: string }) {
   );
 }
 
-interface EndingProps {
-  readonly registering: StepState<Registered>;
-  readonly end: EndHolder;
-}
-
-function Ending({ registering, end }: EndingProps) {
-  const ending = useStep((caller, registered) => endTunnel(caller, end, registered), [registering]);
+function Ending({ step }: { readonly step: Tunnel["ending"] }) {
   return (
     <Step
-      step={ending}
-      title="End the tunnel"
+      step={step}
+      title={titles.ending}
       action="Disconnect"
       outcome={({ tunnelStatus, refusal }) =>
         `The tunnel is ${tunnelStatus}. A packet for it is refused: ${refusal.reason}.`

@@ -2,28 +2,19 @@
 import { reportBrowser, reportServer } from "../../checks.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
+import { Evidence } from "../../parts/diagrams/evidence.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
-import { Step, type StepState, useStep } from "../../step.tsx";
+import { Step } from "../../step.tsx";
 import { formatNumber } from "../../values.ts";
 import { reportHandshake, sayTrusted } from "./handshake.ts";
-import { type EndHolder, type Gateway, type Registered, takeNewKey } from "./steps.ts";
+import { titles } from "./sequence.ts";
+import type { Tunnel } from "./use-tunnel.ts";
 
-interface RekeyProps {
-  readonly meeting: StepState<Gateway>;
-  readonly registering: StepState<Registered>;
-  readonly shaking: StepState<unknown>;
-  readonly end: EndHolder;
-}
-
-export function Rekey({ meeting, registering, shaking, end }: RekeyProps) {
-  const rekeying = useStep(
-    (caller, gateway, registered) => takeNewKey(caller, end, gateway, registered),
-    [meeting, registering, shaking],
-  );
+export function Rekey({ step }: { readonly step: Tunnel["rekeying"] }) {
   return (
     <Step
-      step={rekeying}
-      title="Replace the key"
+      step={step}
+      title={titles.rekeying}
       action="Rekey"
       outcome={({ keyNumber, findings, refusal }) =>
         sayTrusted(
@@ -33,8 +24,10 @@ export function Rekey({ meeting, registering, shaking, end }: RekeyProps) {
       }
       result={(rekeyed) => (
         <>
-          <Bytes label="Ciphertext, sent" value={rekeyed.ciphertext} />
-          <Bytes label="New shared secret" value={rekeyed.sharedSecret} />
+          <Evidence label="Ciphertext and secret">
+            <Bytes label="Ciphertext, sent" value={rekeyed.ciphertext} />
+            <Bytes label="New shared secret" value={rekeyed.sharedSecret} />
+          </Evidence>
           <Checks checks={reportHandshake(rekeyed.findings)} />
           <h3>A packet under the old key</h3>
           <FailureNote failure={rekeyed.refusal} isExpected />

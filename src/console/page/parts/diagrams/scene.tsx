@@ -1,0 +1,33 @@
+/** The place of a diagram among the steps of a story: above them, or beside them where the window is wide. */
+import type { ComponentChildren } from "preact";
+import { useId } from "preact/hooks";
+
+interface SceneProps {
+  readonly title: string;
+  /** Explains the lines: "attacks" for diagrams with an attacker. */
+  readonly legend?: "attacks" | undefined;
+  readonly children: ComponentChildren;
+}
+
+export function Scene({ title, legend, children }: SceneProps) {
+  const id = useId();
+  return (
+    <li class="scene">
+      <section aria-labelledby={id}>
+        <div class="scene-head">
+          <h2 id={id}>{title}</h2>
+          {legend === "attacks" && (
+            <p class="legend" aria-hidden="true">
+              <span class="arrow" data-direction="right" /> message
+              <span class="row" data-attack="true" data-verdict="bad">
+                <span class="arrow" data-direction="right" />
+              </span>{" "}
+              attack, refused
+            </p>
+          )}
+        </div>
+        {children}
+      </section>
+    </li>
+  );
+}

@@ -1,0 +1,198 @@
+/**
+ * A sequence diagram that fills in as the reader does the steps of a story. It is a list of messages whose arrows are
+ * drawn by the style sheet, so a screen reader reads the same rows, each with its sender and receiver.
+ */
+import { useEffect, useRef } from "preact/hooks";
+import { HashMark } from "./hash-mark.tsx";
+import { NextStep } from "./next-step.tsx";
+import { Scene } from "./scene.tsx";
+import {
+  type Act,
+  type Finding,
+  findNext,
+  type Message,
+  nameParties,
+  type Party,
+  placeArrow,
+  placeBox,
+  placeText,
+  type Row,
+  type Span,
+} from "./sequence.ts";
+import { showStep } from "./show-step.ts";
+
+/** Pixels between the newest act and the end of the diagram, where the next one shows. */
+const spaceBelow = 80;
+
+interface SequenceDiagramProps {
+  readonly title: string;
+  readonly parties: readonly Party[];
+  /** The steps of the story, in their order. */
+  readonly acts: readonly Act[];
+}
+
+export function SequenceDiagram({ title, parties, acts }: SequenceDiagramProps) {
+  const newest = useRef<HTMLLIElement>(null);
+  /** Whether the reader pressed the button of the diagram, and therefore looks at it. */
+  const isFollowing = useRef(false);
+  const next = findNext(acts);
+  const done = acts.filter(({ status }) => status === "done").length;
+  const last = acts.findLastIndex(({ status }) => status === "done" || status === "failed");
+
+  useEffect(() => {
+    if (newest.current) follow(newest.current, isFollowing.current);
+    isFollowing.current = false;
+  }, [done, last]);
+
+  return (
+    <Scene title={title} legend={parties.some(({ isAttacker }) => isAttacker) ? "attacks" : undefined}>
+      <div class="sequence">
+        <Lifelines parties={parties} />
+        <ol class="acts">
+          {acts.map((act, at) => (
+            <li key={act.title} class="act-row" data-status={act.status} ref={at === last ? newest : null}>
+              <p class="act-title">
+                <button type="button" onClick={() => showStep(act.title)}>
+                  <span class="count">{at + 1}</span> {act.title}
+                  <span class="unseen">
+                    {act.status === "done" ? ", done" : ", not done yet"}; show the step
+                  </span>
+                </button>
+              </p>
+              <ol>
+                {act.rows.map((row, place) => (
+                  // The rows of an act have one order.
+                  <RowView key={`${place} ${act.status}`} row={row} parties={parties} at={place} />
+                ))}
+              </ol>
+              {act.failure !== undefined && <p class="act-failure">✕ {act.failure}</p>}
+            </li>
+          ))}
+        </ol>
+      </div>
+      <NextStep
+        acts={acts}
+        next={next}
+        onStart={() => {
+          isFollowing.current = true;
+        }}
+      />
+    </Scene>
+  );
+}
+
+/** Brings an act into view. @param isPage whether the page may scroll, too; otherwise the reader's place on it stays */
+function follow(act: HTMLElement, isPage: boolean): void {
+  const scene = act.closest(".scene");
+  if (scene === null) return;
+  const isScroller = scene.scrollHeight > scene.clientHeight + 1;
+  if (!isScroller && isPage) act.scrollIntoView({ block: "nearest" });
+  if (!isScroller) return;
+  const below = act.getBoundingClientRect().bottom - scene.getBoundingClientRect().bottom;
+  scene.scrollTop += Math.max(0, below + spaceBelow);
+}
+
+function Lifelines({ parties }: { readonly parties: readonly Party[] }) {
+  return (
+    <>
+      <ul class="parties" aria-label="Parties" style={columns(parties.length)}>
+        {parties.map(({ name, isAttacker = false }) => (
+          <li key={name} data-attacker={isAttacker}>
+            {name}
+            {isAttacker && <small>attacker</small>}
+          </li>
+        ))}
+      </ul>
+      <div class="lifelines" aria-hidden="true" style={columns(parties.length)}>
+        {parties.map(({ name, isAttacker = false }) => (
+          <span key={name} data-attacker={isAttacker} />
+        ))}
+      </div>
+    </>
+  );
+}
+
+interface RowViewProps<T extends Row = Row> {
+  readonly row: T;
+  readonly parties: readonly Party[];
+  /** Its place in the act: later rows appear later. */
+  readonly at: number;
+}
+
+function RowView({ row, parties, at }: RowViewProps) {
+  return (
+    <li
+      class="row"
+      data-attack={row.kind === "message" && row.isAttack}
+      data-verdict={row.verdict === undefined ? "none" : row.verdict.holds ? "good" : "bad"}
+      style={{ ...columns(2 * parties.length), animationDelay: `${at * 0.25}s` }}
+    >
+      {row.kind === "message" ? (
+        <MessageView row={row} parties={parties} at={at} />
+      ) : (
+        <FindingView row={row} parties={parties} at={at} />
+      )}
+    </li>
+  );
+}
+
+function MessageView({ row, parties }: RowViewProps<Message>) {
+  return (
+    <>
+      <span class="says" style={put(placeText(row, parties.length))}>
+        <span class="unseen">{nameParties(row, parties)}: </span>
+        <span>{row.text}</span>
+      </span>
+      <span
+        class="arrow"
+        data-direction={row.to > row.from ? "right" : "left"}
+        aria-hidden="true"
+        style={put(placeArrow(row))}
+      />
+      {row.verdict && (
+        <strong class="found" style={put(placeText(row, parties.length))}>
+          <span>{row.verdict.says}</span>
+        </strong>
+      )}
+    </>
+  );
+}
+
+function FindingView({ row, parties }: RowViewProps<Finding>) {
+  return (
+    <>
+      {row.at.map((party, place) => (
+        <span
+          key={party}
+          class="box"
+          style={put(placeBox(party, row.at.length === 1, parties.length))}
+          data-side={nameSide(row, party, parties.length)}
+        >
+          <span>
+            <span class="unseen">{nameParties({ ...row, at: [party] }, parties)}: </span>
+            <Mark bytes={row.marks[place] ?? row.marks[0]} /> {row.text}
+            {row.verdict && <strong class="found">{row.verdict.says}</strong>}
+          </span>
+        </span>
+      ))}
+    </>
+  );
+}
+
+function Mark({ bytes }: { readonly bytes: Uint8Array | undefined }) {
+  return bytes === undefined ? null : <HashMark bytes={bytes} />;
+}
+
+/** A box that has more room than its party keeps to the edge. */
+function nameSide({ at }: Finding, party: number, parties: number): "left" | "middle" | "right" {
+  if (at.length > 1 || (party > 0 && party < parties - 1)) return "middle";
+  return party === 0 ? "left" : "right";
+}
+
+function columns(count: number) {
+  return { gridTemplateColumns: `repeat(${count}, minmax(0, 1fr))` };
+}
+
+function put({ start, end }: Span) {
+  return { gridColumn: `${start} / ${end}` };
+}

@@ -1,0 +1,58 @@
+/** The life of a key, as docs/keys.md describes it, and how far a key has come in the story. */
+import type { Lifecycle } from "../../parts/diagrams/lifecycle.ts";
+import type { StepView, StepViewOf } from "../../parts/diagrams/step-view.ts";
+import type {
+  destroyManagedKey,
+  ManagedKey,
+  rotateManagedKey,
+  scheduleAndRestore,
+  suspendManagedKey,
+} from "./steps.ts";
+
+export const keyLifecycle: Lifecycle = {
+  states: [
+    { name: "ACTIVE", column: 0, row: 0 },
+    { name: "ROTATED", column: 1.9, row: 0 },
+    { name: "DISABLED", column: 0, row: 1.3 },
+    { name: "DESTROY_SCHEDULED", column: 0, row: 2.6 },
+    { name: "DESTROYED", column: 1.9, row: 2.6 },
+  ],
+  // Lines that would cross boxes are in the sentence below the graph.
+  transitions: [
+    { from: "ACTIVE", to: "ROTATED", label: "rotate" },
+    { from: "ACTIVE", to: "DISABLED", label: "disable" },
+    { from: "DISABLED", to: "ACTIVE", label: "enable" },
+    { from: "DISABLED", to: "ROTATED", label: "enable again" },
+    { from: "DISABLED", to: "DESTROY_SCHEDULED", label: "schedule" },
+    { from: "DESTROY_SCHEDULED", to: "DISABLED", label: "restore" },
+    { from: "ROTATED", to: "DESTROY_SCHEDULED", label: "schedule" },
+    { from: "DESTROY_SCHEDULED", to: "DESTROYED", label: "when due" },
+    { from: "ROTATED", to: "DESTROYED", label: "destroy" },
+  ],
+};
+
+/** The steps that change the key. */
+export interface LifeSteps {
+  readonly creating: StepView<ManagedKey>;
+  readonly suspending: StepViewOf<typeof suspendManagedKey>;
+  readonly rotating: StepViewOf<typeof rotateManagedKey>;
+  readonly scheduling: StepViewOf<typeof scheduleAndRestore>;
+  readonly destroying: StepViewOf<typeof destroyManagedKey>;
+}
+
+/** The states of the key so far, in their order. */
+export function walkLife({
+  creating,
+  suspending,
+  rotating,
+  scheduling,
+  destroying,
+}: LifeSteps): readonly string[] {
+  return [
+    creating.value?.status,
+    ...(suspending.value?.states ?? []),
+    rotating.value?.oldKey?.status,
+    ...(scheduling.value?.states ?? []),
+    destroying.value?.newStatus,
+  ].filter((state) => state !== undefined);
+}
