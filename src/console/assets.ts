@@ -16,12 +16,15 @@ export interface Assets {
   readonly script: string;
   readonly style: string;
   readonly icon: string;
+  /** The picture that other sites show beside a link to the page. */
+  readonly share: string;
 }
 
 const types: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
+  ".png": "image/png",
 };
 
 /** The file of the compiled program that has what `packAssets` returns. */
@@ -37,7 +40,13 @@ export async function readAssets(): Promise<Assets> {
     if (found === undefined) throw new Error(`the bundle has no ${start}…${extension}`);
     return found;
   };
-  return { files, script: find("main-", ".js"), style: find("main-", ".css"), icon: find("icon-", ".svg") };
+  return {
+    files,
+    script: find("main-", ".js"),
+    style: find("main-", ".css"),
+    icon: find("icon-", ".svg"),
+    share: find("share-", ".png"),
+  };
 }
 
 /** Compresses the files of the page, and packs them for the compiled program. */

@@ -18,7 +18,11 @@ const pageDir = join(packageFolder, "src/console/page");
 /** Bundles the page. @returns its files, and the paths of the sources below the folder of package.json */
 export async function bundlePage(): Promise<{ files: BundledFile[]; inputs: string[] }> {
   const { outputFiles, metafile } = await build({
-    entryPoints: { main: join(pageDir, "main.tsx"), icon: join(pageDir, "icon.svg") },
+    entryPoints: {
+      main: join(pageDir, "main.tsx"),
+      icon: join(pageDir, "icon.svg"),
+      share: join(pageDir, "share.png"),
+    },
     // Nothing is written; names are relative to this directory.
     outdir: "/",
     entryNames: "[name]-[hash]",
@@ -34,7 +38,7 @@ export async function bundlePage(): Promise<{ files: BundledFile[]; inputs: stri
     legalComments: "none",
     jsx: "automatic",
     jsxImportSource: "preact",
-    loader: { ".svg": "copy" },
+    loader: { ".svg": "copy", ".png": "copy" },
     // The folder's tsconfig is for the type checker; its module settings do not apply here.
     tsconfigRaw: {},
     logLevel: "silent",

@@ -13,6 +13,8 @@ import { type Assets, readAssets } from "./assets.ts";
 export interface ConsoleOptions {
   /** Whether calls need a token. */
   readonly auth: "open" | "token";
+  /** The URL of this server as clients know it, "" if it is not known; sites that show links need it for the picture. */
+  readonly publicUrl: string;
 }
 
 /** What a server provides to modules that add pages to it. */
@@ -31,7 +33,7 @@ function mountConsole(app: FastifyInstance, { services, index }: Served, options
   const serviceNames = services.map(({ service }) => service.typeName);
   const getAssets = memoize(readAssets);
   const getPage = memoize(async () =>
-    prepareContent("text/html; charset=utf-8", renderShell(await getAssets(), options.auth, serviceNames)),
+    prepareContent("text/html; charset=utf-8", renderShell(await getAssets(), options, serviceNames)),
   );
   const policy = contentSecurityPolicy();
 
@@ -59,15 +61,33 @@ function takesHtml({ headers }: FastifyRequest): boolean {
     .some((part) => /^text\/html\b/.test(part) && !/;\s*q=0(\.0*)?\s*$/.test(part));
 }
 
+/** What other sites show beside a link to the page. */
+const headline = "Today’s signatures will not survive quantum computers. This one is built to.";
+const description =
+  "Post-quantum cryptography at work: sign, exchange keys and try to forge, with real calls.";
+
 /** The page before its script runs. It has a heading, so that something is there at the first paint. */
-function renderShell({ script, style, icon }: Assets, auth: string, serviceNames: readonly string[]): string {
+function renderShell(
+  { script, style, icon, share }: Assets,
+  { auth, publicUrl }: ConsoleOptions,
+  serviceNames: readonly string[],
+): string {
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="description" content="Post-quantum cryptography at work, with real calls, bytes and sizes.">
+<meta name="description" content="${description}">
+<meta property="og:type" content="website">
+<meta property="og:site_name" content="Quantum-Safe Playground">
+<meta property="og:title" content="${headline}">
+<meta property="og:description" content="${description}">
+<meta property="og:image" content="${publicUrl}/console/${share}">
+<meta property="og:image:width" content="1200">
+<meta property="og:image:height" content="630">
+<meta property="og:image:alt" content="The 3,309 bytes of an ML-DSA-65 signature, drawn beside Ed25519, ECDSA and RSA.">
+<meta name="twitter:card" content="summary_large_image">
 <meta name="qsp-auth" content="${auth}">
 <meta name="qsp-services" content="${serviceNames.join(" ")}">
 <title>Quantum-Safe Playground</title>
