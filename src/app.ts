@@ -143,6 +143,6 @@ export async function createApp(
 }
 
 /** The pages of the server. */
-function createPages({ auth }: Config, examples: readonly Example[]): Page[] {
-  return [openApiPages({ auth, examples }), protoPages, consolePages({ auth })];
+function createPages({ auth, issuerUrl }: Config, examples: readonly Example[]): Page[] {
+  return [openApiPages({ auth, examples }), protoPages, consolePages({ auth, publicUrl: issuerUrl })];
 }

@@ -16,6 +16,8 @@ export interface Assets {
   readonly console: PageFiles;
   readonly reference: PageFiles;
   readonly icon: string;
+  /** The picture that other sites show beside a link to the console. */
+  readonly share: string;
 }
 
 /** Names of the files that a page starts with. */
@@ -28,6 +30,7 @@ const types: Readonly<Record<string, string>> = {
   ".js": "text/javascript; charset=utf-8",
   ".css": "text/css; charset=utf-8",
   ".svg": "image/svg+xml",
+  ".png": "image/png",
 };
 
 /** The file of the compiled program that has what `packAssets` returns. */
@@ -49,6 +52,7 @@ export async function readAssets(): Promise<Assets> {
     console: findPage("main-"),
     reference: findPage("reference-"),
     icon: find("icon-", ".svg"),
+    share: find("share-", ".png"),
   };
 }
 

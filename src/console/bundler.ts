@@ -22,6 +22,7 @@ export async function bundlePage(): Promise<{ files: BundledFile[]; inputs: stri
       main: join(pageDir, "main.tsx"),
       reference: join(pageDir, "reference/main.tsx"),
       icon: join(pageDir, "icon.svg"),
+      share: join(pageDir, "share.png"),
     },
     // Nothing is written; names are relative to this directory.
     outdir: "/",
@@ -38,7 +39,7 @@ export async function bundlePage(): Promise<{ files: BundledFile[]; inputs: stri
     legalComments: "none",
     jsx: "automatic",
     jsxImportSource: "preact",
-    loader: { ".svg": "copy" },
+    loader: { ".svg": "copy", ".png": "copy" },
     // The folder's tsconfig is for the type checker; its module settings do not apply here.
     tsconfigRaw: {},
     logLevel: "silent",

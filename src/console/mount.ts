@@ -16,6 +16,8 @@ import { type Assets, readAssets } from "./assets.ts";
 export interface ConsoleOptions {
   /** Whether calls need a token. */
   readonly auth: "open" | "token";
+  /** The URL of this server as clients know it, "" if it is not known; sites that show links need it for the picture. */
+  readonly publicUrl: string;
 }
 
 /** What a server provides to modules that add pages to it. */
@@ -35,7 +37,7 @@ function mountConsole(app: FastifyInstance, { services, index }: Served, options
   const getAssets = memoize(readAssets);
   const preparePage = (page: Page) =>
     memoize(async () => {
-      const shell = renderShell(page, await getAssets(), options.auth, serviceNames);
+      const shell = renderShell(page, await getAssets(), options, serviceNames);
       return prepareContent("text/html; charset=utf-8", shell);
     });
   const getConsole = preparePage(consolePage);
@@ -74,7 +76,7 @@ interface Page {
 const consolePage: Page = {
   entry: "console",
   title: "Quantum-Safe Playground",
-  description: "Post-quantum cryptography at work, with real calls, bytes and sizes.",
+  description: "Post-quantum cryptography at work: sign, exchange keys and try to forge, with real calls.",
 };
 
 const referencePage: Page = {
@@ -92,11 +94,33 @@ function takesHtml({ headers }: FastifyRequest): boolean {
     .some((part) => /^text\/html\b/.test(part) && !/;\s*q=0(\.0*)?\s*$/.test(part));
 }
 
+/** Describes the console to other sites, which show this beside a link to it (the Open Graph protocol). */
+function describeLink(publicUrl: string, picture: string): string {
+  const properties = {
+    type: "website",
+    site_name: "Quantum-Safe Playground",
+    title: "Today’s signatures will not survive quantum computers. This one is built to.",
+    description: consolePage.description,
+    image: escapeAttribute(`${publicUrl}/console/${picture}`),
+    "image:width": "1200",
+    "image:height": "630",
+    "image:alt": "The 3,309 bytes of an ML-DSA-65 signature, drawn beside Ed25519, ECDSA and RSA.",
+  };
+  const lines = Object.entries(properties).map(
+    ([name, value]) => `<meta property="og:${name}" content="${value}">`,
+  );
+  return ["", ...lines, '<meta name="twitter:card" content="summary_large_image">'].join("\n");
+}
+
+function escapeAttribute(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
+}
+
 /** The page before its script runs. It has a heading, so that something is there at the first paint. */
 function renderShell(
   { entry, title, description, data }: Page,
   assets: Assets,
-  auth: string,
+  { auth, publicUrl }: ConsoleOptions,
   serviceNames: readonly string[],
 ): string {
   const { script, style } = assets[entry];
@@ -106,7 +130,9 @@ function renderShell(
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<meta name="description" content="${description}">
+<meta name="description" content="${description}">${
+    entry === "console" ? describeLink(publicUrl, assets.share) : ""
+  }
 <meta name="qsp-auth" content="${auth}">
 <meta name="qsp-services" content="${serviceNames.join(" ")}">
 <title>${title}</title>

@@ -73,6 +73,27 @@ describe("the console's address", () => {
     expect(body.toString()).not.toMatch(/<style|<script(?! type="module" src=)|\son\w+=|\sstyle=/);
   });
 
+  it("has a picture of its own for sites that show links, of the size that it says", async () => {
+    const { body } = await ask("/", { accept: browserAccept });
+    const path = /property="og:image" content="([^"]+)"/.exec(body.toString())?.[1] ?? "none";
+    const picture = await ask(path);
+    expect(picture).toMatchObject({ status: 200, headers: { "content-type": "image/png" } });
+    // PNG (ISO/IEC 15948), section 11.2.1: the header holds width and height from byte 16.
+    expect([picture.body.readUInt32BE(16), picture.body.readUInt32BE(20)]).toEqual([1200, 630]);
+    expect(picture.body.length).toBeLessThan(100_000);
+  });
+
+  it("names the picture by the server's URL, if it is configured", async () => {
+    const place = makeTemporaryDirectory();
+    const args = ["--issuer-url", "https://qsp.example.com"];
+    const known = await startServer({ dataDir: place, args });
+    const page = await (await fetch(known.url, { headers: { accept: browserAccept } })).text();
+    await known.stop();
+    expect(page).toMatch(
+      /property="og:image" content="https:\/\/qsp\.example\.com\/console\/share-\w+\.png"/,
+    );
+  });
+
   it("says that nothing changed to who has the page", async () => {
     const { headers } = await ask("/", { accept: browserAccept });
     const again = await ask("/", { accept: browserAccept, "if-none-match": String(headers.etag) });

@@ -38,6 +38,35 @@ export function LogIn() {
         </button>
       </form>
       {failure && <FailureNote failure={failure} />}
+      <Accounts />
     </>
+  );
+}
+
+/** How to get an account, and how to use it without this page. */
+function Accounts() {
+  const { origin } = location;
+  return (
+    <section class="text" aria-labelledby="accounts">
+      <h2 id="accounts">No account yet?</h2>
+      <p>
+        An operator adds users on the machine of the server, in its folder. The command asks for a password;
+        the role is <code>user</code>, <code>auditor</code> (reads all audit entries and the metrics) or{" "}
+        <code>admin</code>.
+      </p>
+      <pre class="code">npx qsp user add NAME user</pre>
+      <p>
+        On your own machine, <code>npm start</code> runs a server that needs no account.
+      </p>
+      <h2>Without this page</h2>
+      <p>The same account works in a terminal, and over REST and gRPC:</p>
+      <pre class="code">{`npx qsp login NAME --url ${origin}`}</pre>
+      <pre class="code">{`curl -s ${origin}/api/auth/token -H 'content-type: application/json' \\
+  -d '{"username":"NAME","password":"PASSWORD"}'`}</pre>
+      <p class="hint">
+        The overview, the <a href="#/algorithms">algorithms</a> and the{" "}
+        <a href="/reference">reference of all calls</a> need no account.
+      </p>
+    </section>
   );
 }
