@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { findProgramFile, helpFile, isCompiled, packageFolder } from "../program-files.ts";
 import type { ApiClient } from "./client.ts";
 import { colorHelp, colorText, createPaint } from "./colors.ts";
-import { type CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
+import { CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
 import { describeGroup, describeVerb, describeVerbs } from "./help.ts";
-import { readVerbLine } from "./options.ts";
+import { type ParsedOptions, readVerbLine } from "./options.ts";
 import { createOutput } from "./output.ts";
 import { formatError, wantsJson } from "./report-error.ts";
 import { suggest } from "./suggest.ts";
@@ -75,10 +75,23 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
     const everyVerb = (): Promise<readonly Verb[]> => loadAllVerbs(table);
     return await verb.run({ operands, options, output, server, loadAllVerbs: everyVerb });
   } catch (error) {
-    throw verb.explain?.(error) ?? (await explainCall(error, server)) ?? toCliError(error, server.url);
+    const found =
+      verb.explain?.(error) ?? (await explainCall(error, server)) ?? toCliError(error, server.url);
+    throw nameOption(found, options);
   } finally {
     server.close();
   }
+}
+
+/** Names the option from which the server got a field that it refuses: "--subject: …" for "subject: …". */
+function nameOption(error: CliError, options: ParsedOptions): CliError {
+  const { message, exitCode, refusal } = error;
+  const [violation] = refusal?.fieldViolations ?? [];
+  if (refusal === undefined || violation === undefined) return error;
+  const { field } = violation;
+  const option = field.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+  if (!options.flag(option) || !message.startsWith(`${field}: `)) return error;
+  return new CliError(exitCode, `--${option}${message.slice(field.length)}`, { refusal });
 }
 
 /** Loaded on demand: a call that succeeds needs none of it. */

@@ -37,6 +37,10 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
     },
   ],
   [
+    /qsp (store verify|audit|chain verify|backup|restore|master-key|issuer|user|client)/,
+    async (stage) => void (await qspDone(["store", "init"], stage)),
+  ],
+  [
     /qsp (store verify|audit|chain verify|backup|restore|master-key|issuer|user [^a])/,
     async (stage) => void (await qspDone(["user", "add", "ada"], { ...stage, stdin: password })),
   ],

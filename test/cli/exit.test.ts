@@ -79,7 +79,10 @@ describe("qsp ends with", { timeout }, () => {
 
   it("3 where the server refuses a field, and names it", async () => {
     const { code, stderr } = await qsp(["kms", "create", "--algorithm", "RSA"], server.place());
-    expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringMatching(/algorithm.*FIELD_INVALID/) });
+    expect({ code, stderr }).toEqual({
+      code: 3,
+      stderr: expect.stringMatching(/^qsp: --algorithm: .*FIELD_INVALID/),
+    });
   });
 
   it("4 where nobody listens", async () => {
