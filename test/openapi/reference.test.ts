@@ -255,10 +255,16 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     });
   });
 
-  it("lets a phone search, and closes the list for the call", async () => {
+  it("lets a phone search, also after a log-in, and closes the list for the call", async () => {
     const page = await open("", widths.phone);
+    await logIn(page, "ada");
     expect(await page.locator("#calls").isVisible()).toBe(false);
     await search(page).fill("encapsulate");
+    const [header, list] = await Promise.all([
+      page.locator(".ref-top").boundingBox(),
+      page.locator("#calls").boundingBox(),
+    ]);
+    expect(Math.abs((header?.height ?? 0) - (list?.y ?? 0))).toBeLessThan(3);
     await page.locator("#calls").getByRole("link", { name: "Encapsulate" }).first().click();
     await page.getByRole("heading", { level: 1, name: "Encapsulate" }).waitFor();
     await page.locator("#calls").waitFor({ state: "hidden" });
