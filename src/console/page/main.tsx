@@ -2,6 +2,7 @@
 import "./style.css";
 import "./ledger.css";
 import "./tools.css";
+import "./wide.css";
 import "./accents.css";
 import "./overview/overview.css";
 import "./views/activity/activity.css";
