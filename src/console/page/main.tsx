@@ -6,6 +6,7 @@ import "./step.css";
 import "./bytes.css";
 import "./snippets.css";
 import "./inventory.css";
+import "./wide.css";
 import "./accents.css";
 import "./overview/overview.css";
 import "./views/activity/activity.css";

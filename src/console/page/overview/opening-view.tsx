@@ -117,7 +117,7 @@ function Verdict({ side, finding }: { readonly side: string; readonly finding: F
           ? finding
           : finding.reason;
   return (
-    <li data-found={typeof finding === "boolean" ? found : "unknown"}>
+    <li data-found={typeof finding === "boolean" || finding === undefined ? found : "none"}>
       <span class="side">{side}</span> <strong>{found}</strong>
     </li>
   );
@@ -129,7 +129,7 @@ function tell({ signed, flipped, lastFlipped = 0, findings, isChecking }: Openin
   if (isChecking) return "Checking …";
   if (flipped.size === 0) {
     const both = signed.by === "server" ? "Server and browser accept it." : describeAlone(signed.failure);
-    return `${both} Try to forge it: click any square of the signature.`;
+    return `${both} Try to forge it: click any square.`;
   }
   const bits = `${formatNumber(8 * signatureBytes)} bits`;
   const flips =
@@ -142,8 +142,8 @@ function tell({ signed, flipped, lastFlipped = 0, findings, isChecking }: Openin
 
 function describeAlone(failure: Failure | undefined): string {
   return failure === undefined
-    ? "This server takes calls only after a log-in, so your browser made and checked this signature itself."
-    : "The server did not sign, so your browser made and checked this signature itself.";
+    ? "Your browser signed and checked, because calls need a log-in."
+    : "Your browser signed and checked, because the server did not.";
 }
 
 interface ComparisonProps {

@@ -1,11 +1,19 @@
 /** The state of the overview's signature: it is made once, and verified again after each flipped bit. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { loadSigner } from "../algorithms.ts";
 import type { Caller } from "../caller.ts";
 import { createCaller } from "../calls.ts";
 import { type Failure, toFailure } from "../failure.ts";
 import { useSession } from "../session.ts";
 import { settings } from "../settings.ts";
-import { type Findings, flipBits, type OpeningSignature, signOpening, verifyOpening } from "./opening.ts";
+import {
+  algorithm,
+  type Findings,
+  flipBits,
+  type OpeningSignature,
+  signOpening,
+  verifyOpening,
+} from "./opening.ts";
 
 export interface Opening {
   readonly signed: OpeningSignature | undefined;
@@ -39,6 +47,8 @@ export function useOpening(): Opening {
 
   useEffect(() => {
     let isCurrent = true;
+    // The library that verifies arrives while the server signs. If it does not, the verification says so.
+    loadSigner(algorithm).catch(() => {});
     signOpening(canCall ? createCaller() : undefined).then(
       (made) => {
         if (!isCurrent) return;
