@@ -325,11 +325,24 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     expect(await page.getByLabel("Algorithm").inputValue()).toBe("ML-KEM-512");
     await runStep(page, "The server encapsulates a secret");
     expect(await runStep(page, "Your browser opens the ciphertext")).toBe("Both sides have the same secret.");
+    await goTo("Sign and verify");
+    await goTo("Key exchange");
+    expect(await page.locator(".outcome:not(:empty)").count()).toBe(3);
     const stored = await page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]");
     expect(stored).toEqual([["qsp-theme"], []]);
     await page.reload();
     await stepOf(page, "Your browser generates a key pair").waitFor();
     expect(await page.locator(".outcome:not(:empty)").count()).toBe(0);
+  });
+
+  it("forgets what a reader did in a story on demand", async () => {
+    const page = await open("sign");
+    await page.getByLabel("Message", { exact: true }).fill("mine");
+    await runStep(page, "Sign a message");
+    await page.getByRole("button", { name: "Start this story again" }).click();
+    await expect.poll(() => page.locator("li.step[data-status=done]").count()).toBe(0);
+    expect(await page.getByLabel("Message", { exact: true }).inputValue()).toBe("Pay 100 to Ada");
+    expect(await page.evaluate("document.activeElement.tagName")).toBe("MAIN");
   });
 
   it("has a link to each step, which brings a reader there", async () => {

@@ -15,6 +15,8 @@ interface Place {
   readonly path?: string;
   /** Whether the reader is on the page. */
   readonly isShown: boolean;
+  /** Forgets what the reader did on the page; undefined on a page that is not kept. */
+  readonly startAgain?: () => void;
 }
 
 const PlaceContext = createContext<Place>({ isShown: true });
@@ -66,10 +68,11 @@ function openPage(path: string, Page: ComponentType): Kept {
   pages.set(path, kept);
   function Tree() {
     const [isShown, show] = useState(true);
+    const [start, setStart] = useState(0);
     kept.show = show;
     return (
-      <PlaceContext.Provider value={{ path, isShown }}>
-        <Page />
+      <PlaceContext.Provider value={{ path, isShown, startAgain: () => setStart(start + 1) }}>
+        <Page key={start} />
       </PlaceContext.Provider>
     );
   }

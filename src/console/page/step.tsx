@@ -187,8 +187,9 @@ function StepHeading({ title, href, isNamed }: StepAddress & { readonly title: s
       <h2 ref={heading} tabIndex={-1}>
         {title}
       </h2>
-      <a href={href} aria-label={`Link to the step “${title}”`}>
-        #
+      <a href={href}>
+        <span aria-hidden="true">#</span>
+        <span class="unseen">Link to the step “{title}”</span>
       </a>
     </div>
   );

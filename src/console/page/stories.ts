@@ -17,7 +17,7 @@
  * - <Step step title action fields outcome result plan>: `children` say what happens and why; `fields` hold what the
  *   reader can choose, bound with useForm; `outcome` makes one sentence of the result, which is read out; `result` shows
  *   it; `plan` is planCall(method, request) for a call that is known before the button is pressed. Each call is shown
- *   with its request, answer, sizes, curl and grpcurl.
+ *   with its request, answer and sizes, and as curl, grpcurl, Python, Go and TypeScript (snippets/).
  * - Each step has an address, such as "#/keys/steps/rotate", which is made from its title; `slug` names another one. The
  *   page keeps a story as the reader left it (kept-pages.tsx), so a story needs no code for that.
  * - <RefusedStep> is a step with one call that the server should refuse, <TamperStep> one that changes a byte and has

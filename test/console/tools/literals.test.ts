@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import {
   quotePythonOrGo,
@@ -8,6 +9,7 @@ import {
   writeJson,
 } from "../../../src/console/page/snippets/literals.ts";
 import { findPython } from "../../interop/python.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { hostileTexts } from "./hostile-texts.ts";
 
 /** What a terminal, an editor or a reader would not see as it is. */
@@ -34,12 +36,14 @@ describe("a text as a literal", () => {
   });
 
   it("is the same JSON for a shell, and nothing in it runs", () => {
+    const cwd = makeTemporaryDirectory();
     for (const text of hostileTexts) {
       const json = writeJson({ [text]: text });
       expect(json).not.toMatch(hidden);
-      const printed = execFileSync("sh", ["-c", `printf %s ${quoteShell(json)}`], { encoding: "utf8" });
+      const printed = execFileSync("sh", ["-c", `printf %s ${quoteShell(json)}`], { cwd, encoding: "utf8" });
       expect(JSON.parse(printed)).toEqual({ [text]: text });
     }
+    expect(readdirSync(cwd)).toEqual([]);
   });
 
   it("has no lone surrogates, which are no text", () => {

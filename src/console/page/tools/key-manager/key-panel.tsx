@@ -1,10 +1,11 @@
 /** The chosen key: its facts, actions, public key, versions and grants. */
 import { useEffect, useRef, useState } from "preact/hooks";
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { formatAddress } from "../../address.ts";
+import { Bytes } from "../../parts/bytes-view.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
-import { Scroller } from "../../parts/scroller.tsx";
 import { useTask } from "../../task.ts";
 import { formatMinute } from "../../time.ts";
 import { shortenId } from "../key-id.ts";
@@ -49,7 +50,7 @@ export function KeyPanel({ keyId, onChange }: KeyPanelProps) {
               onChange();
             }}
           />
-          <PublicKey pem={details.key.publicKeyPem} />
+          <PublicKey {...details.key} />
           <KeyVersions {...details} />
           <KeyGrants {...details} />
         </>
@@ -94,20 +95,7 @@ function KeyFacts({ key, handle }: KeyDetails) {
   );
 }
 
-function PublicKey({ pem }: { readonly pem: string | undefined }) {
-  if (pem === undefined) return null;
-  return (
-    <>
-      <div class="bar">
-        <h3>Public key</h3>
-        <CopyButton text={pem} what="public key as PEM" />
-      </div>
-      <details>
-        <summary>PEM</summary>
-        <Scroller class="pem" label="Public key as PEM">
-          <pre class="code">{pem}</pre>
-        </Scroller>
-      </details>
-    </>
-  );
+function PublicKey({ publicKey, algorithm }: Pick<KeyRecord, "publicKey" | "algorithm">) {
+  if (publicKey === undefined) return null;
+  return <Bytes label="Public key" value={publicKey} publicKeyOf={algorithm} />;
 }
