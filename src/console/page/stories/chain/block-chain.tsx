@@ -1,5 +1,6 @@
 /** Draws a chain: each block is a box, linked to the previous one; an invalid block is red, with the reason. */
-import { shortHex } from "../../hex.ts";
+import { fromHex, shortHex } from "../../hex.ts";
+import { HashMark } from "../../parts/diagrams/hash-mark.tsx";
 import { formatNumber, fromUtf8, shorten, toHexGroups } from "../../values.ts";
 import type { BlockFault, CheckedBlock } from "./blocks.ts";
 
@@ -58,19 +59,19 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
       <dl>
         <dt>before</dt>
         <dd>
-          <HashMark hash={block.prevHash} isGood={isLinked} />
+          <HashMark bytes={fromHex(block.prevHash)} isGood={isLinked} />
           <code>{block.prevHash.slice(0, 8)}</code>
         </dd>
         <dt>hash</dt>
         <dd>
-          <HashMark hash={block.blockHash} isGood={fault !== "HASH"} />
+          <HashMark bytes={fromHex(block.blockHash)} isGood={fault !== "HASH"} />
           <code>{block.blockHash.slice(0, 8)}</code>
         </dd>
         {computedHash !== block.blockHash && (
           <>
             <dt>should be</dt>
             <dd>
-              <HashMark hash={computedHash} isGood />
+              <HashMark bytes={fromHex(computedHash)} isGood />
               <code>{computedHash.slice(0, 8)}</code>
             </dd>
           </>
@@ -90,26 +91,6 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
         {fault === undefined && !holds && "It is valid itself, but it follows a block that is not."}
       </p>
     </>
-  );
-}
-
-/** Draws a hash, so that equal hashes look equal and different ones do not. */
-function HashMark({ hash, isGood }: { readonly hash: string; readonly isGood: boolean }) {
-  return (
-    <svg
-      class={isGood ? "mark" : "mark bad"}
-      viewBox="0 0 64 16"
-      width="64"
-      height="16"
-      aria-hidden="true"
-      focusable="false"
-    >
-      {Array.from(hash.slice(0, 16), (digit, at) => {
-        const height = Number.parseInt(digit, 16) + 1;
-        // The digits of a hash stay where they are.
-        return <rect key={`${at} ${digit}`} x={4 * at} y={16 - height} width="3" height={height} />;
-      })}
-    </svg>
   );
 }
 

@@ -18,6 +18,7 @@ import { type StreamState, useStream } from "../../stream.ts";
 import { formatBytes, formatNumber } from "../../values.ts";
 import { BlockChain } from "./block-chain.tsx";
 import { type CheckedBlock, validatorAlgorithm } from "./blocks.ts";
+import { ChainExplorer } from "./chain-explorer.tsx";
 import {
   addBlocks,
   createChainCopy,
@@ -58,6 +59,7 @@ export function Page() {
       title="Chain of blocks"
       lead="Each block contains the hash of the previous block, and a validator signs each hash with ML-DSA-65. A changed block therefore changes all later blocks, and only the validators can sign those again."
     >
+      <ChainExplorer blocks={stream.items} validators={copy.validators} />
       <Step
         step={registering}
         title="Register a validator"

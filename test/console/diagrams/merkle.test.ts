@@ -1,0 +1,89 @@
+import { describe, expect, it } from "vitest";
+import {
+  buildTree,
+  flipBit,
+  followProof,
+  type Inclusion,
+  listEnds,
+} from "../../../src/console/page/stories/log/merkle.ts";
+import { describeProof, drawTree, nameRange } from "../../../src/console/page/stories/log/tree.ts";
+import { hashLeaf, hashPerfect } from "../../../src/merkle/hashes.ts";
+import { proveInclusion } from "../../../src/merkle/proofs.ts";
+import { computeRoot, type NodeReader } from "../../../src/merkle/ranges.ts";
+
+const data = Array.from({ length: 13 }, (_none, at) => Uint8Array.of(at));
+
+/** Hashes nodes with the server's code. */
+const read: NodeReader = async (nodes) =>
+  nodes.map(({ height, index }) =>
+    hashPerfect(data.slice(index * 2 ** height, (index + 1) * 2 ** height).map(hashLeaf)),
+  );
+
+async function prove(index: number, size: number): Promise<Inclusion> {
+  const leaf = data[index];
+  if (leaf === undefined) throw new Error("there is no such leaf");
+  return { index, size, leaf, hashes: await proveInclusion(index, size, read) };
+}
+
+describe("an inclusion proof, followed in the browser,", () => {
+  for (const size of [1, 2, 3, 7, 8, 13])
+    it(`leads from each of ${size} leaves to the root that the server computes`, async () => {
+      const root = await computeRoot(size, read);
+      for (let index = 0; index < size; index += 1) {
+        const nodes = await followProof(await prove(index, size));
+        expect(nodes.at(-1)).toMatchObject({ start: 0, end: size });
+        expect(Buffer.compare(nodes.at(-1)?.hash ?? Buffer.of(), root)).toBe(0);
+      }
+    });
+
+  it("leads elsewhere if any bit was flipped, and only hashes above it are wrong", async () => {
+    const proof = await prove(2, 7);
+    const genuine = await followProof(proof);
+    for (let place = 0; place <= proof.hashes.length; place += 1) {
+      const nodes = await followProof(flipBit(proof, place));
+      const { nodes: drawn } = drawTree(buildTree(7), genuine, nodes);
+      const wrong = drawn.filter(({ state }) => state === "wrong").map(({ node }) => nameRange(node));
+      expect(wrong).toContain("leaves 0 to 6");
+      expect(wrong).toHaveLength(place === 0 ? proof.hashes.length + 1 : proof.hashes.length + 2 - place);
+    }
+  });
+
+  it("is refused with too few hashes", async () => {
+    const proof = await prove(2, 7);
+    await expect(followProof({ ...proof, hashes: proof.hashes.slice(1) })).rejects.toThrow(RangeError);
+  });
+});
+
+describe("the picture of a tree", () => {
+  it("is whole for a small log", () => {
+    expect(listEnds(buildTree(7)).map(nameRange)).toEqual([0, 1, 2, 3, 4, 5, 6].map((at) => `leaf ${at}`));
+  });
+
+  it("folds what is not on the way to the leaf for a large one", () => {
+    expect(listEnds(buildTree(1000, 998)).map(nameRange)).toEqual([
+      "leaves 0 to 511",
+      "leaves 512 to 767",
+      "leaves 768 to 895",
+      "leaves 896 to 959",
+      "leaves 960 to 991",
+      "leaves 992 to 995",
+      "leaves 996 to 997",
+      "leaf 998",
+      "leaf 999",
+    ]);
+  });
+
+  it("keeps every node inside", () => {
+    const { nodes, width, height } = drawTree(buildTree(7), []);
+    expect(nodes).toHaveLength(13);
+    expect(nodes.every(({ x, y }) => x > 0 && x < width && y > 0 && y < height)).toBe(true);
+  });
+
+  it("says in words what the proof combines", async () => {
+    const nodes = await followProof(await prove(0, 3));
+    expect(describeProof(nodes, true)).toBe(
+      "The hash of leaf 0 is computed here, then combined with the given hashes of leaf 1 and leaf 2. The result is the root of the checkpoint.",
+    );
+    expect(describeProof([], false)).toBe("No leaf is chosen.");
+  });
+});

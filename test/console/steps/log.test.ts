@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import { LogService } from "#gen/tlog/log_service_pb.ts";
+import {
+  breakProof,
+  type LogHead,
+  proveLeaf,
+  readHead,
+} from "../../../src/console/page/stories/log/steps.ts";
+import { hashChildren, hashLeaf } from "../../../src/merkle/hashes.ts";
+import { createFakeCaller } from "./fake-caller.ts";
+
+const leaves = [Uint8Array.of(1), Uint8Array.of(2)] as const;
+const leafHashes = leaves.map(hashLeaf);
+const [first = Buffer.of(), second = Buffer.of()] = leafHashes;
+const checkpoint = {
+  origin: "logs.example.com/blockchain",
+  size: 2,
+  root: hashChildren(first, second),
+  isSigned: true,
+  signature: new Uint8Array(),
+};
+const head: LogHead = { log: "blockchain", checkpoint, leafHashes };
+
+function answerProof(answer: { readonly leaf: Uint8Array; readonly hashes: Uint8Array[] }) {
+  return createFakeCaller(({ service }) =>
+    service(LogService, { getInclusionProof: async () => ({ treeSize: 99, leafIndex: 99, ...answer }) }),
+  );
+}
+
+describe("proveLeaf", () => {
+  it("follows a proof for the leaf and the size that were asked for, whatever the answer names", async () => {
+    const proved = await proveLeaf(answerProof({ leaf: leaves[0], hashes: [second] }), head, 0);
+    expect(proved).toMatchObject({ isInTree: true, inclusion: { index: 0, size: 2 } });
+  });
+
+  it("finds that a proof of another leaf does not lead to the root", async () => {
+    const proved = await proveLeaf(answerProof({ leaf: leaves[1], hashes: [second] }), head, 0);
+    expect(proved.isInTree).toBe(false);
+  });
+
+  it("refuses a proof with too many hashes", async () => {
+    const caller = answerProof({ leaf: leaves[0], hashes: [second, second] });
+    await expect(proveLeaf(caller, head, 0)).rejects.toThrow(RangeError);
+  });
+});
+
+describe("breakProof", () => {
+  for (const place of [0, 1, 99])
+    it(`leads to another root with a bit flipped at place ${place}`, async () => {
+      const proved = await proveLeaf(answerProof({ leaf: leaves[0], hashes: [second] }), head, 0);
+      expect((await breakProof(head, proved, place)).isInTree).toBe(false);
+    });
+});
+
+describe("readHead", () => {
+  it("trusts no root without a signature of the log", async () => {
+    const note = `logs.example.com/blockchain\n2\n${Buffer.from(checkpoint.root).toString("base64")}\n\n— x AAAAAA==\n`;
+    const caller = createFakeCaller(({ service }) =>
+      service(LogService, {
+        listLogs: async () => ({ logs: [{ log: "blockchain", verifierKeys: ["x+00000000+AQID"] }] }),
+        getCheckpoint: async () => ({ checkpoint: { data: Buffer.from(note) } }),
+        getTile: async () => ({ tile: { data: Buffer.concat(leafHashes) } }),
+      }),
+    );
+    const found = await readHead(caller, "blockchain");
+    expect(found.checkpoint).toMatchObject({ size: 2, isSigned: false });
+    expect(
+      found.leafHashes.map((hash) => Buffer.compare(hash, first) && Buffer.compare(hash, second)),
+    ).toEqual([0, 0]);
+  });
+});
