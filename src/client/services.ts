@@ -17,6 +17,7 @@ import { NftService } from "../../gen/nft/nft_service_pb.ts";
 import { AuthorizationService } from "../../gen/oauth/authorization_service_pb.ts";
 import { PqcService } from "../../gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "../../gen/pqc/token_service_pb.ts";
+import { LogService } from "../../gen/tlog/log_service_pb.ts";
 import { VpnService } from "../../gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "../../gen/wallet/wallet_service_pb.ts";
 
@@ -42,6 +43,8 @@ export interface Services {
   readonly blockchain: typeof BlockchainService;
   /** Tokens with signed metadata. */
   readonly nft: typeof NftService;
+  /** Verifiable logs of audit entries and blocks. */
+  readonly tlog: typeof LogService;
   /** OAuth 2.0 for programs. */
   readonly oauth: typeof AuthorizationService;
   /** Decisions for Envoy. */
@@ -66,6 +69,7 @@ export const services: Services = {
   defi: DefiService,
   blockchain: BlockchainService,
   nft: NftService,
+  tlog: LogService,
   oauth: AuthorizationService,
   envoyAuth: Authorization,
   googleKms: KeyManagementService,
