@@ -101,6 +101,24 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
   describe("step by step", () => {
     const page = openStory(stage, "tunnel");
 
+    it("does the next step from its diagram, which fills in and names the refusal of a replay", async () => {
+      const diagram = page().getByRole("region", { name: "Who sends what" });
+      const rows = diagram.locator(".act-row[data-status=done]");
+      for (const at of [1, 2, 3, 4, 5, 6]) {
+        await diagram.getByRole("button", { name: `Step ${at} of 11` }).click();
+        await rows.nth(at - 1).waitFor();
+      }
+      const replay = rows.last().locator(".row[data-attack=true][data-verdict=bad]");
+      expect(await textOf(replay)).toContain("refused: PACKET_REPLAYED");
+      expect(await replay.textContent()).toContain("Mallory (attacker) to Gateway");
+    });
+
+    it("leads from its diagram to the step", async () => {
+      await page().getByRole("button", { name: shaking }).first().click();
+      const focused = "document.activeElement.closest('li.step')?.querySelector('h2').textContent";
+      expect(await page().evaluate(focused)).toBe(shaking);
+    });
+
     it("registers the public key and keeps the secret one", async () => {
       const calls = recordCalls(page(), "RegisterPeer");
       await page().getByLabel("Name of your end").fill("Phone");
