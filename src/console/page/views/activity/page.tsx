@@ -9,7 +9,7 @@ import { useTask } from "../../task.ts";
 import { formatMs, formatNumber, toUtf8 } from "../../values.ts";
 import { LineChart } from "./line-chart.tsx";
 import type { Snapshot } from "./metrics-text.ts";
-import { countSince } from "./rates.ts";
+import { countSince, type Rates } from "./rates.ts";
 import { type Activity, intervalMs, maxPoints, useActivity } from "./use-activity.ts";
 
 /** Calls that the button makes, one after the other. */
@@ -51,7 +51,6 @@ function Explanation({ reason }: { readonly reason: string }) {
 function Charts({ activity: { first, last, rates } }: { readonly activity: Activity }) {
   const now = rates.at(-1);
   const formatRate = (value = 0): string => (value < 10 ? value.toFixed(1) : formatNumber(Math.round(value)));
-  const formatLatency = (ms: number | undefined): string => (ms === undefined ? "–" : formatMs(ms));
   return (
     <>
       <TrafficButton />
@@ -65,7 +64,7 @@ function Charts({ activity: { first, last, rates } }: { readonly activity: Activ
         />
         <LineChart
           title="Latency: median, and 95th percentile (pale)"
-          now={`${formatLatency(now?.medianMs)}, ${formatLatency(now?.p95Ms)}`}
+          now={formatLatencies(now)}
           values={rates.map(({ medianMs }) => medianMs)}
           others={rates.map(({ p95Ms }) => p95Ms)}
           count={maxPoints}
@@ -86,6 +85,11 @@ function Charts({ activity: { first, last, rates } }: { readonly activity: Activ
       {first && last && <MethodTable first={first} last={last} />}
     </>
   );
+}
+
+function formatLatencies(now: Rates | undefined): string {
+  const { medianMs, p95Ms } = now ?? {};
+  return medianMs === undefined || p95Ms === undefined ? "–" : `${formatMs(medianMs)}, ${formatMs(p95Ms)}`;
 }
 
 function TrafficButton() {

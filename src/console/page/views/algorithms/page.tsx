@@ -48,7 +48,7 @@ export function Page() {
         <h1 tabIndex={-1}>Algorithm explorer</h1>
         <p>
           All parameter sets of this server, beside the classical algorithms that they replace. All bars and
-          axes are logarithmic: a bar that is a quarter longer stands for ten times as much.
+          axes are logarithmic: equal steps are equal factors.
         </p>
       </header>
       {loading.failure && <FailureNote failure={loading.failure} />}
