@@ -143,6 +143,30 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     expect(await page.locator("li.step[data-status=done]").count()).toBe(0);
   });
 
+  it("makes no call for a step of one user with the token of the next", async () => {
+    const page = await openAs("ada", "keys");
+    await runStep(page, "Create a key");
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<void>();
+    await page.route("**/kms.KmsService/Sign", async (route) => {
+      await isReleased;
+      await route.continue();
+    });
+    const later: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().endsWith("/Verify")) later.push(request.url());
+    });
+    await page.getByRole("button", { name: "Sign and verify", exact: true }).click();
+    await page.getByRole("button", { name: "Log out" }).click();
+    await logIn(page, "grace");
+    await page.locator("li.step").first().waitFor();
+    const answer = page.waitForResponse("**/kms.KmsService/Sign");
+    release();
+    await (await answer).finished();
+    // The page handles the answer before that of a request which it makes after it.
+    await page.evaluate("fetch('/').then((response) => response.text())");
+    expect(later).toEqual([]);
+  });
+
   it("shows in the inventory what a user has created, and nothing of it to the next user", async () => {
     const page = await openAs("ada", "wallets");
     await runStep(page, "Create a wallet");

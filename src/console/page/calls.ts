@@ -69,7 +69,8 @@ export async function makeCall<I extends DescMessage, O extends DescMessage>(
 }
 
 /**
- * Makes a caller. What its calls create is in the inventory.
+ * Makes a caller for the user who is logged in now: work of one user must not go on with the token of the next. What
+ * its calls create is in the inventory.
  *
  * @param record keeps each call that was made
  * @param at the part of the page that makes the calls
@@ -78,9 +79,14 @@ export function createCaller(
   record: (call: CallRecord) => void = () => {},
   at: CreatedAt = { href: location.hash },
 ): Caller {
+  const session = getSession();
+  const requireSession = (): void => {
+    if (session === getSession()) return;
+    throw new Failure("SESSION_ENDED", "BROWSER", "You logged in or out while this was running.");
+  };
   return {
     async call(method, request, options) {
-      const session = getSession();
+      requireSession();
       const made = await makeCall(method, request, options);
       record(made.record);
       if (made.answer === undefined) throw made.failure;
@@ -89,6 +95,7 @@ export function createCaller(
       return made.answer;
     },
     async callRefused(method, request, options) {
+      requireSession();
       const made = await makeCall(method, request, options);
       record(made.record);
       if (made.failure !== undefined) return made.failure;
