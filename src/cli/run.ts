@@ -1,8 +1,7 @@
 /** Runs one command line. */
 
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { findProgramFile, helpFile, isCompiled, packageFolder } from "../program-files.ts";
+import { findProgramFile, helpFile, isCompiled, readVersion } from "../program-files.ts";
 import type { ApiClient } from "./client.ts";
 import { type CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
@@ -76,10 +75,6 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
   } finally {
     server.close();
   }
-}
-
-function readVersion(): string {
-  return JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8")).version;
 }
 
 /** Reads the list of verbs where the program was compiled. */

@@ -1,6 +1,7 @@
 /** Bundles the program: its modules, the console ready made, and the files that it reads. */
 import { execFileSync } from "node:child_process";
-import { cpSync, globSync, mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, globSync, mkdirSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
@@ -8,6 +9,8 @@ import { assetsFile, packAssets } from "../console/assets.ts";
 import { bundlePage } from "../console/bundler.ts";
 import { findSwaggerUi, swaggerUiFiles } from "../openapi/swagger-ui.ts";
 import { helpFile, packageFolder } from "../program-files.ts";
+
+const grpcExporter = "@opentelemetry/exporter-trace-otlp-grpc";
 
 /** Files that the program reads beside its modules, as paths below src. */
 const readFiles = globSync("openapi/reference/*", { cwd: join(packageFolder, "src") });
@@ -44,6 +47,9 @@ function bundleModules(folder: string) {
     sourcemap: "linked",
     sourcesContent: false,
     metafile: true,
+    define: { QSP_COMMIT: JSON.stringify(findCommit()) },
+    // Its modules for import call a function that esbuild does not know as require, and would load a second grpc-js.
+    alias: { [grpcExporter]: createRequire(import.meta.url).resolve(grpcExporter) },
     // Optional in its package, and not installed.
     external: ["pg-native"],
     // Packages in CommonJS call require.
@@ -52,6 +58,22 @@ function bundleModules(folder: string) {
     },
     logLevel: "error",
   });
+}
+
+/** Finds the commit of the sources: that of the clone, or what QSP_COMMIT says where there is none, as in an image. */
+function findCommit(): string {
+  // A folder without .git may be within the clone of another project.
+  if (!existsSync(join(packageFolder, ".git"))) return process.env.QSP_COMMIT ?? "";
+  try {
+    const args = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"];
+    return execFileSync("git", args, {
+      cwd: packageFolder,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
+  } catch {
+    return "";
+  }
 }
 
 /** Writes the list of verbs, for which the program would otherwise load the modules of all of them at each `qsp help`. */
