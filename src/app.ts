@@ -98,6 +98,7 @@ export async function createApp(
     now,
     passwords,
     memory,
+    logger,
   });
   const challengeLimits = challengeSettings(config);
   const logs = logSettings(config, metrics);
@@ -136,7 +137,7 @@ export async function createApp(
     async close() {
       await server.close();
       for (const { close } of modules) await close?.();
-      identity.close();
+      await identity.close();
       await store.close();
       await provider.close();
       await watching.close();

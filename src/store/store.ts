@@ -5,10 +5,12 @@
  * database. Concurrent calls share it: see group-commit.ts.
  */
 
+import { createHmac } from "node:crypto";
 import type { AuditEntry, AuditHead } from "../audit/chain.ts";
 import { createCheckpointer } from "../audit/checkpointer.ts";
 import { type CheckpointSigner, openCheckpointSigner, storeCheckpoint } from "../audit/checkpoints.ts";
-import { type AuditChain, createAuditChain } from "../audit/log.ts";
+import { type AuditChain, createAuditChain, type PendingEntries, selectHead } from "../audit/log.ts";
+import { identityLog, keyLog, type LogTables } from "../audit/tables.ts";
 import { readTrueEntries } from "../audit/true-entries.ts";
 import { type AuditVerification, type AuditVerificationDeps, verifyAuditLog } from "../audit/verification.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
@@ -102,6 +104,10 @@ export interface Store {
   verifyAudit(
     options?: Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside">,
   ): Promise<AuditVerification>;
+  /** Verifies the log of identities, and signs a checkpoint of it if it is valid. */
+  verifyIdentityLog(
+    options?: Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside">,
+  ): Promise<AuditVerification>;
   /** Reads the end of the audit log. @throws StoreFailureError if it was changed or an older log put back */
   readAuditEnd(): Promise<AuditHead>;
   /**
@@ -173,9 +179,23 @@ export async function openStoreOf({
     const { vault, keys } = await unlock(database, masterKey);
     const signer = await openCheckpointSigner(database, vault, provider);
     const chain = createAuditChain(database.writer, keys.audit);
+    const identityChain = createAuditChain(database.writer, identityTagKey(keys.audit), identityLog);
     // A damaged log does not stop the start. The next write or verification reports it.
     await chain.readTrueHead(database.reader).catch(passUnlessCorrupt);
-    return createStore({ database, vault, keys, signer, chain, now, onCommit, measureWrite, quotas, memory });
+    await identityChain.readTrueHead(database.reader).catch(passUnlessCorrupt);
+    return createStore({
+      database,
+      vault,
+      keys,
+      signer,
+      chain,
+      identityChain,
+      now,
+      onCommit,
+      measureWrite,
+      quotas,
+      memory,
+    });
   } catch (error) {
     await database.close();
     if (!(error instanceof StoreFailureError)) throw error;
@@ -195,6 +215,7 @@ interface StoreDeps extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring"> 
   readonly database: Database;
   readonly signer: CheckpointSigner;
   readonly chain: AuditChain;
+  readonly identityChain: AuditChain;
   readonly now: () => Date;
   readonly onCommit: NonNullable<StoreOptions["onCommit"]>;
   readonly measureWrite: MeasureWrite | undefined;
@@ -208,6 +229,7 @@ function createStore({
   keys,
   signer,
   chain,
+  identityChain,
   now,
   onCommit,
   measureWrite,
@@ -254,10 +276,17 @@ function createStore({
   const transactNow: Transact<WriteTransaction> = async (work, calls) => {
     const startedMs = performance.now();
     let hasEntries = false;
+    let hasIdentities = false;
     let hasErased = false;
     try {
       const [head] = await writeConnection.begin([chain.readHead]);
       const pending = chain.start(head?.rows ?? [], now);
+      // Few transactions write to it, so the others do not read its end.
+      let identities: Promise<PendingEntries> | undefined;
+      const startIdentities = async (): Promise<PendingEntries> => {
+        const row = await selectHead(writer, identityLog).executeTakeFirst();
+        return identityChain.start(row ? [row] : [], now);
+      };
       await work({
         db: writer,
         readSecret: (identity) => vault.read(writer, identity),
@@ -267,11 +296,17 @@ function createStore({
           return vault.erase(writer, identity);
         },
         audit: pending.append,
+        async auditIdentity(entry) {
+          identities ??= startIdentities();
+          (await identities).append(entry);
+        },
         audited: pending.list,
         ...answers,
       });
       const last = pending.finish();
       hasEntries = last.length > 0;
+      const pendingIdentities = await identities;
+      if (pendingIdentities !== undefined) last.push(...pendingIdentities.finish());
       await writeConnection.commit(last).catch((error: unknown) => {
         if (error instanceof StoreFailureError) throw error;
         // The last statements write to the audit log only. A duplicate entry means that the log was changed.
@@ -279,6 +314,8 @@ function createStore({
         throw new StoreFailureError(isTaken ? "CORRUPT" : "UNAVAILABLE", error);
       });
       pending.committed();
+      pendingIdentities?.committed();
+      hasIdentities = pendingIdentities !== undefined;
       if (hasErased || mustScrub) scrub();
     } catch (error) {
       await writeConnection.rollback();
@@ -288,6 +325,7 @@ function createStore({
     notify();
     memory?.writes.send();
     if (hasEntries) checkpointer.entriesWritten();
+    if (hasIdentities) identityCheckpointer.entriesWritten();
   };
   // The event loops of this program take turns before they ask the database: it would let them wait in no order.
   const transact: typeof transactNow = (work, calls) =>
@@ -306,6 +344,31 @@ function createStore({
     while (await hasExpired(reader, now())) await group.run(({ db }) => removeExpired(db, now()));
   });
   const checkpointer = createCheckpointer(() => chain.readTrueHead(reader), signer, group.run, now);
+  const identityCheckpointer = createCheckpointer(
+    () => identityChain.readTrueHead(reader),
+    signer,
+    group.run,
+    now,
+    identityLog,
+  );
+  /** Verifies a log, and signs a checkpoint of it if it is valid. */
+  const verifyLog = async (
+    deps: Pick<AuditVerificationDeps, "tagKey" | "seen" | "owners" | "signal" | "onProgress" | "outside">,
+    log: LogTables,
+  ): Promise<AuditVerification> => {
+    const found = await verifyAuditLog({
+      db: reader,
+      log,
+      verifyCheckpoint: (checkpoint) => signer.verify(checkpoint, log),
+      ...deps,
+    });
+    if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
+    // The log was just verified, so the store may sign its end.
+    const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now(), log);
+    // The caller receives the checkpoint even if the store cannot save it.
+    await group.run(({ db }) => storeCheckpoint(db, checkpoint, log)).catch(() => {});
+    return { ...found, checkpoint };
+  };
 
   const store: Store = {
     reader,
@@ -351,22 +414,18 @@ function createStore({
     readSecret: (identity) => vault.read(reader, identity),
     tagRecord: (fields) => tagRecord(keys.records, fields),
     isTagged: (fields, tag) => equalTags(tag, tagRecord(keys.records, fields)),
-    async verifyAudit(options) {
-      const found = await verifyAuditLog({
-        db: reader,
-        owners: database.owners,
-        tagKey: keys.audit,
-        verifyCheckpoint: signer.verify,
-        seen: chain.newestSeen(),
-        ...options,
-      });
-      if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
-      // The log was just verified, so the store may sign its end.
-      const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now());
-      // The caller receives the checkpoint even if the store cannot save it.
-      await group.run(({ db }) => storeCheckpoint(db, checkpoint)).catch(() => {});
-      return { ...found, checkpoint };
-    },
+    // For each key, the log has the entry of its creation.
+    verifyAudit: (options) =>
+      verifyLog(
+        { owners: database.owners, tagKey: keys.audit, seen: chain.newestSeen(), ...options },
+        keyLog,
+      ),
+    // A store from before this log has users without entries.
+    verifyIdentityLog: (options) =>
+      verifyLog(
+        { owners: [], tagKey: identityTagKey(keys.audit), seen: identityChain.newestSeen(), ...options },
+        identityLog,
+      ),
     onWrite(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -384,6 +443,7 @@ function createStore({
       stopSweeping();
       await group.drain();
       await checkpointer.close();
+      await identityCheckpointer.close();
       await group.drain();
       await database.close();
     },
@@ -404,4 +464,9 @@ function measureGroup<Transaction>(
       return (input) => measureWrite(() => submit(input));
     },
   };
+}
+
+/** A key of its own, so that the entries of one log are not valid in the other, whose hashes begin alike. */
+function identityTagKey(auditKey: Uint8Array): Uint8Array {
+  return createHmac("sha256", auditKey).update("identity log").digest();
 }
