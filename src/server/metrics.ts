@@ -133,6 +133,31 @@ export function createMetrics(): Metrics {
     labelNames: ["log"],
     registers: [registry],
   });
+  // There without traces too, so that an alert on them has data.
+  let tracing: { readonly counts: SpanCounts } = {
+    counts: { exported: 0, failed: 0, dropped: 0, limited: 0 },
+  };
+  new Counter({
+    name: "qsp_trace_spans_total",
+    help: "Spans of traces: exported, failed (the collector did not take them) and dropped (the queue was full).",
+    labelNames: ["outcome"],
+    registers: [registry],
+    collect() {
+      const { exported, failed, dropped } = tracing.counts;
+      this.reset();
+      for (const [outcome, spans] of Object.entries({ exported, failed, dropped }))
+        this.inc({ outcome }, spans);
+    },
+  });
+  new Counter({
+    name: "qsp_trace_callers_limited_total",
+    help: "Calls that were not traced although their callers record a trace, because of --max-followed-traces.",
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(tracing.counts.limited);
+    },
+  });
   return {
     ...calls,
     logPublished(log, entries, published, seconds) {
@@ -176,28 +201,8 @@ export function createMetrics(): Metrics {
       });
       info.set({ version, commit, node: process.versions.node }, 1);
     },
-    watchSpans: (tracing) => {
-      new Counter({
-        name: "qsp_trace_spans_total",
-        help: "Spans of traces: exported, failed (the collector did not take them) and dropped (the queue was full).",
-        labelNames: ["outcome"],
-        registers: [registry],
-        collect() {
-          const { exported, failed, dropped } = tracing.counts;
-          this.reset();
-          for (const [outcome, spans] of Object.entries({ exported, failed, dropped }))
-            this.inc({ outcome }, spans);
-        },
-      });
-      new Counter({
-        name: "qsp_trace_callers_limited_total",
-        help: "Calls that were not traced although their callers record a trace, because of --max-followed-traces.",
-        registers: [registry],
-        collect() {
-          this.reset();
-          this.inc(tracing.counts.limited);
-        },
-      });
+    watchSpans: (watched) => {
+      tracing = watched;
     },
     watchQueue: ({ queue, passwords }) => {
       const lanes = Object.entries({ quick: queue.quick, slow: queue.slow, passwords });
