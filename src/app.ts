@@ -4,12 +4,11 @@ import type { Config } from "./config.ts";
 import { consolePages } from "./console/mount.ts";
 import { openIdentity } from "./identity/open-identity.ts";
 import { openCrypto } from "./open-crypto.ts";
+import { openObservability } from "./open-observability.ts";
 import { openStore } from "./open-store.ts";
 import { openApiPages } from "./openapi/pages.ts";
-import type { Example } from "./protocol/example.ts";
 import { protoPages } from "./protos/pages.ts";
-import { createMetrics, type Metrics } from "./server/metrics.ts";
-import type { Page } from "./server/options.ts";
+import type { Metrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explainFailure } from "./services/explain-failure.ts";
 import { collectProfiles, listScopes, type ServicePackage, servicePackages } from "./services/registry.ts";
@@ -77,17 +76,18 @@ export async function createApp(
 ): Promise<App> {
   const chosen = choosePackages(packages, config.services);
   const now = (): Date => new Date();
-  const metrics = createMetrics();
+  const watching = await openObservability(config, logger);
+  const { metrics, tracing } = watching;
   const memory = worker?.memory ?? createOwnMemory();
-  const { provider, passwords } = await openCrypto(config, { metrics, logger, worker });
-  const opening = openStore({
+  const { provider, passwords } = await openCrypto(config, { ...watching, logger, worker });
+  const store = await openStore({
     ...storeSettings(config, { isShared: worker !== undefined }),
+    measureWrite: watching.measureWrite,
     provider: provider.system,
     onCommit: metrics.storeCommitted,
     quotas: quotaSettings(config),
     ...(worker && { memory }),
-  });
-  const store = await opening.catch(async (error: unknown) => {
+  }).catch(async (error: unknown) => {
     await provider.close();
     throw error;
   });
@@ -98,6 +98,7 @@ export async function createApp(
     now,
     passwords,
     memory,
+    logger,
   });
   const challengeLimits = challengeSettings(config);
   const logs = logSettings(config, metrics);
@@ -118,9 +119,14 @@ export async function createApp(
     explainFailure,
     metrics: worker ? { ...metrics, expose: worker.exposeAll } : metrics,
     memory,
+    tracing,
     // The server describes itself with OpenAPI, whose clients expect that the path decides.
     routingOrder: "path",
-    pages: createPages(config, examples),
+    pages: [
+      openApiPages({ auth: config.auth, examples }),
+      protoPages,
+      consolePages({ auth: config.auth, publicUrl: config.issuerUrl }),
+    ],
   });
   return {
     server,
@@ -135,14 +141,10 @@ export async function createApp(
     async close() {
       await server.close();
       for (const { close } of modules) await close?.();
-      identity.close();
+      await identity.close();
       await store.close();
       await provider.close();
+      await watching.close();
     },
   };
-}
-
-/** The pages of the server. */
-function createPages({ auth, issuerUrl }: Config, examples: readonly Example[]): Page[] {
-  return [openApiPages({ auth, examples }), protoPages, consolePages({ auth, publicUrl: issuerUrl })];
 }

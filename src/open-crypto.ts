@@ -2,10 +2,10 @@
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
-import type { CryptoProvider } from "./crypto/provider.ts";
-import { queueProvider } from "./crypto/queued-provider.ts";
+import { type MeasureOperation, queueProvider } from "./crypto/queued-provider.ts";
 import { systemCaller, WorkQueue } from "./crypto/work-queue.ts";
-import { createPasswordLane } from "./identity/password-lane.ts";
+import { createPasswordLane, type PasswordLane } from "./identity/password-lane.ts";
+import type { MeasurePart } from "./protocol/call-span.ts";
 import { currentCaller } from "./server/interceptors/caller.ts";
 import type { Metrics } from "./server/metrics.ts";
 import { countCryptoThreads } from "./settings/crypto-settings.ts";
@@ -17,11 +17,17 @@ interface CryptoWorker {
   readonly memory: Pick<SharedMemory, "passwordPlaces" | "slowPlaces" | "computing">;
 }
 
+/** What computing needs. */
+interface CryptoDeps {
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly worker: CryptoWorker | undefined;
+  /** Undefined if calls are not traced. */
+  readonly measurePart: MeasurePart | undefined;
+}
+
 /** Opens the cryptographic provider, behind queues that serve callers in turn. */
-export async function openCrypto(
-  config: Config,
-  { metrics, logger, worker }: { metrics: Metrics; logger: Logger; worker: CryptoWorker | undefined },
-) {
+export async function openCrypto(config: Config, { metrics, logger, worker, measurePart }: CryptoDeps) {
   const passwords = createPasswordLane({
     maxChecks: config.maxPasswordChecks,
     maxWaitMs: config.maxBacklogMs,
@@ -39,6 +45,25 @@ export async function openCrypto(
   const computing = await createCryptoProvider(config.cryptoProvider, { onFallback });
   metrics.nameProvider(computing);
   // Work outside of any call is the server's own.
-  const provider: CryptoProvider = queueProvider(computing, queue, () => currentCaller() ?? systemCaller);
-  return { provider, passwords };
+  const callerOf = (): string => currentCaller() ?? systemCaller;
+  const provider = queueProvider(computing, queue, callerOf, measurePart && measureOperations(measurePart));
+  return { provider, passwords: measurePart ? measurePasswords(passwords, measurePart) : passwords };
+}
+
+/** Names what is computed, and with which algorithm; never what with. */
+function measureOperations(measurePart: MeasurePart): MeasureOperation {
+  return (operation, algorithm, work) =>
+    measurePart(
+      `crypto ${operation}`,
+      { "qsp.crypto.operation": operation, "qsp.crypto.algorithm": algorithm },
+      (part) => work(part?.began),
+    );
+}
+
+function measurePasswords(passwords: PasswordLane, measurePart: MeasurePart): PasswordLane {
+  const attributes = { "qsp.crypto.operation": "verify password", "qsp.crypto.algorithm": "scrypt" };
+  return {
+    lane: passwords.lane,
+    verify: (...input) => measurePart("crypto verify password", attributes, () => passwords.verify(...input)),
+  };
 }

@@ -2,6 +2,7 @@
  * Where the program finds its own files. It runs from its sources, or compiled into dist (see src/setup/build.ts),
  * where all modules are in one folder and the other files keep their paths below src.
  */
+import { readFileSync } from "node:fs";
 import { basename, extname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -10,6 +11,17 @@ export const isCompiled = import.meta.filename.endsWith(".js");
 
 /** The folder of package.json: above src, or above dist and the folder of one build in it. */
 export const packageFolder = join(import.meta.dirname, isCompiled ? "../.." : "..");
+
+/** The build replaces the name. */
+declare const QSP_COMMIT: string | undefined;
+
+/** The commit that the program was compiled from, with "-dirty" if its sources had changed; empty if it is not known. */
+export const commit = typeof QSP_COMMIT === "string" ? QSP_COMMIT : "";
+
+/** Reads the version of the package. */
+export function readVersion(): string {
+  return JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8")).version;
+}
 
 /** The file of the compiled program that has what `qsp help` prints. */
 export const helpFile = "cli/help.txt";

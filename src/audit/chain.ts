@@ -86,6 +86,6 @@ export interface AuditCheckpoint extends AuditHead {
 }
 
 /** Returns the message that a checkpoint signs: the UTF-8 of its text. ML-DSA-65, empty context. */
-export function checkpointMessage(checkpoint: AuditCheckpoint): Uint8Array {
-  return new TextEncoder().encode(checkpointText(checkpoint));
+export function checkpointMessage(checkpoint: AuditCheckpoint, purpose?: string): Uint8Array {
+  return new TextEncoder().encode(checkpointText(checkpoint, purpose));
 }

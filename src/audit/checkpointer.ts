@@ -3,6 +3,7 @@ import type { Kysely } from "kysely";
 import type { Schema } from "../database/schema.ts";
 import type { AuditHead } from "./chain.ts";
 import { type CheckpointSigner, storeCheckpoint } from "./checkpoints.ts";
+import { keyLog, type LogTables } from "./tables.ts";
 
 /** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
 const checkpointAfterMs = 1000;
@@ -13,14 +14,15 @@ export function createCheckpointer(
   signer: CheckpointSigner,
   write: (work: (transaction: { readonly db: Kysely<Schema> }) => Promise<void>) => Promise<void>,
   now: () => Date,
+  log: LogTables = keyLog,
 ) {
   let timer: NodeJS.Timeout | undefined;
   let signing: Promise<void> = Promise.resolve();
   const sign = async (): Promise<void> => {
     const head = await readTrueHead();
     if (head.sequence === 0) return;
-    const checkpoint = await signer.sign(head, now());
-    await write(({ db }) => storeCheckpoint(db, checkpoint));
+    const checkpoint = await signer.sign(head, now(), log);
+    await write(({ db }) => storeCheckpoint(db, checkpoint, log));
   };
   const schedule = (): void => {
     timer = setTimeout(() => {

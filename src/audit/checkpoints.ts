@@ -8,6 +8,7 @@ import { hasBeenUsed, notWhole } from "../secrets/root-keys.ts";
 import { lendSecret } from "../secrets/sealed-keys.ts";
 import type { Vault } from "../secrets/vault.ts";
 import { type AuditHead, checkpointMessage } from "./chain.ts";
+import { keyLog, type LogTables } from "./tables.ts";
 import type { SignedCheckpoint } from "./verification.ts";
 
 const algorithm = "ML-DSA-65";
@@ -20,8 +21,9 @@ const spanEntries = 10_000;
 /** Signs and verifies checkpoints with the store's own key. */
 export interface CheckpointSigner {
   readonly publicKey: PublicKey;
-  sign(head: AuditHead, now: Date): Promise<SignedCheckpoint>;
-  verify(checkpoint: SignedCheckpoint): Promise<boolean>;
+  /** @param log whose end it is; the log of keys if left out */
+  sign(head: AuditHead, now: Date, log?: LogTables): Promise<SignedCheckpoint>;
+  verify(checkpoint: SignedCheckpoint, log?: LogTables): Promise<boolean>;
   /** Signs for another use. @param context keeps the signature apart from those of checkpoints, which have none */
   signFor(context: Uint8Array, message: Uint8Array): Promise<Uint8Array>;
 }
@@ -48,11 +50,13 @@ export async function openCheckpointSigner(
     const { publicKey } = secretKey;
     return {
       publicKey,
-      async sign(head, now) {
+      async sign(head, now, { purpose } = keyLog) {
         const checkpoint = { ...head, signedAt: now };
-        return { ...checkpoint, signature: await provider.sign(secretKey, checkpointMessage(checkpoint)) };
+        const message = checkpointMessage(checkpoint, purpose);
+        return { ...checkpoint, signature: await provider.sign(secretKey, message) };
       },
-      verify: (checkpoint) => provider.verify(publicKey, checkpointMessage(checkpoint), checkpoint.signature),
+      verify: (checkpoint, { purpose } = keyLog) =>
+        provider.verify(publicKey, checkpointMessage(checkpoint, purpose), checkpoint.signature),
       async signFor(context, message) {
         if (context.length === 0)
           throw new RangeError("without a context this would be a checkpoint's signature");
@@ -78,9 +82,10 @@ async function readSeed(vault: Vault, db: Database["writer"], name: string): Pro
 export async function storeCheckpoint(
   db: Database["writer"],
   { sequence, entryHash, signedAt, signature }: SignedCheckpoint,
+  { checkpoints }: LogTables = keyLog,
 ): Promise<void> {
   const newer = await db
-    .selectFrom("audit_checkpoints")
+    .selectFrom(checkpoints)
     .select("sequence")
     .where("sequence", ">=", sequence)
     .limit(1)
@@ -88,11 +93,11 @@ export async function storeCheckpoint(
   // Another program already stored a newer one.
   if (newer !== undefined) return;
   await db
-    .deleteFrom("audit_checkpoints")
+    .deleteFrom(checkpoints)
     .where("sequence", ">", sequence - 1 - ((sequence - 1) % spanEntries))
     .execute();
   await db
-    .insertInto("audit_checkpoints")
+    .insertInto(checkpoints)
     .values({ sequence, entry_hash: entryHash, signed_at_ms: signedAt.getTime(), signature })
     .execute();
 }

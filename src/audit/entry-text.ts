@@ -62,7 +62,9 @@ export interface HashedCheckpoint {
  *
  * @throws RangeError for a time that is not a date
  */
-export function checkpointText({ entryHash, sequence, signedAt }: HashedCheckpoint): string {
-  const purpose = "audit checkpoint";
+export function checkpointText(
+  { entryHash, sequence, signedAt }: HashedCheckpoint,
+  purpose = "audit checkpoint",
+): string {
   return JSON.stringify({ entryHash, purpose, sequence, signedAt: signedAt.toISOString() });
 }

@@ -18,7 +18,7 @@ import {
   tagHead,
 } from "./chain.ts";
 import { createRecentHashes, type RecentHashes } from "./recent-hashes.ts";
-import type { AuditEntriesTable, AuditHeadTable } from "./tables.ts";
+import { type AuditEntriesTable, type AuditHeadTable, keyLog, type LogTables } from "./tables.ts";
 
 /** Takes the entries of one transaction. */
 export interface AuditAppender {
@@ -58,14 +58,18 @@ export interface AuditChain {
  * @param db builds queries; none is run on it.
  * @param tagKey RootKeys.audit
  */
-export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditChain {
+export function createAuditChain(
+  db: Kysely<Schema>,
+  tagKey: Uint8Array,
+  tables: LogTables = keyLog,
+): AuditChain {
   const inserts = new Map<number, string>();
   /** Caches SQL by the number of rows, because building a query costs more than running it. */
   const insertOf = (rows: readonly AuditEntriesTable[]): Statement => {
     let sql = inserts.get(rows.length);
     if (sql === undefined) {
       sql = db
-        .insertInto("audit_entries")
+        .insertInto(tables.entries)
         .columns(columns)
         .values([...rows])
         .compile().sql;
@@ -74,9 +78,9 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
     return { sql, parameters: rows.flatMap((row) => columns.map((column) => row[column])) };
   };
   const headRow = { id: 1, sequence: 0, entry_hash: "", head_tag: "" };
-  const insertHead = db.insertInto("audit_head").values(headRow).compile().sql;
+  const insertHead = db.insertInto(tables.head).values(headRow).compile().sql;
   const { id: _, ...changing } = headRow;
-  const updateHead = db.updateTable("audit_head").set(changing).where("id", "=", 1).compile().sql;
+  const updateHead = db.updateTable(tables.head).set(changing).where("id", "=", 1).compile().sql;
   let newest = emptyChain;
   const recent = createRecentHashes();
 
@@ -98,12 +102,12 @@ export function createAuditChain(db: Kysely<Schema>, tagKey: Uint8Array): AuditC
   };
 
   return {
-    readHead: selectHead(db).compile(),
+    readHead: selectHead(db, tables).compile(),
     newestSeen: () => newest,
     recent,
     async readTrueHead(reader) {
       const known = newest;
-      const head = trust(await selectHead(reader).executeTakeFirst(), known);
+      const head = trust(await selectHead(reader, tables).executeTakeFirst(), known);
       see(head);
       return head;
     },
@@ -178,17 +182,18 @@ export async function listAuditEntries(
   db: Reader,
   request: PageRequest,
   filter: AuditFilter,
+  tables: LogTables = keyLog,
 ): Promise<Page<AuditEntry> & { readonly totalSize: number }> {
-  const rows = await readEntries(db, request.after, request.limit + 1, filter);
+  const rows = await readEntries(db, request.after, request.limit + 1, filter, tables);
   return {
-    ...cutPage(rows, request, auditListName(filter), ({ sequence }) => sequence),
-    totalSize: await countEntries(db, filter),
+    ...cutPage(rows, request, auditListName(filter, tables), ({ sequence }) => sequence),
+    totalSize: await countEntries(db, filter, tables),
   };
 }
 
 /** Names a list of entries, for page tokens. */
-export function auditListName(filter: AuditFilter): string {
-  return `audit ${JSON.stringify(listConditions(filter))}`;
+export function auditListName(filter: AuditFilter, tables: LogTables = keyLog): string {
+  return `${tables === keyLog ? "audit" : tables.entries} ${JSON.stringify(listConditions(filter))}`;
 }
 
 /** Reads entries after a sequence number, oldest first. */
@@ -197,8 +202,9 @@ export async function readEntries(
   after: number,
   limit: number,
   filter: AuditFilter,
+  tables: LogTables = keyLog,
 ): Promise<AuditEntry[]> {
-  const query = db.selectFrom("audit_entries").selectAll().where("sequence", ">", after);
+  const query = db.selectFrom(tables.entries).selectAll().where("sequence", ">", after);
   const rows = await applyFilter(query, filter).orderBy("sequence").limit(limit).execute();
   return rows.map(toEntry);
 }
@@ -234,9 +240,9 @@ function listConditions({ from, to, ...equal }: AuditFilter): Condition[] {
 }
 
 function applyFilter<Output>(
-  query: SelectQueryBuilder<Schema, "audit_entries", Output>,
+  query: SelectQueryBuilder<Schema, LogTables["entries"], Output>,
   filter: AuditFilter,
-): SelectQueryBuilder<Schema, "audit_entries", Output> {
+): SelectQueryBuilder<Schema, LogTables["entries"], Output> {
   return listConditions(filter).reduce(
     (filtered, [column, operator, value]) => filtered.where(column, operator, value),
     query,
@@ -249,9 +255,10 @@ export function readEntryRows(
   after: number,
   limit: number,
   last: number,
+  tables: LogTables = keyLog,
 ): Promise<AuditEntriesTable[]> {
   return db
-    .selectFrom("audit_entries")
+    .selectFrom(tables.entries)
     .selectAll()
     .where("sequence", ">", after)
     .where("sequence", "<=", last)
@@ -260,20 +267,21 @@ export function readEntryRows(
     .execute();
 }
 
-async function countEntries(db: Reader, filter: AuditFilter): Promise<number> {
-  if (listConditions(filter).length === 0) return (await readHead(db)).sequence;
-  const query = db.selectFrom("audit_entries").select((row) => row.fn.countAll<number>().as("count"));
+async function countEntries(db: Reader, filter: AuditFilter, tables: LogTables): Promise<number> {
+  if (listConditions(filter).length === 0) return (await readHead(db, tables)).sequence;
+  const query = db.selectFrom(tables.entries).select((row) => row.fn.countAll<number>().as("count"));
   const { count } = await applyFilter(query, filter).executeTakeFirstOrThrow();
   return Number(count);
 }
 
 /** Reads the stated end of the chain, without checking it. */
-export async function readHead(db: Reader): Promise<AuditHead> {
-  return toHead(await selectHead(db).executeTakeFirst());
+export async function readHead(db: Reader, tables: LogTables = keyLog): Promise<AuditHead> {
+  return toHead(await selectHead(db, tables).executeTakeFirst());
 }
 
-function selectHead(db: Kysely<Schema>) {
-  return db.selectFrom("audit_head").selectAll().where("id", "=", 1);
+/** Selects the stated end of a log. */
+export function selectHead(db: Kysely<Schema>, tables: LogTables) {
+  return db.selectFrom(tables.head).selectAll().where("id", "=", 1);
 }
 
 function toHead(row: AuditHeadTable | undefined): AuditHead {

@@ -1,6 +1,31 @@
 import type { TableOwner } from "../database/schema.ts";
 
-/** Events of keys. The rows form a hash chain: see chain.ts. */
+/** The tables of one log. */
+export interface LogTables {
+  readonly entries: "audit_entries" | "identity_entries";
+  readonly head: "audit_head" | "identity_head";
+  readonly checkpoints: "audit_checkpoints" | "identity_checkpoints";
+  /** The member `purpose` of the text that a checkpoint signs, so that one of another log proves nothing here. */
+  readonly purpose: string;
+}
+
+/** The log of keys: what the key service does and refuses. */
+export const keyLog: LogTables = {
+  entries: "audit_entries",
+  head: "audit_head",
+  checkpoints: "audit_checkpoints",
+  purpose: "audit checkpoint",
+};
+
+/** The log of identities: log-ins, users, clients, issuer keys and revocations. */
+export const identityLog: LogTables = {
+  entries: "identity_entries",
+  head: "identity_head",
+  checkpoints: "identity_checkpoints",
+  purpose: "identity audit checkpoint",
+};
+
+/** Events of keys, or of identities. The rows form a hash chain: see chain.ts. */
 export interface AuditEntriesTable {
   /** Counts from 1 without gaps. */
   sequence: number;
@@ -40,12 +65,22 @@ declare module "../database/schema.ts" {
     audit_entries: AuditEntriesTable;
     audit_head: AuditHeadTable;
     audit_checkpoints: AuditCheckpointsTable;
+    identity_entries: AuditEntriesTable;
+    identity_head: AuditHeadTable;
+    identity_checkpoints: AuditCheckpointsTable;
   }
 }
 
-/** The tables of the audit log. */
+/** The tables of both logs. */
 export const auditTables: TableOwner = {
-  tables: { audit_entries: ["sequence"], audit_head: ["id"], audit_checkpoints: ["sequence"] },
+  tables: {
+    audit_entries: ["sequence"],
+    audit_head: ["id"],
+    audit_checkpoints: ["sequence"],
+    identity_entries: ["sequence"],
+    identity_head: ["id"],
+    identity_checkpoints: ["sequence"],
+  },
   steps: {
     "0001-audit": ({ bytes, integer }) => [
       `create table audit_entries (
@@ -80,6 +115,36 @@ export const auditTables: TableOwner = {
       "create index audit_entries_by_owner_sequence on audit_entries (owner, sequence)",
       `create index audit_entries_by_owner_key_name_sequence on audit_entries (owner, key_name, sequence)
         where key_name <> ''`,
+    ],
+    "0003-audit": ({ bytes, integer }) => [
+      `create table identity_entries (
+        sequence ${integer} not null primary key,
+        key_id text not null,
+        operation text not null,
+        user_name text not null,
+        occurred_at_ms ${integer} not null,
+        outcome text not null,
+        details text not null,
+        entry_hash text not null,
+        entry_tag text not null,
+        client_address text not null,
+        request_id text not null,
+        owner text not null,
+        key_name text not null
+      )`,
+      "create index identity_entries_by_key_id_sequence on identity_entries (key_id, sequence)",
+      `create table identity_head (
+        id ${integer} not null primary key,
+        sequence ${integer} not null,
+        entry_hash text not null,
+        head_tag text not null
+      )`,
+      `create table identity_checkpoints (
+        sequence ${integer} not null primary key,
+        entry_hash text not null,
+        signed_at_ms ${integer} not null,
+        signature ${bytes} not null
+      )`,
     ],
   },
 };

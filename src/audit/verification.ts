@@ -8,7 +8,7 @@ import { StorageError } from "../database/store-error.ts";
 import { equalTags } from "../records/tag.ts";
 import { type AuditCheckpoint, type AuditHead, emptyChain, hashEntry, tagEntry, tagHead } from "./chain.ts";
 import { readEntryRows, toEntry } from "./log.ts";
-import type { AuditCheckpointsTable, AuditEntriesTable } from "./tables.ts";
+import { type AuditCheckpointsTable, type AuditEntriesTable, keyLog, type LogTables } from "./tables.ts";
 
 /** A checkpoint with its signature. */
 export interface SignedCheckpoint extends AuditCheckpoint {
@@ -34,6 +34,8 @@ export interface AuditVerification {
 /** The dependencies of the verification. */
 export interface AuditVerificationDeps {
   readonly db: Reader;
+  /** The log to verify; that of keys if left out. */
+  readonly log?: LogTables;
   /** The owners of the tables; for some tables the log has an entry for every row. */
   readonly owners: readonly TableOwner[];
   /** RootKeys.audit */
@@ -91,15 +93,18 @@ interface Ends {
 }
 
 /** Reads all values in one statement, so that they are consistent. */
-async function readEnds({ db, owners, tagKey }: AuditVerificationDeps): Promise<Ends> {
+async function readEnds({ db, owners, tagKey, log = keyLog }: AuditVerificationDeps): Promise<Ends> {
   const { first_row, last_row, has_records, ...head } = await db
     .selectFrom((from) =>
       from
-        .selectFrom("audit_entries")
+        .selectFrom(log.entries)
         .select((row) => [row.fn.min("sequence").as("first_row"), row.fn.max("sequence").as("last_row")])
         .as("entries"),
     )
-    .leftJoin("audit_head", (join) => join.onTrue())
+    .leftJoin(
+      (from) => from.selectFrom(log.head).selectAll().as("head"),
+      (join) => join.onTrue(),
+    )
     .selectAll()
     .select(hasRows(listAuditedTables(owners)).as("has_records"))
     .executeTakeFirstOrThrow();
@@ -162,7 +167,7 @@ async function walkChain(
   const waiting = [...checkpoints];
   for (;;) {
     deps.signal?.throwIfAborted();
-    const rows = await readEntryRows(deps.db, position, chunkRows, end);
+    const rows = await readEntryRows(deps.db, position, chunkRows, end, deps.log);
     for (const row of rows) {
       entries += 1;
       fault ??= checkRow(row, last, deps.tagKey) ?? checkSeen(row, deps.seen);
@@ -217,18 +222,18 @@ async function checkCheckpoint(
 
 /** Reads checkpoints in order, also those beyond the end: they show that the end was cut off. */
 async function readCheckpoints(
-  { db, outside }: AuditVerificationDeps,
+  { db, outside, log = keyLog }: AuditVerificationDeps,
   end: number,
 ): Promise<SignedCheckpoint[]> {
-  const rows = await db.selectFrom("audit_checkpoints").selectAll().orderBy("sequence").execute();
+  const rows = await db.selectFrom(log.checkpoints).selectAll().orderBy("sequence").execute();
   // A checkpoint of entries written after the end was read does not show a cut.
-  const now = rows.some(({ sequence }) => sequence > end) ? await readEnd(db) : end;
+  const now = rows.some(({ sequence }) => sequence > end) ? await readEnd(db, log) : end;
   const inside = rows.map(toCheckpoint).filter(({ sequence }) => sequence <= end || sequence > now);
   return [...inside, ...(outside ? [outside] : [])].sort((a, b) => a.sequence - b.sequence);
 }
 
-async function readEnd(db: Reader): Promise<number> {
-  const row = await db.selectFrom("audit_head").select("sequence").where("id", "=", 1).executeTakeFirst();
+async function readEnd(db: Reader, { head }: LogTables): Promise<number> {
+  const row = await db.selectFrom(head).select("sequence").where("id", "=", 1).executeTakeFirst();
   return row?.sequence ?? 0;
 }
 

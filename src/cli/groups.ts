@@ -41,7 +41,11 @@ export const verbTable: VerbTable = {
   proposal: async () => (await import("./proposal.ts")).proposalVerbs,
   "k8s-kms": async () => (await import("../kubernetes/verb.ts")).kubernetesVerbs,
   completion: async () => (await import("./completion.ts")).completionVerbs,
-  audit: () => loadStoreVerbs(async () => [(await import("./operator/audit-verify.ts")).auditVerify]),
+  audit: () =>
+    loadStoreVerbs(async () => [
+      (await import("./operator/audit-verify.ts")).auditVerify,
+      ...(await import("./operator/audit-identities.ts")).auditIdentityVerbs,
+    ]),
   store: () =>
     loadStoreVerbs(async () => [
       (await import("./operator/store-init.ts")).storeInit,

@@ -1,8 +1,7 @@
 /** Runs one command line. */
 
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { findProgramFile, helpFile, isCompiled, packageFolder } from "../program-files.ts";
+import { findProgramFile, helpFile, isCompiled, readVersion } from "../program-files.ts";
 import type { ApiClient } from "./client.ts";
 import { colorHelp, colorText, createPaint } from "./colors.ts";
 import { CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
@@ -98,10 +97,6 @@ function nameOption(error: CliError, options: ParsedOptions): CliError {
 async function explainCall(error: unknown, server: ApiClient): Promise<CliError | undefined> {
   if (!(error instanceof Error && error.name === "ConnectError")) return undefined;
   return (await import("./explain-connection.ts")).explainConnection(error, server);
-}
-
-function readVersion(): string {
-  return JSON.parse(readFileSync(join(packageFolder, "package.json"), "utf8")).version;
 }
 
 /** Reads the list of verbs where the program was compiled. */

@@ -76,6 +76,30 @@ export function defineInteger(
   return { name, fallback, valueName: "number", meaning, read };
 }
 
+/** Defines a share from 0 to 1; undefined if it is not given. */
+export function defineRatio(name: string, meaning: string): Setting<number | undefined> {
+  const read = (value: string): number | undefined => {
+    if (value === "") return undefined;
+    if (/^(0|1|[01]?\.\d+)$/.test(value) && Number(value) <= 1) return Number(value);
+    throw new ConfigError(`"${value}" is not a number from 0 to 1, such as 0.1`);
+  };
+  return { name, fallback: "", valueName: "ratio", meaning, read };
+}
+
+/** Defines the URL of a service; the message does not repeat a wrong one, which may hold a password. */
+export function defineServiceUrl(name: string, meaning: string): Setting<string> {
+  const read = (value: string): string => {
+    if (value === "") return value;
+    const url = URL.canParse(value) ? new URL(value) : undefined;
+    if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "")
+      throw new ConfigError("is not a URL such as http://localhost:4317");
+    if (url.username !== "" || url.password !== "")
+      throw new ConfigError("has a password, which other users could see; use OTEL_EXPORTER_OTLP_HEADERS");
+    return value;
+  };
+  return { name, fallback: "", valueName: "url", meaning, read };
+}
+
 /** The most event loops of one server. */
 const maxWorkers = 64;
 

@@ -15,25 +15,41 @@ import type {
 import { systemCaller, type WorkQueue } from "./work-queue.ts";
 
 /** The terms under which one form of a provider submits work. */
+/** Measures an operation, from its call to its result. @param work receives what to call when it no longer waits */
+export type MeasureOperation = <T>(
+  operation: string,
+  algorithm: Algorithm,
+  work: (began: (() => void) | undefined) => Promise<T>,
+) => Promise<T>;
+
+/** What all forms of a provider share. */
 interface Terms {
   readonly isUnbounded: boolean;
   /** Names the caller who is charged for the current work. */
   readonly callerOf: () => string;
+  readonly measure: MeasureOperation | undefined;
 }
 
 /**
  * Puts a provider behind a queue. It refuses work that would have to wait too long with CryptoBusyError.
  *
  * @param callerOf names the caller who is charged; without it all callers share one turn.
+ * @param measure measures each operation; left out, it costs nothing
  */
 export function queueProvider(
   provider: CryptoProvider,
   queue: WorkQueue,
   callerOf: () => string = () => "all callers",
+  measure?: MeasureOperation,
 ): CryptoProvider {
-  const system = new QueuedProvider(provider, queue, { isUnbounded: true, callerOf: () => systemCaller });
-  const unbounded = new QueuedProvider(provider, queue, { isUnbounded: true, callerOf }, { system });
-  return new QueuedProvider(provider, queue, { isUnbounded: false, callerOf }, { system, unbounded });
+  const system = new QueuedProvider(provider, queue, {
+    isUnbounded: true,
+    callerOf: () => systemCaller,
+    measure,
+  });
+  const unbounded = new QueuedProvider(provider, queue, { isUnbounded: true, callerOf, measure }, { system });
+  const terms = { isUnbounded: false, callerOf, measure };
+  return new QueuedProvider(provider, queue, terms, { system, unbounded });
 }
 
 class QueuedProvider implements CryptoProvider {
@@ -124,12 +140,30 @@ class QueuedProvider implements CryptoProvider {
     return this.#inner.close();
   }
 
-  async #run<Input extends object, T>(
+  #run<Input extends object, T>(
     operation: string,
     algorithm: Algorithm,
     input: Input,
     start: (kept: Input) => Promise<T>,
     isUnbounded = this.#terms.isUnbounded,
+  ): Promise<T> {
+    const { measure } = this.#terms;
+    if (measure === undefined) return this.#runInTurn(operation, algorithm, input, start, isUnbounded);
+    return measure(operation, algorithm, (began) => {
+      const startMeasured = (kept: Input): Promise<T> => {
+        began?.();
+        return start(kept);
+      };
+      return this.#runInTurn(operation, algorithm, input, startMeasured, isUnbounded);
+    });
+  }
+
+  async #runInTurn<Input extends object, T>(
+    operation: string,
+    algorithm: Algorithm,
+    input: Input,
+    start: (kept: Input) => Promise<T>,
+    isUnbounded: boolean,
   ): Promise<T> {
     let kept = input;
     const messageBytes = "message" in input && input.message instanceof Uint8Array ? input.message.length : 0;

@@ -4,6 +4,7 @@ import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
 import { intact, requireIntact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
+import { byOperator } from "./identity-entry.ts";
 import { clientTable, userTable } from "./tables.ts";
 
 /** A client with the hash of its secret. */
@@ -38,6 +39,7 @@ export function createClientStore(store: Store) {
         if (await clients.find({ name }, transaction)) return false;
         const userId = `client:${randomUUID()}`;
         await clients.insert(transaction, { ...client, userId, generation: randomUUID(), createdAt });
+        await transaction.auditIdentity(byOperator("CREATE_CLIENT", name, describeRights(client)));
         return true;
       }),
     /** Sets a secret, and so revokes all tokens of the client. @returns false if no client has that name */
@@ -46,13 +48,22 @@ export function createClientStore(store: Store) {
         const client = await clients.findIntact({ name }, transaction);
         if (client === undefined) return false;
         await clients.update(transaction, intact(client), { secretHash, generation: randomUUID() });
+        await transaction.auditIdentity(byOperator("SET_CLIENT_SECRET", name));
         return true;
       }),
     /** Removes a client, and so revokes all its tokens. @returns false if no client has that name */
     remove: (name: string) =>
-      store.write(async ({ db }) => {
+      store.write(async ({ db, auditIdentity }) => {
         const query = db.deleteFrom("oauth_clients").where("name", "=", name);
-        return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n;
+        const isRemoved = (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n;
+        if (isRemoved) await auditIdentity(byOperator("REMOVE_CLIENT", name));
+        return isRemoved;
       }),
   };
+}
+
+/** What the operator granted, for the audit log. */
+function describeRights({ role, scopes, mayExchange }: ClientRights): string {
+  const list = scopes.length === 0 ? "none" : scopes.join(" ");
+  return `role=${role}, scopes=${list}${mayExchange ? ", exchange=true" : ""}`;
 }

@@ -7,6 +7,7 @@ import { openTable } from "../records/record-table.ts";
 import { intact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
 import type { WriteTransaction } from "../store/write-transaction.ts";
+import { byOperator, bySystem } from "./identity-entry.ts";
 import { issuerKeyTable } from "./tables.ts";
 
 /** A stored key of the issuer. */
@@ -58,7 +59,9 @@ export function createIssuerStore(store: Store) {
     addFirstKey: (key: NewIssuerKey, now: Date) =>
       store.write(async (transaction) => {
         const known = await listOwn(transaction.db, now);
-        if (!known.some((record) => isCurrent(record, key.publicKey))) await insert(transaction, key, now);
+        if (known.some((record) => isCurrent(record, key.publicKey))) return;
+        await insert(transaction, key, now);
+        await transaction.auditIdentity(bySystem("CREATE_ISSUER_KEY", key.keyId, describeKey(key)));
       }),
     /** Stores a key that signs from now on. Retires the earlier keys of its algorithm and erases their seeds. */
     replaceKey: (key: NewIssuerKey, now: Date, retiredAt: Date) =>
@@ -67,12 +70,19 @@ export function createIssuerStore(store: Store) {
           if (record.algorithm !== key.publicKey.algorithm) continue;
           await transaction.eraseSecret(nameSeed(record.keyId));
           await keys.update(transaction, intact(record), { retiredAt });
+          const details = `${describeKey(record)}, retired=${retiredAt.toISOString()}`;
+          await transaction.auditIdentity(byOperator("RETIRE_ISSUER_KEY", record.keyId, details));
         }
         await insert(transaction, key, now);
+        await transaction.auditIdentity(byOperator("CREATE_ISSUER_KEY", key.keyId, describeKey(key)));
       }),
     /** Opens the 32-byte seed of a key; the caller wipes it. @throws SEAL_BROKEN (CryptoError) */
     openSeed: (keyId: string) => store.readSecret(nameSeed(keyId)),
   };
+}
+
+function describeKey(key: Pick<IssuerKeyRecord, "algorithm"> | Pick<NewIssuerKey, "publicKey">): string {
+  return `algorithm=${"algorithm" in key ? key.algorithm : key.publicKey.algorithm}`;
 }
 
 function withAlgorithm(record: RecordOf<typeof issuerKeyTable.columns>): IssuerKeyRecord {

@@ -1,6 +1,7 @@
 import { refuse, refuseForNow } from "../errors.ts";
 import type { IssuedToken, Issuer } from "./issuer.ts";
 import type { KnownNetworks } from "./known-networks.ts";
+import type { LogInRecords } from "./log-in-records.ts";
 import type { LoginThrottle } from "./login-throttle.ts";
 import type { PasswordTurn } from "./password-lane.ts";
 import type { StoredUser, UserStore } from "./users.ts";
@@ -11,6 +12,8 @@ export interface LogInInput {
   readonly password: string;
   /** The network address of the caller. */
   readonly clientAddress: string;
+  /** The ID of the call. */
+  readonly requestId: string;
   /** Ends with the call. */
   readonly signal?: AbortSignal | undefined;
   /** Header members of the token besides alg, typ and kid. */
@@ -38,6 +41,7 @@ export function logInUsers(deps: {
   readonly users: UserStore;
   readonly throttle: LoginThrottle;
   readonly known: KnownNetworks;
+  readonly records: Pick<LogInRecords, "succeeded" | "failed">;
   /** Verifies like passwords.ts, in turn with other checks. */
   readonly verifyPassword: (
     password: string,
@@ -47,36 +51,46 @@ export function logInUsers(deps: {
   /** Names the networks of an address, the smallest first. */
   readonly listNetworks?: (address: string) => readonly string[];
 }): LogIn {
-  const { issuer, users, throttle, known, verifyPassword, listNetworks = (address) => [address] } = deps;
-  const findUser = async (
-    name: string,
-    password: string,
-    turn: PasswordTurn,
-  ): Promise<StoredUser | undefined> => {
-    const user = await users.find(name);
-    return (await verifyPassword(password, user?.passwordHash, turn)) ? user : undefined;
+  const {
+    issuer,
+    users,
+    throttle,
+    known,
+    records,
+    verifyPassword,
+    listNetworks = (address) => [address],
+  } = deps;
+  const findUser = async (name: string, password: string, turn: PasswordTurn) => {
+    const user: StoredUser | undefined = await users.find(name);
+    return { user, isRight: await verifyPassword(password, user?.passwordHash, turn) };
   };
-  return async ({ username, password, clientAddress, signal, header }) => {
+  return async ({ username, password, clientAddress, requestId, signal, header }) => {
+    const origin = { name: username, clientAddress, requestId };
     const networks = listNetworks(clientAddress);
     const [network = clientAddress] = networks;
     const isKnown = known.has(username, network);
     const here = `user ${username} at ${network}`;
     const counted = [`user ${username}`, ...networks.map((name) => `network ${name}`), here];
     const waitMs = throttle.waitMs(isKnown ? [here] : counted);
-    if (waitMs > 0)
+    if (waitMs > 0) {
+      records.failed("LOG_IN", { ...origin, reason: "LOGIN_LIMITED", isKnown: false });
       throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next attempt", waitMs);
+    }
     // Count before the result is known, so that concurrent attempts cannot exceed the limit.
     throttle.count(counted);
     const turn = isKnown ? { network, knownName: username } : { network: networks.at(-1) ?? network };
-    const user = await findUser(username, password, { knownName: undefined, signal, ...turn }).catch(
-      (error: unknown) => {
-        throttle.forget(counted);
-        throw error;
-      },
-    );
-    if (user === undefined) throw refuse("LOGIN_FAILED", "the username or the password is wrong");
+    const checking = findUser(username, password, { knownName: undefined, signal, ...turn });
+    const { user, isRight } = await checking.catch((error: unknown) => {
+      throttle.forget(counted);
+      throw error;
+    });
+    if (user === undefined || !isRight) {
+      records.failed("LOG_IN", { ...origin, reason: "LOGIN_FAILED", isKnown: user !== undefined });
+      throw refuse("LOGIN_FAILED", "the username or the password is wrong");
+    }
     throttle.forget(counted);
     known.remember(user.name, network);
+    await records.succeeded("LOG_IN", origin);
     return issuer.issue(user.name, { generation: user.generation, ...(header && { header }) });
   };
 }

@@ -1,4 +1,5 @@
 /** Opens the identity of a server: its token issuer, its users and their passwords. */
+import type { Logger } from "pino";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import { listNetworks } from "../protocol/networks.ts";
 import type { SharedMemory } from "../shared-memory/shared-memory.ts";
@@ -16,6 +17,7 @@ import { type AccessTokenOptions, type Issuer, openIssuer } from "./issuer.ts";
 import { createIssuerStore } from "./issuer-store.ts";
 import { createKnownNetworks } from "./known-networks.ts";
 import { type LogIn, logInAnyone, logInUsers } from "./log-in.ts";
+import { createLogInRecords, type LogInRecords } from "./log-in-records.ts";
 import { createLoginThrottle } from "./login-throttle.ts";
 import type { PasswordLane } from "./password-lane.ts";
 import { createRevocations } from "./revocations.ts";
@@ -34,6 +36,8 @@ export interface IdentityOptions {
   readonly maxFailedLogins: number;
   /** Remembers failed log-ins, and the networks of users. */
   readonly memory: Pick<SharedMemory, "logIns" | "knownNetworks">;
+  /** Receives a line for each log-in, within limits. */
+  readonly logger?: Logger;
 }
 
 /** Identifies the callers of a server. */
@@ -43,13 +47,16 @@ export interface Identity {
   readonly users: UserStore | undefined;
   readonly logIn: LogIn;
   readonly accounts: Accounts;
+  /** Records the log-ins of clients. */
+  readonly logInRecords: LogInRecords;
   /** Checks the name and the secret of a client. */
   readonly checkClient: CheckClient;
   /** The claim `iss` of access tokens, and the audience of those for this server; undefined if there are none. */
   readonly issuerUrl: string | undefined;
   /** Authenticates a caller by the `authorization` header. The result also tells how to check for a revocation. */
   authenticate(authorization: string | null): Promise<AuthenticatedCaller>;
-  close(): void;
+  /** Records what is left. The store must still be open. */
+  close(): Promise<void>;
 }
 
 /** A caller with a valid token. */
@@ -59,11 +66,12 @@ export interface AuthenticatedCaller extends TokenHolder {
 
 /** Opens the issuer with its keys, or creates the keys in a new store. */
 export async function openIdentity(options: IdentityOptions): Promise<Identity> {
-  const { provider, store, now, mode, passwords, maxFailedLogins, memory, accessTokens } = options;
+  const { provider, store, now, mode, passwords, maxFailedLogins, memory, accessTokens, logger } = options;
   const { issuerUrl } = accessTokens;
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now }, accessTokens);
   const clients = createClientStore(store);
   const users = mode === "token" ? createUserStore(store) : undefined;
+  const logInRecords = createLogInRecords(store, { ...(logger && { logger }) });
   const accounts = { users, clients, revocations: createRevocations(store) };
   return {
     issuer,
@@ -74,11 +82,13 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
           users,
           throttle: createLoginThrottle(maxFailedLogins, memory.logIns),
           known: createKnownNetworks(memory.knownNetworks),
+          records: logInRecords,
           verifyPassword: passwords.verify,
           listNetworks,
         })
       : logInAnyone(issuer),
     accounts,
+    logInRecords,
     checkClient: createClientCheck(clients),
     issuerUrl,
     async authenticate(authorization) {
@@ -86,6 +96,9 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
       const check = () => requireNotRevoked(issuer, accounts, holder);
       return { ...holder, revocation: { group: nameRevocationGroup(holder), check } };
     },
-    close: () => issuer.close(),
+    close: async () => {
+      issuer.close();
+      await logInRecords.close();
+    },
   };
 }

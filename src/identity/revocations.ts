@@ -1,6 +1,15 @@
 /** Access tokens that were revoked one by one (RFC 7009). Tokens of removed users and clients need no entry here. */
 import type { Store } from "../store/store.ts";
 
+/** A token to revoke, by the client that it was issued to. */
+export interface RevocationInput {
+  readonly tokenId: string;
+  readonly expiresAt: Date;
+  readonly client: string;
+  /** Where the call came from. */
+  readonly origin: { readonly clientAddress: string; readonly requestId: string };
+}
+
 /** The revoked tokens of a store. */
 export type Revocations = ReturnType<typeof createRevocations>;
 
@@ -15,15 +24,18 @@ export function createRevocations(store: Store) {
         .limit(1);
       return (await query.executeTakeFirst()) !== undefined;
     },
-    /** Revokes a token, and forgets those that have ended. A second time changes nothing. */
-    add: (tokenId: string, expiresAt: Date, now: Date) =>
-      store.write(async ({ db }) => {
+    /** Revokes a token for a client, and forgets those that have ended. A second time changes nothing. */
+    add: ({ tokenId, expiresAt, client, origin }: RevocationInput, now: Date) =>
+      store.write(async ({ db, auditIdentity }) => {
         await db.deleteFrom("revoked_tokens").where("expires_at_ms", "<", now.getTime()).execute();
-        await db
+        const added = await db
           .insertInto("revoked_tokens")
           .values({ token_id: tokenId, expires_at_ms: expiresAt.getTime() })
           .onConflict((conflict) => conflict.doNothing())
-          .execute();
+          .executeTakeFirst();
+        if (!added.numInsertedOrUpdatedRows) return;
+        const entry = { keyId: client, operation: "REVOKE_TOKEN", user: client, details: `token=${tokenId}` };
+        await auditIdentity({ ...entry, outcome: "OK", ...origin });
       }),
   };
 }

@@ -4,6 +4,7 @@ import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
 import { intact, requireIntact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
+import { byOperator } from "./identity-entry.ts";
 import { clientTable, type userRoles, userTable } from "./tables.ts";
 
 /** The role of a user. */
@@ -43,6 +44,7 @@ export function createUserStore(store: Store) {
         // Names have no colon, so no name equals an ID.
         const userId = `user:${randomUUID()}`;
         await users.insert(transaction, { ...user, userId, generation: randomUUID(), createdAt });
+        await transaction.auditIdentity(byOperator("CREATE_USER", user.name, `role=${user.role}`));
         return true;
       }),
     /** Sets a password, and so revokes all tokens of the user. @returns false if no user has that name */
@@ -51,13 +53,16 @@ export function createUserStore(store: Store) {
         const user = await users.findIntact({ name }, transaction);
         if (user === undefined) return false;
         await users.update(transaction, intact(user), { passwordHash, generation: randomUUID() });
+        await transaction.auditIdentity(byOperator("SET_PASSWORD", name));
         return true;
       }),
     /** Removes a user, and so revokes all their tokens. @returns false if no user has that name */
     remove: (name: string) =>
-      store.write(async ({ db }) => {
+      store.write(async ({ db, auditIdentity }) => {
         const query = db.deleteFrom("users").where("name", "=", name);
-        return (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n;
+        const isRemoved = (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n;
+        if (isRemoved) await auditIdentity(byOperator("REMOVE_USER", name));
+        return isRemoved;
       }),
   };
 }

@@ -4,7 +4,7 @@ import { Code, type ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { DecryptRequestSchema, EncryptRequestSchema, EncryptResponseSchema } from "#gen/kubernetes/kms_pb.ts";
 import { explainAbort, findReason, isServerFault, refuse, toConnectError } from "../errors.ts";
-import type { CallMetrics } from "../server/call-metrics.ts";
+import type { CallFailure, CallMetrics } from "../server/call-metrics.ts";
 
 /** What watching calls needs. */
 export interface ObserveDeps {
@@ -23,15 +23,15 @@ export function createObserver({ logger, metrics, maxCalls }: ObserveDeps): Inte
   return (next) => async (request) => {
     const { method, message, signal } = request;
     if (running >= maxCalls) {
-      metrics.callRefused(method);
+      metrics.callRefused(method, "CONCURRENCY_LIMITED");
       throw refuse("CONCURRENCY_LIMITED", `the plugin has ${maxCalls} calls in progress; try again`);
     }
     const startMs = performance.now();
     const about = { call: method.name, ...describe(message) };
-    const end = (code: Code | undefined): number => {
+    const end = (failure: CallFailure | undefined): number => {
       running -= 1;
       const ms = performance.now() - startMs;
-      metrics.callEnded(method, code, ms);
+      metrics.callEnded(method, failure, ms);
       return Math.round(ms * 10) / 10;
     };
     running += 1;
@@ -44,7 +44,7 @@ export function createObserver({ logger, metrics, maxCalls }: ObserveDeps): Inte
       return response;
     } catch (thrown) {
       const error = explainAbort(toConnectError(thrown), signal);
-      const ms = end(error.code);
+      const ms = end({ code: error.code, reason: findReason(error) });
       logger[isServerFault(error) ? "error" : "warn"]({ ...about, ...describeError(error), ms }, "refused");
       throw error;
     }

@@ -9,6 +9,11 @@ export function readClientAddress({ values }: Pick<HandlerContext, "values">): s
   return values.get(clientKey);
 }
 
+/** Returns where a call came from, for records. */
+export function readOrigin({ values }: Pick<HandlerContext, "values">) {
+  return { clientAddress: values.get(clientKey), requestId: values.get(requestIdKey) };
+}
+
 /** The context key of the ID of a call, which its answer carries too; empty for work that is no call. */
 export const requestIdKey = createContextKey("", { description: "request ID" });
 

@@ -2,14 +2,22 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Metric, Registry } from "prom-client";
+import { type ReasonName, reasons } from "../errors.ts";
 
 /** Counts calls. */
 export interface CallMetrics {
   callStarted(method: DescMethod): void;
-  /** @param code undefined for a call that succeeded */
-  callEnded(method: DescMethod, code: Code | undefined, durationMs: number): void;
+  /** @param failure undefined for a call that succeeded */
+  callEnded(method: DescMethod, failure: CallFailure | undefined, durationMs: number): void;
   /** Counts a call that was refused before any work. */
-  callRefused(method: DescMethod): void;
+  callRefused(method: DescMethod, reason: ReasonName): void;
+}
+
+/** How a call failed. */
+export interface CallFailure {
+  readonly code: Code;
+  /** Undefined for an error without one of our reasons. */
+  readonly reason: ReasonName | undefined;
 }
 
 /** The counts of one RPC. */
@@ -18,6 +26,8 @@ interface Counts {
   running: number;
   /** Calls that ended, by Code; 0 stands for success. */
   readonly ended: number[];
+  /** Calls that failed, by reason. The catalogue of reasons bounds it. */
+  readonly failed: Map<ReasonName | typeof noReason, number>;
   /** Calls whose duration is at most the bound at the same index, and above the bound before it. */
   readonly byDuration: number[];
   durations: number;
@@ -42,6 +52,7 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
         method: `${method.parent.typeName}/${method.name}`,
         running: 0,
         ended: Array<number>(codes).fill(0),
+        failed: new Map(),
         byDuration: Array<number>(boundsMs.length + 1).fill(0),
         durations: 0,
         durationSumMs: 0,
@@ -67,6 +78,12 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
       value > 0 ? [{ labels: { method, code: Code[code] ?? "OK" }, value }] : [],
     ),
   );
+  expose(
+    "qsp_call_failures_total",
+    "counter",
+    "Calls that failed, by RPC and by the reason in docs/errors.md; NONE is an error without a reason.",
+    ({ method, failed }) => [...failed].map(([reason, value]) => ({ labels: { method, reason }, value })),
+  );
   expose("qsp_calls_running", "gauge", "Calls in progress, by RPC.", ({ method, running }) => [
     { labels: { method }, value: running },
   ]);
@@ -81,21 +98,32 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
     callStarted: (method) => {
       find(method).running += 1;
     },
-    callEnded: (method, code, durationMs) => {
+    callEnded: (method, failure, durationMs) => {
       const found = find(method);
       found.running -= 1;
-      found.ended[code ?? 0] = (found.ended[code ?? 0] ?? 0) + 1;
+      const code = failure?.code ?? 0;
+      found.ended[code] = (found.ended[code] ?? 0) + 1;
+      if (failure !== undefined) countFailure(found, failure.reason);
       let bucket = 0;
       while (bucket < boundsMs.length && durationMs > (boundsMs[bucket] ?? 0)) bucket += 1;
       found.byDuration[bucket] = (found.byDuration[bucket] ?? 0) + 1;
       found.durations += 1;
       found.durationSumMs += durationMs;
     },
-    callRefused: (method) => {
-      const { ended } = find(method);
-      ended[Code.ResourceExhausted] = (ended[Code.ResourceExhausted] ?? 0) + 1;
+    callRefused: (method, reason) => {
+      const found = find(method);
+      const { code } = reasons[reason];
+      found.ended[code] = (found.ended[code] ?? 0) + 1;
+      countFailure(found, reason);
     },
   };
+}
+
+/** Stands for the reason of an error that has none. */
+const noReason = "NONE";
+
+function countFailure({ failed }: Counts, reason: ReasonName | typeof noReason = noReason): void {
+  failed.set(reason, (failed.get(reason) ?? 0) + 1);
 }
 
 /** One more than the highest code of gRPC. */

@@ -8,6 +8,7 @@ import {
   type MetricValue,
   Registry,
 } from "prom-client";
+import type { SpanCounts } from "../protocol/span-counts.ts";
 import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
 
 /** Counts calls, and what they wait for. */
@@ -20,6 +21,10 @@ export interface Metrics extends CallMetrics {
   watchBuffers(buffers: { readonly heldBytes: number }): void;
   /** Exposes which library computes, as the labels of a series that is always 1. */
   nameProvider(provider: NamedProvider): void;
+  /** Exposes which program runs, as the labels of a series that is always 1. */
+  nameBuild(build: NamedBuild): void;
+  /** Exposes what became of the spans of traces. */
+  watchSpans(tracing: { readonly counts: SpanCounts }): void;
   /** Exposes how much work waits and how much was refused. */
   watchQueue(watched: { readonly queue: WatchedQueue; readonly passwords: WatchedLane }): void;
   /** Counts the entries of a verifiable log, those that its newest checkpoint covers, and the time to sign a new one. */
@@ -46,6 +51,13 @@ export interface NamedProvider {
   readonly name: string;
   readonly version: string;
   readonly cpuPath: string | undefined;
+}
+
+/** The program that runs. */
+export interface NamedBuild {
+  readonly version: string;
+  /** The commit that it was compiled from; empty if that is not known. */
+  readonly commit: string;
 }
 
 /** The work that waits: operations, and milliseconds before a new quick or slow operation would begin. */
@@ -121,6 +133,31 @@ export function createMetrics(): Metrics {
     labelNames: ["log"],
     registers: [registry],
   });
+  // There without traces too, so that an alert on them has data.
+  let tracing: { readonly counts: SpanCounts } = {
+    counts: { exported: 0, failed: 0, dropped: 0, limited: 0 },
+  };
+  new Counter({
+    name: "qsp_trace_spans_total",
+    help: "Spans of traces: exported, failed (the collector did not take them) and dropped (the queue was full).",
+    labelNames: ["outcome"],
+    registers: [registry],
+    collect() {
+      const { exported, failed, dropped } = tracing.counts;
+      this.reset();
+      for (const [outcome, spans] of Object.entries({ exported, failed, dropped }))
+        this.inc({ outcome }, spans);
+    },
+  });
+  new Counter({
+    name: "qsp_trace_callers_limited_total",
+    help: "Calls that were not traced although their callers record a trace, because of --max-followed-traces.",
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(tracing.counts.limited);
+    },
+  });
   return {
     ...calls,
     logPublished(log, entries, published, seconds) {
@@ -153,6 +190,19 @@ export function createMetrics(): Metrics {
         registers: [registry],
       });
       info.set({ provider: name, version, cpu: cpuPath }, 1);
+    },
+    nameBuild: ({ version, commit }) => {
+      const info = new Gauge({
+        name: "qsp_build_info",
+        help: "Which program runs: its version, the commit that it was compiled from, and the version of Node.js.",
+        labelNames: ["version", "commit", "node"],
+        aggregator: "first",
+        registers: [registry],
+      });
+      info.set({ version, commit, node: process.versions.node }, 1);
+    },
+    watchSpans: (watched) => {
+      tracing = watched;
     },
     watchQueue: ({ queue, passwords }) => {
       const lanes = Object.entries({ quick: queue.quick, slow: queue.slow, passwords });

@@ -3,6 +3,7 @@ import type { DescFile } from "@bufbuild/protobuf";
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import type { Logger } from "pino";
+import type { Tracing } from "../protocol/call-span.ts";
 import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import type { WireCodecs } from "../protocol/wire-codec.ts";
 import type { SharedMemory } from "../shared-memory/shared-memory.ts";
@@ -31,6 +32,8 @@ export interface ServerOptions {
   readonly trustedProxies?: readonly string[];
   /** Counts the calls; the server creates its own if left out. */
   readonly metrics?: Metrics;
+  /** Traces the calls; they are not traced if left out. */
+  readonly tracing?: Tracing | undefined;
   /** What this event loop shares with others that serve the same port; the server creates its own if left out. */
   readonly memory?: SharedMemory;
   /** Certificates. Without any, connections are plaintext. */

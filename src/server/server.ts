@@ -75,7 +75,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
   const metrics = options.metrics ?? createMetrics();
   const readClient = createReadClient(options.trustedProxies ?? []);
-  const observer = createObserver(metrics, options.logger);
+  const observer = createObserver(metrics, options.logger, options.tracing);
   const memory = options.memory ?? createOwnMemory();
   const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped, memory.clients);
   const admission = createAdmission({ access: options.access, profiles, limits, memory });
@@ -137,7 +137,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     unread,
     findRefusal: (method) => {
       if (!admission.calls.isFull(method)) return undefined;
-      metrics.callRefused(method);
+      metrics.callRefused(method, "CONCURRENCY_LIMITED");
       return admission.calls.fullRefusal;
     },
     onError: (error) => logUnobserved(options.logger, error),

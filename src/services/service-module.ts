@@ -5,6 +5,7 @@ import type { Accounts } from "../identity/authenticate.ts";
 import type { CheckClient } from "../identity/client-secrets.ts";
 import type { Issuer } from "../identity/issuer.ts";
 import type { LogIn } from "../identity/log-in.ts";
+import type { LogInRecords } from "../identity/log-in-records.ts";
 import type { UserStore } from "../identity/users.ts";
 import type { Example } from "../protocol/example.ts";
 import type { WireCodecs } from "../protocol/wire-codec.ts";
@@ -21,6 +22,8 @@ export interface ModuleDeps {
   readonly logIn: LogIn;
   /** Whom tokens are checked against. */
   readonly accounts: Accounts;
+  /** Records the log-ins of clients. */
+  readonly logInRecords: LogInRecords;
   /** Checks the name and the secret of a client of OAuth 2. */
   readonly checkClient: CheckClient;
   /** The claim `iss` of access tokens; undefined if the server issues none. */

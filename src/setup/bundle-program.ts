@@ -1,11 +1,14 @@
 /** Bundles the program: its modules, and the pages of the console ready made. */
 import { execFileSync } from "node:child_process";
-import { globSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { build } from "esbuild";
 import { assetsFile, packAssets } from "../console/assets.ts";
 import { bundlePage } from "../console/bundler.ts";
 import { helpFile, packageFolder } from "../program-files.ts";
+
+const grpcExporter = "@opentelemetry/exporter-trace-otlp-grpc";
 
 /**
  * Writes the program into a folder, which starts with main.js.
@@ -36,6 +39,9 @@ function bundleModules(folder: string) {
     sourcemap: "linked",
     sourcesContent: false,
     metafile: true,
+    define: { QSP_COMMIT: JSON.stringify(findCommit()) },
+    // Its modules for import call a function that esbuild does not know as require, and would load a second grpc-js.
+    alias: { [grpcExporter]: createRequire(import.meta.url).resolve(grpcExporter) },
     // Optional in its package, and not installed.
     external: ["pg-native"],
     // Packages in CommonJS call require.
@@ -44,6 +50,22 @@ function bundleModules(folder: string) {
     },
     logLevel: "error",
   });
+}
+
+/** Finds the commit of the sources: that of the clone, or what QSP_COMMIT says where there is none, as in an image. */
+function findCommit(): string {
+  // A folder without .git may be within the clone of another project.
+  if (!existsSync(join(packageFolder, ".git"))) return process.env.QSP_COMMIT ?? "";
+  try {
+    const args = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"];
+    return execFileSync("git", args, {
+      cwd: packageFolder,
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "ignore"],
+    }).trim();
+  } catch {
+    return "";
+  }
 }
 
 /** Writes the list of verbs, for which the program would otherwise load the modules of all of them at each `qsp help`. */

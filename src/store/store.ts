@@ -5,10 +5,12 @@
  * database. Concurrent calls share it: see group-commit.ts.
  */
 
+import { createHmac } from "node:crypto";
 import type { AuditEntry, AuditHead } from "../audit/chain.ts";
 import { createCheckpointer } from "../audit/checkpointer.ts";
 import { type CheckpointSigner, openCheckpointSigner, storeCheckpoint } from "../audit/checkpoints.ts";
-import { type AuditChain, createAuditChain } from "../audit/log.ts";
+import { type AuditChain, createAuditChain, type PendingEntries, selectHead } from "../audit/log.ts";
+import { identityLog, keyLog, type LogTables } from "../audit/tables.ts";
 import { readTrueEntries } from "../audit/true-entries.ts";
 import { type AuditVerification, type AuditVerificationDeps, verifyAuditLog } from "../audit/verification.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
@@ -19,7 +21,12 @@ import {
   openDatabaseOf,
   type Reader,
 } from "../database/database.ts";
-import { type BatchWork, createGroupCommit, type Transact } from "../database/group-commit.ts";
+import {
+  type BatchWork,
+  createGroupCommit,
+  type GroupCommit,
+  type Transact,
+} from "../database/group-commit.ts";
 import { poll } from "../database/poll.ts";
 import type { TableOwner } from "../database/schema.ts";
 import { readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
@@ -97,6 +104,10 @@ export interface Store {
   verifyAudit(
     options?: Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside">,
   ): Promise<AuditVerification>;
+  /** Verifies the log of identities, and signs a checkpoint of it if it is valid. */
+  verifyIdentityLog(
+    options?: Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside">,
+  ): Promise<AuditVerification>;
   /** Reads the end of the audit log. @throws StoreFailureError if it was changed or an older log put back */
   readAuditEnd(): Promise<AuditHead>;
   /**
@@ -124,6 +135,9 @@ export interface Store {
   close(): Promise<void>;
 }
 
+/** Measures a write, from its call until it is on the disk. */
+export type MeasureWrite = <T>(write: () => Promise<T>) => Promise<T>;
+
 /** The options of a store. */
 export interface StoreOptions {
   /** The owners of the tables in the store. */
@@ -134,6 +148,8 @@ export interface StoreOptions {
   readonly now?: () => Date;
   /** Receives for each transaction its duration from its turn to the disk, and the number of calls that shared it. */
   readonly onCommit?: (durationMs: number, calls: number) => void;
+  /** Measures a write, from its call until it is on the disk; left out, it costs nothing. */
+  readonly measureWrite?: MeasureWrite | undefined;
   /** "existing" refuses a store that does not exist yet. */
   readonly mode?: OpenMode;
   /** How many records one owner may have; no limits if omitted. */
@@ -153,6 +169,7 @@ export async function openStoreOf({
   provider,
   now = () => new Date(),
   onCommit = () => {},
+  measureWrite,
   mode = "create",
   quotas = noLimits,
   memory,
@@ -162,9 +179,22 @@ export async function openStoreOf({
     const { vault, keys } = await unlock(database, masterKey);
     const signer = await openCheckpointSigner(database, vault, provider);
     const chain = createAuditChain(database.writer, keys.audit);
+    const identityChain = createAuditChain(database.writer, identityTagKey(keys.audit), identityLog);
     // A damaged log does not stop the start. The next write or verification reports it.
     await chain.readTrueHead(database.reader).catch(passUnlessCorrupt);
-    return createStore({ database, vault, keys, signer, chain, now, onCommit, quotas, memory });
+    return createStore({
+      database,
+      vault,
+      keys,
+      signer,
+      chain,
+      identityChain,
+      now,
+      onCommit,
+      measureWrite,
+      quotas,
+      memory,
+    });
   } catch (error) {
     await database.close();
     if (!(error instanceof StoreFailureError)) throw error;
@@ -184,8 +214,10 @@ interface StoreDeps extends Omit<Awaited<ReturnType<typeof unlock>>, "keyring"> 
   readonly database: Database;
   readonly signer: CheckpointSigner;
   readonly chain: AuditChain;
+  readonly identityChain: AuditChain;
   readonly now: () => Date;
   readonly onCommit: NonNullable<StoreOptions["onCommit"]>;
+  readonly measureWrite: MeasureWrite | undefined;
   readonly quotas: QuotaLimits;
   readonly memory: StoreOptions["memory"];
 }
@@ -196,8 +228,10 @@ function createStore({
   keys,
   signer,
   chain,
+  identityChain,
   now,
   onCommit,
+  measureWrite,
   quotas,
   memory,
 }: StoreDeps): Store {
@@ -241,10 +275,17 @@ function createStore({
   const transactNow: Transact<WriteTransaction> = async (work, calls) => {
     const startedMs = performance.now();
     let hasEntries = false;
+    let hasIdentities = false;
     let hasErased = false;
     try {
       const [head] = await writeConnection.begin([chain.readHead]);
       const pending = chain.start(head?.rows ?? [], now);
+      // Few transactions write to it, so the others do not read its end.
+      let identities: Promise<PendingEntries> | undefined;
+      const startIdentities = async (): Promise<PendingEntries> => {
+        const row = await selectHead(writer, identityLog).executeTakeFirst();
+        return identityChain.start(row ? [row] : [], now);
+      };
       await work({
         db: writer,
         readSecret: (identity) => vault.read(writer, identity),
@@ -254,11 +295,17 @@ function createStore({
           return vault.erase(writer, identity);
         },
         audit: pending.append,
+        async auditIdentity(entry) {
+          identities ??= startIdentities();
+          (await identities).append(entry);
+        },
         audited: pending.list,
         ...answers,
       });
       const last = pending.finish();
       hasEntries = last.length > 0;
+      const pendingIdentities = await identities;
+      if (pendingIdentities !== undefined) last.push(...pendingIdentities.finish());
       await writeConnection.commit(last).catch((error: unknown) => {
         if (error instanceof StoreFailureError) throw error;
         // The last statements write to the audit log only. A duplicate entry means that the log was changed.
@@ -266,6 +313,8 @@ function createStore({
         throw new StoreFailureError(isTaken ? "CORRUPT" : "UNAVAILABLE", error);
       });
       pending.committed();
+      pendingIdentities?.committed();
+      hasIdentities = pendingIdentities !== undefined;
       if (hasErased || mustScrub) scrub();
     } catch (error) {
       await writeConnection.rollback();
@@ -275,11 +324,13 @@ function createStore({
     notify();
     memory?.writes.send();
     if (hasEntries) checkpointer.entriesWritten();
+    if (hasIdentities) identityCheckpointer.entriesWritten();
   };
   // The event loops of this program take turns before they ask the database: it would let them wait in no order.
   const transact: typeof transactNow = (work, calls) =>
     withPlace(memory?.writeTurn, () => transactNow(work, calls));
-  const group = createGroupCommit(transact, (error) => error instanceof StoreFailureError);
+  const ownGroup = createGroupCommit(transact, (error) => error instanceof StoreFailureError);
+  const group = measureWrite === undefined ? ownGroup : measureGroup(ownGroup, measureWrite);
   /** Refuses a new idempotency key before any computation, unless an expired key will make room. */
   const requireRoomForKey = async ({ userId }: IdempotentCall): Promise<void> => {
     try {
@@ -292,6 +343,31 @@ function createStore({
     while (await hasExpired(reader, now())) await group.run(({ db }) => removeExpired(db, now()));
   });
   const checkpointer = createCheckpointer(() => chain.readTrueHead(reader), signer, group.run, now);
+  const identityCheckpointer = createCheckpointer(
+    () => identityChain.readTrueHead(reader),
+    signer,
+    group.run,
+    now,
+    identityLog,
+  );
+  /** Verifies a log, and signs a checkpoint of it if it is valid. */
+  const verifyLog = async (
+    deps: Pick<AuditVerificationDeps, "tagKey" | "seen" | "owners" | "signal" | "onProgress" | "outside">,
+    log: LogTables,
+  ): Promise<AuditVerification> => {
+    const found = await verifyAuditLog({
+      db: reader,
+      log,
+      verifyCheckpoint: (checkpoint) => signer.verify(checkpoint, log),
+      ...deps,
+    });
+    if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
+    // The log was just verified, so the store may sign its end.
+    const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now(), log);
+    // The caller receives the checkpoint even if the store cannot save it.
+    await group.run(({ db }) => storeCheckpoint(db, checkpoint, log)).catch(() => {});
+    return { ...found, checkpoint };
+  };
 
   const store: Store = {
     reader,
@@ -337,22 +413,18 @@ function createStore({
     readSecret: (identity) => vault.read(reader, identity),
     tagRecord: (fields) => tagRecord(keys.records, fields),
     isTagged: (fields, tag) => equalTags(tag, tagRecord(keys.records, fields)),
-    async verifyAudit(options) {
-      const found = await verifyAuditLog({
-        db: reader,
-        owners: database.owners,
-        tagKey: keys.audit,
-        verifyCheckpoint: signer.verify,
-        seen: chain.newestSeen(),
-        ...options,
-      });
-      if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
-      // The log was just verified, so the store may sign its end.
-      const checkpoint = await signer.sign({ sequence: found.entries, entryHash: found.head }, now());
-      // The caller receives the checkpoint even if the store cannot save it.
-      await group.run(({ db }) => storeCheckpoint(db, checkpoint)).catch(() => {});
-      return { ...found, checkpoint };
-    },
+    // For each key, the log has the entry of its creation.
+    verifyAudit: (options) =>
+      verifyLog(
+        { owners: database.owners, tagKey: keys.audit, seen: chain.newestSeen(), ...options },
+        keyLog,
+      ),
+    // A store from before this log has users without entries.
+    verifyIdentityLog: (options) =>
+      verifyLog(
+        { owners: [], tagKey: identityTagKey(keys.audit), seen: identityChain.newestSeen(), ...options },
+        identityLog,
+      ),
     onWrite(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -370,9 +442,30 @@ function createStore({
       stopSweeping();
       await group.drain();
       await checkpointer.close();
+      await identityCheckpointer.close();
       await group.drain();
       await database.close();
     },
   };
   return store;
+}
+
+/** Measures each call that takes part in a transaction. */
+function measureGroup<Transaction>(
+  group: GroupCommit<Transaction>,
+  measureWrite: MeasureWrite,
+): GroupCommit<Transaction> {
+  return {
+    ...group,
+    run: (work) => measureWrite(() => group.run(work)),
+    batch: (work) => {
+      const submit = group.batch(work);
+      return (input) => measureWrite(() => submit(input));
+    },
+  };
+}
+
+/** A key of its own, so that the entries of one log are not valid in the other, whose hashes begin alike. */
+function identityTagKey(auditKey: Uint8Array): Uint8Array {
+  return createHmac("sha256", auditKey).update("identity log").digest();
 }

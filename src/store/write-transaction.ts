@@ -18,6 +18,8 @@ export interface WriteTransaction {
   audit(entry: NewAuditEntry): void;
   /** Checks that an owner may add `added` rows to a list; 1 if omitted. @throws QuotaExceededError */
   requireRoom(quota: Quota, owner: string, added?: number): Promise<void>;
+  /** Adds an entry to the log of identities. */
+  auditIdentity(entry: NewAuditEntry): Promise<void>;
   /** The entries that this transaction added so far; it writes them to the database at its end. */
   audited(): readonly NewAuditEntry[];
   /**

@@ -22,6 +22,9 @@ import { type AccessServer, startAccessServer, timeout } from "./access-server.t
 
 vi.mock("node:crypto", async (load) => (await import("../support/cheap-scrypt.ts")).cheapen(await load()));
 
+/** Entries and lines are for test/identity. */
+const noRecords = { succeeded: async () => {}, failed: () => {} };
+
 const wrong = "incorrect horse battery staple";
 const failed: Refusal = { code: "Unauthenticated", reason: "LOGIN_FAILED" };
 const limited: Refusal = { code: "ResourceExhausted", reason: "LOGIN_LIMITED" };
@@ -272,6 +275,7 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
     const turns: PasswordTurn[] = [];
     const memory = createOwnMemory();
     const logIn = logInUsers({
+      records: noRecords,
       issuer: issuer as Issuer,
       users: users as UserStore,
       throttle: createLoginThrottle(3, memory.logIns),
@@ -283,7 +287,7 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
       },
     });
     const from = (clientAddress: string, username: string, given = password) =>
-      logIn({ username, password: given, clientAddress });
+      logIn({ username, password: given, clientAddress, requestId: "call-1" });
     return { from, turns };
   }
 
@@ -378,6 +382,7 @@ describe("a password that waits to be checked", () => {
     };
     const users: Pick<UserStore, "find"> = { find: async () => undefined };
     const logIn = logInUsers({
+      records: noRecords,
       issuer: issuer as Issuer,
       users: users as UserStore,
       throttle,
@@ -386,14 +391,22 @@ describe("a password that waits to be checked", () => {
     });
     const running = verify(password, hash, turn);
     const call = new AbortController();
-    const gone = logIn({ username: "ada", password, clientAddress: "192.0.2.1", signal: call.signal });
+    const gone = logIn({
+      username: "ada",
+      password,
+      clientAddress: "192.0.2.1",
+      requestId: "call-1",
+      signal: call.signal,
+    });
     await expect.poll(() => lane.waiting).toBe(1);
     expect(throttle.waitMs(["user ada"])).toBe(0);
     call.abort(new Error("the caller disconnected"));
     await expect(gone).rejects.toThrow("the caller disconnected");
     expect(await running).toBe(true);
     expect([lane.depth, lane.callers]).toEqual([0, 0]);
-    await failTimes(2, () => logIn({ username: "ada", password, clientAddress: "192.0.2.1" }));
+    await failTimes(2, () =>
+      logIn({ username: "ada", password, clientAddress: "192.0.2.1", requestId: "call-1" }),
+    );
   });
 });
 
@@ -416,6 +429,7 @@ describe("a minute after its first failure", () => {
       issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
     };
     const logIn = logInUsers({
+      records: noRecords,
       issuer: issuer as Issuer,
       users: users as UserStore,
       throttle: createLoginThrottle(2, memory.logIns, () => nowMs),
@@ -423,7 +437,7 @@ describe("a minute after its first failure", () => {
       verifyPassword,
     });
     const from = (clientAddress: string, given: string) =>
-      logIn({ username: "ada", password: given, clientAddress });
+      logIn({ username: "ada", password: given, clientAddress, requestId: "call-1" });
     const setTime = (ms: number): void => {
       nowMs = ms;
     };

@@ -31,6 +31,7 @@ describe.each([
   "docs/signatures.md",
   "docs/kubernetes.md",
   "docs/deploy.md",
+  "docs/observe.md",
   "docs/operate.md",
 ])("who does what %s shows, as printed but for the ports,", (page) => {
   testSteps(readFileSync(join(root, page), "utf8"), {

@@ -17,6 +17,7 @@ const added = [
   "google_key_rings",
   "oauth_clients",
   "revoked_tokens",
+  ...["identity_entries", "identity_head", "identity_checkpoints"],
   ...["tlog_hashes", "tlog_checkpoints", "tlog_cosignatures"],
 ];
 
@@ -52,6 +53,8 @@ describeStores("a store of the version before", (makePlace) => {
       });
     });
     expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1 });
+    // What was before the log of identities has no entries there.
+    expect(await store.verifyIdentityLog()).toMatchObject({ valid: true, entries: 0 });
   });
 
   it("was changed by steps that come after all of the first ones, in their order by name", () => {

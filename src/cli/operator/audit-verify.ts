@@ -20,31 +20,28 @@ export const auditVerify: StoreVerb = {
       const progress = createProgress("entries verified");
       const found = await verifyAudit(store, provider, { outside, onProgress: progress.show });
       progress.end();
-      process.stdout.write(`${describe(found)}\n`);
+      process.stdout.write(`${describeVerification("audit log", found)}\n`);
       return found.valid ? 0 : 1;
     });
   },
 };
 
-function describe({
-  valid,
-  entries,
-  head,
-  firstBrokenSequence,
-  reason,
-  checkpoint,
-}: AuditVerification): string {
+/** Describes the result of a verification in one sentence. @param log names the log */
+export function describeVerification(
+  log: string,
+  { valid, entries, head, firstBrokenSequence, reason, checkpoint }: AuditVerification,
+): string {
   const vouched =
     checkpoint === undefined
       ? "no signed checkpoint agrees with it"
       : `signed checkpoint at entry ${checkpoint.sequence}, ${checkpoint.signedAt.toISOString()}`;
   return valid
-    ? `The audit log is valid: ${entries} entries, head ${head}; ${vouched}.`
-    : `The audit log is broken at entry ${firstBrokenSequence}: ${reason}. It has ${entries} entries; ${vouched}.`;
+    ? `The ${log} is valid: ${entries} entries, head ${head}; ${vouched}.`
+    : `The ${log} is broken at entry ${firstBrokenSequence}: ${reason}. It has ${entries} entries; ${vouched}.`;
 }
 
 /** Reads a checkpoint from a REST answer of VerifyAuditLog: the whole answer, or only its checkpoint. */
-function readCheckpoint(path: string): SignedCheckpoint {
+export function readCheckpoint(path: string): SignedCheckpoint {
   const given = readJson(path);
   const checkpoint = isRecord(given) && isRecord(given.checkpoint) ? given.checkpoint : given;
   if (isRecord(checkpoint)) {

@@ -4,6 +4,7 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ContextValues, Interceptor, StreamResponse, UnaryResponse } from "@connectrpc/connect";
+import { type CallSpan, callSpanKey } from "../../protocol/call-span.ts";
 import { callerKey, clientKey } from "../../protocol/call-values.ts";
 import { listNetworks } from "../../protocol/networks.ts";
 
@@ -14,6 +15,12 @@ const charged = new AsyncLocalStorage<ContextValues | string>();
 export function currentCaller(): string | undefined {
   const store = charged.getStore();
   return typeof store === "object" ? nameCaller(store) : store;
+}
+
+/** The span of the current call; undefined outside of a call, and in one that is not traced. */
+export function currentSpan(): CallSpan | undefined {
+  const store = charged.getStore();
+  return typeof store === "object" ? store.get(callSpanKey) : undefined;
 }
 
 /** Runs a function and charges its work to the named caller. */

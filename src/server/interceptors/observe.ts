@@ -5,6 +5,7 @@ import type { ContextValues, Interceptor, StreamRequest, UnaryRequest } from "@c
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { findReason, isServerFault } from "../../errors.ts";
+import { type CallSpan, callSpanKey, type Tracing } from "../../protocol/call-span.ts";
 import { requestIdKey } from "../../protocol/call-values.ts";
 import type { Metrics } from "../metrics.ts";
 import { endOnAbort, mapStream } from "./streams.ts";
@@ -39,22 +40,26 @@ export interface RefusedCall {
 }
 
 /** Creates the observer of one server. */
-export function createObserver(metrics: Metrics, logger: Logger): Observer {
+export function createObserver(metrics: Metrics, logger: Logger, tracing?: Tracing): Observer {
   const nextRequestId = createRequestIds();
   const end = (call: StartedCall, error: ConnectError | undefined): void => {
     const durationMs = performance.now() - call.startedMs;
-    metrics.callEnded(call.method, error?.code, durationMs);
+    metrics.callEnded(call.method, error && { code: error.code, reason: findReason(error) }, durationMs);
+    call.span?.end(error);
     const faulty = error !== undefined && isServerFault(error);
     if (faulty || logger.isLevelEnabled("debug")) logCall(logger, { ...call, durationMs, error }, faulty);
   };
-  const start = ({ method, header, contextValues }: CallToObserve): StartedCall & ObservedCall => {
+  const start = ({ method, header, contextValues, sinceMs }: CallToObserve): StartedCall & ObservedCall => {
     metrics.callStarted(method);
     const requestId = givenRequestId(header) ?? nextRequestId();
     contextValues?.set(requestIdKey, requestId);
+    const span = tracing?.startCall({ method, header, requestId, ...(sinceMs !== undefined && { sinceMs }) });
+    if (span !== undefined) contextValues?.set(callSpanKey, span);
     return {
       method,
       header,
       requestId,
+      span,
       startedMs: performance.now(),
       succeeded(answer) {
         end(this, undefined);
@@ -85,7 +90,7 @@ export function createObserver(metrics: Metrics, logger: Logger): Observer {
       }
     },
     refused({ method, header, error, durationMs }) {
-      const call = start({ method, header });
+      const call = start({ method, header, sinceMs: durationMs });
       end({ ...call, startedMs: performance.now() - durationMs }, error);
       error.metadata.set(requestIdHeader, call.requestId);
     },
@@ -95,12 +100,16 @@ export function createObserver(metrics: Metrics, logger: Logger): Observer {
 /** A call, and its context values if its handler will run. */
 interface CallToObserve extends Pick<RefusedCall, "method" | "header"> {
   readonly contextValues?: ContextValues;
+  /** Milliseconds since it began; 0 if left out. */
+  readonly sinceMs?: number;
 }
 
 interface StartedCall {
   readonly method: DescMethod;
   readonly requestId: string;
   readonly header: Headers;
+  /** Undefined if the call is not traced. */
+  readonly span: CallSpan | undefined;
   readonly startedMs: number;
 }
 
@@ -125,17 +134,20 @@ interface EndedCall {
   readonly requestId: string;
   readonly header: Headers;
   readonly durationMs: number;
+  readonly span: CallSpan | undefined;
   readonly error: ConnectError | undefined;
 }
 
 /** Writes one line: a server fault with its cause; at debug level also a refusal or a success. */
 function logCall(logger: Logger, call: EndedCall, isFault: boolean): void {
-  const { method, requestId, durationMs, header, error } = call;
+  const { method, requestId, durationMs, header, span, error } = call;
   const line = {
     method: `${method.parent.typeName}/${method.name}`,
     requestId,
     durationMs: Math.round(durationMs * 1000) / 1000,
     ...readTraceIds(header),
+    // A call that is traced has a span of its own in the trace of its caller, or in a new one.
+    ...(span && { traceId: span.traceId, spanId: span.spanId }),
     ...(error && { code: Code[error.code], reason: findReason(error), message: error.rawMessage }),
   };
   if (isFault) logger.error({ ...line, err: error?.cause ?? error }, "call failed");

@@ -1,13 +1,24 @@
 /** Reads how a client authenticates: by HTTP Basic, or in the request (RFC 6749, section 2.3.1). */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
+import { isAccountName } from "../../identity/account-name.ts";
+import type { Accounts } from "../../identity/authenticate.ts";
 import type { CheckClient } from "../../identity/client-secrets.ts";
 import type { StoredClient } from "../../identity/clients.ts";
+import type { LogInRecords } from "../../identity/log-in-records.ts";
+import { readOrigin } from "../../protocol/call-values.ts";
 
 /** The fields of a request that can identify a client. */
 export interface ClientFields {
   readonly clientId: string;
   readonly clientSecret: string;
+}
+
+/** What authenticating clients needs. */
+export interface ClientAuthDeps {
+  readonly checkClient: CheckClient;
+  readonly accounts: Pick<Accounts, "clients">;
+  readonly logInRecords: Pick<LogInRecords, "succeeded" | "failed">;
 }
 
 /**
@@ -16,14 +27,16 @@ export interface ClientFields {
  * @throws CLIENT_INVALID, FIELD_INVALID for two ways to authenticate, RECORD_DAMAGED
  */
 export async function requireClient(
-  checkClient: CheckClient,
+  { checkClient, logInRecords, accounts }: ClientAuthDeps,
   fields: ClientFields,
-  { requestHeader }: Pick<HandlerContext, "requestHeader">,
+  context: Pick<HandlerContext, "requestHeader" | "values">,
 ): Promise<StoredClient> {
-  const { name, secret } = readCredentials(fields, requestHeader.get("authorization"));
+  const { name, secret } = readCredentials(fields, context.requestHeader.get("authorization"));
   const client = await checkClient(name, secret);
-  if (client === undefined) throw clientInvalid("the client is unknown, or its secret is wrong or missing");
-  return client;
+  if (client !== undefined) return client;
+  const isKnown = isAccountName(name) && (await accounts.clients.find(name)) !== undefined;
+  logInRecords.failed("ISSUE_TOKEN", { name, reason: "CLIENT_INVALID", isKnown, ...readOrigin(context) });
+  throw clientInvalid("the client is unknown, or its secret is wrong or missing");
 }
 
 function readCredentials(

@@ -3,6 +3,7 @@ import { refuse } from "../../errors.ts";
 import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
 import type { StoredClient } from "../../identity/clients.ts";
 import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
+import type { RevocationInput } from "../../identity/revocations.ts";
 
 /** What both calls need. */
 export interface IntrospectDeps {
@@ -40,10 +41,13 @@ export async function revoke(
   { issuer, accounts, now }: IntrospectDeps & { readonly now: () => Date },
   client: StoredClient,
   token: string,
+  origin: RevocationInput["origin"],
 ): Promise<void> {
   const check = await issuer.check(token);
   if (!check.ok) return;
   if (check.access?.clientId !== client.name)
     throw refuse("CLIENT_UNAUTHORIZED", `the token was not issued to the client ${client.name}`);
-  await accounts.revocations.add(check.access.tokenId, check.expiresAt, now());
+  const { tokenId } = check.access;
+  const input = { tokenId, expiresAt: check.expiresAt, client: client.name, origin };
+  await accounts.revocations.add(input, now());
 }

@@ -3,15 +3,15 @@ import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import type { TokenHolder } from "../../identity/authenticate.ts";
-import type { CheckClient } from "../../identity/client-secrets.ts";
-import { requireClient } from "./client-auth.ts";
+import { readOrigin } from "../../protocol/call-values.ts";
+import { type ClientAuthDeps, requireClient } from "./client-auth.ts";
 import { type IntrospectDeps, introspect, revoke } from "./introspect.ts";
 import { accessTokenType, issueToken } from "./issue-token.ts";
 import { describeServer } from "./metadata.ts";
 
 /** What the service needs. */
-export interface AuthorizationServiceDeps extends IntrospectDeps {
-  readonly checkClient: CheckClient;
+export interface AuthorizationServiceDeps extends IntrospectDeps, ClientAuthDeps {
+  readonly accounts: IntrospectDeps["accounts"];
   readonly issuerUrl: string | undefined;
   /** The scopes that the calls of this server need. */
   readonly scopes: readonly string[];
@@ -22,7 +22,7 @@ export interface AuthorizationServiceDeps extends IntrospectDeps {
 export function authorizationService(
   deps: AuthorizationServiceDeps,
 ): ServiceImpl<typeof AuthorizationService> {
-  const { checkClient, issuer, accounts, scopes } = deps;
+  const { issuer, accounts, scopes } = deps;
   const requireIssuerUrl = (): string => {
     if (deps.issuerUrl !== undefined) return deps.issuerUrl;
     throw refuse("ISSUER_URL_MISSING", "the server issues no access tokens; start it with --issuer-url");
@@ -32,8 +32,10 @@ export function authorizationService(
     getJwks: async () => ({ keys: [...(await issuer.publicJwks())] }),
     async issueToken(request, context) {
       const issuerUrl = requireIssuerUrl();
-      const client = await requireClient(checkClient, request, context);
+      const client = await requireClient(deps, request, context);
       const granted = await issueToken({ issuer, accounts, issuerUrl }, client, request);
+      const origin = { name: client.name, ...readOrigin(context) };
+      await deps.logInRecords.succeeded("ISSUE_TOKEN", origin);
       forbidCaching(context);
       return {
         accessToken: granted.token,
@@ -44,14 +46,14 @@ export function authorizationService(
       };
     },
     async introspectToken(request, context) {
-      const client = await requireClient(checkClient, request, context);
+      const client = await requireClient(deps, request, context);
       const holder = await introspect(deps, client, request.token);
       forbidCaching(context);
       return holder === undefined ? { active: false } : packHolder(holder, deps.issuerUrl);
     },
     async revokeToken(request, context) {
-      const client = await requireClient(checkClient, request, context);
-      await revoke(deps, client, request.token);
+      const client = await requireClient(deps, request, context);
+      await revoke(deps, client, request.token, readOrigin(context));
       return {};
     },
   };

@@ -6,7 +6,7 @@ import type { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { Issuer } from "../../identity/issuer.ts";
 import type { LogIn } from "../../identity/log-in.ts";
-import { readClientAddress } from "../../protocol/call-values.ts";
+import { readOrigin } from "../../protocol/call-values.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { exchangeKeys } from "./exchange-keys.ts";
 import { signWithFreshKey } from "./sign.ts";
@@ -34,7 +34,7 @@ export function pqcService({ provider, issuer, logIn }: PqcServiceDeps): Service
       const input = {
         username,
         password,
-        clientAddress: readClientAddress(context),
+        ...readOrigin(context),
         signal,
         header: { use: "grpc" },
       };

@@ -4,7 +4,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { TokenService } from "#gen/pqc/token_service_pb.ts";
 import type { LogIn } from "../../identity/log-in.ts";
-import { readClientAddress, requireCaller } from "../../protocol/call-values.ts";
+import { readOrigin, requireCaller } from "../../protocol/call-values.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { type CheckTokenDeps, checkToken } from "./check-token.ts";
 
@@ -28,7 +28,7 @@ export function tokenService(deps: TokenServiceDeps): ServiceImpl<typeof TokenSe
     },
     issueToken: async ({ username, password }, context) => {
       const { signal } = context;
-      const input = { username, password, clientAddress: readClientAddress(context), signal };
+      const input = { username, password, ...readOrigin(context), signal };
       const { token, expiresAt } = await logIn(input);
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },

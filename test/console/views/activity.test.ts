@@ -22,7 +22,8 @@ async function readServer(signatures: number, at: number) {
     metrics.callEnded(signData, undefined, 3);
   }
   metrics.callStarted(verifySignature);
-  metrics.callEnded(verifySignature, Code.InvalidArgument, 0.2);
+  const failure = { code: Code.InvalidArgument, reason: "FIELD_INVALID" } as const;
+  metrics.callEnded(verifySignature, failure, 0.2);
   return { metrics, snapshot: readSnapshot((await metrics.expose()).text, at) };
 }
 

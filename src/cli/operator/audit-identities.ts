@@ -1,0 +1,67 @@
+/** The operator's verbs for the log of identities: log-ins, users, clients, issuer keys and revocations. */
+import type { AuditEntry } from "../../audit/chain.ts";
+import { readEntries } from "../../audit/log.ts";
+import { identityLog } from "../../audit/tables.ts";
+import { describeVerification, readCheckpoint } from "./audit-verify.ts";
+import { createProgress } from "./progress.ts";
+import type { StoreVerb } from "./store-verb.ts";
+import { withStore } from "./with-store.ts";
+
+/** Entries to read at a time. */
+const pageEntries = 1000;
+
+const list: StoreVerb = {
+  name: "audit identities",
+  operands: ["[NAME]"],
+  meaning:
+    "Lists log-ins, and changes of users, clients and issuer keys, oldest first; with a name, those of one of them.",
+  example: "qsp audit identities ada",
+  run: (input) =>
+    withStore(input, "existing", async (store) => {
+      const [keyId] = input.operands;
+      let after = 0;
+      for (;;) {
+        const filter = keyId === undefined ? {} : { keyId };
+        const entries = await readEntries(store.reader, after, pageEntries, filter, identityLog);
+        for (const entry of entries) process.stdout.write(`${describeEntry(entry)}\n`);
+        const last = entries.at(-1);
+        if (last === undefined || entries.length < pageEntries) return 0;
+        after = last.sequence;
+      }
+    }),
+};
+
+const verify: StoreVerb = {
+  name: "audit verify-identities",
+  operands: ["[CHECKPOINT-FILE]"],
+  meaning: "Verifies the log of identities, optionally against a checkpoint that you stored elsewhere.",
+  example: "qsp audit verify-identities",
+  run(input) {
+    const [file] = input.operands;
+    const outside = file === undefined ? undefined : readCheckpoint(file);
+    return withStore(input, "existing", async (store) => {
+      const progress = createProgress("entries verified");
+      const found = await store.verifyIdentityLog({ outside, onProgress: progress.show });
+      progress.end();
+      process.stdout.write(`${describeVerification("identity log", found)}\n`);
+      return found.valid ? 0 : 1;
+    });
+  },
+};
+
+/** The verbs for the log of identities. */
+export const auditIdentityVerbs: readonly StoreVerb[] = [list, verify];
+
+/** One line. */
+function describeEntry(entry: AuditEntry): string {
+  const { sequence, timestamp, operation, outcome, keyId, user, clientAddress, requestId, details } = entry;
+  const facts = [
+    ...(user === keyId ? [] : [`by ${user}`]),
+    ...(clientAddress === "" ? [] : [`from ${clientAddress}`]),
+    ...(requestId === "" ? [] : [`call ${requestId}`]),
+    ...(details === "" ? [] : [details]),
+  ];
+  const parts = [sequence, timestamp.toISOString(), operation, outcome, keyId || "-", ...facts];
+  // An entry that was changed in the database must not write to the terminal what it likes.
+  return parts.join("  ").replaceAll(/\p{C}/gu, "?");
+}

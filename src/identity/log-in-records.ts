@@ -1,0 +1,124 @@
+/**
+ * Records log-ins: in the log of identities, and as lines of the server's own log.
+ *
+ * Anyone can fail to log in, so failures are bounded, whoever causes how many: each minute the first sixty have a line
+ * of their own, and an entry if the user exists. The others are counted, and have one line and one entry together.
+ */
+import type { Logger } from "pino";
+import { excerpt } from "../errors/shorten.ts";
+import type { Store } from "../store/store.ts";
+
+/** Who tries, and from where. */
+export interface LogInOrigin {
+  /** The name as the caller gave it. */
+  readonly name: string;
+  readonly clientAddress: string;
+  readonly requestId: string;
+}
+
+/** A log-in that failed. */
+export interface FailedLogIn extends LogInOrigin {
+  readonly reason: "LOGIN_FAILED" | "LOGIN_LIMITED" | "CLIENT_INVALID";
+  /** Whether there is a user or a client of the name. The entry of any other would have what a stranger wrote. */
+  readonly isKnown: boolean;
+}
+
+/** Records log-ins. */
+export interface LogInRecords {
+  /**
+   * Returns when the entry is on the disk.
+   *
+   * @param operation LOG_IN of a user, or ISSUE_TOKEN to a client
+   * @throws StoreFailureError
+   */
+  succeeded(operation: "LOG_IN" | "ISSUE_TOKEN", origin: LogInOrigin): Promise<void>;
+  /** Returns at once: the time that an answer takes must not tell whether the name exists. */
+  failed(operation: "LOG_IN" | "ISSUE_TOKEN", failure: FailedLogIn): void;
+  /** Records what was counted. */
+  close(): Promise<void>;
+}
+
+const windowMs = 60_000;
+/** Failures of a minute that are recorded one by one. */
+const maxFailures = 60;
+/** Tokens of clients in a minute that are recorded one by one: a secret is checked in microseconds. */
+const maxClientTokens = 600;
+
+/** What was counted since the last window ended. */
+interface Counts {
+  singleFailures: number;
+  singleTokens: number;
+  /** Beyond the limits, by operation and reason. */
+  readonly more: Map<string, number>;
+}
+
+/** Starts to record. @param options.logger left out, there are no lines */
+export function createLogInRecords(
+  store: Pick<Store, "write">,
+  {
+    logger,
+    intervalMs = windowMs,
+  }: { readonly logger?: Pick<Logger, "info" | "warn">; readonly intervalMs?: number },
+): LogInRecords {
+  let counts: Counts = { singleFailures: 0, singleTokens: 0, more: new Map() };
+  const writing = new Set<Promise<void>>();
+  const count = (name: string): void => void counts.more.set(name, (counts.more.get(name) ?? 0) + 1);
+  const add = (entry: Parameters<typeof writeEntry>[1]): Promise<void> => writeEntry(store, entry);
+  /** A failure is no reason to fail otherwise. The next verification does not miss an entry that was never written. */
+  const addLater = (entry: Parameters<typeof writeEntry>[1]): void => {
+    const adding = add(entry).catch((error: unknown) => {
+      logger?.warn(
+        { err: error, operation: entry.operation },
+        "an entry of the identity log cannot be written",
+      );
+    });
+    writing.add(adding);
+    void adding.finally(() => writing.delete(adding));
+  };
+  const endWindow = (): void => {
+    const { more } = counts;
+    counts = { singleFailures: 0, singleTokens: 0, more: new Map() };
+    if (more.size === 0) return;
+    const details = [...more].map(([name, times]) => `${name}=${times}`).join(", ");
+    logger?.warn({ counts: Object.fromEntries(more) }, "more log-ins than are recorded one by one");
+    addLater({ keyId: "", operation: "LOG_INS", user: "system", outcome: "REFUSED", details });
+  };
+  const timer = setInterval(endWindow, intervalMs).unref();
+  return {
+    async succeeded(operation, { name, ...origin }) {
+      if (operation === "ISSUE_TOKEN") {
+        counts.singleTokens += 1;
+        if (counts.singleTokens > maxClientTokens) return count("ISSUE_TOKEN_OK");
+      }
+      await add({ keyId: name, operation, user: name, outcome: "OK", details: "", ...origin });
+      logger?.info({ operation, user: name, ...origin }, "logged in");
+    },
+    failed(operation, { name, reason, isKnown, ...origin }) {
+      // A refusal without a look at the password is the answer to a flood.
+      if (reason === "LOGIN_LIMITED" || counts.singleFailures >= maxFailures) return count(reason);
+      counts.singleFailures += 1;
+      logger?.warn({ operation, user: excerpt(name), reason, ...origin }, "a log-in was refused");
+      // People type passwords where names belong, and an entry stays for ever.
+      if (!isKnown) return count(`${reason}_UNKNOWN_NAME`);
+      addLater({
+        keyId: name,
+        operation,
+        user: name,
+        outcome: "REFUSED",
+        details: `reason=${reason}`,
+        ...origin,
+      });
+    },
+    async close() {
+      clearInterval(timer);
+      endWindow();
+      await Promise.all(writing);
+    },
+  };
+}
+
+type Entry = Parameters<Parameters<Parameters<Store["write"]>[0]>[0]["auditIdentity"]>[0];
+
+function writeEntry(store: Pick<Store, "write">, entry: Entry): Promise<void> {
+  return store.write(({ auditIdentity }) => auditIdentity(entry));
+}

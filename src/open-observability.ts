@@ -1,0 +1,44 @@
+/** Opens what operators watch the server with: its metrics, and its traces if they are wanted. */
+import { randomUUID } from "node:crypto";
+import type { Logger } from "pino";
+import type { Config } from "./config.ts";
+import { commit, readVersion } from "./program-files.ts";
+import { createMeasurePart, type MeasurePart, type Tracing } from "./protocol/call-span.ts";
+import { currentSpan } from "./server/interceptors/caller.ts";
+import { createMetrics, type Metrics } from "./server/metrics.ts";
+import { traceSettings } from "./settings/trace-settings.ts";
+
+/** The metrics and the traces of one event loop. */
+export interface Observability {
+  readonly metrics: Metrics;
+  /** Undefined if calls are not traced. */
+  readonly tracing: Tracing | undefined;
+  /** Undefined if calls are not traced. */
+  readonly measurePart: MeasurePart | undefined;
+  /** Measures a write to the store. Undefined if calls are not traced. */
+  readonly measureWrite: (<T>(write: () => Promise<T>) => Promise<T>) | undefined;
+  /** Sends what remains of the traces. */
+  close(): Promise<void>;
+}
+
+/** Opens the metrics, and tracing if a collector is named. @throws ConfigError */
+export async function openObservability(config: Config, logger: Logger): Promise<Observability> {
+  const metrics = createMetrics();
+  metrics.nameBuild({ version: readVersion(), commit });
+  const settings = traceSettings(config, process.env);
+  if (settings === undefined) return { metrics, ...noTracing };
+  // The SDK takes time and memory, which only those pay who want traces.
+  const { openTracing } = await import("./tracing/open-tracing.ts");
+  const tracing = openTracing(settings, { logger, instanceId: randomUUID() });
+  metrics.watchSpans(tracing);
+  const measurePart = createMeasurePart(currentSpan);
+  const measureWrite = <T>(write: () => Promise<T>): Promise<T> => measurePart("store commit", {}, write);
+  return { metrics, tracing, measurePart, measureWrite, close: tracing.close };
+}
+
+const noTracing = {
+  tracing: undefined,
+  measurePart: undefined,
+  measureWrite: undefined,
+  close: async () => {},
+};

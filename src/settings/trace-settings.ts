@@ -1,0 +1,60 @@
+/** Converts settings, and the variables that all programs with OpenTelemetry share, to those of tracing. */
+import { type Config, ConfigError } from "../config.ts";
+import { readVersion } from "../program-files.ts";
+import type { Sampling } from "../tracing/sampling.ts";
+import { type OtlpProtocol, otlpProtocols, type TraceSettings } from "../tracing/settings.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+type TraceConfig = Pick<Config, "otlpEndpoint" | "otlpProtocol" | "traceSampleRatio" | "maxFollowedTraces">;
+
+/**
+ * The settings of tracing (OpenTelemetry, "Environment Variable Specification"). Our own settings take precedence.
+ *
+ * @returns undefined if nothing names a collector, or a variable turns tracing off
+ * @throws ConfigError
+ */
+export function traceSettings(config: TraceConfig, env: Environment): TraceSettings | undefined {
+  const isNamed =
+    config.otlpEndpoint !== "" ||
+    Boolean(env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT);
+  if (!isNamed || env.OTEL_SDK_DISABLED?.toLowerCase() === "true" || env.OTEL_TRACES_EXPORTER === "none")
+    return undefined;
+  return {
+    endpoint: config.otlpEndpoint === "" ? undefined : config.otlpEndpoint,
+    protocol: config.otlpProtocol === "auto" ? readProtocol(env) : config.otlpProtocol,
+    sampling: { ...readSampling(config, env), maxFollowedPerSecond: config.maxFollowedTraces },
+    serviceName: "qsp",
+    serviceVersion: readVersion(),
+  };
+}
+
+function readProtocol(env: Environment): OtlpProtocol {
+  const name = env.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL
+    ? "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
+    : "OTEL_EXPORTER_OTLP_PROTOCOL";
+  const given = env[name] || "http/protobuf";
+  const known = otlpProtocols.find((protocol) => protocol === given);
+  if (known !== undefined) return known;
+  throw new ConfigError(`${name}: "${given}" is not supported; use ${otlpProtocols.join(" or ")}`);
+}
+
+/** The samplers of the specification. Those that are not based on the parent ignore what a caller decided. */
+function readSampling(
+  { traceSampleRatio }: TraceConfig,
+  env: Environment,
+): Pick<Sampling, "ratio" | "followsCallers"> {
+  const name = env.OTEL_TRACES_SAMPLER || "parentbased_always_on";
+  const [, parent, kind] = /^(parentbased_)?(always_on|always_off|traceidratio)$/.exec(name) ?? [];
+  if (kind === undefined)
+    throw new ConfigError(
+      `OTEL_TRACES_SAMPLER: "${name}" is unknown; use always_on, always_off or traceidratio, or one of them after parentbased_`,
+    );
+  const followsCallers = parent !== undefined;
+  if (traceSampleRatio !== undefined) return { ratio: traceSampleRatio, followsCallers };
+  if (kind !== "traceidratio") return { ratio: kind === "always_on" ? 1 : 0, followsCallers };
+  const ratio = Number(env.OTEL_TRACES_SAMPLER_ARG || "1");
+  if (ratio >= 0 && ratio <= 1) return { ratio, followsCallers };
+  throw new ConfigError(
+    `OTEL_TRACES_SAMPLER_ARG: "${env.OTEL_TRACES_SAMPLER_ARG}" is not a number from 0 to 1`,
+  );
+}

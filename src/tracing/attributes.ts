@@ -1,0 +1,40 @@
+/** The words of OpenTelemetry for calls (Semantic conventions for RPC). */
+import { Code, type ConnectError } from "@connectrpc/connect";
+import { findReason } from "../errors.ts";
+import { nameCode } from "../protocol/code-name.ts";
+
+/** How a call ended. */
+export interface CallStatus {
+  /** The name of the gRPC code, such as OK or NOT_FOUND. */
+  readonly status: string;
+  /** Our reason; else the status; undefined for a call that succeeded. */
+  readonly reason: string | undefined;
+  /** Whether the server is at fault, and not its caller. */
+  readonly isFault: boolean;
+}
+
+/** Semantic conventions for gRPC: the codes that are errors for a server. */
+const faults: ReadonlySet<Code> = new Set([
+  Code.Unknown,
+  Code.DeadlineExceeded,
+  Code.Unimplemented,
+  Code.Internal,
+  Code.Unavailable,
+  Code.DataLoss,
+]);
+
+/** Describes how a call ended. */
+export function describeFailure(error: ConnectError | undefined): CallStatus {
+  if (error === undefined) return { status: "OK", reason: undefined, isFault: false };
+  const status = nameCode(error.code);
+  return { status, reason: findReason(error) ?? status, isFault: faults.has(error.code) };
+}
+
+/** Names the protocol of a call. REST has no name of its own in the conventions. */
+export function nameSystem(header: Headers): string {
+  const type = header.get("content-type") ?? "";
+  if (type.startsWith("application/grpc")) return "grpc";
+  return header.has("connect-protocol-version") || /^application\/(connect\+|proto$)/.test(type)
+    ? "connectrpc"
+    : "rest";
+}

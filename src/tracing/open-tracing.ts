@@ -1,0 +1,134 @@
+/**
+ * Traces calls with the SDK of OpenTelemetry, and exports the spans over OTLP. Loaded only if tracing is on.
+ *
+ * Spans wait in a queue of limited length, and are sent in the background. A collector that is slow or away costs
+ * spans, never calls.
+ */
+import { type AttributeValue, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import { parseTraceParent, setGlobalErrorHandler, TraceState } from "@opentelemetry/core";
+import { OTLPTraceExporter as GrpcExporter } from "@opentelemetry/exporter-trace-otlp-grpc";
+import { OTLPTraceExporter as HttpExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  type SpanExporter,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
+import type { Logger } from "pino";
+import type { Tracing } from "../protocol/call-span.ts";
+import type { SpanCounts } from "../protocol/span-counts.ts";
+import { describeFailure, nameSystem } from "./attributes.ts";
+import { createCallSpan } from "./call-span.ts";
+import { createFailureReport } from "./report-failures.ts";
+import { createSampler } from "./sampling.ts";
+import type { TraceSettings } from "./settings.ts";
+import { countSpans } from "./span-counts.ts";
+
+/** Tracing that runs. */
+export interface OpenTracing extends Tracing {
+  readonly counts: SpanCounts;
+  /** Sends the spans that wait, for two seconds at most. */
+  close(): Promise<void>;
+}
+
+/** Spans that wait for the collector: about two megabytes. */
+const maxQueuedSpans = 2048;
+const batchSpans = 512;
+/** Milliseconds between batches. */
+const exportIntervalMs = 1000;
+/** Milliseconds for a batch, with all attempts to send it. */
+const exportTimeoutMs = 10_000;
+/** Milliseconds that the end of the server waits for the last spans. */
+const flushMs = 2000;
+/** Characters of an attribute. Ours are shorter; this bounds those of the OTEL_… variables. */
+const maxValueCharacters = 256;
+
+/** Starts to trace. @param instanceId tells event loops and starts of the server apart */
+export function openTracing(
+  settings: TraceSettings,
+  { logger, instanceId }: { readonly logger: Logger; readonly instanceId: string },
+): OpenTracing {
+  const counts = { exported: 0, failed: 0, dropped: 0 };
+  const lost = (): number => counts.failed + counts.dropped;
+  // The SDK has one handler for all of the process, and would write to standard output.
+  setGlobalErrorHandler(createFailureReport(logger, lost));
+  const processor = new BatchSpanProcessor({
+    exporter: createExporter(settings),
+    maxQueueSize: maxQueuedSpans,
+    maxExportBatchSize: batchSpans,
+    scheduledDelayMillis: exportIntervalMs,
+    exportTimeoutMillis: exportTimeoutMs,
+    selfObsMeterProvider: countSpans(counts),
+  });
+  const provider = new TracerProvider({
+    resource: describeServer(settings, instanceId),
+    // The calls are chosen before a span begins.
+    sampler: new AlwaysOnSampler(),
+    spanLimits: { attributeValueLengthLimit: maxValueCharacters },
+    spanProcessors: [processor],
+  });
+  const tracer = provider.getTracer("quantum-safe-playground", settings.serviceVersion);
+  const sampler = createSampler(settings.sampling);
+  return {
+    get counts() {
+      return { ...counts, limited: sampler.limited };
+    },
+    startCall({ method, header, requestId, sinceMs = 0 }) {
+      const parent = readParent(header);
+      if (!sampler.isChosen(parent && (parent.traceFlags & 1) === 1)) return undefined;
+      const name = `${method.parent.typeName}/${method.name}`;
+      const context = parent === undefined ? ROOT_CONTEXT : trace.setSpanContext(ROOT_CONTEXT, parent);
+      const attributes: Record<string, AttributeValue> = {
+        "rpc.system.name": nameSystem(header),
+        "rpc.method": name,
+        "qsp.request_id": requestId,
+      };
+      // Without a given start, the SDK measures in fractions of milliseconds.
+      const begun = sinceMs === 0 ? {} : { startTime: Date.now() - sinceMs };
+      const span = tracer.startSpan(name, { kind: SpanKind.SERVER, attributes, ...begun }, context);
+      return createCallSpan(tracer, span, (error) => {
+        const { status, isFault, reason } = describeFailure(error);
+        span.setAttribute("rpc.status_code", status);
+        if (reason !== undefined) span.setAttribute("error.type", reason);
+        if (isFault) span.setStatus({ code: SpanStatusCode.ERROR, message: reason ?? status });
+      });
+    },
+    async close() {
+      const timer = Promise.withResolvers<void>();
+      const timeout = setTimeout(timer.resolve, flushMs);
+      await Promise.race([provider.shutdown().catch(() => {}), timer.promise]);
+      clearTimeout(timeout);
+    },
+  };
+}
+
+/** The exporters read the OTEL_EXPORTER_OTLP_… variables for all that is not given. */
+function createExporter({ protocol, endpoint }: TraceSettings): SpanExporter {
+  const timeoutMillis = exportTimeoutMs;
+  if (protocol === "grpc")
+    return new GrpcExporter(endpoint === undefined ? {} : { url: endpoint, timeoutMillis });
+  // OTLP, "OTLP/HTTP Request": the signal's path comes after that of the endpoint.
+  return new HttpExporter(
+    endpoint === undefined ? {} : { url: `${endpoint.replace(/\/$/, "")}/v1/traces`, timeoutMillis },
+  );
+}
+
+function describeServer({ serviceName, serviceVersion }: TraceSettings, instanceId: string) {
+  const own = resourceFromAttributes({
+    "service.name": serviceName,
+    "service.version": serviceVersion,
+    "service.instance.id": instanceId,
+  });
+  // OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
+  return own.merge(detectResources({ detectors: [envDetector] }));
+}
+
+/** Reads the context of the caller's trace (W3C Trace Context, sections 3.2 and 3.3). A malformed one counts as none. */
+function readParent(header: Headers) {
+  const given = header.get("traceparent");
+  const parent = given === null ? null : parseTraceParent(given);
+  if (parent === null) return undefined;
+  const state = header.get("tracestate");
+  return { ...parent, isRemote: true, ...(state !== null && { traceState: new TraceState(state) }) };
+}

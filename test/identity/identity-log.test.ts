@@ -1,0 +1,209 @@
+/** The log of identities: what it has, how much a stranger can add to it, and that changes of it are found. */
+import { describe, expect, it } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { createClientStore } from "../../src/identity/clients.ts";
+import { openIssuer, rotateIssuerKey } from "../../src/identity/issuer.ts";
+import { createIssuerStore } from "../../src/identity/issuer-store.ts";
+import { createLogInRecords } from "../../src/identity/log-in-records.ts";
+import { createRevocations } from "../../src/identity/revocations.ts";
+import { createUserStore } from "../../src/identity/users.ts";
+import { describeClient } from "../support/clients.ts";
+import { writeEntries } from "../support/entries.ts";
+import { describeStores, type Place } from "../support/on-both.ts";
+
+const origin = { clientAddress: "192.0.2.7", requestId: "call-1" };
+const from = { ...origin, name: "ada" };
+
+/** The entries as they lie in the database: operation, subject, who did it, outcome and details. */
+async function readLog({ query }: Place): Promise<string[]> {
+  const rows = await query("select * from identity_entries order by sequence");
+  return rows.map((row) =>
+    [
+      row.operation,
+      row.key_id,
+      row.user_name,
+      row.outcome,
+      row.details,
+      row.client_address,
+      row.request_id,
+    ].join("|"),
+  );
+}
+
+async function addAda(place: Place) {
+  const store = await place.open();
+  await createUserStore(store).add({ name: "ada", role: "admin", passwordHash: "scrypt$1" }, new Date());
+  return store;
+}
+
+describeStores("the log of identities", (makePlace) => {
+  it("has what operators do with users and clients, and no hash of a password or a secret", async () => {
+    const place = await makePlace();
+    const store = await addAda(place);
+    const [users, clients] = [createUserStore(store), createClientStore(store)];
+    await users.setPassword("ada", "scrypt$2");
+    await users.remove("ada");
+    await users.remove("ada");
+    await clients.add(describeClient("shop", { scopes: ["kms.sign"] }), new Date());
+    await clients.setSecret("shop", "sha256$x");
+    await clients.remove("shop");
+    expect(await readLog(place)).toEqual([
+      "CREATE_USER|ada|operator|OK|role=admin||",
+      "SET_PASSWORD|ada|operator|OK|||",
+      "REMOVE_USER|ada|operator|OK|||",
+      "CREATE_CLIENT|shop|operator|OK|role=user, scopes=kms.sign||",
+      "SET_CLIENT_SECRET|shop|operator|OK|||",
+      "REMOVE_CLIENT|shop|operator|OK|||",
+    ]);
+    expect(await store.verifyIdentityLog()).toMatchObject({ valid: true, entries: 6 });
+  });
+
+  it("has the keys that sign tokens, from their creation to their retirement", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const provider = await createCryptoProvider("openssl");
+    const deps = { provider, store: createIssuerStore(store), now: () => new Date() };
+    (await openIssuer(deps, { issuerUrl: undefined, algorithm: "ML-DSA-65" })).close();
+    await rotateIssuerKey(deps, { revoke: true });
+    const entries = (await readLog(place)).map((line) => line.split("|"));
+    expect(entries.map(([operation, , who]) => `${operation} by ${who}`)).toEqual([
+      "CREATE_ISSUER_KEY by system",
+      "RETIRE_ISSUER_KEY by operator",
+      "CREATE_ISSUER_KEY by operator",
+    ]);
+    // The key that was created is the one that retires.
+    expect(entries[0]?.[1]).toBe(entries[1]?.[1]);
+    await provider.close();
+  });
+
+  it("has a revocation once, with the client and its call", async () => {
+    const place = await makePlace();
+    const revocations = createRevocations(await place.open());
+    const input = { tokenId: "token-1", expiresAt: new Date(Date.now() + 60_000), client: "shop", origin };
+    await revocations.add(input, new Date());
+    await revocations.add(input, new Date());
+    expect(await readLog(place)).toEqual(["REVOKE_TOKEN|shop|shop|OK|token=token-1|192.0.2.7|call-1"]);
+  });
+
+  it("has a log-in before its caller gets the token", async () => {
+    const place = await makePlace();
+    const records = createLogInRecords(await place.open(), {});
+    await records.succeeded("LOG_IN", from);
+    expect(await readLog(place)).toEqual(["LOG_IN|ada|ada|OK||192.0.2.7|call-1"]);
+    await records.close();
+  });
+
+  it("has at most sixty failures a minute one by one, and counts the others in one entry", async () => {
+    const place = await makePlace();
+    const lines: unknown[] = [];
+    const logger = { info: () => {}, warn: (line: unknown) => void lines.push(line) };
+    const records = createLogInRecords(await place.open(), { logger: logger as never });
+    for (let i = 0; i < 10_000; i += 1)
+      records.failed("LOG_IN", { ...from, reason: "LOGIN_FAILED", isKnown: true });
+    for (let i = 0; i < 5; i += 1)
+      records.failed("LOG_IN", { ...from, reason: "LOGIN_LIMITED", isKnown: false });
+    await records.close();
+    const log = await readLog(place);
+    expect(log).toHaveLength(61);
+    expect(log).toContain("LOG_INS||system|REFUSED|LOGIN_FAILED=9940, LOGIN_LIMITED=5||");
+    expect(lines).toHaveLength(61);
+  });
+
+  it("has nothing that a stranger wrote: names of nobody are counted only", async () => {
+    const place = await makePlace();
+    const records = createLogInRecords(await place.open(), {});
+    for (const name of ["hunter2 typed into the wrong field", "x".repeat(10_000)])
+      records.failed("LOG_IN", { ...from, name, reason: "LOGIN_FAILED", isKnown: false });
+    await records.close();
+    expect(await readLog(place)).toEqual(["LOG_INS||system|REFUSED|LOGIN_FAILED_UNKNOWN_NAME=2||"]);
+  });
+
+  it.each([
+    ["an entry is changed", "update identity_entries set details = 'role=user' where sequence = 1", 1],
+    ["an entry is removed", "delete from identity_entries where sequence = 2", 2],
+    ["the end is cut off", "delete from identity_entries where sequence = 3", 3],
+    [
+      "the address of an entry is changed",
+      "update identity_entries set client_address = '' where sequence = 3",
+      3,
+    ],
+  ])("is broken if %s", async (_what, statement, broken) => {
+    const place = await makePlace();
+    const store = await addAda(place);
+    await createUserStore(store).setPassword("ada", "scrypt$2");
+    const records = createLogInRecords(store, {});
+    await records.succeeded("LOG_IN", from);
+    await records.close();
+    expect(await store.verifyIdentityLog()).toMatchObject({ valid: true, entries: 3 });
+    await place.query(statement);
+    expect(await store.verifyIdentityLog()).toMatchObject({ valid: false, firstBrokenSequence: broken });
+  });
+
+  it("accepts no entry, end or checkpoint of the log of keys, whose first hash is computed alike", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 3);
+    await store.verifyAudit();
+    await store.close();
+    for (const [to, log] of [
+      ["identity_entries", "audit_entries"],
+      ["identity_head", "audit_head"],
+      ["identity_checkpoints", "audit_checkpoints"],
+    ]) {
+      await place.query(`delete from ${to}`);
+      await place.query(`insert into ${to} select * from ${log}`);
+    }
+    const again = await place.open({ mode: "existing" }).catch((error: unknown) => error);
+    if (!(again instanceof Error))
+      expect(await (again as typeof store).verifyIdentityLog()).toMatchObject({ valid: false });
+    else throw again;
+  });
+
+  it("does not change the log of keys, which stays empty", async () => {
+    const place = await makePlace();
+    const store = await addAda(place);
+    expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 0 });
+    expect((await store.readAuditEnd()).sequence).toBe(0);
+  });
+
+  it("has entries of concurrent calls in one chain, and none of a call that failed", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const records = createLogInRecords(store, {});
+    const names = Array.from({ length: 20 }, (_, i) => `user-${i}`);
+    const failing = store.write(async ({ auditIdentity }) => {
+      await auditIdentity({ keyId: "never", operation: "LOG_IN", user: "never", outcome: "OK", details: "" });
+      throw new Error("this call fails");
+    });
+    await Promise.all([
+      ...names.map((name) => records.succeeded("LOG_IN", { ...from, name })),
+      expect(failing).rejects.toThrow("this call fails"),
+    ]);
+    await records.close();
+    expect((await readLog(place)).map((line) => line.split("|")[1]).sort()).toEqual([...names].sort());
+    expect(await store.verifyIdentityLog()).toMatchObject({ valid: true, entries: 20 });
+  });
+});
+
+describe("lines of log-ins", () => {
+  it("have the name, cut to 100 characters, the address and the reason", async () => {
+    const lines: unknown[] = [];
+    const logger = {
+      info: (line: unknown) => void lines.push(line),
+      warn: (line: unknown) => void lines.push(line),
+    };
+    const records = createLogInRecords(
+      { write: async (work) => work({ auditIdentity: async () => {} } as never) },
+      {
+        logger: logger as never,
+      },
+    );
+    await records.succeeded("LOG_IN", from);
+    records.failed("LOG_IN", { ...from, name: "n".repeat(255), reason: "LOGIN_FAILED", isKnown: false });
+    expect(lines).toEqual([
+      { operation: "LOG_IN", user: "ada", ...origin },
+      { operation: "LOG_IN", user: `${"n".repeat(99)}…`, reason: "LOGIN_FAILED", ...origin },
+    ]);
+    await records.close();
+  });
+});

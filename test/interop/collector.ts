@@ -1,0 +1,109 @@
+/** A collector of OpenTelemetry, unmodified: clients/go-collector builds it from its own modules. */
+import { spawn, spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { onTestFinished } from "vitest";
+import { findPort } from "../../src/workers/supervisor.ts";
+
+/** A value of an attribute in the JSON of OTLP. */
+type Value = Readonly<Record<"stringValue" | "intValue", string | undefined>>;
+type Attributes = readonly { readonly key: string; readonly value: Value }[];
+
+/** A span in the JSON of OTLP; kind 2 is a server's, status code 2 an error. */
+export interface ReceivedSpan {
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId?: string;
+  readonly traceState?: string;
+  readonly name: string;
+  readonly kind: number;
+  readonly attributes: Attributes;
+  readonly status?: { readonly code?: number; readonly message?: string };
+  readonly events?: readonly { readonly name: string }[];
+}
+
+/** What one export had. */
+export interface Batch {
+  readonly resourceSpans: readonly {
+    readonly resource: { readonly attributes: Attributes };
+    readonly scopeSpans: readonly { readonly spans: readonly ReceivedSpan[] }[];
+  }[];
+}
+
+/** Milliseconds from a call, or the end of a server, to its last span. */
+const maxWaitMs = 10_000;
+
+/** A collector that runs. */
+export interface Collector {
+  /** By protocol. */
+  readonly urls: Readonly<Record<"grpc" | "http/protobuf", string>>;
+  /** All that arrived, as it was sent. */
+  readonly batches: readonly Batch[];
+  /** Waits for a span. */
+  find(isWanted: (span: ReceivedSpan) => boolean): Promise<ReceivedSpan>;
+  spans(): ReceivedSpan[];
+}
+
+/** Builds the collector. @returns its path */
+export function buildCollector(folder: string): string {
+  const path = join(folder, "collector");
+  const cwd = join(import.meta.dirname, "clients/go-collector");
+  const { status, stderr } = spawnSync("go", ["build", "-o", path, "."], { cwd, encoding: "utf8" });
+  if (status !== 0) throw new Error(stderr);
+  return path;
+}
+
+/** Starts a collector for one test. */
+export async function startCollector(path: string): Promise<Collector> {
+  const ports = [await findPort(0, "127.0.0.1"), await findPort(0, "127.0.0.1")];
+  const [grpc, http] = ports.map((port) => `127.0.0.1:${port}`);
+  const child = spawn(path, [grpc ?? "", http ?? ""], { stdio: ["ignore", "pipe", "pipe"] });
+  onTestFinished(() => void child.kill());
+  const ready = Promise.withResolvers<void>();
+  let log = "";
+  child.stderr.on("data", (chunk) => {
+    log += chunk;
+    if (log.includes("Everything is ready")) ready.resolve();
+  });
+  child.once("exit", (code) => ready.reject(new Error(`the collector ended with ${code}: ${log}`)));
+  const batches: Batch[] = [];
+  const waiting = new Set<() => void>();
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    batches.push(JSON.parse(line));
+    for (const look of waiting) look();
+  });
+  await ready.promise;
+  const spans = (): ReceivedSpan[] =>
+    batches.flatMap(({ resourceSpans }) =>
+      resourceSpans.flatMap(({ scopeSpans }) => scopeSpans.flatMap((scope) => scope.spans)),
+    );
+  return {
+    urls: { grpc: `http://${grpc}`, "http/protobuf": `http://${http}` },
+    batches,
+    spans,
+    find: (isWanted) =>
+      new Promise((resolve, reject) => {
+        const names = (): string =>
+          spans()
+            .map(({ name }) => name)
+            .join(", ");
+        const late = (): void =>
+          reject(new Error(`the collector does not have the span; it has: ${names()}`));
+        const timer = setTimeout(late, maxWaitMs);
+        const look = (): void => {
+          const found = spans().find(isWanted);
+          if (found === undefined) return;
+          waiting.delete(look);
+          clearTimeout(timer);
+          resolve(found);
+        };
+        waiting.add(look);
+        look();
+      }),
+  };
+}
+
+/** The attributes as an object. */
+export function readAttributes(attributes: Attributes): Record<string, string | undefined> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? value.intValue]));
+}

@@ -1,0 +1,140 @@
+/** Traces as a collector of OpenTelemetry receives them: over both protocols of OTLP, from the compiled program. */
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { present } from "../services/answers.ts";
+import { refusal } from "../support/refusal.ts";
+import { startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { buildCollector, type Collector, readAttributes, startCollector } from "./collector.ts";
+import { isMissing } from "./tools.ts";
+
+const traceId = "0af7651916cd43dd8448eb211c80319c";
+const parentSpanId = "b7ad6b7169203331";
+const traceparent = `00-${traceId}-${parentSpanId}-01`;
+const secretText = "the text to sign must not be traced";
+
+let program: string;
+
+async function startTraced(
+  protocol: "grpc" | "http/protobuf",
+  { args = [], env = {} }: { args?: string[]; env?: Record<string, string> } = {},
+) {
+  const collector = await startCollector(program);
+  const server = await startServer({
+    dataDir: makeTemporaryDirectory(),
+    args: ["--otlp-endpoint", collector.urls[protocol], "--otlp-protocol", protocol, ...args],
+    env,
+  });
+  const kms = createClient(KmsService, createGrpcTransport({ baseUrl: server.url }));
+  return { collector, server, kms };
+}
+
+/** The parts of a call, by name. */
+function partsOf({ spans }: Collector, parent: string): string[] {
+  return spans()
+    .filter(({ parentSpanId }) => parentSpanId === parent)
+    .map(({ name }) => name)
+    .sort();
+}
+
+describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 30_000 }, () => {
+  beforeAll(() => {
+    program = buildCollector(makeTemporaryDirectory(afterAll));
+  }, 600_000);
+
+  it.each(["grpc", "http/protobuf"] as const)(
+    "receives a call with its parts in the trace of its caller, over %s",
+    async (protocol) => {
+      const { collector, server, kms } = await startTraced(protocol);
+      const { result } = await kms.createKey({ algorithm: "ML-DSA-65" });
+      const keyId = present(result).keyId;
+      const data = new TextEncoder().encode(secretText);
+      await kms.sign(
+        { keyId, data },
+        { headers: { traceparent, tracestate: "shop=a1", "x-request-id": "mine-1" } },
+      );
+      // The end of the server sends what waits.
+      expect(await server.stop()).toMatchObject({ code: 0 });
+      const call = await collector.find(({ name }) => name === "kms.KmsService/Sign");
+      expect(call).toMatchObject({ traceId, parentSpanId, kind: 2, traceState: "shop=a1" });
+      expect(readAttributes(call.attributes)).toEqual({
+        "rpc.system.name": "grpc",
+        "rpc.method": "kms.KmsService/Sign",
+        "rpc.status_code": "OK",
+        "qsp.request_id": "mine-1",
+      });
+      // The first use of a key opens it.
+      expect(partsOf(collector, call.spanId)).toEqual(["crypto import", "crypto sign", "store commit"]);
+      const sign = await collector.find(({ name }) => name === "crypto sign");
+      expect(readAttributes(sign.attributes)).toEqual({
+        "qsp.crypto.operation": "sign",
+        "qsp.crypto.algorithm": "ML-DSA-65",
+      });
+      expect(sign.traceId).toBe(traceId);
+      expect(sign.events?.map(({ name }) => name)).toEqual(["began"]);
+      const all = JSON.stringify(collector.batches);
+      expect(all).not.toContain(secretText);
+      expect(all).not.toContain(keyId);
+    },
+  );
+
+  it("receives the reason of a call that failed, which is no error of the server", async () => {
+    const { collector, server, kms } = await startTraced("grpc");
+    const keyId = "00000000-0000-4000-8000-000000000000";
+    expect(await refusal(kms.sign({ keyId, data: new Uint8Array(1) }))).toMatchObject({
+      reason: "KEY_NOT_FOUND",
+    });
+    await server.stop();
+    const call = await collector.find(({ name }) => name === "kms.KmsService/Sign");
+    expect(readAttributes(call.attributes)).toMatchObject({
+      "rpc.status_code": "NOT_FOUND",
+      "error.type": "KEY_NOT_FOUND",
+    });
+    expect(call.status?.code ?? 0).toBe(0);
+    expect(call.parentSpanId ?? "").toBe("");
+  });
+
+  it("receives calls of REST, and calls that are refused before they run", async () => {
+    const { collector, server } = await startTraced("http/protobuf", { args: ["--auth", "token"] });
+    const { status } = await fetch(`${server.url}/api/kms/keys`, { headers: { traceparent } });
+    expect(status).toBe(401);
+    await server.stop();
+    const call = await collector.find(({ name }) => name === "kms.KmsService/ListKeys");
+    expect(call).toMatchObject({ traceId, parentSpanId });
+    expect(readAttributes(call.attributes)).toMatchObject({
+      "rpc.system.name": "rest",
+      "rpc.status_code": "UNAUTHENTICATED",
+      "error.type": "TOKEN_MISSING",
+    });
+  });
+
+  it("is found, and the service named, by the variables of all programs with OpenTelemetry", async () => {
+    const collector = await startCollector(program);
+    const server = await startServer({
+      dataDir: makeTemporaryDirectory(),
+      env: {
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.urls.grpc,
+        OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+        OTEL_SERVICE_NAME: "keys of the shop",
+        OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test",
+      },
+    });
+    await fetch(`${server.url}/api/hello`);
+    await server.stop();
+    await collector.find(({ name }) => name.endsWith("/Hello"));
+    expect(readAttributes(collector.batches[0]?.resourceSpans[0]?.resource.attributes ?? [])).toMatchObject({
+      "service.name": "keys of the shop",
+      "deployment.environment.name": "test",
+    });
+  });
+
+  it("receives from several event loops", async () => {
+    const { collector, server, kms } = await startTraced("grpc", { args: ["--workers", "2"] });
+    await kms.createKey({ algorithm: "ML-DSA-44" });
+    await server.stop();
+    const call = await collector.find(({ name }) => name === "kms.KmsService/CreateKey");
+    expect(partsOf(collector, call.spanId)).toContain("crypto generate");
+  });
+});

@@ -1,0 +1,73 @@
+/** The metrics that say why calls fail, and which program runs. */
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { pino } from "pino";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { reasons, refuse } from "../../src/errors.ts";
+import { createMetrics } from "../../src/server/metrics.ts";
+import { createServer } from "../../src/server/server.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { outcomeOf } from "../support/refusal.ts";
+import { defaultLimits } from "./default-limits.ts";
+import { connectProbe, type ProbeBehaviour, protocols } from "./probe.ts";
+
+async function serveCounting(behaviour: ProbeBehaviour) {
+  const metrics = createMetrics();
+  const server = await createServer({
+    services: [createServiceImplSpec<typeof Probe>(Probe, behaviour)],
+    logger: pino({ level: "silent" }),
+    limits: defaultLimits,
+    metrics,
+  });
+  onTestFinished(() => server.destroy());
+  const { port } = await server.listen(0, "127.0.0.1");
+  const readFailures = async (): Promise<string[]> => {
+    const { text } = await metrics.expose();
+    return text.split("\n").filter((line) => line.startsWith("qsp_call_failures_total{"));
+  };
+  return { url: `http://127.0.0.1:${port}`, readFailures, metrics };
+}
+
+describe("the metrics of failed calls", () => {
+  it.each(protocols)("have the reason of the refusal, over %s", async (protocol) => {
+    const { url, readFailures } = await serveCounting({
+      ask() {
+        throw refuse("KEY_NOT_FOUND", 'no key "a name that a caller chose"');
+      },
+    });
+    const probe = connectProbe(protocol, url);
+    await outcomeOf(probe.ask({}));
+    await outcomeOf(probe.ask({}));
+    expect(await readFailures()).toEqual([
+      'qsp_call_failures_total{method="probing.Probe/Ask",reason="KEY_NOT_FOUND"} 2',
+    ]);
+  });
+
+  it("have no series for calls that succeed", async () => {
+    const { url, readFailures } = await serveCounting({ ask: () => ({}) });
+    await connectProbe("gRPC", url).ask({});
+    expect(await readFailures()).toEqual([]);
+  });
+
+  it("name only reasons of the catalogue, whatever a handler throws", async () => {
+    let round = 0;
+    const { url, readFailures } = await serveCounting({
+      ask() {
+        round += 1;
+        throw new Error(`a cause that differs each time: ${round}`);
+      },
+    });
+    for (let i = 0; i < 5; i += 1) await outcomeOf(connectProbe("gRPC", url).ask({}));
+    const lines = await readFailures();
+    expect(lines).toEqual(['qsp_call_failures_total{method="probing.Probe/Ask",reason="INTERNAL"} 5']);
+    expect(Object.keys(reasons)).toContain("INTERNAL");
+  });
+
+  it("name the program, its commit and the version of Node.js", async () => {
+    const { metrics } = await serveCounting({});
+    metrics.nameBuild({ version: "1.2.3", commit: "0123456789ab" });
+    const { text } = await metrics.expose();
+    expect(text).toContain(
+      `qsp_build_info{version="1.2.3",commit="0123456789ab",node="${process.versions.node}"} 1`,
+    );
+  });
+});

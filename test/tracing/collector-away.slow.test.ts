@@ -1,0 +1,86 @@
+/** A collector that is away, or takes a connection and never answers: the server must not notice, and must say so. */
+
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Health } from "#gen/grpc/health/v1/health_pb.ts";
+import { findPort } from "../../src/workers/supervisor.ts";
+import { startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+
+const secret = "api-key=hunter2-of-the-collector";
+
+/** Where no collector answers. @returns its URL */
+const absent = {
+  "does not listen": async () => `http://127.0.0.1:${await findPort(0, "127.0.0.1")}`,
+  "never answers": async () => {
+    const hole = createServer((socket) => {
+      socket.on("error", () => {});
+      onTestFinished(() => void socket.destroy());
+    }).listen(0, "127.0.0.1");
+    await once(hole, "listening");
+    onTestFinished(() => void hole.close());
+    const address = hole.address();
+    return `http://127.0.0.1:${typeof address === "object" && address !== null ? address.port : 0}`;
+  },
+};
+
+async function readCount(url: string, series: string): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  const line = text.split("\n").find((one) => one.startsWith(series));
+  return Number(line?.split(" ").at(-1) ?? Number.NaN);
+}
+
+describe.each(Object.entries(absent))("a collector that %s", (_name, locate) => {
+  it.each(["grpc", "http/protobuf"])(
+    "costs spans, and no calls, over %s",
+    { timeout: 60_000 },
+    async (protocol) => {
+      const server = await startServer({
+        dataDir: makeTemporaryDirectory(),
+        args: ["--workers", "1", "--otlp-endpoint", await locate(), "--otlp-protocol", protocol],
+        env: { OTEL_EXPORTER_OTLP_HEADERS: secret, OTEL_LOG_LEVEL: "debug" },
+      });
+      const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
+      // More than the queue and the batch on its way hold: 2,048 and 512.
+      for (let round = 0; round < 40; round += 1)
+        await Promise.all(Array.from({ length: 100 }, () => health.check({})));
+      const lost =
+        (await readCount(server.url, 'qsp_trace_spans_total{outcome="dropped"}')) +
+        (await readCount(server.url, 'qsp_trace_spans_total{outcome="failed"}'));
+      expect(lost).toBeGreaterThanOrEqual(4000 - 2048 - 512);
+      expect(await readCount(server.url, 'qsp_trace_spans_total{outcome="exported"}')).toBe(0);
+      const stoppedMs = performance.now();
+      const exit = await server.stop();
+      expect(exit.code).toBe(0);
+      // Two seconds for the last spans, and the end itself.
+      expect(performance.now() - stoppedMs).toBeLessThan(6000);
+      const lines = exit.stderr.split("\n").filter((line) => line.includes("traces cannot be exported"));
+      expect(lines.length).toBeLessThanOrEqual(1);
+      expect(exit.stderr + exit.stdout).not.toContain("hunter2");
+    },
+  );
+});
+
+describe("a caller who records every trace", () => {
+  it("has ten calls a second traced beside the share that the operator wants", async () => {
+    const url = await absent["does not listen"]();
+    const server = await startServer({
+      dataDir: makeTemporaryDirectory(),
+      args: ["--workers", "1", "--otlp-endpoint", url, "--trace-sample-ratio", "0"],
+    });
+    const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
+    // A trace ID that every sampler by ratio of trace IDs would take.
+    const headers = { traceparent: `00-${"0".repeat(31)}1-b7ad6b7169203331-01` };
+    const startedMs = performance.now();
+    for (let round = 0; round < 10; round += 1)
+      await Promise.all(Array.from({ length: 100 }, () => health.check({}, { headers })));
+    const limited = await readCount(server.url, "qsp_trace_callers_limited_total");
+    const most = 10 + ((performance.now() - startedMs) / 1000) * 10 + 1;
+    expect(limited).toBeGreaterThanOrEqual(1000 - most);
+    expect(limited).toBeLessThan(1000);
+    await server.stop();
+  });
+});
