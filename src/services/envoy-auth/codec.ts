@@ -6,7 +6,6 @@
  */
 import { isUtf8 } from "node:buffer";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { LRUCache } from "lru-cache";
 import { AttributeContextSchema } from "#gen/envoy/service/auth/v3/attribute_context_pb.ts";
 import {
   Authorization,
@@ -76,7 +75,8 @@ const maxKnownBytes = 16 * 1024 * 1024;
  * The questions that were read before. A client asks the same again and again. The same object for it saves a new
  * string of the token, whose hash takes longer to compute than a decision.
  */
-const questions = new LRUCache<string, KnownQuestion>({ max: 4096, maxSize: maxKnownBytes });
+const questions = new Map<string, KnownQuestion>();
+let knownBytes = 0;
 
 /** The bytes at the end of a token by which a question is found. All bytes are compared after that. */
 const tailBytes = 48;
@@ -96,9 +96,19 @@ function readOnce(bytes: Buffer, { authorization, extensions }: Parts): CheckReq
     authorization === undefined ? {} : { authorization: value.toString("utf8") };
   const attributes = create(AttributeContextSchema, { contextExtensions, request: { http: { headers } } });
   const request = create(CheckRequestSchema, { attributes });
-  const size = 2 * (value.length + key.length) + 1000;
-  questions.set(key, { authorization: Buffer.from(value), request }, { size });
+  remember(key, { authorization: Buffer.from(value), request });
   return request;
+}
+
+/** Forgets all when there are too many: those that come often are soon back, and a look-up stays cheap. */
+function remember(key: string, question: KnownQuestion): void {
+  const size = 2 * (question.authorization.length + key.length) + 1000;
+  if (knownBytes + size > maxKnownBytes) {
+    questions.clear();
+    knownBytes = 0;
+  }
+  questions.set(key, question);
+  knownBytes += size;
 }
 
 /** Describes a question: all of its extensions, and the end of its authorization. */
@@ -165,10 +175,10 @@ function readMessage(bytes: Buffer, from: number, to: number, read: ReadField): 
   let at = from;
   for (let count = 0; at < to; count++) {
     const tag = readVarint(bytes, at, to);
-    if (tag === undefined || count === maxFields) return false;
-    at = tag.next;
-    const wireType = tag.value & 7;
-    const number = tag.value >>> 3;
+    if (tag < 0 || count === maxFields) return false;
+    at += tag % varintBytes;
+    const wireType = (tag >>> 3) & 7;
+    const number = tag >>> 6;
     if (number === 0) return false;
     if (wireType === 0) {
       // The only number among the fields on the way. Its varint has up to ten bytes, and does not matter.
@@ -180,9 +190,10 @@ function readMessage(bytes: Buffer, from: number, to: number, read: ReadField): 
     }
     if (wireType !== 2) return false;
     const length = readVarint(bytes, at, to);
-    if (length === undefined || length.next + length.value > to) return false;
-    at = length.next + length.value;
-    if (!read(number, length.next, at)) return false;
+    if (length < 0) return false;
+    const start = at + (length % varintBytes);
+    at = start + (length >>> 3);
+    if (at > to || !read(number, start, at)) return false;
   }
   return at === to;
 }
@@ -223,13 +234,20 @@ function isText(bytes: Buffer, [from, to]: Range): boolean {
   return true;
 }
 
-/** Reads a varint of up to 28 bits: tags and lengths have no more here. */
-function readVarint(bytes: Buffer, from: number, to: number): { value: number; next: number } | undefined {
+/** What readVarint multiplies a value with, to return the number of its bytes with it: an object would take longer. */
+const varintBytes = 8;
+
+/**
+ * Reads a varint of up to 28 bits: tags and lengths have no more here.
+ *
+ * @returns the value times 8, plus the number of its bytes; -1 if it is malformed
+ */
+function readVarint(bytes: Buffer, from: number, to: number): number {
   let value = 0;
   for (let i = 0; i < 4 && from + i < to; i++) {
     const byte = bytes[from + i] ?? 0;
     value |= (byte & 0x7f) << (7 * i);
-    if (byte < 0x80) return { value, next: from + i + 1 };
+    if (byte < 0x80) return value * varintBytes + i + 1;
   }
-  return undefined;
+  return -1;
 }
