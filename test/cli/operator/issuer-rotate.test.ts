@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openIssuer, rotateIssuerKey } from "../../../src/identity/issuer.ts";
 import type { IssuerStore } from "../../../src/identity/issuer-store.ts";
+import { makeStoreDirectory } from "../../support/empty-store.ts";
 import { describeStores, type MakePlace } from "../../support/on-both.ts";
 import { password } from "../../support/passwords.ts";
 import { refusal } from "../../support/refusal.ts";
@@ -141,8 +142,7 @@ describe("qsp issuer rotate", { timeout }, () => {
   });
 
   it("works in a store that no server has used yet, which then signs with that key", async () => {
-    const directory = makeTemporaryDirectory();
-    const place = { settings: ["--data-dir", directory] };
+    const place = { settings: ["--data-dir", await makeStoreDirectory()] };
     await runCommand(place, ["user", "add", "ada"], password);
     const keyId = await rotate(place);
     const server = await startTokenServer(place);
