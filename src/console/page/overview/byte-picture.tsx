@@ -1,6 +1,7 @@
 /** Pictures of bytes, all on one scale: a square is a byte. */
 import type { ComponentChildren } from "preact";
-import { useId, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
+import { useUniqueId } from "../unique-id.ts";
 import { countRows, drawBytes, drawSquares, type Part, squareSide } from "./cells.ts";
 
 interface GridProps {
@@ -47,7 +48,7 @@ interface BytePictureProps extends GridProps {
 /** Bytes: the colour is the part that they belong to, the shade their value. */
 export function BytePicture({ bytes, parts, brokenAt, children, ...grid }: BytePictureProps) {
   const { count, columns } = grid;
-  const id = useId();
+  const id = useUniqueId();
   // Thousands of squares, drawn again only if they differ.
   const squares = useMemo(
     () =>

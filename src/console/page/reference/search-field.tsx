@@ -1,5 +1,6 @@
 /** The field that narrows the list of calls. The key "/" goes to it, and Enter opens the first call. */
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
+import { useUniqueId } from "../unique-id.ts";
 
 interface SearchFieldProps {
   readonly value: string;
@@ -8,7 +9,7 @@ interface SearchFieldProps {
 }
 
 export function SearchField({ value, onChange, onEnter }: SearchFieldProps) {
-  const id = useId();
+  const id = useUniqueId();
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {

@@ -1,5 +1,6 @@
 /** A graph of states and transitions. The current state is filled; those that were passed have a tick. */
-import { useId } from "preact/hooks";
+
+import { useUniqueId } from "../../unique-id.ts";
 import {
   boxHeight,
   boxWidth,
@@ -21,7 +22,7 @@ interface LifecycleGraphProps {
 }
 
 export function LifecycleGraph({ label, lifecycle, walk }: LifecycleGraphProps) {
-  const id = useId();
+  const id = useUniqueId();
   const { width, height } = measureGraph(lifecycle);
   return (
     <div class="lifecycle">

@@ -1,6 +1,6 @@
 /** The place of a diagram among the steps of a story: above them, or beside them where the window is wide. */
 import type { ComponentChildren } from "preact";
-import { useId } from "preact/hooks";
+import { useUniqueId } from "../../unique-id.ts";
 
 interface SceneProps {
   readonly title: string;
@@ -10,7 +10,7 @@ interface SceneProps {
 }
 
 export function Scene({ title, legend, children }: SceneProps) {
-  const id = useId();
+  const id = useUniqueId();
   return (
     <li class="scene">
       <section aria-labelledby={id}>

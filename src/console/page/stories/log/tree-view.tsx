@@ -1,7 +1,7 @@
 /** Draws a Merkle tree. The reader chooses a leaf; the way from it to the root lights up. */
-import { useId } from "preact/hooks";
 import { HashMark } from "../../parts/diagrams/hash-mark.tsx";
 import { Scroller } from "../../parts/scroller.tsx";
+import { useUniqueId } from "../../unique-id.ts";
 import { formatNumber } from "../../values.ts";
 import { buildTree } from "./merkle.ts";
 import type { LogHead, Proved } from "./steps.ts";
@@ -19,7 +19,7 @@ interface TreeViewProps {
 const marks = { plain: "", computed: "✓", given: "", wrong: "✕" };
 
 export function TreeView({ head, chosen, proved, broken, onChoose }: TreeViewProps) {
-  const id = useId();
+  const id = useUniqueId();
   const { checkpoint } = head;
   const shown = broken ?? proved;
   const picture = drawTree(buildTree(checkpoint.size, chosen), proved?.nodes ?? [], shown?.nodes);
