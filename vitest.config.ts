@@ -48,8 +48,8 @@ export default defineConfig({
     // Milliseconds. A busy machine fails no test; what must happen soon says so itself.
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // Two more than vitest would take: many tests wait for programs that they started.
-    maxWorkers: os.availableParallelism() + 1,
+    // Three more than vitest would take: many tests wait for programs that they started.
+    maxWorkers: os.availableParallelism() + 2,
     // As npm start has it. Tests live shortly, and most of what they make is garbage at once.
     execArgv: ["--max-semi-space-size=64"],
     sequence: { sequencer: LongFirst },
