@@ -4,8 +4,8 @@
  *
  * ```sh       is pasted into the shell; a ```text or ```json block right behind it is what that prints, where … stands
  *             for anything, and space does not count.
- * ```console  shows commands behind "$ "; `npm start` and `npm run gateway`, with variables before them where they need
- *             some, start what the blocks after them talk to.
+ * ```console  shows commands behind "$ "; `npm start`, `npm run gateway` and `envoy -c envoy/…`, with variables before
+ *             them where they need some, start what the blocks after them talk to.
  *
  * Nothing is changed but the ports, which are free ones.
  */
@@ -20,10 +20,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { findEnvoy } from "../../envoy/edge.ts";
+import { findEnvoy, startEdge } from "../../envoy/edge.ts";
 import { password } from "../support/passwords.ts";
 import { findPostgres } from "../support/postgres-server.ts";
 import { isMissing, isOpensslTooOld } from "./tools.ts";
@@ -62,7 +63,9 @@ export interface Surroundings {
 
 /** What a reader types where a command asks for a password. */
 
-const startLine = /^\$ ((?:[A-Z_]+=\S+ )*npm (?:start|run gateway)(?: .*)?)$/gm;
+const startLine = /^\$ ((?:[A-Z_]+=\S+ )*(?:npm (?:start|run gateway)(?: .*)?|envoy -c envoy\/[\w.-]+))$/gm;
+/** Where a service that the reader writes listens. */
+const ownServicePort = "9000";
 
 /** The steps of a page, in their order. */
 export function readSteps(page: string): Step[] {
@@ -102,7 +105,7 @@ export function listMissing(steps: readonly Step[]): string[][] {
 
 function neededBy(text: string): string[] {
   const programs = /^grpcurl /m.test(text) ? ["grpcurl"] : [];
-  if (isGateway(text)) programs.push("envoy");
+  if (isGateway(text) || isEnvoy(text)) programs.push("envoy");
   if (/^psql |QSP_DATABASE_URL/m.test(text)) programs.push("psql", "PostgreSQL");
   if (/^openssl /m.test(text)) programs.push("openssl 3.5");
   for (const program of ["python3", "go", "protoc", "mvn", "cargo", "promtool", "systemd-analyze"])
@@ -112,6 +115,10 @@ function neededBy(text: string): string[] {
 
 function isGateway(start: string): boolean {
   return /^(\S+=\S+ )*npm run gateway/.test(start);
+}
+
+function isEnvoy(start: string): boolean {
+  return start.startsWith("envoy -c ");
 }
 
 function isAbsent(need: string): boolean {
@@ -223,6 +230,8 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
   return {
     async paste(text: string): Promise<Outcome> {
       count += 1;
+      if (text.includes(`127.0.0.1:${ownServicePort}`) && !ports.has(ownServicePort))
+        ports.set(ownServicePort, await findFreePort());
       const path = join(notes, String(count));
       // The client's default, which stands in no command.
       const url = `export QSP_URL=${withPorts("http://127.0.0.1:8080")}\n`;
@@ -238,9 +247,11 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
       };
     },
     async start(text: string): Promise<Outcome> {
-      const printedPort = isGateway(text) ? "8443" : "8080";
+      const printedPort = isGateway(text) || isEnvoy(text) ? "8443" : "8080";
       await servers.get(printedPort)?.stop();
-      const server = await start(checkout, withPorts(text), env);
+      const server = isEnvoy(text)
+        ? await startEnvoy(checkout, text, ports)
+        : await start(checkout, withPorts(text), env);
       if (typeof server === "string") return { code: 1, stdout: "", complaints: server.split("\n") };
       servers.set(printedPort, server);
       ports.set(printedPort, server.port);
@@ -308,6 +319,39 @@ async function start(checkout: string, command: string, env: NodeJS.ProcessEnv):
   const { stdout, stderr } = await readUntilReady(child);
   const port = /ready on https?:\/\/[^/\s]+:(\d+)\n/.exec(stdout)?.[1];
   return port === undefined ? stderr : { port, stdout, stop };
+}
+
+/**
+ * Starts Envoy with a configuration of envoy/, but for its ports, and with the certificate of `qsp ca issue`.
+ *
+ * @param ports printed → real
+ */
+async function startEnvoy(
+  checkout: string,
+  command: string,
+  ports: ReadonlyMap<string, string>,
+): Promise<Started | string> {
+  const backendOf = (printed: string): string[] => [`127.0.0.1:${ports.get(printed) ?? printed}`];
+  try {
+    const edge = await startEdge({
+      configuration: command.replace("envoy -c envoy/", ""),
+      backends: { servers: backendOf("8080"), orders: backendOf(ownServicePort) },
+      tlsDirectory: join(checkout, "data/tls"),
+      onLog: () => {},
+    });
+    return { port: new URL(edge.url).port, stdout: "", stop: async () => void (await edge.stop()) };
+  } catch (error) {
+    return String(error);
+  }
+}
+
+async function findFreePort(): Promise<string> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return String(port);
 }
 
 /** What a program prints until it says that it is ready, or ends. */

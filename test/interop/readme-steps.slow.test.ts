@@ -11,6 +11,8 @@ const root = join(import.meta.dirname, "../..");
 const setUpOnce = [
   "## Two servers behind Envoy, on PostgreSQL",
   "## Store, keys, backup",
+  "## A backup drill",
+  "## A restore drill",
   "## Replicas",
   "## Health, metrics, logs",
   "## Create the key",

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { servicePackages } from "../../src/services/registry.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
@@ -11,33 +11,6 @@ const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const readme = read("README.md");
 /** Where the README has its server. */
 const printedAuthority = "127.0.0.1:8080";
-
-const pages = [
-  "README.md",
-  "CONTRIBUTING.md",
-  "SECURITY.md",
-  "CHANGELOG.md",
-  "docs/architecture.md",
-  "docs/getting-started.md",
-  "docs/command-line.md",
-  "docs/keys.md",
-  "docs/envoy-auth.md",
-  "docs/certificates.md",
-  "docs/signatures.md",
-  "docs/deploy.md",
-  "docs/kubernetes.md",
-  "docs/oauth.md",
-  "docs/logs.md",
-  "docs/operate.md",
-  "docs/runbook.md",
-  "docs/security.md",
-  "docs/errors.md",
-  "docs/settings.md",
-  "docs/access.md",
-  "docs/protocol.md",
-  "test/vectors/own/README.md",
-  ...servicePages(),
-];
 
 /** The pages that the table of services links to. */
 function servicePages(): string[] {
@@ -105,29 +78,7 @@ describe("the pages", () => {
         .sort(),
     ).toEqual(packages.sort());
   });
-
-  it.each(pages)("%s links to files and headings that there are", (page) => {
-    // Programs have brackets of their own.
-    const text = read(page).replaceAll(/^```.*?^```$/gms, "");
-    const links = [...text.matchAll(/\]\((?!https?:)([^)#]*)#?([^)]*)\)/g)];
-    expect(links.length).toBeGreaterThan(0);
-    for (const [link, path = "", heading = ""] of links) {
-      const target = path === "" ? page : join(dirname(page), path);
-      expect(() => read(target), link).not.toThrow();
-      expect(["", ...(target.endsWith(".md") ? headingsOf(read(target)) : [])], link).toContain(heading);
-    }
-  });
 });
-
-/** What GitHub calls the headings of a page. */
-function headingsOf(page: string): string[] {
-  return [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
-    heading
-      .toLowerCase()
-      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
-      .replaceAll(" ", "-"),
-  );
-}
 
 function npmScriptsOf(text: string): string[] {
   return [...new Set([...text.matchAll(/\bnpm run [a-z]+/g)].map(([command]) => command))];

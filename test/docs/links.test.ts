@@ -1,0 +1,121 @@
+/** Links of the pages: files and headings that there are. Addresses of other sites are not visited. */
+import { existsSync, globSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+const pages = globSync(
+  ["*.md", "docs/**/*.md", "deploy/**/*.md", "envoy/**/*.md", "native/*.md", "src/**/*.md", "test/**/*.md"],
+  { cwd: root, exclude: (path) => path.split("/").includes("node_modules") },
+).sort();
+const imageFolder = "docs/images";
+/** Bytes of a picture, and of all of them: a page must load quickly. */
+const maxImageBytes = { one: 150_000, all: 500_000 };
+
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+
+/** A link or picture of a page. */
+interface Link {
+  readonly text: string;
+  /** The path from the root; the page itself for a link within it. */
+  readonly target: string;
+  /** Behind "#"; "" if there is none. */
+  readonly heading: string;
+  readonly isImage: boolean;
+}
+
+/** Lists the relative links of a page, without those in code. Their definitions below the text count, too. */
+function listLinks(page: string, text: string): Link[] {
+  const prose = text.replaceAll(/^ *```.*?^ *```$/gms, "").replaceAll(/`[^`\n]*`/g, "code");
+  const inline = [...prose.matchAll(/(!?)\[([^\]]*)\]\(([^)\s]*)\)/g)].map(
+    ([, mark, text = "", address = ""]) => ({ mark, text, address }),
+  );
+  const defined = [...prose.matchAll(/^\[([^\]]+)\]: +(\S+)$/gm)].map(([, text = "", address = ""]) => ({
+    mark: "",
+    text,
+    address,
+  }));
+  return [...inline, ...defined]
+    .filter(({ address }) => !/^[a-z]+:/.test(address))
+    .map(({ mark, text, address }) => {
+      const [path = "", heading = ""] = address.split("#");
+      return {
+        text,
+        target: path === "" ? page : join(dirname(page), path),
+        heading,
+        isImage: mark === "!",
+      };
+    });
+}
+
+/** Lists what GitHub calls the headings of a page: of two that are equal, the second ends in "-1". */
+function listHeadings(text: string): string[] {
+  const seen = new Map<string, number>();
+  const prose = text.replaceAll(/^ *```.*?^ *```$/gms, "");
+  return [...prose.matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => {
+    const name = heading
+      .toLowerCase()
+      .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-");
+    const count = seen.get(name) ?? 0;
+    seen.set(name, count + 1);
+    return count === 0 ? name : `${name}-${count}`;
+  });
+}
+
+/** Says what is wrong with a link; undefined if nothing is. */
+function findFault({ text, target, heading, isImage }: Link): string | undefined {
+  if (relative(root, join(root, target)).startsWith("..")) return `${target} is outside of the repository`;
+  if (!existsSync(join(root, target))) return `${target} is missing`;
+  if (isImage && text.length < 20) return `the picture ${target} needs a text that describes it`;
+  if (heading === "" || !target.endsWith(".md")) return undefined;
+  return listHeadings(read(target)).includes(heading) ? undefined : `${target} has no heading #${heading}`;
+}
+
+describe("the links", () => {
+  it.each([
+    ["a file that is missing", "[Keys](no-such-page.md)", "docs/no-such-page.md is missing"],
+    ["a heading that is missing", "[Keys](keys.md#no-such)", "docs/keys.md has no heading #no-such"],
+    ["a heading of its own page", "[below](#no-such)", "docs/page.md is missing"],
+    ["a path out of the repository", "[x](../../x.md)", "../x.md is outside of the repository"],
+    [
+      "a picture without a text",
+      "![](images/signature.png)",
+      "the picture docs/images/signature.png needs a text that describes it",
+    ],
+  ])("include %s", (_kind, text, fault) => {
+    expect(listLinks("docs/page.md", text).map(findFault)).toEqual([fault]);
+  });
+
+  it("exclude code and other sites", () => {
+    const text = "`[a](b)` [c](https://example.com/)\n```ts\nf[0](x)\n```\n";
+    expect(listLinks("docs/page.md", text)).toEqual([]);
+  });
+
+  it.each(pages)("of %s lead to files and headings that there are", (page) => {
+    expect(listLinks(page, read(page)).flatMap((link) => findFault(link) ?? [])).toEqual([]);
+  });
+
+  it("lead to each page of docs/ from the README", () => {
+    const linked = new Set(listLinks("README.md", read("README.md")).map(({ target }) => target));
+    expect(pages.filter((page) => page.startsWith("docs/") && !linked.has(page))).toEqual([]);
+  });
+});
+
+describe("the pictures of docs/images", () => {
+  const images = globSync(`${imageFolder}/*`, { cwd: root }).sort();
+  const sizes = images.map((path) => statSync(join(root, path)).size);
+
+  it("are those that pages show", () => {
+    const shown = pages.flatMap((page) =>
+      listLinks(page, read(page)).flatMap(({ isImage, target }) => (isImage ? target : [])),
+    );
+    expect(images).toEqual([...new Set(shown)].filter((path) => path.startsWith(imageFolder)).sort());
+  });
+
+  it("are small", () => {
+    expect(Math.max(...sizes)).toBeLessThan(maxImageBytes.one);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(maxImageBytes.all);
+  });
+});
