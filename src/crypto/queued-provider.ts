@@ -14,7 +14,6 @@ import type {
 } from "./provider.ts";
 import { systemCaller, type WorkQueue } from "./work-queue.ts";
 
-/** The terms under which one form of a provider submits work. */
 /** Measures an operation, from its call to its result. @param work receives what to call when it no longer waits */
 export type MeasureOperation = <T>(
   operation: string,
@@ -22,7 +21,7 @@ export type MeasureOperation = <T>(
   work: (began: (() => void) | undefined) => Promise<T>,
 ) => Promise<T>;
 
-/** What all forms of a provider share. */
+/** The terms under which one form of a provider submits work. */
 interface Terms {
   readonly isUnbounded: boolean;
   /** Names the caller who is charged for the current work. */

@@ -4,6 +4,7 @@ import { scryptSync } from "node:crypto";
 import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it, vi } from "vitest";
 import { createUserStore, type UserRole } from "../../../src/identity/users.ts";
 import { isMissing } from "../../interop/tools.ts";
@@ -351,7 +352,8 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
     await terminal.typeAfter("Password for ada: ", first);
     if (second !== undefined) await terminal.typeAfter("Once more: ", second);
     expect(await terminal.ended).toBe(2);
-    expect(terminal.shown()).toMatch(/qsp: /);
+    // On a terminal it has colours.
+    expect(stripVTControlCharacters(terminal.shown())).toMatch(/qsp: /);
     expect(terminal.shown()).not.toContain(password.slice(0, 3));
     expect(countUsers(place)).toBe(0);
   });
