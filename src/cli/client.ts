@@ -118,7 +118,8 @@ export function createClient(options: ParsedOptions, { isLongLived }: Connection
         );
         return answer.message;
       },
-      stream: (method, requests) => streamOver(transport, timeoutMs, method, requests),
+      stream: (method, requests) =>
+        streamOver({ transport, timeoutMs, disconnect: () => sessions.abort() }, method, requests),
       withToken: (other) => make(() => other),
       requirePrivacy,
       close: () => sessions.abort(),
@@ -127,9 +128,16 @@ export function createClient(options: ParsedOptions, { isLongLived }: Connection
   return make(memoize(() => readToken(options, url)));
 }
 
+/** How a stream is sent. */
+interface StreamDeps {
+  readonly transport: Transport;
+  readonly timeoutMs: number | undefined;
+  /** Closes the connection at once. */
+  readonly disconnect: () => void;
+}
+
 async function* streamOver<I extends DescMessage, O extends DescMessage>(
-  transport: Transport,
-  timeoutMs: number | undefined,
+  { transport, timeoutMs, disconnect }: StreamDeps,
   method: DescMethodStreaming<I, O>,
   requests: AsyncIterable<MessageInitShape<I>>,
 ): AsyncGenerator<MessageShape<O>> {
@@ -139,6 +147,9 @@ async function* streamOver<I extends DescMessage, O extends DescMessage>(
       yield* requests;
     } catch (error) {
       ownFault = { error };
+      // Connect closes the stream, and Node then may send its regular end before the reset. The server would take what
+      // came for the whole, and sign it.
+      disconnect();
       throw error;
     }
   }
