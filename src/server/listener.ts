@@ -59,6 +59,12 @@ export interface Listener {
 /** "PRI" begins the HTTP/2 preface and is not a method of HTTP/1.1. */
 const preface = Buffer.from("PRI");
 
+/**
+ * Milliseconds that an idle connection of HTTP/1.1 stays open. Load balancers keep theirs for 60 s. Who sends a request
+ * just as the server closes gets a reset, and must not repeat every call.
+ */
+const keepAliveMs = 75_000;
+
 /** Headers up to this multiple of the limit are still read, so that their sender gets an answer. */
 const headroom = 8;
 
@@ -93,6 +99,7 @@ export function createListener(options: ListenerOptions): Listener {
     {
       maxHeaderSize: options.maxMetadataBytes * headroom,
       headersTimeout: options.maxHeaderMs,
+      keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: Math.min(options.maxHeaderMs, 1000),
       // The code that reads bodies limits them. A stream has no time limit.
       requestTimeout: 0,

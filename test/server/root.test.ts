@@ -12,4 +12,13 @@ describe("GET /", () => {
       await end();
     }
   });
+
+  it("tells clients of HTTP/1.1 that a connection stays open longer than a load balancer keeps it", async () => {
+    const { url, end } = await startProbe({});
+    try {
+      expect((await fetch(url)).headers.get("keep-alive")).toBe("timeout=75");
+    } finally {
+      await end();
+    }
+  });
 });
