@@ -7,10 +7,11 @@
  */
 import { createHmac, hash } from "node:crypto";
 import { checkpointText, emptyChainHash, entryText } from "./entry-text.ts";
+import { keyLog, type LogTables } from "./tables.ts";
 
-/** What happened to a key. */
+/** What happened to a key or an identity. */
 export interface AuditEvent {
-  /** The key of the event, as the caller named it. */
+  /** The key of the event, as the caller named it; in the log of identities its subject. */
   readonly keyId: string;
   /** Such as CREATE or SIGN. */
   readonly operation: string;
@@ -62,8 +63,14 @@ export const emptyChain: AuditHead = { sequence: 0, entryHash: emptyChainHash };
 export function hashEntry(
   entry: NewAuditEntry & Pick<AuditEntry, "sequence" | "timestamp">,
   previousHash: string,
+  { subject }: Pick<LogTables, "subject"> = keyLog,
 ): string {
-  return hash("sha256", entryText(entry, previousHash), "hex");
+  const { keyId, ...facts } = entry;
+  const text =
+    subject === "keyId"
+      ? entryText(entry, previousHash)
+      : entryText({ ...facts, subject: keyId }, previousHash);
+  return hash("sha256", text, "hex");
 }
 
 /** Computes the tag of an entry's hash, and of the owner and the name of its key. */

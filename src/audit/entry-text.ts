@@ -2,9 +2,11 @@
 
 /** The content of an entry that its hash covers. */
 export interface HashedEntry {
-  /** The key of the event, as the caller named it. */
-  readonly keyId: string;
-  /** Such as CREATE or SIGN. */
+  /** In the log of keys: the key of the event, as the caller named it. */
+  readonly keyId?: string;
+  /** In the log of identities: the user, the client or the key of the issuer. */
+  readonly subject?: string;
+  /** Such as CREATE, SIGN or LOG_IN. */
   readonly operation: string;
   /** The caller: the subject of a token, or "system". */
   readonly user: string;
@@ -26,13 +28,14 @@ export const emptyChainHash = "0".repeat(64);
 /**
  * Returns the text whose SHA-256 is the hash of an entry: RFC 8785 canonical JSON, with these members and no others.
  * The timestamp has milliseconds and ends in Z; the sequence is a number, all else are strings. An empty clientAddress or
- * requestId is left out.
+ * requestId is left out, and so is keyId or subject, of which an entry has one.
  *
  * @param previousHash 64 lower-case hexadecimal digits; `emptyChainHash` for the first entry
  * @throws RangeError for a time that is not a date
  */
 export function entryText(entry: HashedEntry, previousHash: string): string {
-  const { clientAddress, details, keyId, operation, outcome, requestId, sequence, timestamp, user } = entry;
+  const { clientAddress, details, keyId, operation, outcome, requestId, sequence, subject, timestamp, user } =
+    entry;
   // RFC 8785, section 3.2.3: members in the order of their names. For strings and whole numbers, JSON.stringify
   // writes the form that section 3.2.2 requires.
   return JSON.stringify({
@@ -44,6 +47,7 @@ export function entryText(entry: HashedEntry, previousHash: string): string {
     previousHash,
     requestId: requestId || undefined,
     sequence,
+    subject,
     timestamp: timestamp.toISOString(),
     user,
   });

@@ -126,7 +126,7 @@ export function createAuditChain(
         append(entry) {
           given.push(entry);
           const placed = { ...emptyContext, ...entry, sequence: head.sequence + 1, timestamp: now() };
-          const entryHash = hashEntry(placed, head.entryHash);
+          const entryHash = hashEntry(placed, head.entryHash, tables);
           head = { sequence: placed.sequence, entryHash };
           entries.push(toRow({ ...placed, entryHash }, tagEntry(tagKey, { ...placed, entryHash })));
         },

@@ -7,6 +7,8 @@ export interface LogTables {
   readonly checkpoints: "audit_checkpoints" | "identity_checkpoints";
   /** The member `purpose` of the text that a checkpoint signs, so that one of another log proves nothing here. */
   readonly purpose: string;
+  /** The member of an entry's text that names whom or what the entry is about. */
+  readonly subject: "keyId" | "subject";
 }
 
 /** The log of keys: what the key service does and refuses. */
@@ -15,6 +17,7 @@ export const keyLog: LogTables = {
   head: "audit_head",
   checkpoints: "audit_checkpoints",
   purpose: "audit checkpoint",
+  subject: "keyId",
 };
 
 /** The log of identities: log-ins, users, clients, issuer keys and revocations. */
@@ -23,6 +26,7 @@ export const identityLog: LogTables = {
   head: "identity_head",
   checkpoints: "identity_checkpoints",
   purpose: "identity audit checkpoint",
+  subject: "subject",
 };
 
 /** Events of keys, or of identities. The rows form a hash chain: see chain.ts. */

@@ -170,7 +170,7 @@ async function walkChain(
     const rows = await readEntryRows(deps.db, position, chunkRows, end, deps.log);
     for (const row of rows) {
       entries += 1;
-      fault ??= checkRow(row, last, deps.tagKey) ?? checkSeen(row, deps.seen);
+      fault ??= checkRow(row, last, deps.tagKey, deps.log) ?? checkSeen(row, deps.seen);
       last = { sequence: row.sequence, entryHash: row.entry_hash };
       while (fault === undefined && waiting[0] !== undefined && waiting[0].sequence <= row.sequence) {
         const due = waiting.shift() as SignedCheckpoint;
@@ -192,11 +192,16 @@ async function walkChain(
 }
 
 /** Checks that the program wrote an entry, and that it follows another one. */
-export function checkRow(row: AuditEntriesTable, previous: AuditHead, tagKey: Uint8Array): Fault | undefined {
+export function checkRow(
+  row: AuditEntriesTable,
+  previous: AuditHead,
+  tagKey: Uint8Array,
+  log: LogTables = keyLog,
+): Fault | undefined {
   const expected = previous.sequence + 1;
   if (row.sequence < expected) return { sequence: expected, reason: "an entry precedes the first one" };
   if (row.sequence !== expected) return { sequence: expected, reason: "the entry is missing" };
-  if (hashEntry(toEntry(row), previous.entryHash) !== row.entry_hash)
+  if (hashEntry(toEntry(row), previous.entryHash, log) !== row.entry_hash)
     return { sequence: expected, reason: "the entry was changed" };
   if (!equalTags(row.entry_tag, tagEntry(tagKey, toEntry(row))))
     return { sequence: expected, reason: "the entry was not written by this program" };

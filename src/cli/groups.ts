@@ -23,6 +23,7 @@ export const verbTable: VerbTable = {
     ...(await import("./kms-secrets.ts")).kmsSecretVerbs,
     ...(await import("./kms-audit.ts")).kmsAuditVerbs,
   ],
+  identity: async () => (await import("./identity.ts")).identityVerbs,
   device: async () => [
     ...(await import("./device.ts")).deviceVerbs,
     ...(await import("./device-readings.ts")).deviceReadingVerbs,

@@ -15,6 +15,7 @@ import { IotService } from "../../gen/iot/iot_service_pb.ts";
 import { KmsService } from "../../gen/kms/kms_service_pb.ts";
 import { NftService } from "../../gen/nft/nft_service_pb.ts";
 import { AuthorizationService } from "../../gen/oauth/authorization_service_pb.ts";
+import { IdentityLogService } from "../../gen/pqc/identity_log_service_pb.ts";
 import { PqcService } from "../../gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "../../gen/pqc/token_service_pb.ts";
 import { LogService } from "../../gen/tlog/log_service_pb.ts";
@@ -27,6 +28,8 @@ export interface Services {
   readonly pqc: typeof PqcService;
   /** Tokens, and two calls that they protect. */
   readonly token: typeof TokenService;
+  /** Log-ins, and changes of users and clients. */
+  readonly identityLog: typeof IdentityLogService;
   /** Stored keys and their audit log. */
   readonly kms: typeof KmsService;
   /** Devices. */
@@ -61,6 +64,7 @@ export interface Services {
 export const services: Services = {
   pqc: PqcService,
   token: TokenService,
+  identityLog: IdentityLogService,
   kms: KmsService,
   iot: IotService,
   vpn: VpnService,

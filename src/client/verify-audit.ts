@@ -1,6 +1,7 @@
-/** Verifies entries and checkpoints of the audit log of keys without trust in the server that sent them. */
+/** Verifies entries and checkpoints of the logs of keys and of identities without trust in the server that sent them. */
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { AuditCheckpoint, AuditEntry } from "../../gen/kms/audit_pb.ts";
+import type { IdentityLogCheckpoint, IdentityLogEntry } from "../../gen/pqc/identity_log_service_pb.ts";
 import { checkpointText, emptyChainHash, entryText } from "../audit/entry-text.ts";
 import { verifySignature } from "./verify-signature.ts";
 
@@ -17,16 +18,21 @@ export type AuditVerdict =
   | { readonly valid: true; readonly head: AuditPosition }
   | { readonly valid: false; readonly firstBrokenSequence: number };
 
+type EntriesOf<Entry> = Iterable<Entry> | AsyncIterable<Entry>;
+
 /** The place before the first entry of a log. */
 export const auditStart: AuditPosition = { sequence: 0, entryHash: emptyChainHash };
 
 /**
- * Computes the hash of an entry from its fields, as kms/audit.proto defines it.
+ * Computes the hash of an entry from its fields, as kms/audit.proto and pqc/identity_log_service.proto define it.
  *
  * @param previousHash the hash of the entry before
  * @returns undefined for a timestamp that no server writes: none, out of range, or finer than a millisecond
  */
-export async function hashAuditEntry(entry: AuditEntry, previousHash: string): Promise<string | undefined> {
+export async function hashAuditEntry(
+  entry: AuditEntry | IdentityLogEntry,
+  previousHash: string,
+): Promise<string | undefined> {
   const timestamp = readMilliseconds(entry.timestamp);
   if (timestamp === undefined) return undefined;
   const { sha256 } = await import("@noble/hashes/sha2.js");
@@ -40,7 +46,7 @@ export async function hashAuditEntry(entry: AuditEntry, previousHash: string): P
  * @param after what is known and trusted: `auditStart`, the head of an earlier verdict, or a verified checkpoint
  */
 export async function verifyAuditEntries(
-  entries: Iterable<AuditEntry> | AsyncIterable<AuditEntry>,
+  entries: EntriesOf<AuditEntry> | EntriesOf<IdentityLogEntry>,
   after: AuditPosition,
 ): Promise<AuditVerdict> {
   let head = after;
@@ -62,16 +68,21 @@ export async function verifyAuditEntries(
  * @throws TypeError for a key of another length
  */
 export async function verifyAuditCheckpoint(
-  { sequence, entryHash, signedAt, statement, signature }: AuditCheckpoint,
+  { $typeName, sequence, entryHash, signedAt, statement, signature }: AuditCheckpoint | IdentityLogCheckpoint,
   publicKey: Uint8Array,
 ): Promise<boolean> {
   const message = new TextEncoder().encode(statement);
   const isSigned = await verifySignature({ algorithm: "ML-DSA-65", publicKey, message, signature });
   const time = readMilliseconds(signedAt);
-  return (
-    isSigned && time !== undefined && statement === checkpointText({ sequence, entryHash, signedAt: time })
-  );
+  if (!isSigned || time === undefined) return false;
+  return statement === checkpointText({ sequence, entryHash, signedAt: time }, purposes[$typeName]);
 }
+
+/** One key signs both logs, so a checkpoint says which one it is of. */
+const purposes = {
+  "kms.AuditCheckpoint": "audit checkpoint",
+  "pqc.IdentityLogCheckpoint": "identity audit checkpoint",
+} as const;
 
 function readMilliseconds(timestamp: Timestamp | undefined): Date | undefined {
   if (timestamp === undefined || timestamp.nanos % 1_000_000 !== 0) return undefined;

@@ -10,6 +10,7 @@ import { file_iot_iot_service } from "#gen/iot/iot_service_pb.ts";
 import { file_kms_kms_service } from "#gen/kms/kms_service_pb.ts";
 import { file_nft_nft_service } from "#gen/nft/nft_service_pb.ts";
 import { file_oauth_authorization_service } from "#gen/oauth/authorization_service_pb.ts";
+import { file_pqc_identity_log_service } from "#gen/pqc/identity_log_service_pb.ts";
 import { file_pqc_pqc_service } from "#gen/pqc/pqc_service_pb.ts";
 import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
 import { file_tlog_log_service } from "#gen/tlog/log_service_pb.ts";
@@ -51,7 +52,7 @@ export function listScopes(packages: readonly ServicePackage[]): string[] {
 export const servicePackages: readonly ServicePackage[] = [
   {
     name: "pqc",
-    files: [file_pqc_pqc_service, file_pqc_token_service],
+    files: [file_pqc_pqc_service, file_pqc_token_service, file_pqc_identity_log_service],
     load: () => import("./pqc/module.ts"),
   },
   {

@@ -182,6 +182,7 @@ export async function openStoreOf({
     const identityChain = createAuditChain(database.writer, identityTagKey(keys.audit), identityLog);
     // A damaged log does not stop the start. The next write or verification reports it.
     await chain.readTrueHead(database.reader).catch(passUnlessCorrupt);
+    await identityChain.readTrueHead(database.reader).catch(passUnlessCorrupt);
     return createStore({
       database,
       vault,

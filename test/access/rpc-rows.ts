@@ -17,6 +17,7 @@ import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
+import { IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
@@ -221,6 +222,7 @@ const signed = {
 
 const pqc = PqcService.method;
 const tokens = TokenService.method;
+const identities = IdentityLogService.method;
 const kms = KmsService.method;
 const iot = IotService.method;
 const vpn = VpnService.method;
@@ -319,6 +321,10 @@ export const rows: readonly Row[] = [
   row(kms.watchAuditLog, () => ({ afterSequence: 0 })),
   row(kms.verifyAuditLog, () => ({})),
   row(kms.getHealth, () => ({})),
+
+  row(identities.getIdentityLog, () => ({})),
+  row(identities.watchIdentityLog, () => ({ subject: "", afterSequence: 0 })),
+  row(identities.verifyIdentityLog, () => ({})),
 
   row(iot.registerDevice, () => ({})),
   row(iot.issueChallenge, ({ device: { deviceId } }) => ({ deviceId })),

@@ -73,6 +73,7 @@ describe.each([
       "kms.KmsService",
       "nft.NftService",
       "oauth.AuthorizationService",
+      "pqc.IdentityLogService",
       "pqc.PqcService",
       "pqc.TokenService",
       "tlog.LogService",

@@ -17,7 +17,8 @@ export const storeVerify: StoreVerb = {
   operands: [],
   meaning:
     "Verifies that every secret can be decrypted, that every key is present and unchanged, and that the stored hashes and\n" +
-    "checkpoints of the verifiable logs are those of their entries.",
+    "checkpoints of the verifiable logs are those of their entries. Also verifies the log of identities; audit verify does it\n" +
+    "for the audit log.",
   example: "qsp store verify",
   run: (input) =>
     withStore(input, "existing", async (store, provider) => {
@@ -36,6 +37,9 @@ export const storeVerify: StoreVerb = {
       for (const source of [createAuditSource(store), createBlockSource(store, provider)])
         trees.push(await verifyTree({ store, provider, source, onProgress: logProgress.show }));
       logProgress.end();
+      const identitiesProgress = createProgress("entries of the log of identities verified");
+      const identities = await store.verifyIdentityLog({ onProgress: identitiesProgress.show });
+      identitiesProgress.end();
       const faults = [
         ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
         ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
@@ -44,6 +48,11 @@ export const storeVerify: StoreVerb = {
             ? []
             : [`The log ${log} is damaged from entry ${fault.leaf + 1} on: ${fault.reason}.`],
         ),
+        ...(identities.valid
+          ? []
+          : [
+              `The log of identities is damaged from entry ${identities.firstBrokenSequence} on: ${identities.reason}.`,
+            ]),
       ];
       for (const fault of faults.slice(0, maxNamed)) process.stdout.write(`${fault}\n`);
       if (faults.length > maxNamed) process.stdout.write(`… and ${faults.length - maxNamed} more.\n`);

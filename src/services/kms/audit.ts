@@ -1,21 +1,14 @@
 /** Lists and watches the audit log for callers. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { AuditCheckpointSchema, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
-import { type AuditEntry, checkpointMessage } from "../../audit/chain.ts";
-import {
-  type AuditFilter,
-  auditListName,
-  listAuditEntries,
-  matchesFilter,
-  readEntries,
-  readHead,
-} from "../../audit/log.ts";
-import type { SignedCheckpoint } from "../../audit/verification.ts";
-import { refuseField } from "../../errors.ts";
+import type { AuditEntrySchema } from "#gen/kms/audit_pb.ts";
+import type { AuditEntry } from "../../audit/chain.ts";
+import { type AuditFilter, auditListName, listAuditEntries, readEntries, readHead } from "../../audit/log.ts";
+import { keyLog } from "../../audit/tables.ts";
 import { createFeed, type Feed } from "../../records/feed.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
+import { entryBytes, watchEntries } from "../audit-entries.ts";
 import { type PageFields, readPage } from "../fields.ts";
 import { type FindDeps, findId, findName } from "./find-key.ts";
 import { parseHandle } from "./handle.ts";
@@ -71,9 +64,6 @@ export function listAudit(store: Store, filter: AuditFilter, fields: PageFields)
   return listAuditEntries(store.reader, readPage(fields, auditListName(filter)), filter);
 }
 
-/** The approximate size of an entry in memory. */
-const entryBytes = 700;
-
 /** The topics of the feed: the entries of a key, of a name, or of an owner. */
 const topicOf = {
   key: (keyId: string) => `key ${keyId}`,
@@ -114,45 +104,18 @@ function filterOf(topic: string): AuditFilter {
   return { owner, keyName };
 }
 
-/**
- * Yields entries as they are written, in order and each once.
- *
- * @param after starts after this entry; after the newest one if it is undefined.
- * @throws FIELD_INVALID if there is no such entry: the caller read it from another log
- */
-export async function* watchAudit(
+/** Yields entries as they are written. @param after and @throws as `watchEntries` */
+export function watchAudit(
   { store, feed }: { readonly store: Store; readonly feed: Feed<AuditEntry> },
   filter: AuditFilter,
   after: number | undefined,
   signal: AbortSignal,
-): AsyncGenerator<AuditEntry> {
-  const head = await readHead(store.reader);
-  const first = after ?? head.sequence;
-  if (first > head.sequence)
-    throw refuseField("afterSequence", `is beyond the end of the log, which has ${head.sequence} entries`);
-  for await (const entry of feed.follow({ after: first, topic: findTopic(filter), signal }))
-    if (matchesFilter(entry, filter)) yield entry;
+): AsyncIterable<AuditEntry> {
+  return watchEntries({ store, feed, log: keyLog }, { filter, topic: findTopic(filter), after, signal });
 }
 
 /** An entry as a message. */
 export function packEntry(entry: AuditEntry): MessageInitShape<typeof AuditEntrySchema> {
   const { owner: _owner, keyName: _name, ...shown } = entry;
   return { ...shown, timestamp: timestampFromDate(entry.timestamp) };
-}
-
-/** A checkpoint as a message, with the key that verifies it. */
-export function packCheckpoint(
-  store: Store,
-  checkpoint: SignedCheckpoint,
-): MessageInitShape<typeof AuditCheckpointSchema> {
-  const { sequence, entryHash, signedAt, signature } = checkpoint;
-  return {
-    sequence,
-    entryHash,
-    signedAt: timestampFromDate(signedAt),
-    statement: new TextDecoder().decode(checkpointMessage(checkpoint)),
-    signature,
-    publicKey: store.checkpointKey.exportRaw(),
-    publicKeyPem: store.checkpointKey.toPem(),
-  };
 }

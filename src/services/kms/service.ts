@@ -3,6 +3,7 @@
 import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { keyLog } from "../../audit/tables.ts";
 import { type WrappingMethod, wrappingMethods } from "../../crypto/hpke.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { findReason } from "../../errors.ts";
@@ -12,8 +13,9 @@ import { nameCode } from "../../protocol/code-name.ts";
 import { maxPageSize } from "../../records/pages.ts";
 import type { Store } from "../../store/store.ts";
 import { verifyAudit } from "../../tlog/verify-audit.ts";
+import { packCheckpoint } from "../audit-entries.ts";
 import { partsOf, readPage } from "../fields.ts";
-import { auditFeed, listAudit, packCheckpoint, packEntry, toFilter, watchAudit } from "./audit.ts";
+import { auditFeed, listAudit, packEntry, toFilter, watchAudit } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
 import { createKey } from "./create.ts";
 import { createCsr } from "./create-csr.ts";
@@ -183,7 +185,7 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       return {
         ...found,
         ...(firstBrokenSequence !== undefined && { firstBrokenSequence }),
-        ...(checkpoint && { checkpoint: packCheckpoint(store, checkpoint) }),
+        ...(checkpoint && { checkpoint: packCheckpoint(store, checkpoint, keyLog) }),
       };
     },
     getHealth: async () => {

@@ -39,5 +39,17 @@ export const examples = [
   }),
   example("pqc.TokenService.GetJwks", "get-jwks", "Gets the keys that verify tokens."),
   example("pqc.TokenService.GetSecureData", "get-secure-data", "Reads the protected data.", {}, token),
+  example("pqc.IdentityLogService.GetIdentityLog", "get-identity-log", "Lists log-ins and changes of users."),
+  example(
+    "pqc.IdentityLogService.WatchIdentityLog",
+    "watch-identity-log",
+    "Watches the log, from the first entry.",
+    { afterSequence: 0 },
+  ),
+  example(
+    "pqc.IdentityLogService.VerifyIdentityLog",
+    "verify-identity-log",
+    "Verifies the log of identities.",
+  ),
   example("pqc.TokenService.GetCryptoInfo", "get-crypto-info", "Lists all algorithms.", {}, token),
 ];

@@ -1,7 +1,9 @@
 import { createServiceImplSpec } from "@connectrpc/connect";
+import { IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import type { OpenServices } from "../service-module.ts";
+import { identityLogService } from "./identity-log-service.ts";
 import { pqcService } from "./pqc-service.ts";
 import { tokenService } from "./token-service.ts";
 
@@ -12,5 +14,6 @@ export const openServices: OpenServices = (deps) => ({
   services: [
     createServiceImplSpec<typeof PqcService>(PqcService, pqcService(deps)),
     createServiceImplSpec<typeof TokenService>(TokenService, tokenService(deps)),
+    createServiceImplSpec<typeof IdentityLogService>(IdentityLogService, identityLogService(deps)),
   ],
 });

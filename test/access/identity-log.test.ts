@@ -1,0 +1,202 @@
+/** pqc.IdentityLogService: who reads the log of identities over calls, what it says, and that anyone can check it. */
+import { createHash } from "node:crypto";
+import { inspect } from "node:util";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { type Client, createClient } from "@connectrpc/connect";
+import canonicalize from "canonicalize";
+import { expect, it, vi } from "vitest";
+import { type IdentityLogEntry, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
+import { auditStart, verifyAuditCheckpoint, verifyAuditEntries } from "../../src/client/verify-audit.ts";
+import { present } from "../services/answers.ts";
+import { hashCheaply, password } from "../support/passwords.ts";
+import { refusal } from "../support/refusal.ts";
+import { type AccessServer, type Clients, describeAccess } from "./access-server.ts";
+
+vi.mock("node:crypto", async (load) => (await import("../support/cheap-scrypt.ts")).cheapen(await load()));
+
+let names = 0;
+
+function logOf({ transport }: Clients): Client<typeof IdentityLogService> {
+  return createClient(IdentityLogService, transport);
+}
+
+/** Somebody with a password, who logs in once with it and once with another one. */
+async function logInTwice({ office, connect }: AccessServer): Promise<string> {
+  names += 1;
+  const username = `log-in ${names}`;
+  await office.users.add({ name: username, role: "user", passwordHash: hashCheaply(password) }, new Date());
+  const { tokens } = connect();
+  await tokens.issueToken({ username, password });
+  await refusal(tokens.issueToken({ username, password: "a wrong password of ada" }));
+  return username;
+}
+
+/** Reads until the entry of a failure is there: it is written after its answer. */
+async function readUntilRefused(log: Client<typeof IdentityLogService>, subject: string) {
+  for await (const { entry } of log.watchIdentityLog({ subject, afterSequence: 0 }))
+    if (entry?.outcome === "REFUSED") break;
+  return (await log.getIdentityLog({ subject })).entries;
+}
+
+async function readAll(log: Client<typeof IdentityLogService>): Promise<IdentityLogEntry[]> {
+  const all: IdentityLogEntry[] = [];
+  let pageToken = "";
+  do {
+    const page = await log.getIdentityLog({ pageSize: 3, pageToken });
+    all.push(...page.entries);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  return all;
+}
+
+describeAccess("the log of identities over calls", (shared) => {
+  it("says when a user was created and logged in, and when somebody failed to, but no password", async () => {
+    const server = await shared();
+    const name = await logInTwice(server);
+    const entries = await readUntilRefused(logOf(await server.makePerson("auditor")), name);
+    expect(
+      entries.map(({ operation, user, outcome, details }) => [operation, user, outcome, details]),
+    ).toEqual([
+      ["CREATE_USER", "operator", "OK", "role=user"],
+      ["LOG_IN", name, "OK", ""],
+      ["LOG_IN", name, "REFUSED", "reason=LOGIN_FAILED"],
+    ]);
+    expect(entries[1]).toMatchObject({ subject: name, clientAddress: "127.0.0.1" });
+    expect(entries[1]?.requestId).not.toBe("");
+    expect(inspect(entries)).not.toMatch(/horse|a wrong password|scrypt/);
+  });
+
+  it("is for auditors and administrators", async () => {
+    const server = await shared();
+    const [user, auditor, admin] = [
+      await server.makePerson("user"),
+      await server.makePerson("auditor"),
+      await server.makePerson("admin"),
+    ];
+    const watch = async (log: Client<typeof IdentityLogService>) => {
+      for await (const _ of log.watchIdentityLog({ afterSequence: 0 })) break;
+    };
+    const missing = { code: "PermissionDenied", reason: "ROLE_MISSING" };
+    expect(await refusal(logOf(user).getIdentityLog({}))).toEqual(missing);
+    expect(await refusal(watch(logOf(user)))).toEqual(missing);
+    expect(await refusal(logOf(user).verifyIdentityLog({}))).toEqual(missing);
+    for (const person of [auditor, admin]) {
+      expect(await logOf(person).getIdentityLog({})).toMatchObject({ status: "success" });
+      await watch(logOf(person));
+      expect(await logOf(person).verifyIdentityLog({})).toMatchObject({ valid: true });
+    }
+  });
+
+  it("has the same answer over REST", async () => {
+    const server = await shared();
+    const { token, name, ...clients } = await server.makePerson("auditor");
+    const query = new URLSearchParams({
+      subject: name,
+      operation: "CREATE_USER",
+      user: "operator",
+      outcome: "OK",
+    });
+    const answer = await server.rest(`GET /api/auth/audit?${query}`, undefined, {
+      authorization: `Bearer ${token}`,
+    });
+    const [entry] = (await logOf(clients).getIdentityLog({ subject: name })).entries;
+    expect(await answer.json()).toEqual({
+      status: "success",
+      entries: [
+        {
+          subject: name,
+          operation: "CREATE_USER",
+          user: "operator",
+          timestamp: timestampDate(present(present(entry).timestamp)).toISOString(),
+          details: "role=auditor",
+          sequence: entry?.sequence,
+          outcome: "OK",
+          entryHash: entry?.entryHash,
+          clientAddress: "",
+          requestId: "",
+        },
+      ],
+      nextPageToken: "",
+      totalSize: 1,
+    });
+  });
+
+  it("is a chain that anyone can compute again, whose end the server signs", async () => {
+    const server = await shared();
+    await logInTwice(server);
+    const log = logOf(await server.makePerson("admin"));
+    const { checkpoint, valid } = await log.verifyIdentityLog({});
+    const { sequence, entryHash, publicKey } = present(checkpoint);
+    const entries = (await readAll(log)).slice(0, sequence);
+    let previousHash = "0".repeat(64);
+    for (const { $typeName, timestamp, entryHash: given, clientAddress, requestId, ...fields } of entries) {
+      const text = canonicalize({
+        ...fields,
+        ...(clientAddress && { clientAddress }),
+        ...(requestId && { requestId }),
+        previousHash,
+        timestamp: timestampDate(present(timestamp)).toISOString(),
+      });
+      previousHash = createHash("sha256").update(present(text)).digest("hex");
+      expect(previousHash).toBe(given);
+    }
+    expect({ valid, previousHash }).toEqual({ valid: true, previousHash: entryHash });
+    expect(await verifyAuditEntries(entries, auditStart)).toEqual({
+      valid: true,
+      head: { sequence, entryHash },
+    });
+    expect(await verifyAuditCheckpoint(present(checkpoint), publicKey)).toBe(true);
+    // The same key signs the log of keys.
+    const relabelled = { ...present(checkpoint), $typeName: "kms.AuditCheckpoint" as const };
+    expect(await verifyAuditCheckpoint(relabelled, publicKey)).toBe(false);
+  });
+
+  it("can be watched, also for what commands and other servers write", async () => {
+    const server = await shared();
+    const log = logOf(await server.makePerson("auditor"));
+    names += 1;
+    const name = `watched ${names}`;
+    const answers = log.watchIdentityLog({ subject: name, afterSequence: 0 })[Symbol.asyncIterator]();
+    const next = async () => present((await answers.next()).value?.entry).operation;
+    // The store of the office is another one than that of the server.
+    await server.office.users.add({ name, role: "user", passwordHash: "none" }, new Date());
+    expect(await next()).toBe("CREATE_USER");
+    await server.office.users.setPassword(name, "none");
+    expect(await next()).toBe("SET_PASSWORD");
+    await server.office.users.remove(name);
+    expect(await next()).toBe("REMOVE_USER");
+    await answers.return?.(undefined);
+  });
+
+  it("refuses the page token and the position of another log", async () => {
+    const server = await shared();
+    const person = await server.makePerson("admin");
+    const { kms } = person;
+    await Promise.all([kms.createKey({}), kms.createKey({})]);
+    const { nextPageToken: pageToken } = await kms.getAuditLog({ pageSize: 1 });
+    const invalid = expect.objectContaining({ code: "InvalidArgument", reason: "FIELD_INVALID" });
+    expect(await refusal(logOf(person).getIdentityLog({ pageToken }))).toEqual(invalid);
+    const beyond = logOf(person).watchIdentityLog({ afterSequence: 1e9 })[Symbol.asyncIterator]();
+    expect(await refusal(beyond.next())).toEqual(invalid);
+    expect(await refusal(logOf(person).getIdentityLog({ operation: "SIGN" }))).toEqual(invalid);
+  });
+
+  it("says which entry was changed", async () => {
+    const server = await shared();
+    const log = logOf(await server.makePerson("auditor"));
+    const { entries } = await log.getIdentityLog({ operation: "CREATE_USER" });
+    const { sequence } = present(entries.at(-1));
+    const change = (details: string) =>
+      server.tamper((db) =>
+        db.updateTable("identity_entries").set({ details }).where("sequence", "=", sequence).execute(),
+      );
+    await change("role=admin");
+    expect(await log.verifyIdentityLog({})).toMatchObject({
+      valid: false,
+      firstBrokenSequence: sequence,
+      reason: "the entry was changed",
+    });
+    await change("role=auditor");
+    expect(await log.verifyIdentityLog({})).toMatchObject({ valid: true });
+  });
+});
