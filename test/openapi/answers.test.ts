@@ -62,7 +62,7 @@ const publicNames = new Set(
   gatewayIdentityPublicKey gatewayIdentityPublicKeyPem hashes identityPublicKey identityPublicKeyPem kemPublicKey
   kemPublicKeyPem kemPublicKeySignature keyConfirmation kid leaf mldsaPublicKey mldsaPublicKeyPem mldsaSignature packet
   pem pub publicKey publicKeyPem rootHash signature signatureLine signingHash statement transcript verifierKeys
-  canonicalJson nextPageToken witnessKey witnessKeys`.split(/\s+/),
+  canonicalJson nextPageToken subject witnessKey witnessKeys`.split(/\s+/),
 );
 
 /** Bytes of 16 or more in base64, but for identifiers, hashes in hexadecimal, paths and names. */
