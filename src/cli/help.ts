@@ -6,21 +6,50 @@ import type { Verb } from "./verb.ts";
 
 const exitCodeLines = exitCodeMeanings.map(([code, meaning]) => `  ${String(code).padEnd(4)}${meaning}`);
 
-/** Describes all verbs, one per line. */
+/** What the verbs of a group do. Those of a group that is not here have a line each. */
+const groupMeanings: Readonly<Record<string, string>> = {
+  audit: "Verifies the audit log and the log of identities, and lists log-ins.",
+  store: "Creates a store, and verifies its content.",
+  user: "Adds, lists and removes users, and sets passwords.",
+  client: "Adds, lists and removes clients of OAuth 2, and renews their secrets.",
+  ca: "Runs a private CA that issues the certificates of servers.",
+  kms: "Keeps keys on the server: creates, imports, rotates, shares and destroys them, and lists their uses.",
+  identity: "Shows auditors who logged in, and how users and clients changed.",
+  device: "Registers and authenticates a device, and sends its readings and firmware.",
+  tunnel: "Connects to the VPN gateway, and sends packets.",
+  wallet: "Creates wallets, signs transactions and verifies them.",
+  chain: "Adds, lists, verifies and watches blocks.",
+  log: "Fetches checkpoints and proofs of the verifiable logs, and verifies them without the server.",
+  nft: "Mints, shows, transfers and verifies tokens.",
+  multisig: "Creates and lists wallets of several signers.",
+  proposal: "Creates, signs and executes proposals of such wallets.",
+};
+
+/** Describes all verbs, a group of them on one line. */
 export function describeVerbs(verbs: readonly Verb[]): string {
+  return describeProgram(verbs, listGroups);
+}
+
+/** Describes all verbs, one per line. */
+export function describeEveryVerb(verbs: readonly Verb[]): string {
+  return describeProgram(verbs, listVerbs);
+}
+
+function describeProgram(verbs: readonly Verb[], list: (verbs: readonly Verb[]) => string): string {
   const [operators, clients] = [true, false].map((takes) =>
     verbs.filter(({ settings }) => (settings !== undefined) === takes),
   );
   return `usage: qsp VERB [operands] [options]
 
 Serves post-quantum cryptography over gRPC, gRPC-Web, Connect and REST, and calls such a server.
-qsp VERB --help shows a verb with an example; qsp serve --help shows the settings; qsp version shows the version.
+qsp help VERB shows a verb with an example, or the verbs of a group; qsp help all lists every verb;
+qsp serve --help shows the settings; qsp version shows the version.
 
 Verbs for the operator of a store:
-${listVerbs(operators ?? [])}
+${list(operators ?? [])}
 
 Verbs for callers:
-${listVerbs(clients ?? [])}
+${list(clients ?? [])}
 
 Options of verbs for callers:
 ${listOptions(commonOptions)}
@@ -74,9 +103,23 @@ function exampleLines({ example }: Verb): string {
 }
 
 function listVerbs(verbs: readonly Verb[]): string {
-  return columns(
-    verbs.map(({ name, operands, meaning }) => [[name, ...operands].join(" "), firstSentence(meaning)]),
+  return columns(listRows(verbs));
+}
+
+function listRows(verbs: readonly Verb[]) {
+  return verbs.map(
+    ({ name, operands, meaning }) => [[name, ...operands].join(" "), firstSentence(meaning)] as const,
   );
+}
+
+/** Lists verbs. Several with the same first word have one line together. */
+function listGroups(verbs: readonly Verb[]): string {
+  const groups = Object.entries(Object.groupBy(verbs, ({ name }) => name.split(" ")[0] ?? ""));
+  const lines = groups.map(([word, members = []]) => {
+    const meaning = members.length > 1 ? groupMeanings[word] : undefined;
+    return meaning === undefined ? listRows(members) : [[`${word} …`, meaning] as const];
+  });
+  return columns(lines.flat());
 }
 
 function listOptions(options: Options): string {
@@ -94,5 +137,6 @@ function columns(rows: readonly (readonly [string, string])[]): string {
 }
 
 function firstSentence(text: string): string {
-  return /^.*?[.;:](?=\s|$)/s.exec(text)?.[0].replace(/[;:]$/, ".") ?? text;
+  const sentence = /^.*?[.;:](?=\s|$)/s.exec(text)?.[0].replace(/[;:]$/, ".") ?? text;
+  return sentence.replaceAll("\n", " ");
 }

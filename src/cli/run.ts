@@ -6,7 +6,7 @@ import type { ApiClient } from "./client.ts";
 import { colorHelp, colorText, createPaint } from "./colors.ts";
 import { CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
-import { describeGroup, describeVerb, describeVerbs } from "./help.ts";
+import { describeEveryVerb, describeGroup, describeVerb, describeVerbs } from "./help.ts";
 import { type ParsedOptions, readVerbLine } from "./options.ts";
 import { createOutput } from "./output.ts";
 import { formatError, wantsJson } from "./report-error.ts";
@@ -55,7 +55,7 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
   const verb = await loadVerb(table, args);
   if (verb === undefined) {
     const group = await requireGroup(first, table);
-    if (!args.includes("--help")) throw unknownVerb(group, args);
+    if (!args.includes("--help")) throw unknownVerb(group, args, table);
     write(colorHelp(describeGroup(group), paint));
     return exitCodes.done;
   }
@@ -126,22 +126,24 @@ async function requireGroup(word: string, table: VerbTable): Promise<readonly Ve
   throw usageError(`"${word}" is not a verb${advice}; qsp help lists the verbs`);
 }
 
-function unknownVerb(verbs: readonly Verb[], args: readonly string[]): CliError {
-  const words = args
-    .filter((arg) => !arg.startsWith("-"))
-    .slice(0, 2)
-    .join(" ");
+function unknownVerb(verbs: readonly Verb[], args: readonly string[], table: VerbTable): CliError {
+  const [group = "", word = ""] = args.filter((arg) => !arg.startsWith("-"));
+  const words = `${group} ${word}`.trim();
   const names = verbs.map(({ name }) => name);
-  const [similar] = suggest(words, names);
-  return usageError(
-    `"${words}" is not a verb${similar === undefined ? "" : `; did you mean "${similar}"`}; the verbs are ${names.join(", ")}`,
-  );
+  const list = names.map((name) => name.slice(group.length + 1)).join(", ");
+  if (word === "")
+    return usageError(`${group} needs one of its verbs: ${list}; qsp help ${group} describes them`);
+  // `qsp kms sign` is `qsp sign`.
+  const [similar] = Object.hasOwn(table, word) ? [word] : suggest(words, names);
+  const advice = similar === undefined ? "" : `; did you mean "${similar}"`;
+  return usageError(`"${words}" is not a verb${advice}; the verbs of ${group} are ${list}`);
 }
 
 async function describeTopic(words: readonly string[], table: VerbTable): Promise<string> {
   const [first] = words;
   if (first === undefined || first.startsWith("-"))
     return readHelp() ?? describeVerbs(await loadAllVerbs(table));
+  if (first === "all") return describeEveryVerb(await loadAllVerbs(table));
   const verb = await loadVerb(table, words);
   return verb === undefined ? describeGroup(await requireGroup(first, table)) : describeVerb(verb);
 }

@@ -226,17 +226,29 @@ describe("the help", { timeout }, () => {
       expect(stdout).toContain(part);
   });
 
-  it.each([[[]], [["help"]], [["--help"]]])("lists all verbs and the exit codes for qsp %j", async (args) => {
-    const { code, stdout } = await runQsp(args, server.place());
+  it.each([[[]], [["help"]], [["--help"]]])(
+    "lists verbs, groups of them on one line, and the exit codes for qsp %j",
+    async (args) => {
+      const { code, stdout } = await runQsp(args, server.place());
+      expect(code).toBe(0);
+      const list = stdout.slice(0, stdout.indexOf("Options of verbs"));
+      for (const { name } of verbs)
+        expect(list).toMatch(new RegExp(`^ {2}(?:${name} |${name.split(" ")[0]} …) *\\S`, "m"));
+      // A screen.
+      expect(list.split("\n").length).toBeLessThan(45);
+      for (const part of ["Exit codes:", "the server refused", "qsp serve --help"])
+        expect(stdout).toContain(part);
+    },
+  );
+
+  it("lists every verb on a line of its own for qsp help all", async () => {
+    const { code, stdout } = await runQsp(["help", "all"], server.place());
     expect(code).toBe(0);
-    expect(stdout).toContain("  serve");
-    for (const { name } of verbs) expect(stdout).toContain(`  ${name}`);
-    for (const part of ["Exit codes:", "the server refused", "qsp serve --help"])
-      expect(stdout).toContain(part);
+    for (const { name } of verbs) expect(stdout).toMatch(new RegExp(`^ {2}${name} .*[.]$`, "m"));
   });
 
-  it("lists the verbs of a group", async () => {
-    const { code, stdout } = await runQsp(["kms", "--help"], server.place());
+  it.each([[["kms", "--help"]], [["help", "kms"]]])("lists the verbs of a group for qsp %j", async (args) => {
+    const { code, stdout } = await runQsp(args, server.place());
     expect(code).toBe(0);
     expect(stdout).toContain("kms rotate KEY");
     expect(stdout).not.toContain("device");
