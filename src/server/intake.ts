@@ -12,6 +12,7 @@ import type { FoundRoute, Transcoder } from "../transcoding/transcoder.ts";
 import { type Admission, nameClient, Ticket } from "./admission.ts";
 import { type BrowserHeaders, isPreflight } from "./browser.ts";
 import type { ReadClient } from "./client-address.ts";
+import { refuseCutBody } from "./cut-body.ts";
 import { drainAfterAnswer } from "./drain-request.ts";
 import { readCallForm, renderFailure } from "./failures.ts";
 import type { ExplainFailure } from "./interceptors/errors.ts";
@@ -129,6 +130,7 @@ export function createIntake(options: IntakeOptions): Intake {
     valuesOf: (req) => arrived.get(req)?.values ?? createContextValues(),
     routeOf: (req) => arrived.get(req)?.route,
     onRequest(req, res) {
+      refuseCutBody(req);
       drainAfterAnswer(req, res, options.maxReceiveMs);
       const { method, route } = findCall(req);
       const fault = findHeadFault(readHead(req, () => method !== undefined));

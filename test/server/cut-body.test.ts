@@ -1,0 +1,170 @@
+/** Requests over HTTP/2 that are cut before their end: no handler takes the part that came for the whole. */
+import { once } from "node:events";
+import net from "node:net";
+import { setTimeout } from "node:timers/promises";
+import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { KmsService, SignRequestSchema, SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { envelope } from "./raw.ts";
+import { serve } from "./serve.ts";
+
+const codes = { NO_ERROR: 0, INTERNAL_ERROR: 2, CANCEL: 8 } as const;
+
+/** What a handler found: the texts of a whole request, or that it was cut. */
+type Finding = readonly string[] | "cut";
+
+/** Handlers that note what they find. */
+function observe() {
+  const findings: Finding[] = [];
+  const implementation = {
+    sign({ data }) {
+      findings.push([new TextDecoder().decode(data)]);
+      return {};
+    },
+    async signStream(parts) {
+      const texts: string[] = [];
+      try {
+        for await (const { part } of parts)
+          if (part.case === "chunk") texts.push(new TextDecoder().decode(part.value));
+        findings.push(texts);
+      } catch (error) {
+        findings.push("cut");
+        throw error;
+      }
+      return {};
+    },
+  } satisfies Partial<ServiceImpl<typeof KmsService>>;
+  return { findings, implementation };
+}
+
+/** Serves who has a token. Its check takes a moment, in which a request comes and is cut. */
+async function serveSlowly(
+  implementation: Partial<ServiceImpl<typeof KmsService>>,
+): Promise<{ readonly port: number }> {
+  const { server, port } = await serve({
+    services: [
+      createServiceImplSpec<typeof KmsService>(KmsService, implementation as ServiceImpl<typeof KmsService>),
+    ],
+    access: {
+      mode: "token",
+      authenticate: async () => {
+        await setTimeout(5);
+        return { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
+      },
+    },
+  });
+  onTestFinished(() => {
+    server.destroy();
+    return server.close();
+  });
+  return { port };
+}
+
+function frame(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
+  const head = Buffer.alloc(9);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(streamId, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** Header fields without compression: literals that enter no table (RFC 7541, section 6.2.2). */
+function encodeHeaders(headers: Readonly<Record<string, string>>): Buffer {
+  const text = (value: string) => Buffer.concat([Buffer.of(value.length), Buffer.from(value)]);
+  const fields = Object.entries(headers).map(([name, value]) =>
+    Buffer.concat([Buffer.of(0), text(name), text(value)]),
+  );
+  return Buffer.concat(fields);
+}
+
+/** Opens a connection whose frames the test writes. */
+async function connect(port: number): Promise<net.Socket> {
+  const socket = net.connect(port, "127.0.0.1");
+  onTestFinished(() => void socket.destroy());
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  socket.resume();
+  const settings = frame(4, 0, 0, new Uint8Array());
+  socket.write(Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settings]));
+  return socket;
+}
+
+const part = (value: NonNullable<MessageInitShape<typeof SignStreamRequestSchema>["part"]>) =>
+  envelope(toBinary(SignStreamRequestSchema, create(SignStreamRequestSchema, { part: value })));
+const parts = Buffer.concat([
+  part({ case: "header", value: { keyId: "key" } }),
+  part({ case: "chunk", value: Buffer.from("pay 1") }),
+]);
+const message = toBinary(
+  SignRequestSchema,
+  create(SignRequestSchema, { keyId: "key", data: Buffer.from("pay 1") }),
+);
+const json = Buffer.from('{"keyId":"key","data":"cGF5IDE="}');
+const [sign, stream] = ["/kms.KmsService/Sign", "/kms.KmsService/SignStream"];
+
+/** Forms of a request. */
+const forms = {
+  "gRPC, a stream": { path: stream, type: "application/grpc", body: parts },
+  "gRPC-Web, a stream": { path: stream, type: "application/grpc-web+proto", body: parts },
+  "Connect, a stream": { path: stream, type: "application/connect+proto", body: parts },
+  "gRPC, one message": { path: sign, type: "application/grpc", body: envelope(message) },
+  "gRPC-Web, one message": { path: sign, type: "application/grpc-web+proto", body: envelope(message) },
+  "Connect, one message": { path: sign, type: "application/proto", body: Buffer.from(message) },
+  "Connect with JSON, one message": { path: sign, type: "application/json", body: json },
+  "REST, one message": { path: "/api/kms/sign", type: "application/json", body: json },
+} as const;
+
+/** Ways to cut a stream. */
+const cuts: Record<string, (socket: net.Socket, request: Buffer, streamId: number) => void> = {};
+for (const [name, code] of Object.entries(codes))
+  cuts[`RST_STREAM with ${name}`] = (socket, request, streamId) => {
+    const reason = Buffer.alloc(4);
+    reason.writeUInt32BE(code);
+    socket.write(Buffer.concat([request, frame(3, 0, streamId, reason)]));
+  };
+cuts["the end of the connection"] = (socket, request) => void socket.end(request);
+
+describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) => {
+  const build = (port: number, flags = 0): Buffer =>
+    Buffer.concat([
+      frame(
+        1,
+        4,
+        1,
+        encodeHeaders({
+          ":method": "POST",
+          ":scheme": "http",
+          ":authority": `127.0.0.1:${port}`,
+          ":path": path,
+          "content-type": type,
+          authorization: "ada",
+        }),
+      ),
+      frame(0, flags, 1, body),
+    ]);
+
+  it("a request with END_STREAM is whole", async () => {
+    const { findings, implementation } = observe();
+    const { port } = await serveSlowly(implementation);
+    (await connect(port)).write(build(port, 1));
+    await vi.waitFor(() => expect(findings).toHaveLength(1));
+    expect(findings[0]).toEqual(["pay 1"]);
+  });
+
+  it.each(Object.entries(cuts))("a request that %s cuts is not", async (_cut, cut) => {
+    const { findings, implementation } = observe();
+    const { port } = await serveSlowly(implementation);
+    for (const pauseMs of [0, 0, 0, 1, 2]) {
+      const socket = await connect(port);
+      await setTimeout(pauseMs);
+      cut(socket, build(port), 1);
+    }
+    // A later call has come through: the server has seen the earlier ones.
+    (await connect(port)).write(build(port, 1));
+    await vi.waitFor(() => expect(findings.filter((found) => found !== "cut").length).toBeGreaterThan(0));
+    await setTimeout(20);
+    expect(findings.filter((found) => found !== "cut")).toHaveLength(1);
+  });
+});
