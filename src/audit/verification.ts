@@ -3,7 +3,6 @@ import { setImmediate } from "node:timers/promises";
 import { type RawBuilder, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import { readTime } from "../database/row-values.ts";
-import { listAuditedTables, type TableOwner } from "../database/schema.ts";
 import { StorageError } from "../database/store-error.ts";
 import { equalTags } from "../records/tag.ts";
 import { type AuditCheckpoint, type AuditHead, emptyChain, hashEntry, tagEntry, tagHead } from "./chain.ts";
@@ -36,8 +35,8 @@ export interface AuditVerificationDeps {
   readonly db: Reader;
   /** The log to verify; that of keys if left out. */
   readonly log?: LogTables;
-  /** The owners of the tables; for some tables the log has an entry for every row. */
-  readonly owners: readonly TableOwner[];
+  /** The tables for which the log has an entry for every row. */
+  readonly recorded: readonly string[];
   /** RootKeys.audit */
   readonly tagKey: Uint8Array;
   readonly verifyCheckpoint: (checkpoint: SignedCheckpoint) => Promise<boolean>;
@@ -93,7 +92,7 @@ interface Ends {
 }
 
 /** Reads all values in one statement, so that they are consistent. */
-async function readEnds({ db, owners, tagKey, log = keyLog }: AuditVerificationDeps): Promise<Ends> {
+async function readEnds({ db, recorded, tagKey, log = keyLog }: AuditVerificationDeps): Promise<Ends> {
   const { first_row, last_row, has_records, ...head } = await db
     .selectFrom((from) =>
       from
@@ -106,7 +105,7 @@ async function readEnds({ db, owners, tagKey, log = keyLog }: AuditVerificationD
       (join) => join.onTrue(),
     )
     .selectAll()
-    .select(hasRows(listAuditedTables(owners)).as("has_records"))
+    .select(hasRows(recorded).as("has_records"))
     .executeTakeFirstOrThrow();
   const rows = { firstRow: first_row ?? 1, lastRow: last_row ?? 0, hasRecords: Boolean(has_records) };
   // Before the first entry there is no head.
@@ -125,7 +124,10 @@ function findFaultOfEnds({ last, checkpoint }: Walk, ends: Ends): Fault | undefi
   const { stated, isTrue, firstRow, lastRow, hasRecords } = ends;
   if (firstRow < 1) return { sequence: 1, reason: "an entry precedes the first one" };
   if (stated.sequence === 0 && hasRecords)
-    return { sequence: 1, reason: "the entry is missing: the log does not record the creation of the keys" };
+    return {
+      sequence: 1,
+      reason: "the entry is missing: the log does not record the creation of what the store has",
+    };
   // The tags show that this program wrote the existing entries.
   if (!isTrue)
     return { sequence: last.sequence + 1, reason: "the end of the log was changed; entries are missing" };

@@ -20,6 +20,8 @@ export interface TableOwner {
   readonly tables: { readonly [Table in keyof Schema]?: readonly (keyof Schema[Table] & string)[] };
   /** Tables for which the audit log has an entry for every row. */
   readonly auditedTables?: readonly (keyof Schema)[];
+  /** Tables for which the log of identities has an entry for every row. */
+  readonly identityTables?: readonly (keyof Schema)[];
   /**
    * The migration steps: statements by the name of the step. Steps run in the order of their names, each once. A new
    * step has a higher number than all released steps. A released step never changes.
@@ -30,6 +32,11 @@ export interface TableOwner {
 /** Lists the tables for which the audit log has an entry for every row. */
 export function listAuditedTables(owners: readonly TableOwner[]): (keyof Schema)[] {
   return owners.flatMap(({ auditedTables = [] }) => auditedTables);
+}
+
+/** Lists the tables for which the log of identities has an entry for every row. */
+export function listIdentityTables(owners: readonly TableOwner[]): (keyof Schema)[] {
+  return owners.flatMap(({ identityTables = [] }) => identityTables);
 }
 
 /** Lists the tables of all owners, each with the columns that order its rows. */

@@ -1,5 +1,5 @@
 /** The claims of access tokens (RFC 9068, section 2.2), and those that this server adds. */
-import type { JsonObject } from "../crypto/strict-json.ts";
+import type { JsonObject, JsonValue } from "../crypto/strict-json.ts";
 
 /** The claims of a token without its times. */
 export interface TokenContent extends JsonObject {
@@ -17,10 +17,17 @@ export interface AccessClaims {
   readonly scopes: readonly string[];
   /** Unique among all tokens. */
   readonly tokenId: string;
-  /** The clients that exchanged the token before this one, the latest first. */
-  readonly earlierActors: readonly string[];
+  /** The clients that exchanged the token before this one, the latest first. It ends with each of them. */
+  readonly earlierActors: readonly Actor[];
   /** The IDs of the tokens that it was exchanged from. It is revoked with each of them. */
   readonly origins: readonly string[];
+}
+
+/** A client that acted for the subject. */
+export interface Actor {
+  readonly clientId: string;
+  /** Its generation at that time. */
+  readonly clientGeneration: string;
 }
 
 /** The most audiences of a token. */
@@ -49,26 +56,35 @@ export function toAccessPayload(
     ...(generation !== undefined && { gen: generation }),
     ...(origins.length > 0 && { origins: [...origins] }),
     // RFC 8693, section 4.1: the client acts for the subject.
-    ...(subject !== clientId && { act: nestActors([clientId, ...input.earlierActors]) }),
+    ...(subject !== clientId && { act: { sub: clientId, ...nestActors(input.earlierActors) } }),
   };
 }
 
-/** Nests actors as RFC 8693, section 4.1, does: the current one is outside, the first one innermost. */
-function nestActors([actor = "", ...earlier]: readonly string[]): JsonObject {
-  return { sub: actor, ...(earlier.length > 0 && { act: nestActors(earlier) }) };
+/** Nests actors as RFC 8693, section 4.1, does: the latest one is outside, the first one innermost. */
+function nestActors([actor, ...earlier]: readonly Actor[]): JsonObject {
+  if (actor === undefined) return {};
+  return { act: { sub: actor.clientId, cgen: actor.clientGeneration, ...nestActors(earlier) } };
 }
 
-/** Lists nested actors, the current one first. @returns undefined for a malformed claim */
-function listActors(act: unknown): string[] | undefined {
-  const actors: string[] = [];
-  for (let at = act; at !== undefined; ) {
-    if (typeof at !== "object" || at === null || !("sub" in at) || typeof at.sub !== "string")
-      return undefined;
-    if (actors.length > maxOrigins) return undefined;
-    actors.push(at.sub);
-    at = "act" in at ? at.act : undefined;
+/** Lists the actors before the current one, the latest first. @returns undefined for a malformed claim */
+function listEarlierActors(act: JsonValue | undefined): Actor[] | undefined {
+  const actors: Actor[] = [];
+  let at = innerActor(act);
+  while (at !== undefined) {
+    const { sub, cgen } = isObject(at) ? at : {};
+    if (typeof sub !== "string" || typeof cgen !== "string" || actors.length >= maxOrigins) return undefined;
+    actors.push({ clientId: sub, clientGeneration: cgen });
+    at = innerActor(at);
   }
   return actors;
+}
+
+function innerActor(act: JsonValue | undefined): JsonValue | undefined {
+  return isObject(act) ? act.act : undefined;
+}
+
+function isObject(value: JsonValue | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /**
@@ -87,11 +103,10 @@ export function readAccessClaims(payload: JsonObject, issuerUrl: string | undefi
     return "client_id and cgen must be strings";
   if (typeof scope !== "string" || typeof tokenId !== "string") return "scope and jti must be strings";
   const { act, origins = [] } = payload;
-  const actors = listActors(act);
-  if (actors === undefined) return "act must be an actor";
+  const earlierActors = listEarlierActors(act);
+  if (earlierActors === undefined) return "act must be an actor";
   if (!Array.isArray(origins) || !origins.every((one) => typeof one === "string"))
     return "origins must be a list of strings";
-  const earlierActors = actors.slice(1);
   return { audiences, clientId, clientGeneration, scopes: splitList(scope), tokenId, earlierActors, origins };
 }
 

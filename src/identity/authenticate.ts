@@ -75,10 +75,12 @@ export async function findHolder(
   if (use === deviceUse) return { ...claims, userId: subject, role: "device", scopes: undefined };
   const scopes = access?.scopes;
   if (access !== undefined) {
-    const { clientId, clientGeneration, tokenId, origins } = access;
+    const { clientId, clientGeneration, tokenId, origins, earlierActors } = access;
     const client = await clients.find(clientId);
     if (client?.generation !== clientGeneration || (await revocations.includesAny([tokenId, ...origins])))
       return undefined;
+    for (const actor of earlierActors)
+      if ((await clients.find(actor.clientId))?.generation !== actor.clientGeneration) return undefined;
     if (subject === clientId) return { ...claims, userId: client.userId, role: client.role, scopes };
   }
   if (users === undefined) return { ...claims, userId: subject, role: "user", scopes };

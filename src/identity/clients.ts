@@ -63,7 +63,12 @@ export function createClientStore(store: Store) {
 }
 
 /** What the operator granted, for the audit log. */
-function describeRights({ role, scopes, mayExchange }: ClientRights): string {
-  const list = scopes.length === 0 ? "none" : scopes.join(" ");
-  return `role=${role}, scopes=${list}${mayExchange ? ", exchange=true" : ""}`;
+function describeRights({ role, scopes, audiences, resources, mayExchange }: ClientRights): string {
+  return [
+    `role=${role}`,
+    `scopes=${scopes.join(" ") || "none"}`,
+    ...(audiences.length > 0 ? [`audiences=${audiences.join(" ")}`] : []),
+    ...(resources.length > 0 ? [`resources=${resources.join(" ")}`] : []),
+    ...(mayExchange ? ["exchange=true"] : []),
+  ].join(", ");
 }

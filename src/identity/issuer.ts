@@ -54,6 +54,8 @@ export interface AccessTokenInput extends Omit<AccessClaims, "tokenId"> {
 /** An access token and its ID. */
 export interface IssuedAccessToken extends IssuedToken {
   readonly issuedAt: Date;
+  /** The claim `jti`. */
+  readonly tokenId: string;
 }
 
 /** The content of a token besides its subject and its times. */
@@ -188,7 +190,7 @@ export async function openIssuer(
       readonly notAfter?: Date | undefined;
     },
     claims: TokenContent,
-  ): Promise<IssuedAccessToken> => {
+  ): Promise<Omit<IssuedAccessToken, "tokenId">> => {
     const { keyId, secretKey } = await findSigner(algorithm);
     const { notAfter, ...form } = input;
     // NumericDate counts whole seconds (RFC 7519, section 2).
@@ -219,10 +221,11 @@ export async function openIssuer(
       const { token, expiresAt } = await signToken(loginAlgorithm, { header }, claims);
       return { token, expiresAt };
     },
-    issueAccessToken({ notAfter, ...input }) {
+    async issueAccessToken({ notAfter, ...input }) {
       if (issuerUrl === undefined) throw new Error("an issuer without a URL issues no access tokens");
-      const claims = toAccessPayload({ ...input, tokenId: randomUUID() }, issuerUrl);
-      return signToken(accessAlgorithm, { type: "at+jwt", notAfter }, claims);
+      const tokenId = randomUUID();
+      const claims = toAccessPayload({ ...input, tokenId }, issuerUrl);
+      return { ...(await signToken(accessAlgorithm, { type: "at+jwt", notAfter }, claims)), tokenId };
     },
     async check(token) {
       const verify = () => {

@@ -1,11 +1,11 @@
 /**
  * Records log-ins: in the log of identities, and as lines of the server's own log.
  *
- * Anyone can fail to log in, so failures are bounded, whoever causes how many: each minute the first sixty have a line
- * of their own, and an entry if the user exists. The others are counted, and have one line and one entry together.
+ * Anyone can fail to log in, so failures are bounded, whoever causes how many. Each minute the first ten of a name, and
+ * the first sixty of users and sixty of clients, have a line and an entry of their own. Names of nobody have as many
+ * lines, without the name, and no entries. The others are counted, and have one line and one entry together.
  */
 import type { Logger } from "pino";
-import { excerpt } from "../errors/shorten.ts";
 import type { Store } from "../store/store.ts";
 
 /** Who tries, and from where. */
@@ -18,10 +18,12 @@ export interface LogInOrigin {
 
 /** A log-in that failed. */
 export interface FailedLogIn extends LogInOrigin {
-  readonly reason: "LOGIN_FAILED" | "LOGIN_LIMITED" | "CLIENT_INVALID";
+  readonly reason: string;
   /** Whether there is a user or a client of the name. The entry of any other would have what a stranger wrote. */
   readonly isKnown: boolean;
 }
+
+type Operation = "LOG_IN" | "ISSUE_TOKEN";
 
 /** Records log-ins. */
 export interface LogInRecords {
@@ -29,24 +31,33 @@ export interface LogInRecords {
    * Returns when the entry is on the disk.
    *
    * @param operation LOG_IN of a user, or ISSUE_TOKEN to a client
+   * @param details what the token is for
    * @throws StoreFailureError
    */
-  succeeded(operation: "LOG_IN" | "ISSUE_TOKEN", origin: LogInOrigin): Promise<void>;
+  succeeded(operation: Operation, origin: LogInOrigin, details?: string): Promise<void>;
   /** Returns at once: the time that an answer takes must not tell whether the name exists. */
-  failed(operation: "LOG_IN" | "ISSUE_TOKEN", failure: FailedLogIn): void;
+  failed(operation: Operation, failure: FailedLogIn): void;
   /** Records what was counted. */
   close(): Promise<void>;
 }
 
 const windowMs = 60_000;
-/** Failures of a minute that are recorded one by one. */
+/**
+ * Failures of a minute that are recorded one by one. Users, clients and names of nobody have a budget each, so that a
+ * flood of one cannot hide the others.
+ */
 const maxFailures = 60;
+/** Those of one name, so that the failures of one cannot hide those of all. */
+const maxFailuresOfName = 10;
 /** Tokens of clients in a minute that are recorded one by one: a secret is checked in microseconds. */
 const maxClientTokens = 600;
 
 /** What was counted since the last window ended. */
 interface Counts {
-  singleFailures: number;
+  /** By operation, and whether the name exists. */
+  readonly singleFailures: Map<string, number>;
+  /** By operation and name. */
+  readonly failuresOfName: Map<string, number>;
   singleTokens: number;
   /** Beyond the limits, by operation and reason. */
   readonly more: Map<string, number>;
@@ -60,7 +71,7 @@ export function createLogInRecords(
     intervalMs = windowMs,
   }: { readonly logger?: Pick<Logger, "info" | "warn">; readonly intervalMs?: number },
 ): LogInRecords {
-  let counts: Counts = { singleFailures: 0, singleTokens: 0, more: new Map() };
+  let counts = startCounting();
   const writing = new Set<Promise<void>>();
   const count = (name: string): void => void counts.more.set(name, (counts.more.get(name) ?? 0) + 1);
   const add = (entry: Parameters<typeof writeEntry>[1]): Promise<void> => writeEntry(store, entry);
@@ -77,29 +88,36 @@ export function createLogInRecords(
   };
   const endWindow = (): void => {
     const { more } = counts;
-    counts = { singleFailures: 0, singleTokens: 0, more: new Map() };
+    counts = startCounting();
     if (more.size === 0) return;
     const details = [...more].map(([name, times]) => `${name}=${times}`).join(", ");
-    logger?.warn({ counts: Object.fromEntries(more) }, "more log-ins than are recorded one by one");
+    logger?.warn({ counts: Object.fromEntries(more) }, "log-ins that are not recorded one by one");
     addLater({ keyId: "", operation: "LOG_INS", user: "system", outcome: "REFUSED", details });
   };
   const timer = setInterval(endWindow, intervalMs).unref();
   return {
-    async succeeded(operation, { name, ...origin }) {
+    async succeeded(operation, { name, ...origin }, details = "") {
       if (operation === "ISSUE_TOKEN") {
         counts.singleTokens += 1;
         if (counts.singleTokens > maxClientTokens) return count("ISSUE_TOKEN_OK");
       }
-      await add({ keyId: name, operation, user: name, outcome: "OK", details: "", ...origin });
+      await add({ keyId: name, operation, user: name, outcome: "OK", details, ...origin });
       logger?.info({ operation, user: name, ...origin }, "logged in");
     },
     failed(operation, { name, reason, isKnown, ...origin }) {
       // A refusal without a look at the password is the answer to a flood.
-      if (reason === "LOGIN_LIMITED" || counts.singleFailures >= maxFailures) return count(reason);
-      counts.singleFailures += 1;
-      logger?.warn({ operation, user: excerpt(name), reason, ...origin }, "a log-in was refused");
-      // People type passwords where names belong, and an entry stays for ever.
+      if (reason === "LOGIN_LIMITED") return count(reason);
+      const isSingle =
+        (!isKnown || takePlace(counts.failuresOfName, `${operation} ${name}`, maxFailuresOfName)) &&
+        takePlace(counts.singleFailures, `${operation} ${isKnown}`, maxFailures);
+      // People type passwords where names belong. Therefore a name of nobody is neither in a line nor in an entry.
+      if (isSingle)
+        logger?.warn(
+          { operation, ...(isKnown && { user: name }), reason, ...origin },
+          "a log-in was refused",
+        );
       if (!isKnown) return count(`${reason}_UNKNOWN_NAME`);
+      if (!isSingle) return count(reason);
       addLater({
         keyId: name,
         operation,
@@ -115,6 +133,18 @@ export function createLogInRecords(
       await Promise.all(writing);
     },
   };
+}
+
+function startCounting(): Counts {
+  return { singleFailures: new Map(), failuresOfName: new Map(), singleTokens: 0, more: new Map() };
+}
+
+/** Takes one of so many places. @returns false if there is none */
+function takePlace(taken: Map<string, number>, name: string, places: number): boolean {
+  const count = taken.get(name) ?? 0;
+  if (count >= places) return false;
+  taken.set(name, count + 1);
+  return true;
 }
 
 type Entry = Parameters<Parameters<Parameters<Store["write"]>[0]>[0]["auditIdentity"]>[0];

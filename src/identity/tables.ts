@@ -100,6 +100,7 @@ export const identityTables: TableOwner = {
     oauth_clients: ["name"],
     revoked_tokens: ["token_id"],
   },
+  identityTables: ["issuer_keys", "users", "oauth_clients"],
   steps: {
     "0001-identity": ({ bytes, integer }) => [
       `create table issuer_keys (

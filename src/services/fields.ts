@@ -1,10 +1,29 @@
 /** Reads the fields that requests of several services share, and names the one that is invalid. */
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { type Algorithm, kemAlgorithms, signatureAlgorithms } from "../crypto/algorithms.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import { refuseField } from "../errors.ts";
 import { type PageRequest, readPageRequest } from "../records/pages.ts";
+
+/** The seconds of 0001-01-01T00:00:00Z and of 9999-12-31T23:59:59Z. */
+const [firstSecond, lastSecond] = [-62_135_596_800n, 253_402_300_799n];
+
+/**
+ * Reads a time. The binary form of a message can have what no time is (google/protobuf/timestamp.proto).
+ *
+ * @throws FIELD_INVALID
+ */
+export function readTime(field: string, timestamp: Timestamp): Date {
+  const { seconds, nanos } = timestamp;
+  if (seconds < firstSecond || seconds > lastSecond || nanos < 0 || nanos > 999_999_999)
+    throw refuseField(
+      field,
+      "is not a time; seconds must be of the years 1 to 9999, and nanos 0 to 999999999",
+    );
+  return timestampDate(timestamp);
+}
 
 /** How a request gives a public key: raw, or as PEM. The proto's rules ensure that exactly one is set. */
 export interface PublicKeyFields {

@@ -28,7 +28,7 @@ import {
   type Transact,
 } from "../database/group-commit.ts";
 import { poll } from "../database/poll.ts";
-import type { TableOwner } from "../database/schema.ts";
+import { listAuditedTables, listIdentityTables, type TableOwner } from "../database/schema.ts";
 import { readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
 import {
   type AnswerCodec,
@@ -353,7 +353,7 @@ function createStore({
   );
   /** Verifies a log, and signs a checkpoint of it if it is valid. */
   const verifyLog = async (
-    deps: Pick<AuditVerificationDeps, "tagKey" | "seen" | "owners" | "signal" | "onProgress" | "outside">,
+    deps: Pick<AuditVerificationDeps, "tagKey" | "seen" | "recorded" | "signal" | "onProgress" | "outside">,
     log: LogTables,
   ): Promise<AuditVerification> => {
     const found = await verifyAuditLog({
@@ -417,13 +417,22 @@ function createStore({
     // For each key, the log has the entry of its creation.
     verifyAudit: (options) =>
       verifyLog(
-        { owners: database.owners, tagKey: keys.audit, seen: chain.newestSeen(), ...options },
+        {
+          recorded: listAuditedTables(database.owners),
+          tagKey: keys.audit,
+          seen: chain.newestSeen(),
+          ...options,
+        },
         keyLog,
       ),
-    // A store from before this log has users without entries.
     verifyIdentityLog: (options) =>
       verifyLog(
-        { owners: [], tagKey: identityTagKey(keys.audit), seen: identityChain.newestSeen(), ...options },
+        {
+          recorded: listIdentityTables(database.owners),
+          tagKey: identityTagKey(keys.audit),
+          seen: identityChain.newestSeen(),
+          ...options,
+        },
         identityLog,
       ),
     onWrite(listener) {

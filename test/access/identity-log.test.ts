@@ -8,6 +8,8 @@ import { expect, it, vi } from "vitest";
 import { type IdentityLogEntry, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import { auditStart, verifyAuditCheckpoint, verifyAuditEntries } from "../../src/client/verify-audit.ts";
 import { present } from "../services/answers.ts";
+import { claimsOf, exchange } from "../services/oauth-tools.ts";
+import { describeClient, issuerUrl } from "../support/clients.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import { refusal } from "../support/refusal.ts";
 import { type AccessServer, type Clients, describeAccess } from "./access-server.ts";
@@ -64,6 +66,45 @@ describeAccess("the log of identities over calls", (shared) => {
     expect(entries[1]).toMatchObject({ subject: name, clientAddress: "127.0.0.1" });
     expect(entries[1]?.requestId).not.toBe("");
     expect(inspect(entries)).not.toMatch(/horse|a wrong password|scrypt/);
+  });
+
+  it("says which token a client got, for whom and for what, and why it got none", async () => {
+    const server = await shared();
+    names += 1;
+    const name = `gateway-${names}`;
+    await server.office.clients.add(
+      describeClient(name, { scopes: ["kms.read"], mayExchange: true }),
+      new Date(),
+    );
+    const ada = await server.makePerson();
+    const { body } = await exchange(server, name, ada.token);
+    await exchange(server, name, ada.token, { scope: "kms.sign" });
+    const entries = await readUntilRefused(logOf(await server.makePerson("auditor")), name);
+    const { jti } = claimsOf(body.access_token);
+    expect(entries.map(({ operation, details }) => [operation, details])).toEqual([
+      ["CREATE_CLIENT", "role=user, scopes=kms.read, exchange=true"],
+      ["ISSUE_TOKEN", `token=${jti}, for=${ada.name}, scopes=kms.read, audiences=${issuerUrl}`],
+      ["ISSUE_TOKEN", "reason=SCOPE_INVALID"],
+    ]);
+  });
+
+  it("refuses texts and times that no entry has", async () => {
+    const server = await shared();
+    const { token, ...person } = await server.makePerson("admin");
+    const invalid = expect.objectContaining({ code: "InvalidArgument", reason: "FIELD_INVALID" });
+    for (const fields of [
+      { user: "a\0" },
+      { from: { seconds: 2n ** 62n, nanos: 0 } },
+      { to: { seconds: -(10n ** 15n), nanos: 0 } },
+      { from: { seconds: 0n, nanos: 2_000_000_000 } },
+    ]) {
+      expect(await refusal(logOf(person).getIdentityLog(fields))).toEqual(invalid);
+      expect(await refusal(person.kms.getAuditLog(fields))).toEqual(invalid);
+    }
+    for (const path of ["/api/auth/audit", "/api/kms/audit"]) {
+      const headers = { authorization: `Bearer ${token}` };
+      expect((await server.rest(`GET ${path}?user=a%00`, undefined, headers)).status).toBe(400);
+    }
   });
 
   it("is for auditors and administrators", async () => {

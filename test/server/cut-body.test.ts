@@ -127,7 +127,7 @@ for (const [name, code] of Object.entries(codes))
 cuts["the end of the connection"] = (socket, request) => void socket.end(request);
 
 describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) => {
-  const build = (port: number, flags = 0): Buffer =>
+  const build = (port: number, flags = 0, headers: Readonly<Record<string, string>> = {}): Buffer =>
     Buffer.concat([
       frame(
         1,
@@ -140,6 +140,7 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
           ":path": path,
           "content-type": type,
           authorization: "ada",
+          ...headers,
         }),
       ),
       frame(0, flags, 1, body),
@@ -151,6 +152,16 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
     (await connect(port)).write(build(port, 1));
     await vi.waitFor(() => expect(findings).toHaveLength(1));
     expect(findings[0]).toEqual(["pay 1"]);
+  });
+
+  it("a request with END_STREAM that announced more bytes is not", async () => {
+    const { findings, implementation } = observe();
+    const { port } = await serveSlowly(implementation);
+    (await connect(port)).write(build(port, 1, { "content-length": String(body.length + 8) }));
+    (await connect(port)).write(build(port, 1, { "content-length": String(body.length) }));
+    await vi.waitFor(() => expect(findings.filter((found) => found !== "cut").length).toBeGreaterThan(0));
+    await setTimeout(20);
+    expect(findings.filter((found) => found !== "cut")).toHaveLength(1);
   });
 
   it.each(Object.entries(cuts))("a request that %s cuts is not", async (_cut, cut) => {

@@ -79,14 +79,18 @@ describe("the demands of a route", () => {
     ]);
   });
 
-  it.each([{ scope: "orders.read" }, { Audience: audience }, { "forward-token": "yes" }, { audience: "" }])(
-    "refuse everyone if they are not understood: %j",
-    async (extensions) => {
-      expect(codeOf(await decide({ audience, ...extensions } as Record<string, string>))).toBe(
-        Code.PermissionDenied,
-      );
-    },
-  );
+  it.each([
+    { scope: "orders.read" },
+    { Audience: audience },
+    { "forward-token": "yes" },
+    { audience: "" },
+    { roles: "" },
+    { scopes: " " },
+  ])("refuse everyone if they are not understood: %j", async (extensions) => {
+    expect(codeOf(await decide({ audience, ...extensions } as Record<string, string>))).toBe(
+      Code.PermissionDenied,
+    );
+  });
 
   it("can be several scopes, all of which a token with scopes needs", async () => {
     expect(codeOf(await decide({ audience, scopes: "orders.read" }))).toBe(0);

@@ -176,6 +176,25 @@ describeAccess("an access token", (shared, kind) => {
     expect(await useToken(server, spared)).toBe("401 TOKEN_REVOKED");
   });
 
+  it.each(["removed", "given a new secret"])(
+    "of several exchanges ends with each client of the chain that is %s",
+    async (change) => {
+      const server = await shared();
+      const [first, second] = [
+        await makeClient(server, { scopes, mayExchange: true }),
+        await makeClient(server, { scopes, mayExchange: true }),
+      ];
+      const { body } = await exchange(server, first, (await server.makePerson()).token);
+      const { body: further } = await exchange(server, second, body.access_token);
+      expect(await useToken(server, further.access_token)).toBe("200");
+      if (change === "removed") await server.office.clients.remove(first);
+      else await server.office.clients.setSecret(first, "sha256$x");
+      expect(await useToken(server, further.access_token)).toBe("401 TOKEN_REVOKED");
+      expect((await exchange(server, second, further.access_token)).status).toBe(400);
+      expect((await introspect(server, second, further.access_token)).body).toEqual(inactive);
+    },
+  );
+
   it("ends a stream when it is revoked", async () => {
     const server = await shared();
     const name = await makeClient(server, { scopes: ["blockchain.read"] });

@@ -5,8 +5,8 @@ import { userRoles } from "../../identity/tables.ts";
 import type { UserRole } from "../../identity/users.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
 
-/** The owner of the records of open mode, and the name in the audit log of work that was due. */
-const reservedNames: readonly string[] = [systemPrincipal.user, "schedule"];
+/** The owner of the records of open mode, and who acts in the logs without an account: due work, and commands like this. */
+const reservedNames: readonly string[] = [systemPrincipal.user, "schedule", "operator"];
 
 /** @throws ConfigError for an invalid or reserved name */
 export function requireAccountName(name: string): void {

@@ -1,11 +1,10 @@
 /** defi.DefiService: unpack, call, pack. */
 
-import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
-import { packDamage, readPage } from "../fields.ts";
+import { packDamage, readPage, readTime } from "../fields.ts";
 import { createMultisig, type DefiDeps } from "./create-multisig.ts";
 import { createProposal } from "./create-proposal.ts";
 import { executeProposal } from "./execute-proposal.ts";
@@ -30,7 +29,7 @@ export function defiService(deps: DefiServiceDeps): ServiceImpl<typeof DefiServi
         walletId,
         data,
         title,
-        expiresAt: expiresAt && timestampDate(expiresAt),
+        expiresAt: expiresAt && readTime("expiresAt", expiresAt),
         principal: readPrincipal(context),
         idempotentCall: readIdempotentCall(context),
       }),

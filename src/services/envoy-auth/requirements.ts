@@ -57,14 +57,15 @@ function readRequirements(
   const unknown = Object.keys(extensions).find((name) => !names.includes(name));
   if (unknown !== undefined)
     return `the route has the unknown context extension "${excerpt(unknown)}"; use ${names.join(", ")}`;
+  const empty = Object.keys(extensions).find((name) => extensions[name]?.trim() === "");
+  if (empty !== undefined) return `the context extension ${empty} of the route is empty`;
   const {
     audience = defaultAudience,
     scopes = "",
     roles = "",
     "forward-token": forward = "false",
   } = extensions;
-  if (audience === undefined || audience === "")
-    return "the route names no audience, and the server has no --issuer-url";
+  if (audience === undefined) return "the route names no audience, and the server has no --issuer-url";
   if (forward !== "true" && forward !== "false")
     return 'the context extension forward-token must be "true" or "false"';
   return { audience, scopes: splitList(scopes), roles: splitList(roles), forwardsToken: forward === "true" };

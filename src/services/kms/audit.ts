@@ -1,6 +1,6 @@
 /** Lists and watches the audit log for callers. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import type { AuditEntry } from "../../audit/chain.ts";
 import { type AuditFilter, auditListName, listAuditEntries, readEntries, readHead } from "../../audit/log.ts";
@@ -9,7 +9,7 @@ import { createFeed, type Feed } from "../../records/feed.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
 import { entryBytes, watchEntries } from "../audit-entries.ts";
-import { type PageFields, readPage } from "../fields.ts";
+import { type PageFields, readPage, readTime } from "../fields.ts";
 import { type FindDeps, findId, findName } from "./find-key.ts";
 import { parseHandle } from "./handle.ts";
 
@@ -40,8 +40,8 @@ export async function toFilter(
     ...(operation && { operation }),
     ...(outcome && { outcome }),
     ...(user && { user }),
-    ...(from && { from: timestampDate(from) }),
-    ...(to && { to: timestampDate(to) }),
+    ...(from && { from: readTime("from", from) }),
+    ...(to && { to: readTime("to", to) }),
     ...(keyId && (await findSubject(deps, keyId, principal))),
     ...(!isAuditor && { owner: principal.userId }),
   };

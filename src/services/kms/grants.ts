@@ -1,7 +1,7 @@
 /** Grants: the owner of a key allows another user some operations with it. */
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { GrantSchema } from "#gen/kms/grant_pb.ts";
 import { refuse, refuseField } from "../../errors.ts";
@@ -9,6 +9,7 @@ import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts"
 import { isSeenBy, type Principal } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
+import { readTime } from "../fields.ts";
 import { type ChangeDeps, type Changed, recordRefusal, takeAnswer, wrapCodec } from "./change.ts";
 import { eventBy, type Subject, subjectOf } from "./event.ts";
 import { aboutHandle, checkAllowed, findUserId, keyNotFound, resolveAnew, type Wanted } from "./find-key.ts";
@@ -102,7 +103,7 @@ async function findTarget(deps: ChangeDeps, wanted: Wanted): Promise<Target> {
 
 function readExpiry(expiresAt: Timestamp | undefined, now: Date): Date | undefined {
   if (expiresAt === undefined) return undefined;
-  const date = timestampDate(expiresAt);
+  const date = readTime("expiresAt", expiresAt);
   if (date > now) return date;
   throw refuseField(
     "expiresAt",

@@ -1,6 +1,12 @@
 /** Issues access tokens, for a client itself or for another subject. */
 import { refuse, refuseField } from "../../errors.ts";
-import { type AccessClaims, maxAudiences, maxOrigins, splitList } from "../../identity/access-claims.ts";
+import {
+  type AccessClaims,
+  type Actor,
+  maxAudiences,
+  maxOrigins,
+  splitList,
+} from "../../identity/access-claims.ts";
 import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
 import type { StoredClient } from "../../identity/clients.ts";
 import type { AccessTokenInput, IssuedAccessToken, Issuer } from "../../identity/issuer.ts";
@@ -39,7 +45,9 @@ export interface IssueTokenDeps {
 
 /** A token with what it was issued for. */
 export interface GrantedToken extends IssuedAccessToken {
+  readonly subject: string;
   readonly scopes: readonly string[];
+  readonly audiences: readonly string[];
   readonly isExchange: boolean;
 }
 
@@ -71,7 +79,8 @@ export async function issueToken(
     origins: subject?.access ? [subject.access.tokenId, ...subject.access.origins] : [],
     earlierActors: subject?.access ? listActors(subject.subject, subject.access) : [],
   };
-  return { ...(await deps.issuer.issueAccessToken(input)), scopes, isExchange };
+  const issued = await deps.issuer.issueAccessToken(input);
+  return { ...issued, subject: input.subject, scopes, audiences, isExchange };
 }
 
 /** Finds the holder of the token to exchange. */
@@ -119,8 +128,9 @@ async function requireSubject(
 }
 
 /** The clients that acted for the subject before, the latest first. */
-function listActors(subject: string, { clientId, earlierActors }: AccessClaims): readonly string[] {
-  return subject === clientId ? [] : [clientId, ...earlierActors];
+function listActors(subject: string, access: AccessClaims): readonly Actor[] {
+  const { clientId, clientGeneration, earlierActors } = access;
+  return subject === clientId ? [] : [{ clientId, clientGeneration }, ...earlierActors];
 }
 
 /** The scopes that client and subject have in common, or those of them that were requested. */

@@ -1,13 +1,17 @@
 /** oauth.AuthorizationService: unpack, call, pack. */
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import { ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
 import type { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
-import { refuse } from "../../errors.ts";
+import { excerpt } from "../../errors/shorten.ts";
+import { findReason, refuse } from "../../errors.ts";
 import type { TokenHolder } from "../../identity/authenticate.ts";
 import { readOrigin } from "../../protocol/call-values.ts";
 import { type ClientAuthDeps, requireClient } from "./client-auth.ts";
 import { type IntrospectDeps, introspect, revoke } from "./introspect.ts";
-import { accessTokenType, issueToken } from "./issue-token.ts";
+import { accessTokenType, type GrantedToken, issueToken } from "./issue-token.ts";
 import { describeServer } from "./metadata.ts";
+
+/** The most characters of audiences in an entry of the log: a client may ask for ten of 500 bytes. */
+const maxAudienceCharacters = 500;
 
 /** What the service needs. */
 export interface AuthorizationServiceDeps extends IntrospectDeps, ClientAuthDeps {
@@ -33,9 +37,16 @@ export function authorizationService(
     async issueToken(request, context) {
       const issuerUrl = requireIssuerUrl();
       const client = await requireClient(deps, request, context);
-      const granted = await issueToken({ issuer, accounts, issuerUrl }, client, request);
       const origin = { name: client.name, ...readOrigin(context) };
-      await deps.logInRecords.succeeded("ISSUE_TOKEN", origin);
+      const granted = await issueToken({ issuer, accounts, issuerUrl }, client, request).catch(
+        (error: unknown) => {
+          const reason = findReason(ConnectError.from(error));
+          if (reason !== undefined)
+            deps.logInRecords.failed("ISSUE_TOKEN", { ...origin, reason, isKnown: true });
+          throw error;
+        },
+      );
+      await deps.logInRecords.succeeded("ISSUE_TOKEN", origin, describeGranted(granted));
       forbidCaching(context);
       return {
         accessToken: granted.token,
@@ -57,6 +68,16 @@ export function authorizationService(
       return {};
     },
   };
+}
+
+/** What a token is for, in the log of identities. */
+function describeGranted({ tokenId, subject, scopes, audiences, isExchange }: GrantedToken): string {
+  return [
+    `token=${tokenId}`,
+    ...(isExchange ? [`for=${subject}`] : []),
+    `scopes=${scopes.join(" ") || "none"}`,
+    `audiences=${excerpt(audiences.join(" "), maxAudienceCharacters)}`,
+  ].join(", ");
 }
 
 /** RFC 6749, section 3.3: a list of scopes has at least one. */

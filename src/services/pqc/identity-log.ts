@@ -1,6 +1,6 @@
 /** Lists and watches the log of identities. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { IdentityLogEntrySchema } from "#gen/pqc/identity_log_service_pb.ts";
 import type { AuditEntry } from "../../audit/chain.ts";
 import { type AuditFilter, auditListName, listAuditEntries, readEntries, readHead } from "../../audit/log.ts";
@@ -8,7 +8,7 @@ import { identityLog } from "../../audit/tables.ts";
 import { createFeed, type Feed } from "../../records/feed.ts";
 import type { Store } from "../../store/store.ts";
 import { entryBytes, watchEntries } from "../audit-entries.ts";
-import { type PageFields, readPage } from "../fields.ts";
+import { type PageFields, readPage, readTime } from "../fields.ts";
 
 /** Which entries to read; empty texts match all. */
 export interface IdentityQuery {
@@ -27,8 +27,8 @@ export function toFilter({ subject, operation, outcome, user, from, to }: Identi
     ...(operation && { operation }),
     ...(outcome && { outcome }),
     ...(user && { user }),
-    ...(from && { from: timestampDate(from) }),
-    ...(to && { to: timestampDate(to) }),
+    ...(from && { from: readTime("from", from) }),
+    ...(to && { to: readTime("to", to) }),
   };
 }
 
