@@ -10,7 +10,7 @@ import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { isLoopback } from "../client/loopback.ts";
 import { findToken } from "./credentials.ts";
-import { usageError } from "./exit-codes.ts";
+import { CliError, exitCodes, usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
 import type { ParsedOptions } from "./options.ts";
 import { readTrustedCa } from "./trusted-ca.ts";
@@ -182,7 +182,11 @@ export async function askPages<Page extends { nextPageToken: string }>(
   itemsOf: (page: Page) => unknown[],
 ): Promise<Page> {
   const all = await ask("");
+  const asked = new Set<string>();
   while (all.nextPageToken !== "") {
+    if (asked.has(all.nextPageToken))
+      throw new CliError(exitCodes.unreachable, "the server gives the same page again and again");
+    asked.add(all.nextPageToken);
     const page = await ask(all.nextPageToken);
     itemsOf(all).push(...itemsOf(page));
     all.nextPageToken = page.nextPageToken;

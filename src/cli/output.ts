@@ -22,21 +22,33 @@ export function createOutput(
 ): Output {
   const print = (text: string): void => write(`${text}\n`);
   const json: Output["json"] = (desc, message, registry) =>
-    print(toJsonString(desc, message, { alwaysEmitImplicit: true, ...(registry && { registry }) }));
+    print(
+      escapeControls(
+        toJsonString(desc, message, { alwaysEmitImplicit: true, ...(registry && { registry }) }),
+      ),
+    );
   // Control characters are removed before colours add their own.
   const show = (text: string): void => print(color(harmless(text)));
   return {
     isJson,
     answer: (desc, message, text) => (isJson ? json(desc, message) : show(text())),
-    tell: (record, text) => (isJson ? print(JSON.stringify(record)) : show(text)),
+    tell: (record, text) => (isJson ? print(escapeControls(JSON.stringify(record))) : show(text)),
     json,
     print: (text) => print(harmless(text)),
   };
 }
 
-/** Replaces control characters of a terminal, because names and data are untrusted. */
+/**
+ * Replaces control characters of a terminal, because names and data are untrusted, and those that change the order of
+ * text or cannot be seen. Joiners stay: scripts and emoji need them.
+ */
 export function harmless(text: string): string {
-  return text.replace(/[^\P{Cc}\n]/gu, "\u{fffd}");
+  return text.replace(/(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
+}
+
+/** Escapes the control characters that JSON may hold as they are: a terminal obeys them. */
+function escapeControls(json: string): string {
+  return json.replace(/[\x7f-\x9f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
 }
 
 /** Formats a table; each column is as wide as its widest cell. */
@@ -67,7 +79,9 @@ export function listing<Item>(
 export function facts(pairs: Readonly<Record<string, string | undefined>>): string {
   const known = Object.entries(pairs).filter(([, value]) => value !== undefined && value !== "");
   const width = Math.max(...known.map(([name]) => name.length));
-  return known.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join("\n");
+  // A value of several lines must not look like several facts.
+  const indent = `\n${" ".repeat(width + 2)}`;
+  return known.map(([name, value]) => `${name.padEnd(width)}  ${value?.replaceAll("\n", indent)}`).join("\n");
 }
 
 /** The text of a record in a list; for a damaged record, only a note that it is damaged. */
@@ -77,11 +91,9 @@ export function unlessDamaged({ damaged }: { readonly damaged?: boolean | undefi
 
 /** Formats a time for people: RFC 3339 in UTC, to the second. */
 export function time(timestamp: Timestamp | undefined): string {
-  return timestamp === undefined
-    ? ""
-    : timestampDate(timestamp)
-        .toISOString()
-        .replace(/\.\d+Z$/, "Z");
+  if (timestamp === undefined) return "";
+  const date = timestampDate(timestamp);
+  return Number.isNaN(date.getTime()) ? "not a time" : date.toISOString().replace(/\.\d+Z$/, "Z");
 }
 
 /** "3,309 bytes". */

@@ -1,7 +1,10 @@
+import { create } from "@bufbuild/protobuf";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
+import { askPages } from "../../src/cli/client.ts";
 import { loadAllVerbs, loadGroup, loadVerb, verbTable } from "../../src/cli/groups.ts";
 import { readVerbLine } from "../../src/cli/options.ts";
-import { facts, harmless, table } from "../../src/cli/output.ts";
+import { createOutput, facts, harmless, table, time } from "../../src/cli/output.ts";
 import { createProgress, withProgress } from "../../src/cli/progress.ts";
 import { suggest } from "../../src/cli/suggest.ts";
 import type { Verb } from "../../src/cli/verb.ts";
@@ -109,10 +112,27 @@ describe("text for people", () => {
 
   it("leaves out facts that are not there", () => {
     expect(facts({ one: "1", two: undefined, three: "", fourth: "4" })).toBe("one     1\nfourth  4");
+    expect(time(create(TimestampSchema, { seconds: 2n ** 62n }))).toBe("not a time");
+    let json = "";
+    createOutput(true, (text) => {
+      json += text;
+    }).tell({ name: "a\u009bb" }, "");
+    expect(json).toBe('{"name":"a\\u009bb"}\n');
+    expect(facts({ head: "0\nvalid  yes" })).toBe("head  0\n      valid  yes");
   });
 
   it("steers no terminal, whatever the server sends", () => {
     expect(harmless("a\u001b[2Jb\rc\nd\u009b")).toBe("a\u{fffd}[2Jb\u{fffd}c\nd\u{fffd}");
+    // What turns the order of text around, or cannot be seen; but not what joins letters and emoji.
+    expect(harmless("a\u202eb\u200bc\u2028d")).toBe("a\u{fffd}b\u{fffd}c\u{fffd}d");
+    expect(harmless("\u{1f469}\u200d\u{1f52c}")).toBe("\u{1f469}\u200d\u{1f52c}");
+  });
+});
+
+describe("a list of a server", () => {
+  it("is not asked for a page that was asked for before", async () => {
+    const ask = async () => ({ nextPageToken: "again", items: [1] });
+    await expect(askPages(ask, ({ items }) => items)).rejects.toThrow("the same page again and again");
   });
 });
 
