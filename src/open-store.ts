@@ -2,18 +2,24 @@
 import { auditTables } from "./audit/tables.ts";
 import { type Database, type DatabaseLocation, type OpenMode, openDatabaseOf } from "./database/database.ts";
 import { listTables, type TableOwner } from "./database/schema.ts";
-import { identityTables } from "./identity/tables.ts";
+import { clientTable, identityTables, issuerKeyTable, userTable } from "./identity/tables.ts";
 import { recordTables } from "./records/tables.ts";
 import { secretTables } from "./secrets/tables.ts";
-import { blockchainTables } from "./services/blockchain/tables.ts";
-import { dappTables } from "./services/dapp/tables.ts";
-import { defiTables } from "./services/defi/tables.ts";
-import { googleKmsTables } from "./services/google-kms/tables.ts";
-import { iotTables } from "./services/iot/tables.ts";
+import { blockchainTables, validatorTable } from "./services/blockchain/tables.ts";
+import { contractTable, dappTables } from "./services/dapp/tables.ts";
+import {
+  defiTables,
+  proposalTable,
+  signerTable,
+  walletTable as signerWalletTable,
+} from "./services/defi/tables.ts";
+import { googleKmsTables, ringTable } from "./services/google-kms/tables.ts";
+import { deviceTable, iotTables, stateTable } from "./services/iot/tables.ts";
 import { kmsTables } from "./services/kms/migrations.ts";
-import { nftTables } from "./services/nft/tables.ts";
-import { vpnTables } from "./services/vpn/tables.ts";
-import { walletTables } from "./services/wallet/tables.ts";
+import { grantTable, importTable, nameTable } from "./services/kms/tables.ts";
+import { nftTables, tokenTable, transferTable } from "./services/nft/tables.ts";
+import { tunnelTable, vpnTables } from "./services/vpn/tables.ts";
+import { walletTable, walletTables } from "./services/wallet/tables.ts";
 import { openStoreOf, type Store, type StoreOptions } from "./store/store.ts";
 import { tlogTables } from "./tlog/tables.ts";
 
@@ -34,6 +40,28 @@ export const tableOwners: readonly TableOwner[] = [
   vpnTables,
   tlogTables,
 ];
+
+/** The tables whose rows have tags, but for keys and blocks, which have verifications of their own. */
+export const recordDeclarations = [
+  userTable,
+  clientTable,
+  issuerKeyTable,
+  nameTable,
+  grantTable,
+  importTable,
+  ringTable,
+  walletTable,
+  tokenTable,
+  transferTable,
+  contractTable,
+  signerWalletTable,
+  signerTable,
+  proposalTable,
+  validatorTable,
+  deviceTable,
+  stateTable,
+  tunnelTable,
+] as const;
 
 /** The names of all tables, each after the tables that it depends on. */
 export const tableNames = listTables(tableOwners).map(([name]) => name);

@@ -1,3 +1,5 @@
+import { recordDeclarations } from "../../open-store.ts";
+import { verifyRecords } from "../../records/verify-records.ts";
 import { verifySecrets } from "../../secrets/verify-secrets.ts";
 import { createKmsStore } from "../../services/kms/store.ts";
 import { verifyKeys } from "../../services/kms/verify-keys.ts";
@@ -16,7 +18,7 @@ export const storeVerify: StoreVerb = {
   name: "store verify",
   operands: [],
   meaning:
-    "Verifies that every secret can be decrypted, that every key is present and unchanged, and that the stored hashes and\n" +
+    "Verifies that every secret can be decrypted, that every key is present, that no record was changed, and that the stored hashes and\n" +
     "checkpoints of the verifiable logs are those of their entries. Also verifies the log of identities; audit verify does it\n" +
     "for the audit log.",
   example: "qsp store verify",
@@ -32,6 +34,7 @@ export const storeVerify: StoreVerb = {
         onProgress: keysProgress.show,
       });
       keysProgress.end();
+      const records = await verifyRecords(store, recordDeclarations);
       const logProgress = createProgress("entries of logs verified");
       const trees = [];
       for (const source of [createAuditSource(store), createBlockSource(store, provider)])
@@ -43,6 +46,7 @@ export const storeVerify: StoreVerb = {
       const faults = [
         ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
         ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
+        ...records.damaged.map((name) => `The record of ${name} was changed outside of the server.`),
         ...trees.flatMap(({ log, fault }) =>
           fault === undefined
             ? []
@@ -57,7 +61,7 @@ export const storeVerify: StoreVerb = {
       for (const fault of faults.slice(0, maxNamed)) process.stdout.write(`${fault}\n`);
       if (faults.length > maxNamed) process.stdout.write(`… and ${faults.length - maxNamed} more.\n`);
       const checkpoints = trees.reduce((sum, tree) => sum + tree.checkpoints, 0);
-      const looked = `${secrets.checked} secrets, ${keys.checked} keys and ${checkpoints} checkpoints`;
+      const looked = `${secrets.checked} secrets, ${keys.checked} keys, ${records.checked} other records and ${checkpoints} checkpoints`;
       process.stdout.write(
         faults.length === 0
           ? `The store is intact: ${looked} are unchanged.\n`

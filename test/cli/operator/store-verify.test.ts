@@ -1,10 +1,14 @@
 import { expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { createClientStore } from "../../../src/identity/clients.ts";
+import { createUserStore } from "../../../src/identity/users.ts";
+import { recordDeclarations, tableNames } from "../../../src/open-store.ts";
 import { systemPrincipal } from "../../../src/records/ownership.ts";
 import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { destroyKey } from "../../../src/services/kms/life-cycle.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
+import { describeClient } from "../../support/clients.ts";
 import { describeStores, type Place } from "../../support/on-both.ts";
 import { runCommand } from "./command-line.ts";
 
@@ -36,6 +40,15 @@ async function makeKeys(place: Place): Promise<[string, string, string]> {
   return made;
 }
 
+/** The columns of a table, on either database. */
+async function listColumns({ query }: Place, table: string): Promise<string[]> {
+  const fromSqlite = () => query(`select name from pragma_table_info('${table}')`);
+  const fromPostgres = () =>
+    query(`select column_name as name from information_schema.columns where table_name = '${table}'`);
+  const rows = await fromSqlite().catch(fromPostgres);
+  return rows.map(({ name }) => String(name));
+}
+
 const secretOf = (keyId: string) => `kms_keys/${keyId}/secret-key`;
 
 describeStores("qsp store verify", (makePlace) => {
@@ -46,8 +59,45 @@ describeStores("qsp store verify", (makePlace) => {
     expect({ code, stdout }).toEqual({
       code: 0,
       // Two of the keys, the root key, and the one that signs the audit log.
-      stdout: "The store is intact: 4 secrets, 3 keys and 0 checkpoints are unchanged.\n",
+      stdout: "The store is intact: 4 secrets, 3 keys, 0 other records and 0 checkpoints are unchanged.\n",
     });
+  });
+
+  it.each([
+    ["update users set role = 'admin'", "The record of user ada was changed outside of the server."],
+    [
+      "update oauth_clients set may_exchange = 1",
+      "The record of client shop was changed outside of the server.",
+    ],
+  ])("ends with 1 and names a record that was changed: %s", async (statement, said) => {
+    const place = await makePlace();
+    const store = await place.open();
+    await createUserStore(store).add({ name: "ada", role: "user", passwordHash: "none" }, new Date());
+    await createClientStore(store).add(describeClient("shop"), new Date());
+    await store.close();
+    expect((await verify(place)).stdout).toContain(" 2 other records ");
+    await place.query(statement);
+    const { code, stdout } = await verify(place);
+    expect({ code, first: stdout.split("\n")[0] }).toEqual({ code: 1, first: said });
+  });
+
+  it("looks at every table whose rows have tags, beside keys and logs", async () => {
+    const place = await makePlace();
+    await (await place.open()).close();
+    const tagged: string[] = [];
+    for (const table of tableNames) {
+      const columns = await listColumns(place, table);
+      if (columns.includes("record_tag")) tagged.push(table);
+    }
+    const known = recordDeclarations.map(({ name }): string => name);
+    // Keys and the verifiable logs have verifications of their own, and `chain verify` looks at the chain.
+    expect(tagged.filter((table) => !known.includes(table))).toEqual([
+      "kms_keys",
+      "blockchain_head",
+      "tlog_hashes",
+      "tlog_checkpoints",
+      "tlog_cosignatures",
+    ]);
   });
 
   it.each<[what: string, sql: string, operand: (keyIds: string[]) => unknown, said: RegExp]>([

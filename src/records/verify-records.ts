@@ -1,0 +1,50 @@
+/** Verifies that every record of a table is as the server wrote it. */
+import { sql } from "kysely";
+import type { AnyRow, Columns, ColumnValue } from "./columns.ts";
+import { openTable, type RecordStore } from "./record-table.ts";
+import { anyTable, type TableDeclaration } from "./table-declaration.ts";
+
+/** Rows to read at once. */
+const chunkRows = 500;
+
+/** The result of the verification of some tables. */
+export interface RecordsVerification {
+  readonly checked: number;
+  /** Names of records that were changed outside of the server. */
+  readonly damaged: readonly string[];
+}
+
+/** Finds records that do not match their tags. */
+export async function verifyRecords(
+  store: RecordStore,
+  // biome-ignore lint/suspicious/noExplicitAny: each table has columns of its own, and none is used here.
+  declarations: readonly TableDeclaration<any>[],
+): Promise<RecordsVerification> {
+  let checked = 0;
+  const damaged: string[] = [];
+  for (const declaration of declarations)
+    for await (const { record, isIntact } of readAll(store, declaration)) {
+      checked += 1;
+      if (!isIntact) damaged.push(declaration.describe(record));
+    }
+  return { checked, damaged };
+}
+
+/** Reads all rows of a table in the order of their keys. */
+async function* readAll<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
+  const { name, key, columns } = declaration;
+  const { readRow } = openTable(store, declaration);
+  const keyColumns = key.map((property) => columns[property]?.name ?? property);
+  const refs = sql.join(keyColumns.map((column) => sql.ref(column)));
+  let last: readonly ColumnValue[] | undefined;
+  for (;;) {
+    let query = anyTable(store.reader).selectFrom(name).selectAll();
+    if (last !== undefined) query = query.where(sql<boolean>`(${refs}) > (${sql.join(last)})`);
+    for (const column of keyColumns) query = query.orderBy(column);
+    const rows: AnyRow[] = await query.limit(chunkRows).execute();
+    for (const row of rows) yield readRow(row);
+    const end = rows.at(-1);
+    if (end === undefined || rows.length < chunkRows) return;
+    last = keyColumns.map((column) => end[column] ?? null);
+  }
+}
