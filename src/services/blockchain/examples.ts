@@ -14,7 +14,8 @@ export const examples = [
     pageSize: 10,
   }),
   example("blockchain.BlockchainService.ConnectPeer", "connect-peer", "Calls another server.", {
-    address: "127.0.0.1:8080",
+    // Nothing listens there, also while a server runs on its usual port.
+    address: "127.0.0.1:9",
   }),
   example("blockchain.BlockchainService.ListPeers", "list-peers", "Lists peers.", { pageSize: 10 }),
   example(
