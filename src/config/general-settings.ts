@@ -30,6 +30,10 @@ export const generalSettings = {
     "database-url",
     "PostgreSQL 15 or newer, as postgres://user:password@host/database; by default a file in the data directory.",
   ),
+  requireStore: defineSwitch(
+    "require-store",
+    "Refuses to start if the store does not exist, instead of creating it: an empty store in place of a lost one would have no keys and no users.",
+  ),
   masterKeyFile: defineText(
     "master-key-file",
     "",

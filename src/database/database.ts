@@ -44,14 +44,14 @@ export function sqliteIn(dataDir: string): DatabaseLocation {
   return { kind: "sqlite", path: join(dataDir, "qsp.db") };
 }
 
-/** Whether to create a missing store and upgrade an older one ("create"), or to refuse both ("existing"). */
-export type OpenMode = "create" | "existing";
+/** Whether to create a missing store and upgrade an older one ("create"), only to upgrade ("upgrade"), or neither. */
+export type OpenMode = "create" | "upgrade" | "existing";
 
 /**
  * Opens a database with the tables of these owners.
  *
- * @throws StorageError if it cannot be opened or was written by a newer version. The mode "existing" also refuses a
- *   missing store and one of an older version.
+ * @throws StorageError if it cannot be opened or was written by a newer version. The modes "upgrade" and "existing"
+ *   also refuse a missing store, and "existing" one of an older version.
  */
 export async function openDatabaseOf(
   owners: readonly TableOwner[],
@@ -62,9 +62,10 @@ export async function openDatabaseOf(
   const database = connect(owners, location);
   try {
     if (location.kind === "postgres") await checkPostgresVersion(database.writeConnection);
-    await (mode === "create" ? migrate(database) : requireSchema(database));
+    if (mode !== "create") await requireTables(database, mode);
+    await (mode === "existing" ? requireSchema(database) : migrate(database));
     // A server learns at its start, not under load, that its role may not open so many connections.
-    if (location.kind === "postgres" && mode === "create")
+    if (location.kind === "postgres" && mode !== "existing")
       await openReaders(database.readConnection, location);
     return database;
   } catch (error) {
@@ -91,7 +92,7 @@ async function openReaders(
 
 /** Runs before the first connection, because SQLite creates a missing file when it opens it. */
 function preparePlace(path: string, mode: OpenMode): void {
-  if (mode === "existing") return requireFile(path);
+  if (mode !== "create") return requireFile(path, mode);
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     // SQLite would create a file that others can read. Its other files copy the mode of this one.
@@ -101,18 +102,22 @@ function preparePlace(path: string, mode: OpenMode): void {
   }
 }
 
-/** What to do about a store that is not there: its name may be misspelt. */
-const howToCreate = "check --data-dir and --database-url, or create a store there with: qsp store init";
+/** What to do about a store that is not there: its name may be misspelt, or it is lost. */
+const howToCreate = {
+  existing: "check --data-dir and --database-url, or create a store there with: qsp store init",
+  upgrade:
+    "check --data-dir and --database-url; fill a lost store from a backup with qsp restore, or create a new one with qsp store init",
+} as const;
 
 /** Reports a file in an unreadable directory as unreadable, not as missing. */
-function requireFile(path: string): void {
+function requireFile(path: string, mode: keyof typeof howToCreate): void {
   try {
     statSync(path);
   } catch (error) {
     const isAbsent = error instanceof Error && "code" in error && error.code === "ENOENT";
     throw new StorageError(
       isAbsent
-        ? `the store ${path} does not exist; ${howToCreate}`
+        ? `the store ${path} does not exist; ${howToCreate[mode]}`
         : `the store ${path} cannot be read: ${readMessage(error)}`,
     );
   }
@@ -171,11 +176,15 @@ async function migrate({ kind, owners, writeConnection }: Database): Promise<voi
   }
 }
 
-/** Refuses a store of any other version. */
-async function requireSchema({ kind, name, owners, reader }: Database): Promise<void> {
+/** Refuses a database without a store. */
+async function requireTables({ name, reader }: Database, mode: keyof typeof howToCreate): Promise<void> {
   const tables = await reader.introspection.getTables({ withInternalKyselyTables: true });
   if (!tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE))
-    throw new StorageError(`${name} does not contain a store; ${howToCreate}`);
+    throw new StorageError(`${name} does not contain a store; ${howToCreate[mode]}`);
+}
+
+/** Refuses a store of any other version. */
+async function requireSchema({ kind, name, owners, reader }: Database): Promise<void> {
   const { rows } = await sql<{
     name: string;
   }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(reader);

@@ -150,7 +150,7 @@ export interface StoreOptions {
   readonly onCommit?: (durationMs: number, calls: number) => void;
   /** Measures a write, from its call until it is on the disk; left out, it costs nothing. */
   readonly measureWrite?: MeasureWrite | undefined;
-  /** "existing" refuses a store that does not exist yet. */
+  /** "upgrade" and "existing" refuse a store that does not exist yet. */
   readonly mode?: OpenMode;
   /** How many records one owner may have; no limits if omitted. */
   readonly quotas?: QuotaLimits;

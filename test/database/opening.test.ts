@@ -1,14 +1,17 @@
-import { existsSync } from "node:fs";
-import { expect, it, onTestFinished } from "vitest";
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { OpenMode } from "../../src/database/database.ts";
 import { openDatabase, tableNames } from "../../src/open-store.ts";
 import { addRow, readRowNames } from "../support/entries.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
 import { runToEndHere } from "../support/run-here.ts";
+import { runToEnd, startServer } from "../support/start-server.ts";
 import { storageError } from "../support/storage-error.ts";
 import { readTableNames } from "../support/tables.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-const modes: readonly OpenMode[] = ["create", "existing"];
+const modes: readonly OpenMode[] = ["create", "upgrade", "existing"];
 
 describeStores("a store of another version", (makePlace) => {
   it.each(modes)("is refused with a sentence if it is newer, and not changed (mode %s)", async (mode) => {
@@ -29,6 +32,17 @@ describeStores("a store of another version", (makePlace) => {
     expect(await readSteps(place)).toEqual(before);
   });
 
+  it("is upgraded by mode upgrade if it is older", async () => {
+    const place = await makePlace();
+    await (await place.open()).close();
+    const before = await readSteps(place);
+    for (const table of ["tlog_hashes", "tlog_checkpoints", "tlog_cosignatures"])
+      await place.query(`drop table ${table}`);
+    await place.query("delete from kysely_migration where name = '0003-tlog'");
+    await (await place.open({ mode: "upgrade" })).close();
+    expect(await readSteps(place)).toEqual(before);
+  });
+
   it("ends a start of the program with one sentence and exit code 2 if it is newer", async () => {
     const place = await makePlace();
     await (await place.open()).close();
@@ -42,13 +56,51 @@ describeStores("a store of another version", (makePlace) => {
 });
 
 describeStores("a store that is not there", (makePlace) => {
-  it("is refused with a sentence by mode existing, and nothing is made", async () => {
-    const place = await makePlace();
-    await expect(place.open({ mode: "existing" })).rejects.toThrow(
-      storageError(/does not (exist|contain a store)/),
-    );
-    expect(existsSync(place.keyFile)).toBe(false);
-    await expect(place.query("select * from kysely_migration")).rejects.toThrow(/kysely_migration/);
+  it.each(modes.filter((mode) => mode !== "create"))(
+    "is refused with a sentence by mode %s, and nothing is made",
+    async (mode) => {
+      const place = await makePlace();
+      await expect(place.open({ mode })).rejects.toThrow(storageError(/does not (exist|contain a store)/));
+      expect(existsSync(place.keyFile)).toBe(false);
+      await expect(place.query("select * from kysely_migration")).rejects.toThrow(/kysely_migration/);
+    },
+  );
+
+  it.each([1, 2])(
+    "ends a start that requires it with exit code 2 and what to do, and nothing is made (%d event loops)",
+    async (workers) => {
+      const place = await makePlace();
+      const args = ["serve", "--port", "0", "--workers", `${workers}`, ...place.settings];
+      const { code, stdout, stderr } = await runToEndHere(args, { QSP_REQUIRE_STORE: "true" });
+      expect([code, stdout]).toEqual([2, ""]);
+      expect(stderr).toMatch(
+        /^qsp: [^\n]+does not (exist|contain a store); [^\n]+qsp restore[^\n]+qsp store init\n$/,
+      );
+      expect(stderr).toContain(place.location.kind === "sqlite" ? place.location.path : "postgres://");
+      expect(existsSync(place.keyFile)).toBe(false);
+      await expect(place.query("select * from kysely_migration")).rejects.toThrow(/kysely_migration/);
+    },
+  );
+});
+
+describe("a server with --require-store", () => {
+  it("starts after qsp store init, and not after the loss of the store", { timeout: 60_000 }, async () => {
+    const dataDir = makeTemporaryDirectory();
+    expect(await runToEnd(["store", "init", "--data-dir", dataDir])).toMatchObject({ code: 0 });
+    const server = await startServer({ dataDir, args: ["--require-store"] });
+    expect((await server.stop()).code).toBe(0);
+    for (const name of readdirSync(dataDir).filter((one) => one.startsWith("qsp.db")))
+      rmSync(join(dataDir, name));
+    const before = readdirSync(dataDir);
+    const again = ["serve", "--port", "0", "--data-dir", dataDir, "--require-store"];
+    expect(await runToEnd(again)).toMatchObject({ code: 2, stderr: expect.stringContaining("qsp restore") });
+    expect(readdirSync(dataDir)).toEqual(before);
+    // An empty file is no store either.
+    writeFileSync(join(dataDir, "qsp.db"), "");
+    expect(await runToEnd(again)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("does not contain a store"),
+    });
   });
 });
 

@@ -45,6 +45,10 @@ function bucket(name: string, le: string, perSecond: number, labels: Record<stri
   return { name: `${name}_bucket`, labels: { ...labels, le }, perSecond };
 }
 
+function failures(reason: string, perSecond: number): Series {
+  return { name: "qsp_call_failures_total", labels: { method, reason }, perSecond };
+}
+
 function calls(code: string, perSecond: number, of = method): Series {
   return { name: "qsp_calls_total", labels: { method: of, code }, perSecond };
 }
@@ -70,6 +74,8 @@ export const healthySeries: readonly Series[] = [
   calls("OK", 100),
   calls("InvalidArgument", 5),
   calls("Unauthenticated", 0.005, "pqc.PqcService/IssueToken"),
+  failures("KEY_NOT_FOUND", 5),
+  failures("STORE_FULL", 0),
   bucket("qsp_call_duration_seconds", "0.01", 100, { method }),
   bucket("qsp_call_duration_seconds", "+Inf", 100, { method }),
   // A watch of half an hour is not slow.
@@ -106,12 +112,13 @@ export const troubles: Readonly<Record<string, readonly Series[]>> = {
   ],
   QspInternalErrors: [calls("Internal", 0.1)],
   QspUnavailable: [calls("Unavailable", 2)],
+  QspStoreFull: [calls("OK", 10), calls("ResourceExhausted", 2), failures("STORE_FULL", 2)],
   QspCallsSlow: [
     bucket("qsp_call_duration_seconds", "2.5", 90, { method }),
     bucket("qsp_call_duration_seconds", "5", 100, { method }),
     bucket("qsp_call_duration_seconds", "+Inf", 100, { method }),
   ],
-  QspCallsRefused: [calls("OK", 10), calls("ResourceExhausted", 2)],
+  QspCallsRefused: [calls("OK", 10), calls("ResourceExhausted", 2), failures("QUOTA_EXCEEDED", 2)],
   QspLoginsRefused: [calls("Unauthenticated", 1, "pqc.PqcService/IssueToken")],
   QspTokensRefused: [calls("OK", 10), calls("Unauthenticated", 3)],
   QspVersionsDiffer: ["0123456789ab", "ba9876543210"].map((commit) => ({

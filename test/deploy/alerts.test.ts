@@ -138,14 +138,14 @@ function describeTest(series: readonly Series[], selector: string, count: number
   };
 }
 
-describe.skipIf(noPromtool)(`promtool${noPromtool ? " (needs promtool)" : ""}`, () => {
-  const rulesFile = join(deployFolder, "prometheus/alerts.yaml");
-  const testRules = (tests: readonly unknown[]) => {
-    const path = join(makeTemporaryDirectory(), "tests.yaml");
-    writeFileSync(path, stringify({ rule_files: [rulesFile], evaluation_interval: "1m", tests }));
-    return run("promtool", ["test", "rules", path]);
-  };
+const rulesFile = join(deployFolder, "prometheus/alerts.yaml");
+const testRules = (tests: readonly unknown[]) => {
+  const path = join(makeTemporaryDirectory(), "tests.yaml");
+  writeFileSync(path, stringify({ rule_files: [rulesFile], evaluation_interval: "1m", tests }));
+  return run("promtool", ["test", "rules", path]);
+};
 
+describe.skipIf(noPromtool)(`promtool${noPromtool ? " (needs promtool)" : ""}`, () => {
   it("accepts the rules and the configuration", async () => {
     expect(await run("promtool", ["check", "rules", rulesFile])).toMatchObject({ code: 0 });
     const config = parse(readDeployed("prometheus/prometheus.yaml"));
@@ -166,6 +166,17 @@ describe.skipIf(noPromtool)(`promtool${noPromtool ? " (needs promtool)" : ""}`, 
 
   it("sees each alert fire in its trouble", { timeout: 120_000 }, async () => {
     const tests = rules.map(({ alert }) => describeTest(seriesIn(alert), `, alertname="${alert}"`, 1));
+    const { stdout, stderr, code } = await testRules(tests);
+    expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("SUCCESS")]);
+  });
+});
+
+describe.skipIf(noPromtool)(`a full disk${noPromtool ? " (needs promtool)" : ""}`, () => {
+  it("is one alert, critical, and not also one about limits", async () => {
+    const tests = [
+      describeTest(seriesIn("QspStoreFull"), ', alertname="QspCallsRefused"', 0),
+      describeTest(seriesIn("QspStoreFull"), ', severity="critical"', 1),
+    ];
     const { stdout, stderr, code } = await testRules(tests);
     expect([code, stdout + stderr]).toEqual([0, expect.stringContaining("SUCCESS")]);
   });

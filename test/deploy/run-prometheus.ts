@@ -10,6 +10,8 @@ import { nameSeries, type Series } from "./alert-rules.ts";
 export interface RunningPrometheus {
   /** The names of the alerts that fire now. */
   listFiring(): Promise<string[]>;
+  /** The names of the alerts that fire now, or will if their trouble lasts. */
+  listActive(): Promise<string[]>;
   /** The error of each target by its address; "" for a target that answers. */
   listTargets(): Promise<Readonly<Record<string, string>>>;
   stop(): Promise<void>;
@@ -55,11 +57,15 @@ export async function startPrometheus(configFile: string, directory: string): Pr
     void closed.then(([code]) => reject(new Error(`prometheus ended with ${code}: ${log}`)));
   });
   const ask = async (path: string): Promise<unknown> => (await fetch(`http://${address}${path}`)).json();
+  const listAlerts = async (states: readonly string[]): Promise<string[]> => {
+    const { data } = (await ask("/api/v1/alerts")) as AlertsAnswer;
+    return data.alerts.flatMap(({ state, labels }) =>
+      states.includes(state) ? [labels.alertname ?? ""] : [],
+    );
+  };
   return {
-    listFiring: async () => {
-      const { data } = (await ask("/api/v1/alerts")) as AlertsAnswer;
-      return data.alerts.flatMap(({ state, labels }) => (state === "firing" ? [labels.alertname ?? ""] : []));
-    },
+    listFiring: () => listAlerts(["firing"]),
+    listActive: () => listAlerts(["pending", "firing"]),
     listTargets: async () => {
       const { data } = (await ask("/api/v1/targets")) as TargetsAnswer;
       return Object.fromEntries(

@@ -1,8 +1,10 @@
 import { chownSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import { isMissing, run } from "../interop/tools.ts";
+import { main } from "../support/program.ts";
 import { runToEnd, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { deployFolder, listValues, readDeployed } from "./unit-file.ts";
@@ -11,7 +13,11 @@ import { deployFolder, listValues, readDeployed } from "./unit-file.ts";
 const maxExposure = 2.0;
 const noAnalyze = isMissing("systemd-analyze");
 const noLogrotate = isMissing("logrotate");
-const services = ["qsp.service", "qsp-backup.service"];
+const services = ["qsp.service", "qsp-backup.service", "qsp-verify.service"];
+const timers: readonly [string, string][] = [
+  ["qsp-backup.timer", "02:30:00"],
+  ["qsp-verify.timer", "04:00:00"],
+];
 
 /** Copies a unit, with programs that every machine has in place of those in /opt/qsp. */
 function copyUnit(directory: string, name: string): string {
@@ -33,18 +39,18 @@ describe.skipIf(noAnalyze)(`the units of systemd${noAnalyze ? " (needs systemd-a
 
   it("have only directives that systemd knows", async () => {
     const directory = makeTemporaryDirectory();
-    const paths = [...services, "qsp-backup.timer"].map((name) => copyUnit(directory, name));
+    const paths = [...services, ...timers.map(([timer]) => timer)].map((name) => copyUnit(directory, name));
     const { stderr, code } = await run("systemd-analyze", ["verify", "--man=no", ...paths]);
     // Other units of the machine are not ours.
     expect(stderr.split("\n").filter((line) => line.includes("qsp"))).toEqual([]);
     expect(code).toBe(0);
   });
 
-  it("start a backup each day at a time that systemd can read", async () => {
-    const [calendar = ""] = listValues(readDeployed("systemd/qsp-backup.timer"), "OnCalendar");
+  it.each(timers)("start their work each day at a time that systemd can read: %s", async (timer, time) => {
+    const [calendar = ""] = listValues(readDeployed(`systemd/${timer}`), "OnCalendar");
     const { stdout, code } = await run("systemd-analyze", ["calendar", "--iterations=2", calendar]);
     expect(code).toBe(0);
-    expect(stdout).toContain("02:30:00");
+    expect(stdout).toContain(time);
   });
 });
 
@@ -63,16 +69,71 @@ describe("the units of systemd", () => {
     });
   });
 
-  it("restrict the backup as they restrict the server", () => {
-    const [server, backup] = services.map((name) => {
+  it("restrict the backup and the check as they restrict the server", () => {
+    const [server, ...others] = services.map((name) => {
       const text = readDeployed(`systemd/${name}`);
       return text.slice(text.indexOf("AmbientCapabilities="), text.indexOf("UMask=0077"));
     });
-    expect(backup).toBe(server);
+    expect(server).toContain("SystemCallFilter=");
+    expect(others).toEqual([server, server]);
+  });
+
+  it("let the server make no store in place of a lost one", () => {
+    expect(listValues(readDeployed("systemd/qsp.service"), "Environment")).toContain(
+      "QSP_REQUIRE_STORE=true",
+    );
   });
 
   it("let no log of systemd show the master key: no unit has it in a variable or an argument", () => {
     for (const name of services) expect(readDeployed(`systemd/${name}`)).not.toMatch(/QSP_MASTER_KEY=/);
+  });
+});
+
+/** The shell command of a unit, with the programs of the tests. */
+function readCommand(name: string): string {
+  const [start = ""] = listValues(readDeployed(`systemd/${name}`), "ExecStart");
+  const [, command = ""] = /^\/bin\/sh -\w+ '(.*)'$/.exec(start) ?? [];
+  return command
+    .replaceAll("/opt/qsp/node_modules/.bin/node", process.execPath)
+    .replaceAll("/opt/qsp/dist/main.js", main)
+    .replaceAll("$$", "$")
+    .replaceAll("%%", "%");
+}
+
+describe("the check of the store", { timeout: 60_000 }, () => {
+  const check = (dataDir: string) =>
+    run("env", [`QSP_DATA_DIR=${dataDir}`, "/bin/sh", "-uc", readCommand("qsp-verify.service")]);
+  const makeStore = async () => {
+    const dataDir = makeTemporaryDirectory();
+    await runToEnd(["store", "init", "--data-dir", dataDir]);
+    await runToEnd(["client", "add", "one", "--data-dir", dataDir]);
+    return dataDir;
+  };
+
+  it("finds a whole store, its two logs and its chain valid, while a server runs", async () => {
+    const dataDir = await makeStore();
+    const server = await startServer({ dataDir });
+    onTestFinished(() => void server.stop());
+    const { code, stdout } = await check(dataDir);
+    expect(stdout.match(/^The .+? (?:intact|valid)/gm)).toEqual([
+      "The store is intact",
+      "The audit log is valid",
+      "The identity log is valid",
+      "The chain is valid",
+    ]);
+    expect(code).toBe(0);
+  });
+
+  it("fails, and makes the other checks, if one finds a fault", async () => {
+    const dataDir = await makeStore();
+    const database = new DatabaseSync(join(dataDir, "qsp.db"));
+    database.exec("update identity_entries set key_id = 'two' where operation = 'CREATE_CLIENT'");
+    database.close();
+    const { code, stdout, stderr } = await check(dataDir);
+    expect(stdout + stderr).toMatch(/The audit log is valid/);
+    expect(stdout + stderr).not.toMatch(/The identity log is valid/);
+    expect(stdout + stderr).toMatch(/The chain is valid/);
+    expect(code).toBe(1);
   });
 });
 
