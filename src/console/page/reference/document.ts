@@ -3,6 +3,14 @@
 /** A value of JSON. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
+/** Where a field of an example takes its value from. */
+export interface ExampleLink {
+  /** The name of another example. */
+  readonly answerOf: string;
+  /** The path in its answer: "result.keyId". */
+  readonly path: string;
+}
+
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -57,7 +65,12 @@ interface RawOperation {
   readonly requestBody?: { readonly content: Readonly<Record<string, MediaType>> };
   readonly responses: Readonly<Record<string, Response>>;
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
-  readonly "x-grpc": { readonly method: string; readonly request?: Json };
+  readonly "x-grpc": {
+    readonly method: string;
+    readonly request?: Json;
+    /** By the names of its examples, and there by fields: whose answers have the values. */
+    readonly examples?: Readonly<Record<string, Readonly<Record<string, ExampleLink>>>>;
+  };
 }
 
 /** One operation, with its place and its references resolved. */

@@ -3,7 +3,7 @@ import { useRef, useState } from "preact/hooks";
 import { PasswordField, TextField } from "../parts/fields.tsx";
 import { type Session, setSession } from "../session.ts";
 import type { ApiDocument } from "./document.ts";
-import { parseJson } from "./request.ts";
+import { readClaims } from "./token-claims.ts";
 
 interface LogInProps {
   readonly api: ApiDocument;
@@ -98,7 +98,12 @@ function TokenForm({ onDone }: { readonly onDone: () => void }) {
       setFault("This is not a token. A token has three parts of base64url, with dots between them.");
       return;
     }
-    setSession({ username: readSubject(token), token });
+    const { subject, expiresAt } = readClaims(token);
+    if (expiresAt !== undefined && expiresAt <= new Date()) {
+      setFault(`This token expired at ${expiresAt.toISOString()}. Get a new one.`);
+      return;
+    }
+    setSession({ username: subject, token });
     onDone();
   };
   return (
@@ -117,18 +122,4 @@ function TokenForm({ onDone }: { readonly onDone: () => void }) {
       {fault !== "" && <p role="alert">{fault}</p>}
     </form>
   );
-}
-
-/** The subject that a token names; the server decides whether the token is valid. */
-function readSubject(token: string): string {
-  const payload = (token.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/");
-  try {
-    const claims = parseJson(
-      new TextDecoder().decode(Uint8Array.from(atob(payload), (char) => char.charCodeAt(0))),
-    );
-    const subject = typeof claims === "object" && claims !== null && "sub" in claims ? claims.sub : undefined;
-    return typeof subject === "string" && subject !== "" ? subject.slice(0, 60) : "a token";
-  } catch {
-    return "a token";
-  }
 }
