@@ -98,8 +98,8 @@ function Provenance({ opening: { signed } }: { readonly opening: Opening }) {
         {signed === undefined
           ? "is being signed …"
           : signed.by === "server"
-            ? `signed by this server in ${formatMs(signed.ms)}`
-            : `signed in your browser, by ${browserLibrary}, in ${formatMs(signed.ms)}`}
+            ? `signed by this server${signed.ms === undefined ? "" : `, which answered in ${formatMs(signed.ms)}`}`
+            : `signed in your browser, by ${browserLibrary}, in ${formatMs(signed.ms ?? 0)}`}
       </span>
     </p>
   );
@@ -134,7 +134,7 @@ function tell({ signed, flipped, lastFlipped = 0, findings, isChecking }: Openin
   const bits = `${formatNumber(8 * signatureBytes)} bits`;
   const flips =
     flipped.size === 1
-      ? `You flipped one of ${bits}, in byte ${formatNumber(lastFlipped + 1)}.`
+      ? `You flipped one of ${bits}, in byte ${formatNumber(lastFlipped)}.`
       : `You flipped ${formatNumber(flipped.size)} of ${bits}.`;
   if (!isRejected(findings)) return `${flips} Not every side rejected it.`;
   return `${flips} ${signed.by === "server" ? "Both sides reject" : "Your browser rejects"} the whole signature.`;

@@ -1,6 +1,7 @@
 /** The signature of the overview: made by the server, or by the browser where the server asks for a token. */
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { signHere, verifyHere } from "../algorithms.ts";
+import { readAnswerTime } from "../answer-time.ts";
 import type { Caller } from "../caller.ts";
 import { type Failure, toFailure } from "../failure.ts";
 import { toUtf8 } from "../values.ts";
@@ -17,8 +18,11 @@ export interface OpeningSignature {
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
   readonly publicKey: Uint8Array;
-  /** From the call to its answer; in the browser, the time to compute. */
-  readonly ms: number;
+  /**
+   * From the request to the first byte of the answer, without the wait behind other loads of the page; in the browser,
+   * the time to compute. Undefined where the browser does not tell.
+   */
+  readonly ms: number | undefined;
   /** Why the server did not sign, if it was asked. */
   readonly failure?: Failure;
 }
@@ -43,7 +47,8 @@ export async function signOpening(caller: Caller | undefined): Promise<OpeningSi
   const startedAt = performance.now();
   try {
     const { signature, publicKey } = await caller.call(signData, { data, algorithm });
-    return { by: "server", data, signature, publicKey, ms: performance.now() - startedAt };
+    const ms = await readAnswerTime("pqc.PqcService/SignData", startedAt);
+    return { by: "server", data, signature, publicKey, ms };
   } catch (thrown) {
     return { ...(await signInBrowser(data)), failure: toFailure(thrown) };
   }
