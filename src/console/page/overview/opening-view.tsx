@@ -5,6 +5,7 @@ import { browserLibrary } from "../algorithms.ts";
 import { classicalAlgorithms, type SizeRow } from "../classical.ts";
 import type { Failure } from "../failure.ts";
 import { FailureNote } from "../parts/failure-note.tsx";
+import { narrow, useMedia } from "../use-media.ts";
 import { formatMs, formatNumber } from "../values.ts";
 import { BytePicture, CountPicture } from "./byte-picture.tsx";
 import { countBytes, publicKeyParts, signatureParts } from "./cells.ts";
@@ -15,8 +16,6 @@ import { type Opening, useOpening } from "./use-opening.ts";
 const signatureBytes = countBytes(signatureParts);
 const publicKeyBytes = countBytes(publicKeyParts);
 const signers = classicalAlgorithms.filter(({ signatureBytes }) => signatureBytes !== undefined);
-/** What the style sheet calls narrow. */
-const narrow = "(max-width: 50rem)";
 /** Squares in a row of the pictures: of our own values, and of large and small ones that they replace. */
 const rows = { wide: { own: 110, large: 16, small: 8 }, narrow: { own: 60, large: 12, small: 8 } };
 
@@ -90,7 +89,7 @@ export function OpeningView() {
 }
 
 /** What was signed, where, and how long it took. */
-function Provenance({ opening: { signed } }: { readonly opening: Opening }) {
+function Provenance({ opening: { signed, answerMs } }: { readonly opening: Opening }) {
   return (
     <p class="signed">
       <q>{message}</q>{" "}
@@ -98,7 +97,7 @@ function Provenance({ opening: { signed } }: { readonly opening: Opening }) {
         {signed === undefined
           ? "is being signed …"
           : signed.by === "server"
-            ? `signed by this server${signed.ms === undefined ? "" : `, which answered in ${formatMs(signed.ms)}`}`
+            ? `signed by this server${answerMs === undefined ? "" : `, which answers in ${formatMs(answerMs)}`}`
             : `signed in your browser, by ${browserLibrary}, in ${formatMs(signed.ms ?? 0)}`}
       </span>
     </p>
@@ -182,15 +181,4 @@ function Comparison({ title, bytes, replaced, row, children }: ComparisonProps) 
 
 function toSizes(field: "signatureBytes" | "publicKeyBytes"): SizeRow[] {
   return signers.map(({ name, [field]: bytes = 0 }) => ({ label: name, bytes }));
-}
-
-function useMedia(query: string): boolean {
-  const [matches, setMatches] = useState(() => matchMedia(query).matches);
-  useEffect(() => {
-    const list = matchMedia(query);
-    const onChange = (): void => setMatches(list.matches);
-    list.addEventListener("change", onChange);
-    return () => list.removeEventListener("change", onChange);
-  }, [query]);
-  return matches;
 }

@@ -2,7 +2,7 @@
 import { useRef, useState } from "preact/hooks";
 import { PasswordField, TextField } from "../parts/fields.tsx";
 import { type Session, setSession } from "../session.ts";
-import type { ApiDocument } from "./document.ts";
+import { type ApiDocument, isOpen } from "./document.ts";
 import { readClaims } from "./token-claims.ts";
 
 interface LogInProps {
@@ -30,6 +30,12 @@ export function LogIn({ api, session }: LogInProps) {
       </button>
       <dialog ref={dialog} aria-label="Log in" class="ref-dialog">
         <h2 class="ref-title">Log in</h2>
+        {isOpen(api) && (
+          <p class="hint">
+            This server is open: calls count as system, and tokens are ignored, except by calls that always
+            need one.
+          </p>
+        )}
         {issue !== undefined && <PasswordForm path={issue.path} onDone={close} />}
         <TokenForm onDone={close} />
         <button type="button" onClick={close}>

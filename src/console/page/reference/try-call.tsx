@@ -79,7 +79,7 @@ export function TryCall({ operation, draft, onDraft, onAnswer, session, children
               Stop
             </button>
           )}
-          <span class="hint">Calls this server{session === undefined ? "" : ` as ${session.username}`}.</span>
+          <span class="hint">{sayCaller(operation, session)}</span>
         </p>
         {fault !== "" && <p role="alert">{fault}</p>}
       </form>
@@ -139,6 +139,13 @@ function Inputs({ operation, draft, onDraft }: Pick<TryCallProps, "operation" | 
       )}
     </>
   );
+}
+
+function sayCaller(operation: Operation, session: Session | undefined): string {
+  if (needsToken(operation))
+    return `Calls this server${session === undefined ? "" : ` as ${session.username}`}.`;
+  // Where a token is not needed, the server ignores it.
+  return session === undefined ? "Calls this server." : "Calls this server, which ignores your token here.";
 }
 
 /** What keeps a request from being sent; an empty text if nothing does. */
