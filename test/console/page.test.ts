@@ -476,7 +476,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       .getByRole("region", { name: "Calls" })
       .locator("tr", { hasText: "pqc.PqcService/SignData" });
     await expect.poll(() => textOf(row.locator("td").first()), { timeout: 20_000 }).toBe("50");
-    const rate = page.locator(".line-chart", { hasText: "Calls per second" }).locator(".line");
+    const rate = page.locator(".line-chart", { hasText: "Calls per second" }).locator(".line").first();
     expect(await rate.getAttribute("d")).toMatch(/^M[\d. ]+/);
   });
 

@@ -2,7 +2,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   type ApiDocument,
+  isOpen,
   type Json,
+  needsToken,
   type Operation,
   readDocument,
 } from "../../src/console/page/reference/document.ts";
@@ -96,6 +98,12 @@ it("keeps the lines of a block that a comment indents, as code", () => {
   expect(group?.description).toMatch(
     /\n\n {4}qsp-iot-challenge-v1 +the 32 bytes of a challenge\n {4}qsp-iot-reading-v1 /,
   );
+});
+
+it("tells an open server, which ignores tokens, from one that wants them", () => {
+  expect(isOpen(page)).toBe(true);
+  const operations = page.operations.map((one) => ({ ...one, security: one.security.slice(-1) }));
+  expect(isOpen({ operations: operations.filter(needsToken) })).toBe(false);
 });
 
 describe("the claims of a pasted token", () => {

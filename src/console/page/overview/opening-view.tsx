@@ -97,8 +97,12 @@ function Provenance({ opening: { signed, answerMs } }: { readonly opening: Openi
         {signed === undefined
           ? "is being signed …"
           : signed.by === "server"
-            ? `signed by this server${answerMs === undefined ? "" : `, which answers in ${formatMs(answerMs)}`}`
+            ? "signed by this server"
             : `signed in your browser, by ${browserLibrary}, in ${formatMs(signed.ms ?? 0)}`}
+        {/* It has its place before it is known, so that nothing moves. */}
+        {signed?.by === "server" && (
+          <span data-known={answerMs !== undefined}>, which answers in {formatMs(answerMs ?? 10)}</span>
+        )}
       </span>
     </p>
   );
