@@ -43,6 +43,8 @@ export async function hashAuditEntry(
 /**
  * Verifies that entries follow one another and the place before them, without gaps and unchanged.
  *
+ * An entry that a server cannot have written breaks the log; it is no error.
+ *
  * @param after what is known and trusted: `auditStart`, the head of an earlier verdict, or a verified checkpoint
  */
 export async function verifyAuditEntries(
@@ -65,7 +67,8 @@ export async function verifyAuditEntries(
  *
  * @param publicKey the ML-DSA-65 key of the store, 1952 bytes, which you stored or compared on another way. The key in
  *   the checkpoint itself proves nothing: who forges a checkpoint sends a key that fits.
- * @throws TypeError for a key of another length
+ * @returns false also for a signature of another length
+ * @throws TypeError for a key of another length, and a key or a signature that is no Uint8Array
  */
 export async function verifyAuditCheckpoint(
   { $typeName, sequence, entryHash, signedAt, statement, signature }: AuditCheckpoint | IdentityLogCheckpoint,

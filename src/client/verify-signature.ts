@@ -17,10 +17,15 @@ export interface SignatureInput {
 /**
  * Tells whether a signature is valid (FIPS 204, algorithm 3). Loads the library at the first use.
  *
- * @throws TypeError for an unknown algorithm, or a public key or context of a wrong length
+ * A signature of a wrong length is not valid: whoever sends it chooses its length, and a program treats it as any other
+ * forgery. Everything else of a wrong form is a mistake of the program.
+ *
+ * @throws TypeError for an unknown algorithm, a public key or context of a wrong length, or a value that is no
+ *   Uint8Array. For a text, encode it: `new TextEncoder().encode(text)`.
  */
 export async function verifySignature(input: SignatureInput): Promise<boolean> {
   const { algorithm, publicKey, message, signature, context = new Uint8Array() } = input;
+  requireBytes({ publicKey, message, signature, context });
   const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");
   const found = new Map([
     ["ML-DSA-44", ml_dsa44],
@@ -35,4 +40,19 @@ export async function verifySignature(input: SignatureInput): Promise<boolean> {
   // The library throws for it.
   if (signature.length !== signatureBytes) return false;
   return found.verify(signature, message, publicKey, { context });
+}
+
+/** A program without types may pass a text, which no signature is over. @throws TypeError that names the value */
+function requireBytes(values: Readonly<Record<string, unknown>>): void {
+  // The bytes of another frame, or of a test environment, have a constructor of their own.
+  for (const [name, value] of Object.entries(values))
+    if (Object.prototype.toString.call(value) !== "[object Uint8Array]")
+      throw new TypeError(`${name} must be a Uint8Array, not ${nameType(value)}`);
+}
+
+function nameType(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  return typeof value === "string"
+    ? "a text; encode it, or decode its base64"
+    : `a value of type ${typeof value}`;
 }

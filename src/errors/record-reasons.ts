@@ -15,7 +15,7 @@ export const keyReasons = {
     cause:
       "A ROTATED key no longer signs or encapsulates. A DISABLED or DESTROY_SCHEDULED key performs no operations. A DESTROYED key cannot be used.",
     remedy:
-      "Use the key that replaced it (`replacedBy`), or its name. `EnableKey` enables a DISABLED key, `RestoreKey` restores a DESTROY_SCHEDULED one.",
+      "To sign or encapsulate, use the key that replaced it (`replacedBy`), or its name. `EnableKey` enables a DISABLED key, `RestoreKey` restores a DESTROY_SCHEDULED one. The public key of `GetKey` verifies signatures in every state.",
   },
   KEY_USAGE_MISMATCH: {
     code: Code.FailedPrecondition,

@@ -1,5 +1,6 @@
 /** The parts of an OpenAPI 3.1 document that this folder writes (spec.openapis.org/oas/v3.1.1, section 4.8). */
 import type { Json } from "../protocol/example.ts";
+import type { ExampleLinks } from "./example-links.ts";
 
 /** The keywords of JSON Schema (draft 2020-12) that are used here. */
 export interface Schema {
@@ -87,6 +88,8 @@ export interface Operation {
     readonly method: string;
     /** The message of the first example; absent if it is the example of the body. */
     readonly request?: Json;
+    /** Where the values of its examples are from, if they or others take values from answers. */
+    readonly examples?: ExampleLinks;
   };
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
 }

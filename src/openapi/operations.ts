@@ -7,6 +7,7 @@ import { findAccess, type RestStyle, type ServiceProfiles } from "../protocol/se
 import { streamFormats } from "../transcoding/rendering.ts";
 import { isHttpBody, type Route } from "../transcoding/routes.ts";
 import type { MediaType, Operation, Parameter, Response, Schema } from "./document.ts";
+import { linkExamples } from "./example-links.ts";
 import { describeFailures, errorNames } from "./failures.ts";
 import { findFullName } from "./names.ts";
 import { describePathParameters, describeQueryParameters } from "./parameters.ts";
@@ -67,9 +68,9 @@ export function describeOperation(
   // Services of others do not promise to answer a repeated call with its first answer.
   const isRepeatable = kind === "unary" && mayChange(method) && style === "own";
   const text = describe(method);
-  const own = examples
-    .filter(({ rpc }) => rpc === findFullName(method))
-    .map((one) => ({ ...one, request: fillExample(one.request, ({ sample }) => sample) }));
+  const stored = examples.filter(({ rpc }) => rpc === findFullName(method));
+  const links = linkExamples(stored, examples);
+  const own = stored.map((one) => ({ ...one, request: fillExample(one.request, ({ sample }) => sample) }));
   const parameters = [
     ...describePathParameters(path, schemas, own[0]?.request),
     ...describeQueryParameters(route, schemas, own[0]?.request),
@@ -96,7 +97,7 @@ export function describeOperation(
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: describeRequestBody(route, schemas, own),
     responses: { "200": describeAnswer(route, deps, own), ...describeFailures(shape, describe) },
-    "x-grpc": describeGrpc(route, own[0]?.request),
+    "x-grpc": { ...describeGrpc(route, own[0]?.request), ...(links && { examples: links }) },
     security: describeSecurity(stated, auth),
   };
 }

@@ -9,14 +9,21 @@ export type Comments = Readonly<Record<string, string>>;
 /** Returns the description of a part of a proto; undefined if it has no comment. */
 export type Describe = (desc: AnyDesc) => string | undefined;
 
-/** Converts comments to texts for REST callers: each paragraph on one line, fields by their JSON names. */
+/**
+ * Converts comments to texts for REST callers: each paragraph on one line, fields by their JSON names. An indented block
+ * keeps its lines, with the indent of code in Markdown (CommonMark 0.31, section 4.4).
+ */
 export function createDescribe(comments: Comments): Describe {
   const names = new Set(Object.keys(comments).map((name) => name.slice(name.lastIndexOf(".") + 1)));
   const rename = (word: string): string => (names.has(word) ? protoCamelCase(word) : word);
   return (desc) => {
     const comment = comments[findFullName(desc)];
     if (comment === undefined) return undefined;
-    const paragraphs = comment.split(/\n{2,}/).map((paragraph) => paragraph.replace(/\s*\n\s*/g, " "));
+    const paragraphs = comment
+      .split(/\n{2,}/)
+      .map((block) =>
+        /^ {2}/.test(block) ? block.replace(/^ {2}/gm, "    ") : block.replace(/\s*\n\s*/g, " "),
+      );
     return paragraphs.join("\n\n").replace(/\b[a-z0-9]+(_[a-z0-9]+)+\b/g, rename);
   };
 }

@@ -30,6 +30,16 @@ describe("verifySignature", () => {
       expect(await verifySignature({ ...valid, signature: signature.subarray(0, length) })).toBe(false);
   });
 
+  it.each(["publicKey", "message", "signature", "context"])("refuses %s that is no bytes", async (name) => {
+    for (const wrong of ["hello", null, [1, 2], new ArrayBuffer(8), undefined]) {
+      if (name === "context" && wrong === undefined) continue;
+      await expect(verifySignature({ ...valid, [name]: wrong })).rejects.toThrow(
+        new RegExp(`^${name} must be a Uint8Array, not `),
+      );
+    }
+    await expect(verifySignature({ ...valid, [name]: "hello" })).rejects.toThrow("not a text; encode it");
+  });
+
   it("refuses a key or a context of a wrong length, and names it", async () => {
     await expect(verifySignature({ ...valid, publicKey: publicKey.subarray(1) })).rejects.toThrow(
       "publicKey has 1951",

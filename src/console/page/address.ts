@@ -11,7 +11,9 @@ export interface Address {
 
 /** @param hash as the browser has it: "#/keys/manage?key=key-1" */
 export function parseAddress(hash: string): Address {
-  const [place = "", ...rest] = hash.replace(/^#\/?/, "").split("?");
+  const [before = "", ...rest] = hash.replace(/^#\/?/, "").split("?");
+  // Readers who type an address may end it with a slash.
+  const place = before.replace(/\/+$/, "");
   const query = new URLSearchParams(rest.join("?"));
   const [, path, step] = /^(.+)\/steps\/([^/]+)$/.exec(place) ?? [];
   return path === undefined || step === undefined ? { path: place, query } : { path, step, query };

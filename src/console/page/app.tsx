@@ -101,6 +101,12 @@ export function App() {
               </button>
             </p>
           )}
+          {session && !settings.wantsToken && (
+            <p class="hint">
+              This server is open: calls count as system, and tokens are ignored, except by calls that always
+              need one.
+            </p>
+          )}
           <p>
             <a href="/reference">Reference of all calls</a>
           </p>

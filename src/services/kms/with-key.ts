@@ -19,7 +19,7 @@ import {
   type Wanted,
 } from "./find-key.ts";
 import { type CachedKey, keyDamaged } from "./key-cache.ts";
-import type { KeyState, KeyUsage } from "./record.ts";
+import type { KeyRecord, KeyState, KeyUsage } from "./record.ts";
 import type { StoredKey } from "./store.ts";
 
 /** What the uses of keys need. */
@@ -199,12 +199,26 @@ export function describeRefusal(reason: string): string {
   return `reason=${reason}`;
 }
 
-/** The refusal for a key whose state does not allow an operation; names the key that replaced it. */
+/** The refusal for a key whose state does not allow an operation; says what does. */
 export function keyStateInvalid({ record }: StoredKey, operation: Operation): ConnectError {
   const { keyId, state, replacedBy } = record;
+  const advice = adviseInstead(record, operation);
   return refuse(
     "KEY_STATE_INVALID",
-    `key ${keyId} is ${state} and does not allow ${operation}${replacedBy ? `; use ${replacedBy}` : ""}`,
+    `key ${keyId} is ${state} and does not allow ${operation}${advice && `; ${advice}`}`,
     { keyId, state, operation, ...(replacedBy && { replacedBy }) },
   );
+}
+
+/** What a caller can do instead of a use that is refused; empty if there is nothing. */
+function adviseInstead({ state, replacedBy }: KeyRecord, operation: Operation): string {
+  // The key that replaced it makes new signatures and secrets, but is no help with those of this key.
+  if (replacedBy && (operation === "SIGN" || operation === "ENCAPSULATE")) return `use ${replacedBy}`;
+  if (!["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE"].includes(operation)) return "";
+  const revival: Partial<Record<KeyState, string>> = {
+    DISABLED: "enable it",
+    DESTROY_SCHEDULED: "restore and enable it",
+  };
+  const publicKey = operation === "VERIFY" ? "verify with its public key, which GetKey returns" : "";
+  return [revival[state] ?? "", publicKey].filter((part) => part !== "").join(", or ");
 }

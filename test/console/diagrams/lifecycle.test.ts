@@ -5,6 +5,7 @@ import {
   drawTransition,
   isWalked,
   type Lifecycle,
+  measureBox,
   measureGraph,
   placeState,
 } from "../../../src/console/page/parts/diagrams/lifecycle.ts";
@@ -26,25 +27,27 @@ const lifecycle: Lifecycle = {
 const [stop, start, remove] = lifecycle.transitions;
 if (!stop || !start || !remove) throw new Error("the graph has three transitions");
 
+const box = measureBox(lifecycle);
+
 describe("a lifecycle graph", () => {
   it("draws a line from the edge of a box to that of the other", () => {
     const line = drawTransition(lifecycle, remove);
-    expect(line.start.y).toBeCloseTo(placeState({ column: 0, row: 1 }).y);
-    expect(line.start.x).toBeGreaterThan(placeState({ column: 0, row: 1 }).x);
-    expect(line.end.x).toBeLessThan(placeState({ column: 1, row: 1 }).x);
+    expect(line.start.y).toBeCloseTo(placeState({ column: 0, row: 1 }, box).y);
+    expect(line.start.x).toBeGreaterThan(placeState({ column: 0, row: 1 }, box).x);
+    expect(line.end.x).toBeLessThan(placeState({ column: 1, row: 1 }, box).x);
     expect(line.tip.split(" ")).toHaveLength(3);
   });
 
   it("keeps two lines between the same boxes apart, and their labels", () => {
     const [down, up] = [drawTransition(lifecycle, stop), drawTransition(lifecycle, start)];
-    expect(down.start.y).toBeCloseTo(placeState({ column: 0, row: 0 }).y + boxHeight / 2);
+    expect(down.start.y).toBeCloseTo(placeState({ column: 0, row: 0 }, box).y + boxHeight / 2);
     expect(Math.abs(down.start.x - up.end.x)).toBeGreaterThan(10);
     expect(Math.abs(down.label.x - up.label.x)).toBeGreaterThan(40);
   });
 
   it("has room for all boxes", () => {
     const { width, height } = measureGraph(lifecycle);
-    const last = placeState({ column: 1, row: 1 });
+    const last = placeState({ column: 1, row: 1 }, box);
     expect([width > last.x, height > last.y]).toEqual([true, true]);
   });
 
@@ -74,6 +77,11 @@ describe("a lifecycle graph", () => {
 describe("the life of a key", () => {
   it("draws every transition between states that exist", () => {
     for (const transition of keyLifecycle.transitions) drawTransition(keyLifecycle, transition);
+  });
+
+  it("has boxes for its longest state and the mark beside it", () => {
+    expect(measureBox(keyLifecycle)).toBeGreaterThan(7.5 * "✓ DESTROY_SCHEDULED".length);
+    expect(measureBox(lifecycle)).toBe(134);
   });
 
   it("follows the steps of the story", () => {

@@ -147,7 +147,7 @@ describe("tamperWithCopy", () => {
     const { checked, server } = await tamperWithCopy(verifier, copy, forgery);
     expect(checked.map(({ fault }) => fault)).toEqual(["HASH", undefined]);
     expect(sayTampering(1, checked, server)).toBe(
-      "You changed block 1: in your copy, block 1 and the 1 after it turned red, with HASH. The server's chain holds.",
+      "You changed block 1: in your copy, block 1 and the 1 after it turned red. Block 1: its content does not match its hash. The server's chain holds.",
     );
     expect(copy.blocks.every(({ holds }) => holds)).toBe(true);
   });

@@ -16,6 +16,8 @@ describe("the address of a page", () => {
     ["", ""],
     ["#/", ""],
     ["#/sign", "sign"],
+    ["#/key-exchange/", "key-exchange"],
+    ["#/keys/manage/?key=key-1", "keys/manage"],
     ["#/keys/manage?key=key-1", "keys/manage"],
   ] as const)
     it(`has the path “${path}” in “${hash}”`, () => {

@@ -1,12 +1,13 @@
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { drawLine, roundUp } from "../../../src/console/page/views/activity/line.ts";
+import { drawDots, drawLine, roundUp } from "../../../src/console/page/views/activity/line.ts";
 import { readSnapshot } from "../../../src/console/page/views/activity/metrics-text.ts";
 import {
   compareSnapshots,
   countSince,
   estimateQuantile,
+  findNewest,
 } from "../../../src/console/page/views/activity/rates.ts";
 import { joinMetrics } from "../../../src/server/join-metrics.ts";
 import { createMetrics } from "../../../src/server/metrics.ts";
@@ -67,11 +68,30 @@ describe("compareSnapshots", () => {
   it("has no latency where there was no call", async () => {
     const { snapshot } = await readServer(4, 0);
     expect(compareSnapshots(snapshot, { ...snapshot, at: 2000 })).toEqual({
+      at: 2000,
       callsPerSecond: 0,
       failuresPerSecond: 0,
       medianMs: undefined,
       p95Ms: undefined,
     });
+  });
+});
+
+describe("findNewest", () => {
+  const at = (ms: number, callsPerSecond: number) => ({
+    ...{ at: ms, callsPerSecond, failuresPerSecond: 0 },
+    ...{ medianMs: undefined, p95Ms: undefined },
+  });
+  const isBusy = ({ callsPerSecond }: { callsPerSecond: number }): boolean => callsPerSecond > 0;
+
+  it("finds the newest interval with calls, and its age", () => {
+    const found = findNewest([at(2000, 9), at(4000, 25), at(6000, 0), at(8010, 0)], isBusy);
+    expect(found).toEqual({ rates: at(4000, 25), seconds: 4 });
+  });
+
+  it("finds nothing before the first call", () => {
+    expect(findNewest([at(2000, 0)], isBusy)).toBeUndefined();
+    expect(findNewest([], isBusy)).toBeUndefined();
   });
 });
 
@@ -89,6 +109,12 @@ describe("the line of a chart", () => {
   it("ends at the right edge, and begins again after a gap", () => {
     expect(drawLine([0, undefined, 5, 10], 4, 10)).toBe("M0.0 156.0M400.0 80.0L600.0 4.0");
     expect(drawLine([10], 3, 10)).toBe("M600.0 4.0");
+  });
+
+  it("shows a point between two gaps as a dot, and no other point", () => {
+    expect(drawDots([5, undefined, 5, 10], 4, 10)).toBe("M0.0 80.0h0");
+    expect(drawDots([undefined, 10, undefined], 3, 10)).toBe("M300.0 4.0h0");
+    expect(drawDots([5, 10], 3, 10)).toBe("");
   });
 
   it("has a scale that ends at a round number", () => {

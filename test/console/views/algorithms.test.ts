@@ -8,6 +8,8 @@ import {
   maxRuns,
   measureEmptyCall,
   measureTimes,
+  pickMedian,
+  warmUp,
 } from "../../../src/console/page/views/algorithms/measure.ts";
 import { type Choice, chooseRows, toRows } from "../../../src/console/page/views/algorithms/rows.ts";
 import { createLogScale } from "../../../src/console/page/views/algorithms/scale.ts";
@@ -86,6 +88,16 @@ describe("a measurement", () => {
     const { measuring, countCalls } = createTimed([1, 9, 2, 8, 3]);
     expect(await measureEmptyCall(measuring)).toBe(3);
     expect(countCalls()).toBe(maxRuns);
+  });
+
+  it("is warmed up by calls with and without cryptography", async () => {
+    const { measuring, countCalls } = createTimed([1]);
+    await warmUp(measuring);
+    expect(countCalls()).toBe(2 * maxRuns);
+  });
+
+  it("has a median that one slow call does not move", () => {
+    expect([pickMedian([5, 200, 4]), pickMedian([7]), pickMedian([])]).toEqual([5, 7, 0]);
   });
 
   it("calls a slow algorithm once", async () => {

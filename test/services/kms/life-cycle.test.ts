@@ -110,6 +110,27 @@ describeKms("KmsService.RotateKey", (_start, shared) => {
     expect((await kms.getKey({ keyId: replacedBy })).result?.replacedBy).toBeUndefined();
   });
 
+  it("advises what helps: another key only for new signatures, and for old ones the public key", async () => {
+    const { kms } = await shared();
+    const data = bytesOf("data");
+    const { keyId } = await createKey(kms);
+    const signature = present((await kms.sign({ keyId, data })).result).signature;
+    const messageOf = async (call: Promise<unknown>) => (await failureOf(call)).rawMessage;
+    const publicKey = "verify with its public key, which GetKey returns";
+    await kms.disableKey({ keyId });
+    expect(await messageOf(kms.sign({ keyId, data }))).toMatch(/; enable it$/);
+    expect(await messageOf(kms.verify({ keyId, data, signature }))).toContain(`; enable it, or ${publicKey}`);
+    await kms.enableKey({ keyId });
+    const { keyId: next } = present((await kms.rotateKey({ keyId })).newKey);
+    expect(await messageOf(kms.sign({ keyId, data }))).toContain(`; use ${next}`);
+    await kms.destroyKey({ keyId, afterSeconds: 86_400 });
+    expect(await messageOf(kms.verify({ keyId, data, signature }))).toContain("; restore and enable it, or ");
+    await kms.destroyKey({ keyId });
+    const destroyed = `key ${keyId} is DESTROYED and does not allow VERIFY; ${publicKey}`;
+    expect(await messageOf(kms.verify({ keyId, data, signature }))).toBe(destroyed);
+    expect(await messageOf(kms.rotateKey({ keyId }))).toMatch(/ROTATE$/);
+  });
+
   it("puts -rotated behind the alias each time", async () => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { alias: "till" });

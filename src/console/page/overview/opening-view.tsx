@@ -5,6 +5,7 @@ import { browserLibrary } from "../algorithms.ts";
 import { classicalAlgorithms, type SizeRow } from "../classical.ts";
 import type { Failure } from "../failure.ts";
 import { FailureNote } from "../parts/failure-note.tsx";
+import { narrow, useMedia } from "../use-media.ts";
 import { formatMs, formatNumber } from "../values.ts";
 import { BytePicture, CountPicture } from "./byte-picture.tsx";
 import { countBytes, publicKeyParts, signatureParts } from "./cells.ts";
@@ -15,8 +16,6 @@ import { type Opening, useOpening } from "./use-opening.ts";
 const signatureBytes = countBytes(signatureParts);
 const publicKeyBytes = countBytes(publicKeyParts);
 const signers = classicalAlgorithms.filter(({ signatureBytes }) => signatureBytes !== undefined);
-/** What the style sheet calls narrow. */
-const narrow = "(max-width: 50rem)";
 /** Squares in a row of the pictures: of our own values, and of large and small ones that they replace. */
 const rows = { wide: { own: 110, large: 16, small: 8 }, narrow: { own: 60, large: 12, small: 8 } };
 
@@ -90,7 +89,7 @@ export function OpeningView() {
 }
 
 /** What was signed, where, and how long it took. */
-function Provenance({ opening: { signed } }: { readonly opening: Opening }) {
+function Provenance({ opening: { signed, answerMs } }: { readonly opening: Opening }) {
   return (
     <p class="signed">
       <q>{message}</q>{" "}
@@ -98,8 +97,12 @@ function Provenance({ opening: { signed } }: { readonly opening: Opening }) {
         {signed === undefined
           ? "is being signed …"
           : signed.by === "server"
-            ? `signed by this server in ${formatMs(signed.ms)}`
-            : `signed in your browser, by ${browserLibrary}, in ${formatMs(signed.ms)}`}
+            ? "signed by this server"
+            : `signed in your browser, by ${browserLibrary}, in ${formatMs(signed.ms ?? 0)}`}
+        {/* It has its place before it is known, so that nothing moves. */}
+        {signed?.by === "server" && (
+          <span data-known={answerMs !== undefined}>, which answers in {formatMs(answerMs ?? 10)}</span>
+        )}
       </span>
     </p>
   );
@@ -134,7 +137,7 @@ function tell({ signed, flipped, lastFlipped = 0, findings, isChecking }: Openin
   const bits = `${formatNumber(8 * signatureBytes)} bits`;
   const flips =
     flipped.size === 1
-      ? `You flipped one of ${bits}, in byte ${formatNumber(lastFlipped + 1)}.`
+      ? `You flipped one of ${bits}, in byte ${formatNumber(lastFlipped)}.`
       : `You flipped ${formatNumber(flipped.size)} of ${bits}.`;
   if (!isRejected(findings)) return `${flips} Not every side rejected it.`;
   return `${flips} ${signed.by === "server" ? "Both sides reject" : "Your browser rejects"} the whole signature.`;
@@ -182,15 +185,4 @@ function Comparison({ title, bytes, replaced, row, children }: ComparisonProps) 
 
 function toSizes(field: "signatureBytes" | "publicKeyBytes"): SizeRow[] {
   return signers.map(({ name, [field]: bytes = 0 }) => ({ label: name, bytes }));
-}
-
-function useMedia(query: string): boolean {
-  const [matches, setMatches] = useState(() => matchMedia(query).matches);
-  useEffect(() => {
-    const list = matchMedia(query);
-    const onChange = (): void => setMatches(list.matches);
-    list.addEventListener("change", onChange);
-    return () => list.removeEventListener("change", onChange);
-  }, [query]);
-  return matches;
 }

@@ -1,6 +1,7 @@
 /** The signature of the overview: made by the server, or by the browser where the server asks for a token. */
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { signHere, verifyHere } from "../algorithms.ts";
+import { readAnswerTime } from "../answer-time.ts";
 import type { Caller } from "../caller.ts";
 import { type Failure, toFailure } from "../failure.ts";
 import { toUtf8 } from "../values.ts";
@@ -17,8 +18,8 @@ export interface OpeningSignature {
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
   readonly publicKey: Uint8Array;
-  /** From the call to its answer; in the browser, the time to compute. */
-  readonly ms: number;
+  /** The time to compute it in the browser, in milliseconds. Absent for the server: see `measureAnswer`. */
+  readonly ms?: number;
   /** Why the server did not sign, if it was asked. */
   readonly failure?: Failure;
 }
@@ -40,13 +41,28 @@ export interface Findings {
 export async function signOpening(caller: Caller | undefined): Promise<OpeningSignature> {
   const data = toUtf8(message);
   if (caller === undefined) return signInBrowser(data);
-  const startedAt = performance.now();
   try {
     const { signature, publicKey } = await caller.call(signData, { data, algorithm });
-    return { by: "server", data, signature, publicKey, ms: performance.now() - startedAt };
+    return { by: "server", data, signature, publicKey };
   } catch (thrown) {
     return { ...(await signInBrowser(data)), failure: toFailure(thrown) };
   }
+}
+
+/**
+ * Measures how long the server takes to generate a key pair and sign, with a call of its own. The call that makes the
+ * signature of the page is no measure: the page still loads then, and a server that just started makes itself ready.
+ *
+ * @returns milliseconds; undefined if the server refuses, or the browser does not tell
+ */
+export async function measureAnswer(caller: Caller): Promise<number | undefined> {
+  const startedAt = performance.now();
+  try {
+    await caller.call(signData, { data: toUtf8(message), algorithm });
+  } catch {
+    return undefined;
+  }
+  return readAnswerTime("pqc.PqcService/SignData", startedAt);
 }
 
 async function signInBrowser(data: Uint8Array): Promise<OpeningSignature> {

@@ -52,11 +52,11 @@ export function SignaturePicture({
           type="range"
           class="unseen"
           aria-label="Byte of the signature; Enter flips its lowest bit"
-          min={1}
-          max={count}
-          value={chosen + 1}
+          min={0}
+          max={count - 1}
+          value={chosen}
           aria-valuetext={describe(chosen, bytes, flipped)}
-          onInput={(event) => setChosen(Number(event.currentTarget.value) - 1)}
+          onInput={(event) => setChosen(Number(event.currentTarget.value))}
           onKeyDown={press}
         />
         {/* biome-ignore lint/a11y/noStaticElementInteractions lint/a11y/useKeyWithClickEvents: the range has the keys */}
@@ -91,10 +91,10 @@ export function SignaturePicture({
   );
 }
 
-/** "Byte 1,234 of 3,309: 0x3f, part of the response". */
+/** "Byte 1,234 (of 0 to 3,308): 0x3f, part of the response". Bytes count from 0, as in all of the console. */
 function describe(index: number, bytes: Uint8Array | undefined, flipped: ReadonlySet<number>): string {
   const value = bytes === undefined ? "" : `: 0x${(bytes[index] ?? 0).toString(16).padStart(2, "0")}`;
   const part = `part of ${nameByte(index, signatureParts)}`;
   const change = flipped.has(index) ? ", with a flipped bit" : "";
-  return `Byte ${formatNumber(index + 1)} of ${formatNumber(count)}${value}, ${part}${change}`;
+  return `Byte ${formatNumber(index)} (of 0 to ${formatNumber(count - 1)})${value}, ${part}${change}`;
 }

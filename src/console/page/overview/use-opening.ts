@@ -10,6 +10,7 @@ import {
   algorithm,
   type Findings,
   flipBits,
+  measureAnswer,
   type OpeningSignature,
   signOpening,
   verifyOpening,
@@ -28,6 +29,8 @@ export interface Opening {
   /** The newest that is known, which may be of a signature with fewer flipped bits. */
   readonly findings: Findings | undefined;
   readonly isChecking: boolean;
+  /** How long the server takes to sign, in milliseconds; undefined until it is measured. */
+  readonly answerMs: number | undefined;
   /** Flips the lowest bit of a byte, or flips it back. */
   flip(index: number): void;
   restore(): void;
@@ -62,6 +65,8 @@ export function useOpening(): Opening {
     };
   }, [canCall]);
 
+  const answerMs = useAnswerTime(signed?.by === "server" && findings !== undefined);
+
   return {
     signed,
     failure,
@@ -70,12 +75,22 @@ export function useOpening(): Opening {
     lastFlipped,
     findings,
     isChecking,
+    answerMs,
     flip(index) {
       setLastFlipped(index);
       setFlipped((before) => toggle(before, index));
     },
     restore: () => setFlipped(none),
   };
+}
+
+/** @param isReady whether the page has done what the reader waits for */
+function useAnswerTime(isReady: boolean): number | undefined {
+  const [ms, setMs] = useState<number>();
+  useEffect(() => {
+    if (isReady) void measureAnswer(createCaller()).then(setMs);
+  }, [isReady]);
+  return ms;
 }
 
 function toggle(places: ReadonlySet<number>, index: number): ReadonlySet<number> {

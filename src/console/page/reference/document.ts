@@ -3,6 +3,14 @@
 /** A value of JSON. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
+/** Where a field of an example takes its value from. */
+export interface ExampleLink {
+  /** The name of another example. */
+  readonly answerOf: string;
+  /** The path in its answer: "result.keyId". */
+  readonly path: string;
+}
+
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -57,7 +65,12 @@ interface RawOperation {
   readonly requestBody?: { readonly content: Readonly<Record<string, MediaType>> };
   readonly responses: Readonly<Record<string, Response>>;
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
-  readonly "x-grpc": { readonly method: string; readonly request?: Json };
+  readonly "x-grpc": {
+    readonly method: string;
+    readonly request?: Json;
+    /** By the names of its examples, and there by fields: whose answers have the values. */
+    readonly examples?: Readonly<Record<string, Readonly<Record<string, ExampleLink>>>>;
+  };
 }
 
 /** One operation, with its place and its references resolved. */
@@ -141,6 +154,11 @@ export function nameOperation(operation: Operation): string {
 /** Tells whether a call is refused without a token. */
 export function needsToken({ security }: Operation): boolean {
   return security.length > 0 && security.every((one) => Object.keys(one).length > 0);
+}
+
+/** Tells whether a server is open: it takes calls without a token, and then ignores tokens. */
+export function isOpen({ operations }: Pick<ApiDocument, "operations">): boolean {
+  return operations.some(({ security }) => security.some((one) => Object.keys(one).length === 0));
 }
 
 /** Tells whether an answer is a stream, which may not end. */

@@ -2,8 +2,8 @@
 import { useRef, useState } from "preact/hooks";
 import { PasswordField, TextField } from "../parts/fields.tsx";
 import { type Session, setSession } from "../session.ts";
-import type { ApiDocument } from "./document.ts";
-import { parseJson } from "./request.ts";
+import { type ApiDocument, isOpen } from "./document.ts";
+import { readClaims } from "./token-claims.ts";
 
 interface LogInProps {
   readonly api: ApiDocument;
@@ -30,6 +30,12 @@ export function LogIn({ api, session }: LogInProps) {
       </button>
       <dialog ref={dialog} aria-label="Log in" class="ref-dialog">
         <h2 class="ref-title">Log in</h2>
+        {isOpen(api) && (
+          <p class="hint">
+            This server is open: calls count as system, and tokens are ignored, except by calls that always
+            need one.
+          </p>
+        )}
         {issue !== undefined && <PasswordForm path={issue.path} onDone={close} />}
         <TokenForm onDone={close} />
         <button type="button" onClick={close}>
@@ -98,7 +104,12 @@ function TokenForm({ onDone }: { readonly onDone: () => void }) {
       setFault("This is not a token. A token has three parts of base64url, with dots between them.");
       return;
     }
-    setSession({ username: readSubject(token), token });
+    const { subject, expiresAt } = readClaims(token);
+    if (expiresAt !== undefined && expiresAt <= new Date()) {
+      setFault(`This token expired at ${expiresAt.toISOString()}. Get a new one.`);
+      return;
+    }
+    setSession({ username: subject, token });
     onDone();
   };
   return (
@@ -117,18 +128,4 @@ function TokenForm({ onDone }: { readonly onDone: () => void }) {
       {fault !== "" && <p role="alert">{fault}</p>}
     </form>
   );
-}
-
-/** The subject that a token names; the server decides whether the token is valid. */
-function readSubject(token: string): string {
-  const payload = (token.split(".")[1] ?? "").replaceAll("-", "+").replaceAll("_", "/");
-  try {
-    const claims = parseJson(
-      new TextDecoder().decode(Uint8Array.from(atob(payload), (char) => char.charCodeAt(0))),
-    );
-    const subject = typeof claims === "object" && claims !== null && "sub" in claims ? claims.sub : undefined;
-    return typeof subject === "string" && subject !== "" ? subject.slice(0, 60) : "a token";
-  } catch {
-    return "a token";
-  }
 }

@@ -5,7 +5,13 @@ export function Prose({ text }: { readonly text: string }) {
   return (
     <>
       {text.split(/\n{2,}/).map((block) =>
-        block.startsWith("- ") ? (
+        block.startsWith("    ") ? (
+          // It scrolls, so the keyboard has to reach it.
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: a block that scrolls needs the focus (WCAG 2.1.1)
+          <pre key={block} class="ref-block" tabIndex={0}>
+            {block.replace(/^ {4}/gm, "")}
+          </pre>
+        ) : block.startsWith("- ") ? (
           <ul key={block}>
             {block.split(/\n(?=- )/).map((item) => (
               <li key={item}>

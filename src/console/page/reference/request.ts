@@ -1,6 +1,7 @@
 /** One request to an operation: the values of its parameters and its body, and what HTTP and gRPC send of them. */
 import type { Json, Operation, Parameter } from "./document.ts";
 import { listExamples } from "./document.ts";
+import { type LinkedField, readPath, withPath } from "./earlier-answers.ts";
 
 /** What a reader has filled in. */
 export interface Draft {
@@ -19,16 +20,31 @@ export interface HttpRequest {
   readonly body: string | undefined;
 }
 
-/** Fills in an example. @param name of the example of the body; the first, if there is none of this name */
-export function draftRequest(operation: Operation, name: string): Draft {
+/**
+ * Fills in an example.
+ *
+ * @param name of the example of the body; the first, if there is none of this name
+ * @param linked fields that have values from earlier answers
+ */
+export function draftRequest(operation: Operation, name: string, linked: readonly LinkedField[] = []): Draft {
   const examples = listExamples(operation.requestBody?.content);
   const value = (examples.find((one) => one.name === name) ?? examples[0])?.value ?? {};
   const filled = operation.parameters.map(
     (one) => [one.name, one.example === undefined ? "" : String(one.example)] as const,
   );
+  const parameters: Record<string, string> = Object.fromEntries(filled);
+  let body: Json = value;
+  for (const { field, value: known } of linked) {
+    if (known === undefined) continue;
+    // The body may be one field of the request: "cryptoKey.name" of the request is "name" of the body.
+    const paths = [field, field.slice(field.indexOf(".") + 1)];
+    const path = paths.find((one) => readPath(body, one) !== undefined);
+    if (Object.hasOwn(parameters, field)) parameters[field] = known;
+    else if (path !== undefined) body = withPath(body, path, known);
+  }
   return {
-    parameters: Object.fromEntries(filled),
-    body: operation.requestBody === undefined ? undefined : JSON.stringify(value, null, 2),
+    parameters,
+    body: operation.requestBody === undefined ? undefined : JSON.stringify(body, null, 2),
   };
 }
 

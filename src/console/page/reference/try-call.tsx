@@ -1,8 +1,9 @@
 /** The form that makes the call on this server, and its answer. */
+import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Session, setSession } from "../session.ts";
 import { CodeBlock } from "./code-block.tsx";
-import { needsToken, type Operation } from "./document.ts";
+import { type Json, needsToken, type Operation } from "./document.ts";
 import { buildHttp, type Draft, listMissing, parseJson } from "./request.ts";
 import { type Sent, send } from "./send.ts";
 
@@ -10,13 +11,17 @@ interface TryCallProps {
   readonly operation: Operation;
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
+  /** Takes each whole answer of JSON that is no refusal. */
+  readonly onAnswer: (answer: Json) => void;
   readonly session: Session | undefined;
+  /** Stands above the form. */
+  readonly children?: ComponentChildren;
 }
 
 /** The reasons for which the server will never take the token again. */
 const deadToken = /"TOKEN_(?:EXPIRED|REVOKED|KEY_UNKNOWN)"/;
 
-export function TryCall({ operation, draft, onDraft, session }: TryCallProps) {
+export function TryCall({ operation, draft, onDraft, onAnswer, session, children }: TryCallProps) {
   const [sent, setSent] = useState<Sent>();
   const [fault, setFault] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -38,6 +43,8 @@ export function TryCall({ operation, draft, onDraft, session }: TryCallProps) {
       await send(buildHttp(operation, draft, location.origin), session?.token, mine.signal, (part) => {
         if (abort.current !== mine) return;
         setSent(part);
+        const answer = part.status < 400 && part.state === "whole" ? parseJson(part.text) : undefined;
+        if (answer !== undefined) onAnswer(answer);
         // Without it, the page shows that the reader has to log in again.
         if (part.status === 401 && deadToken.test(part.text)) setSession(undefined);
       });
@@ -55,6 +62,7 @@ export function TryCall({ operation, draft, onDraft, session }: TryCallProps) {
         {needsToken(operation) && session === undefined && (
           <p class="hint">This call needs a token. Log in first.</p>
         )}
+        {children}
         <Inputs {...{ operation, draft, onDraft }} />
         <p class="ref-act">
           <button type="submit" class="primary" aria-disabled={isBusy}>
@@ -71,7 +79,7 @@ export function TryCall({ operation, draft, onDraft, session }: TryCallProps) {
               Stop
             </button>
           )}
-          <span class="hint">Calls this server{session === undefined ? "" : ` as ${session.username}`}.</span>
+          <span class="hint">{sayCaller(operation, session)}</span>
         </p>
         {fault !== "" && <p role="alert">{fault}</p>}
       </form>
@@ -94,7 +102,7 @@ export function TryCall({ operation, draft, onDraft, session }: TryCallProps) {
   );
 }
 
-function Inputs({ operation, draft, onDraft }: Omit<TryCallProps, "session">) {
+function Inputs({ operation, draft, onDraft }: Pick<TryCallProps, "operation" | "draft" | "onDraft">) {
   const set = (name: string, value: string): void =>
     onDraft({ ...draft, parameters: { ...draft.parameters, [name]: value } });
   return (
@@ -131,6 +139,13 @@ function Inputs({ operation, draft, onDraft }: Omit<TryCallProps, "session">) {
       )}
     </>
   );
+}
+
+function sayCaller(operation: Operation, session: Session | undefined): string {
+  if (needsToken(operation))
+    return `Calls this server${session === undefined ? "" : ` as ${session.username}`}.`;
+  // Where a token is not needed, the server ignores it.
+  return session === undefined ? "Calls this server." : "Calls this server, which ignores your token here.";
 }
 
 /** What keeps a request from being sent; an empty text if nothing does. */

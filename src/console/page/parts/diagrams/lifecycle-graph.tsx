@@ -3,12 +3,14 @@
 import { useUniqueId } from "../../unique-id.ts";
 import {
   boxHeight,
-  boxWidth,
   describeLifecycle,
   drawTransition,
   isWalked,
   type Lifecycle,
+  labelHeight,
+  measureBox,
   measureGraph,
+  measureLabel,
   placeState,
   type State,
   type Transition,
@@ -24,6 +26,7 @@ interface LifecycleGraphProps {
 export function LifecycleGraph({ label, lifecycle, walk }: LifecycleGraphProps) {
   const id = useUniqueId();
   const { width, height } = measureGraph(lifecycle);
+  const boxWidth = measureBox(lifecycle);
   return (
     <div class="lifecycle">
       <svg
@@ -42,8 +45,17 @@ export function LifecycleGraph({ label, lifecycle, walk }: LifecycleGraphProps) 
             isPassed={isWalked(walk, transition)}
           />
         ))}
+        {/* After all lines, so that no line crosses a text. */}
+        {lifecycle.transitions.map((transition) => (
+          <Label
+            key={`${transition.from} ${transition.to}`}
+            lifecycle={lifecycle}
+            transition={transition}
+            isPassed={isWalked(walk, transition)}
+          />
+        ))}
         {lifecycle.states.map((state) => (
-          <Box key={state.name} state={state} walk={walk} />
+          <Box key={state.name} state={state} walk={walk} boxWidth={boxWidth} />
         ))}
       </svg>
       <p class="unseen" id={id}>
@@ -60,20 +72,36 @@ interface EdgeProps {
 }
 
 function Edge({ lifecycle, transition, isPassed }: EdgeProps) {
-  const { start, end, label, tip } = drawTransition(lifecycle, transition);
+  const { start, end, tip } = drawTransition(lifecycle, transition);
   return (
     <g class="edge" data-passed={isPassed}>
       <line x1={start.x} y1={start.y} x2={end.x} y2={end.y} />
       <polygon points={tip} />
-      <text x={label.x} y={label.y + 3.5}>
+    </g>
+  );
+}
+
+function Label({ lifecycle, transition, isPassed }: EdgeProps) {
+  const { x, y } = drawTransition(lifecycle, transition).label;
+  const width = measureLabel(transition.label);
+  return (
+    <g class="edge" data-passed={isPassed}>
+      <rect x={x - width / 2} y={y - labelHeight / 2} width={width} height={labelHeight} />
+      <text x={x} y={y + 3.5}>
         {transition.label}
       </text>
     </g>
   );
 }
 
-function Box({ state, walk }: { readonly state: State; readonly walk: readonly string[] }) {
-  const { x, y } = placeState(state);
+interface BoxProps {
+  readonly state: State;
+  readonly walk: readonly string[];
+  readonly boxWidth: number;
+}
+
+function Box({ state, walk, boxWidth }: BoxProps) {
+  const { x, y } = placeState(state, boxWidth);
   const isCurrent = walk.at(-1) === state.name;
   const isPassed = !isCurrent && walk.includes(state.name);
   return (

@@ -33,7 +33,16 @@ export interface Line {
   readonly tip: string;
 }
 
-export const boxWidth = 134;
+/** A character at its widest, with the font of each; see diagrams.css. */
+const boxCharacter = 7.6;
+const labelCharacter = 6.4;
+/** Characters that the mark of a state takes: "✓ ". */
+const markCharacters = 2;
+const minBoxWidth = 134;
+/** Between a text and what is around it, on both sides together. */
+const boxPadding = 16;
+const labelPadding = 4;
+export const labelHeight = 15;
 export const boxHeight = 30;
 const columnWidth = 126;
 const rowHeight = 68;
@@ -44,8 +53,19 @@ const labelShift = 4;
 /** How far from the middle each of two lines is that connect the same boxes. */
 const lineGap = 7;
 
+/** The width of all boxes of a graph: that of the longest name, with its mark. */
+export function measureBox({ states }: Pick<Lifecycle, "states">): number {
+  const longest = Math.max(...states.map(({ name }) => name.length)) + markCharacters;
+  return Math.max(minBoxWidth, longest * boxCharacter + boxPadding);
+}
+
+/** The width of what is behind a label. */
+export function measureLabel(label: string): number {
+  return label.length * labelCharacter + labelPadding;
+}
+
 /** The centre of a state's box. */
-export function placeState({ column, row }: Pick<State, "column" | "row">): Point {
+export function placeState({ column, row }: Pick<State, "column" | "row">, boxWidth: number): Point {
   return {
     x: margin + boxWidth / 2 + column * columnWidth,
     y: margin + boxHeight / 2 + row * rowHeight,
@@ -53,8 +73,9 @@ export function placeState({ column, row }: Pick<State, "column" | "row">): Poin
 }
 
 /** Width and height of the image. */
-export function measureGraph({ states }: Lifecycle): { readonly width: number; readonly height: number } {
-  const centres = states.map(placeState);
+export function measureGraph(lifecycle: Lifecycle): { readonly width: number; readonly height: number } {
+  const boxWidth = measureBox(lifecycle);
+  const centres = lifecycle.states.map((state) => placeState(state, boxWidth));
   return {
     width: Math.max(...centres.map(({ x }) => x)) + boxWidth / 2 + margin,
     height: Math.max(...centres.map(({ y }) => y)) + boxHeight / 2 + margin,
@@ -62,11 +83,12 @@ export function measureGraph({ states }: Lifecycle): { readonly width: number; r
 }
 
 /** Draws a transition from the edge of one box to that of the other. @throws RangeError for an unknown state */
-export function drawTransition({ states, transitions }: Lifecycle, { from, to }: Transition): Line {
-  const [a, b] = [findCentre(states, from), findCentre(states, to)];
+export function drawTransition(lifecycle: Lifecycle, { from, to }: Transition): Line {
+  const boxWidth = measureBox(lifecycle);
+  const [a, b] = [findCentre(lifecycle, from, boxWidth), findCentre(lifecycle, to, boxWidth)];
   const distance = Math.hypot(b.x - a.x, b.y - a.y);
   const unit = { x: (b.x - a.x) / distance, y: (b.y - a.y) / distance };
-  const hasReturn = transitions.some((other) => other.from === to && other.to === from);
+  const hasReturn = lifecycle.transitions.some((other) => other.from === to && other.to === from);
   const shift = hasReturn ? { x: -unit.y * lineGap, y: unit.x * lineGap } : { x: 0, y: 0 };
   const reach = Math.min(boxWidth / 2 / Math.abs(unit.x), boxHeight / 2 / Math.abs(unit.y));
   const start = { x: a.x + unit.x * reach + shift.x, y: a.y + unit.y * reach + shift.y };
@@ -94,10 +116,10 @@ function drawTip({ x, y }: Point, unit: Point): string {
     .join(" ");
 }
 
-function findCentre(states: readonly State[], name: string): Point {
+function findCentre({ states }: Lifecycle, name: string, boxWidth: number): Point {
   const state = states.find((one) => one.name === name);
   if (state === undefined) throw new RangeError(`the graph has no state ${name}`);
-  return placeState(state);
+  return placeState(state, boxWidth);
 }
 
 /** Tells whether something went from one state directly to another. @param walk its states, in their order */

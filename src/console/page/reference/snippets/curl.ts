@@ -1,11 +1,11 @@
-import type { SnippetInput } from "./input.ts";
+import { type SnippetInput, tokenNote } from "./input.ts";
 import { joinLines, quoteShell, shellToken } from "./shell.ts";
 
 /** Writes the REST call as a command of curl. */
 export function writeCurl({ http, hasToken, isStream, isJson }: SnippetInput): string {
   const { verb, url, headers, body } = http;
   const usual = body === undefined ? "GET" : "POST";
-  return joinLines([
+  const command = joinLines([
     `curl --fail-with-body -sS${isStream ? "N" : ""} ${quoteShell(url)}`,
     ...(verb === usual ? [] : [`-X ${verb}`]),
     ...(hasToken ? [shellToken] : []),
@@ -14,4 +14,5 @@ export function writeCurl({ http, hasToken, isStream, isJson }: SnippetInput): s
     // Bytes are not for a terminal, and a note is text.
     ...(isJson || isStream ? [] : ["-o answer"]),
   ]);
+  return hasToken ? `# ${tokenNote}\n${command}` : command;
 }

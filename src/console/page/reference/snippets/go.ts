@@ -1,4 +1,4 @@
-import type { SnippetInput } from "./input.ts";
+import { type SnippetInput, tokenNote } from "./input.ts";
 
 /** Writes the call for Go, with its standard library. */
 export function writeGo({ http, hasToken }: SnippetInput): string {
@@ -9,7 +9,7 @@ export function writeGo({ http, hasToken }: SnippetInput): string {
     ...Object.entries(headers).map(([name, value]) => `${quote(name)}, ${quote(value)}`),
   ];
   const packages = ["io", "log", "net/http", "os", ...(body === undefined ? [] : ["strings"])];
-  return `package main
+  return `${hasToken ? `// ${tokenNote}\n` : ""}package main
 
 import (
 ${packages.map((name) => `\t"${name}"`).join("\n")}

@@ -1,4 +1,4 @@
-import type { SnippetInput } from "./input.ts";
+import { type SnippetInput, tokenNote } from "./input.ts";
 import { joinLines, quoteShell, shellToken } from "./shell.ts";
 
 /** Writes the same call over gRPC. grpcurl asks the server for its protos, by reflection. */
@@ -7,13 +7,14 @@ export function writeGrpcurl({ http, message, rpc, hasToken }: SnippetInput): st
   const isSecure = protocol === "https:";
   const isEmpty = message === undefined || JSON.stringify(message) === "{}";
   const key = http.headers["idempotency-key"];
-  return joinLines([
+  const command = joinLines([
     `grpcurl${isSecure ? "" : " -plaintext"}`,
     ...(hasToken ? [shellToken] : []),
     ...(key === undefined ? [] : [`-H ${quoteShell(`idempotency-key: ${key}`)}`]),
     ...(isEmpty ? [] : [`-d ${quoteShell(JSON.stringify(message, omitNull, 2))}`]),
     `${hostname}:${port || (isSecure ? "443" : "80")} ${rpc}`,
   ]);
+  return hasToken ? `# ${tokenNote}\n${command}` : command;
 }
 
 /** grpcurl refuses null for a field that is no message. To leave the field out means the same. */

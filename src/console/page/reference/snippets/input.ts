@@ -15,3 +15,6 @@ export interface SnippetInput {
   /** Whether the answer is JSON. */
   readonly isJson: boolean;
 }
+
+/** Stands as a comment above a snippet with a token. */
+export const tokenNote = "First: export QSP_TOKEN='the token that POST /api/auth/token answers with'";

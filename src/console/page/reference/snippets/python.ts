@@ -1,6 +1,6 @@
 import type { Json } from "../document.ts";
 import { parseJson } from "../request.ts";
-import type { SnippetInput } from "./input.ts";
+import { type SnippetInput, tokenNote } from "./input.ts";
 
 /** Writes the call for Python, with the package requests. */
 export function writePython({ http, hasToken, isStream, isJson }: SnippetInput): string {
@@ -18,12 +18,14 @@ export function writePython({ http, hasToken, isStream, isJson }: SnippetInput):
     `timeout=${isStream ? "None" : "30"}`,
   ];
   return [
-    ...(hasToken ? ["import os", ""] : []),
-    ...["import requests", ""],
+    ...(hasToken ? [`# ${tokenNote}`, "import os"] : []),
+    ...["import sys", "", "import requests", ""],
     `response = requests.${verb.toLowerCase()}(`,
     ...parts.map((part) => `    ${part},`),
     ")",
-    "response.raise_for_status()",
+    // raise_for_status() would hide what the server says.
+    "if not response.ok:",
+    '    sys.exit(f"{response.status_code} {response.text}")',
     ...writeUse(isStream, isJson),
   ].join("\n");
 }

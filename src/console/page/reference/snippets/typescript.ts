@@ -1,5 +1,5 @@
 import { parseJson } from "../request.ts";
-import type { SnippetInput } from "./input.ts";
+import { type SnippetInput, tokenNote } from "./input.ts";
 
 /** Writes the call for TypeScript and JavaScript, with fetch. */
 export function writeTypeScript({ http, hasToken, isStream, isJson }: SnippetInput): string {
@@ -17,6 +17,7 @@ export function writeTypeScript({ http, hasToken, isStream, isJson }: SnippetInp
   ];
   const options = parts.length === 0 ? "" : `, {\n${parts.map((part) => `  ${part},\n`).join("")}}`;
   return [
+    ...(hasToken ? [`// ${tokenNote}`] : []),
     `const response = await fetch(${JSON.stringify(url)}${options});`,
     "if (!response.ok) throw new Error(await response.text());",
     ...writeUse(isStream, isJson),

@@ -2,15 +2,7 @@
 import { fromHex, shortHex } from "../../hex.ts";
 import { HashMark } from "../../parts/diagrams/hash-mark.tsx";
 import { formatNumber, fromUtf8, shorten, toHexGroups } from "../../values.ts";
-import type { BlockFault, CheckedBlock } from "./blocks.ts";
-
-const faults: Readonly<Record<BlockFault, string>> = {
-  INDEX: "The previous block is missing.",
-  LINK: "Its previous hash differs from the hash of the previous block.",
-  HASH: "Its content does not match its hash.",
-  VALIDATOR: "No validator of this chain created it.",
-  SIGNATURE: "The validator has not signed this hash.",
-};
+import { type CheckedBlock, faultWords } from "./blocks.ts";
 
 const signatures: Readonly<Record<CheckedBlock["signature"], string>> = {
   valid: "signature valid",
@@ -53,7 +45,7 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
     <>
       <p class="bar">
         <strong>Block {formatNumber(block.index)}</strong>
-        <strong class="verdict">{holds ? "holds" : (fault ?? "unfounded")}</strong>
+        <strong class="verdict">{holds ? "holds" : (fault ?? "after a bad block")}</strong>
       </p>
       <p class="said">{decodeText(block.data)}</p>
       <dl>
@@ -87,7 +79,7 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
       </dl>
       <p class="hint">
         {holds ? `${signatures[signature]}${isAnchor ? "; earlier blocks are not shown" : ""}` : ""}
-        {fault !== undefined && faults[fault]}
+        {fault !== undefined && `It is not valid: ${faultWords[fault]}.`}
         {fault === undefined && !holds && "It is valid itself, but it follows a block that is not."}
       </p>
     </>

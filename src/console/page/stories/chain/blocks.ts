@@ -9,6 +9,15 @@ import { toHex, toUtf8 } from "../../values.ts";
 /** What can be wrong with a block: the names are those of VerifyChain. */
 export type BlockFault = "INDEX" | "LINK" | "HASH" | "VALIDATOR" | "SIGNATURE";
 
+/** What each of them means. */
+export const faultWords: Readonly<Record<BlockFault, string>> = {
+  INDEX: "the previous block is missing",
+  LINK: "its previous hash differs from the hash of the previous block",
+  HASH: "its content does not match its hash",
+  VALIDATOR: "no validator of this chain created it",
+  SIGNATURE: "the validator has not signed this hash",
+};
+
 /** A block, and what the browser found. */
 export interface CheckedBlock {
   readonly block: Block;

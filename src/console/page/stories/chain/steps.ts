@@ -11,7 +11,14 @@ import { fromHex } from "../../hex.ts";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import { formatNumber, toUtf8 } from "../../values.ts";
 import { type Arrivals, createArrivals } from "./arrivals.ts";
-import { type CheckedBlock, checkBlock, checkBlocks, hashBlock, validatorAlgorithm } from "./blocks.ts";
+import {
+  type CheckedBlock,
+  checkBlock,
+  checkBlocks,
+  faultWords,
+  hashBlock,
+  validatorAlgorithm,
+} from "./blocks.ts";
 import { type Forgery, forgeBlocks } from "./forge.ts";
 
 const { registerNode, addBlock, getChain, listValidators, verifyChain } = BlockchainService.method;
@@ -129,7 +136,9 @@ export function sayTampering(
   if (first === undefined) return "The copy is still valid: nothing in it was changed.";
   const rest = bad.length === 1 ? "" : ` and the ${formatNumber(bad.length - 1)} after it`;
   const says = server.valid ? "The server's chain holds." : "The server's chain does not hold, either.";
-  return `You changed block ${formatNumber(index)}: in your copy, block ${formatNumber(first.block.index)}${rest} turned red, with ${first.fault}. ${says}`;
+  const number = formatNumber(first.block.index);
+  const why = first.fault === undefined ? "" : ` Block ${number}: ${faultWords[first.fault]}.`;
+  return `You changed block ${formatNumber(index)}: in your copy, block ${number}${rest} turned red.${why} ${says}`;
 }
 
 function requireBlock(block: Block | undefined): Block {

@@ -12,10 +12,10 @@ import type {
 export const keyLifecycle: Lifecycle = {
   states: [
     { name: "ACTIVE", column: 0, row: 0 },
-    { name: "ROTATED", column: 1.9, row: 0 },
+    { name: "ROTATED", column: 2.2, row: 0 },
     { name: "DISABLED", column: 0, row: 1.3 },
     { name: "DESTROY_SCHEDULED", column: 0, row: 2.6 },
-    { name: "DESTROYED", column: 1.9, row: 2.6 },
+    { name: "DESTROYED", column: 2.2, row: 2.6 },
   ],
   // Lines that would cross boxes are in the sentence below the graph.
   transitions: [

@@ -40,7 +40,7 @@ export function LogVerification() {
     >
       <p>
         From time to time, the server signs the state of the log. With a stored checkpoint, anyone can detect
-        later whether the log was rewritten.
+        later whether the log was rewritten. On a server with users, this step needs the role auditor.
       </p>
     </Step>
   );

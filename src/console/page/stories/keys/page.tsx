@@ -80,8 +80,8 @@ export function Page() {
       >
         <p>
           Each entry contains the hash of the previous entry, so a changed or removed entry changes all later
-          ones. Your browser recomputes each hash as the entries arrive. On a server with users, only auditors
-          may read the log.
+          ones. Your browser recomputes each hash as the entries arrive. On a server with users, you see the
+          entries of your own keys, and auditors see all.
         </p>
       </Step>
       <Step

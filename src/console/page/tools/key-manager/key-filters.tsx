@@ -1,6 +1,7 @@
 /** Fields to find keys: a search in the browser, and filters of the server. */
 import { useState } from "preact/hooks";
 import { Filter, TextField } from "../../parts/fields.tsx";
+import { narrow, useMedia } from "../../use-media.ts";
 import { algorithms, type KeyFilters, statuses, usages } from "./keys.ts";
 
 interface KeyFilterProps {
@@ -17,6 +18,17 @@ export function KeyFilterFields({ filters, onFilter, search, onSearch }: KeyFilt
     value: filters[name],
     onChange: (value: string) => onFilter({ ...filters, [name]: value }),
   });
+  const isNarrow = useMedia(narrow);
+  const set = Object.values(filters).filter((value) => value !== "").length;
+  const fields = (
+    <>
+      <Filter label="Status" options={statuses} {...bind("status")} />
+      <Filter label="Algorithm" options={algorithms} {...bind("algorithm")} />
+      <Filter label="Usage" options={usages} {...bind("usage")} />
+      <TextField label="Label (team=payments)" value={label} onChange={setLabel} />
+      <button type="submit">Filter by label</button>
+    </>
+  );
   return (
     <form
       class="fields"
@@ -26,11 +38,15 @@ export function KeyFilterFields({ filters, onFilter, search, onSearch }: KeyFilt
       }}
     >
       <TextField label="Search name, ID or label" value={search} onChange={onSearch} />
-      <Filter label="Status" options={statuses} {...bind("status")} />
-      <Filter label="Algorithm" options={algorithms} {...bind("algorithm")} />
-      <Filter label="Usage" options={usages} {...bind("usage")} />
-      <TextField label="Label (team=payments)" value={label} onChange={setLabel} />
-      <button type="submit">Filter by label</button>
+      {isNarrow ? (
+        // They would fill the screen of a phone.
+        <details class="filters">
+          <summary>Filters{set > 0 && `, ${set} set`}</summary>
+          <div class="fields">{fields}</div>
+        </details>
+      ) : (
+        fields
+      )}
     </form>
   );
 }

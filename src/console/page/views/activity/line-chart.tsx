@@ -1,10 +1,12 @@
 /** A line over time, as a small picture; the text beside it has the newest value. */
-import { drawLine, height, roundUp, width } from "./line.ts";
+import { drawDots, drawLine, height, roundUp, width } from "./line.ts";
 
 interface LineChartProps {
   readonly title: string;
   /** The newest value, in words. */
   readonly now: string;
+  /** How old it is, in seconds. */
+  readonly seconds: number;
   /** Oldest first; undefined where there was nothing to measure. */
   readonly values: readonly (number | undefined)[];
   /** A second line below or above the first, in a paler colour. */
@@ -14,13 +16,15 @@ interface LineChartProps {
   readonly format: (value: number) => string;
 }
 
-export function LineChart({ title, now, values, others = [], count, format }: LineChartProps) {
+export function LineChart({ title, now, seconds, values, others = [], count, format }: LineChartProps) {
   const known = [...values, ...others].filter((value) => value !== undefined);
   const max = roundUp(Math.max(...known, 0));
   return (
     <section class="line-chart">
       <h2>{title}</h2>
-      <p class="now">{now}</p>
+      <p class="now">
+        {now} {seconds > 0 && <span class="hint">{seconds} s ago</span>}
+      </p>
       <div class="plot">
         <svg
           viewBox={`0 0 ${width} ${height}`}
@@ -31,6 +35,8 @@ export function LineChart({ title, now, values, others = [], count, format }: Li
           <line class="grid" x1="0" x2={width} y1={height / 2} y2={height / 2} />
           <path class="other" d={drawLine(others, count, max)} />
           <path class="line" d={drawLine(values, count, max)} />
+          <path class="other dots" d={drawDots(others, count, max)} />
+          <path class="line dots" d={drawDots(values, count, max)} />
         </svg>
         <span class="max hint" aria-hidden="true">
           {format(max)}

@@ -9,7 +9,7 @@ import { useTask } from "../../task.ts";
 import { formatMs, formatNumber, toUtf8 } from "../../values.ts";
 import { LineChart } from "./line-chart.tsx";
 import type { Snapshot } from "./metrics-text.ts";
-import { countSince, type Rates } from "./rates.ts";
+import { countSince, findNewest, type Rates } from "./rates.ts";
 import { type Activity, intervalMs, maxPoints, useActivity } from "./use-activity.ts";
 
 /** Calls that the button makes, one after the other. */
@@ -49,7 +49,9 @@ function Explanation({ reason }: { readonly reason: string }) {
 }
 
 function Charts({ activity: { first, last, rates } }: { readonly activity: Activity }) {
-  const now = rates.at(-1);
+  const called = findNewest(rates, ({ callsPerSecond }) => callsPerSecond > 0);
+  const measured = findNewest(rates, ({ medianMs }) => medianMs !== undefined);
+  const failed = findNewest(rates, ({ failuresPerSecond }) => failuresPerSecond > 0);
   const formatRate = (value = 0): string => (value < 10 ? value.toFixed(1) : formatNumber(Math.round(value)));
   return (
     <>
@@ -57,14 +59,16 @@ function Charts({ activity: { first, last, rates } }: { readonly activity: Activ
       <div class="line-charts">
         <LineChart
           title="Calls per second"
-          now={formatRate(now?.callsPerSecond)}
+          now={formatRate(called?.rates.callsPerSecond)}
+          seconds={called?.seconds ?? 0}
           values={rates.map(({ callsPerSecond }) => callsPerSecond)}
           count={maxPoints}
           format={formatNumber}
         />
         <LineChart
           title="Latency: median, and 95th percentile (pale)"
-          now={formatLatencies(now)}
+          now={formatLatencies(measured?.rates)}
+          seconds={measured?.seconds ?? 0}
           values={rates.map(({ medianMs }) => medianMs)}
           others={rates.map(({ p95Ms }) => p95Ms)}
           count={maxPoints}
@@ -72,7 +76,8 @@ function Charts({ activity: { first, last, rates } }: { readonly activity: Activ
         />
         <LineChart
           title="Refused or failed, per second"
-          now={formatRate(now?.failuresPerSecond)}
+          now={formatRate(failed?.rates.failuresPerSecond)}
+          seconds={failed?.seconds ?? 0}
           values={rates.map(({ failuresPerSecond }) => failuresPerSecond)}
           count={maxPoints}
           format={formatNumber}

@@ -3,6 +3,8 @@ import type { MethodCounts, Snapshot } from "./metrics-text.ts";
 
 /** The activity of all calls in one interval. */
 export interface Rates {
+  /** The end of the interval, in milliseconds of the page's clock. */
+  readonly at: number;
   readonly callsPerSecond: number;
   readonly failuresPerSecond: number;
   /** Milliseconds that half, and 95 of 100 calls stayed below; undefined if there were none. */
@@ -18,11 +20,25 @@ export function compareSnapshots(before: Snapshot, after: Snapshot): Rates {
     [...after.durations].map(([bound, count]) => [bound, subtract(count, before.durations.get(bound) ?? 0)]),
   );
   return {
+    at: after.at,
     callsPerSecond: (sum("answered") + sum("failed")) / seconds,
     failuresPerSecond: sum("failed") / seconds,
     medianMs: estimateQuantile(durations, 0.5),
     p95Ms: estimateQuantile(durations, 0.95),
   };
+}
+
+/**
+ * Finds the newest interval in which there was something to show, so that a number stays long enough to be read.
+ *
+ * @returns the interval, and the seconds since then; undefined if there was none
+ */
+export function findNewest(
+  rates: readonly Rates[],
+  isShown: (rates: Rates) => boolean,
+): { readonly rates: Rates; readonly seconds: number } | undefined {
+  const found = rates.findLast(isShown);
+  return found && { rates: found, seconds: Math.round(((rates.at(-1)?.at ?? 0) - found.at) / 1000) };
 }
 
 /** The counts of each RPC that was called between two readings. */

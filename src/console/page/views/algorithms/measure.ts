@@ -42,6 +42,18 @@ export async function measureTimes(
   return { makeMs: signed.ms, useMs: await measureCall(verify, measuring) };
 }
 
+/**
+ * Makes calls that are not measured, because the first ones of a page take longer: connections open, and code on both
+ * sides is compiled.
+ *
+ * @throws Failure of a call
+ */
+export async function warmUp(measuring: Measuring): Promise<void> {
+  const { caller, signal } = measuring;
+  await measureEmptyCall(measuring);
+  await measureCall(() => caller.call(signData, { data: toUtf8("warm-up") }, { signal }), measuring);
+}
+
 /** The round trip of a call without cryptography. @throws Failure of the call */
 export function measureEmptyCall(measuring: Measuring): Promise<number> {
   const { caller, signal } = measuring;
@@ -61,7 +73,11 @@ async function findMedian<T>(call: () => Promise<T>, { now }: Measuring): Promis
     const result = await call();
     durations.push(now() - calledAt);
     if (durations.length < maxRuns && now() - startedAt < maxMs) continue;
-    durations.sort((a, b) => a - b);
-    return { ms: durations[Math.floor(durations.length / 2)] ?? 0, result };
+    return { ms: pickMedian(durations), result };
   }
+}
+
+/** Of an even number of values, the upper of the two in the middle. */
+export function pickMedian(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }

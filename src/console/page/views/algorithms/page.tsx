@@ -105,7 +105,7 @@ function MeasureControls({ measurement, rows }: MeasureControlsProps) {
           {running !== undefined
             ? `Measuring ${running} …`
             : emptyMs !== undefined
-              ? `A call without cryptography takes ${formatMs(emptyMs)}; subtract it to estimate the computation.`
+              ? `Calls without cryptography, in between, took ${formatMs(emptyMs)}. Times near that are mostly the way there and back.`
               : "Calls the server up to five times for each parameter set shown, one call at a time."}
         </span>
       </p>

@@ -55,19 +55,60 @@ export function SizeMap({ rows }: { readonly rows: readonly AlgorithmRow[] }) {
           </g>
         ))}
       </svg>
+      <SizeRows rows={rows} />
       <figcaption class="hint">
-        Bytes of a public key (across) and of a signature or ciphertext (up); each line is ten times the one
-        before. Circles sign, squares exchange keys. Grey: breakable by a large quantum computer. The table
-        has all numbers.
+        <span class="if-wide">
+          Bytes of a public key (across) and of a signature or ciphertext (up); each line is ten times the one
+          before. Circles sign, squares exchange keys.
+        </span>
+        <span class="if-narrow">
+          Bytes of a public key (upper bar) and of a signature or ciphertext (lower bar). Bars are
+          logarithmic.
+        </span>{" "}
+        Grey: breakable by a large quantum computer. The table has all numbers.
       </figcaption>
     </figure>
   );
 }
 
+/** The same as bars, for a screen that is too narrow for the map. The table tells it to a screen reader. */
+function SizeRows({ rows }: { readonly rows: readonly AlgorithmRow[] }) {
+  const byLabel = new Map(rows.map((row) => [nameSet(row), row]));
+  return (
+    <ul class="size-rows" aria-hidden="true">
+      {[...byLabel].map(([label, { family, publicKeyBytes, resultBytes }]) => (
+        <li key={label} data-family={family}>
+          <span>{label}</span>
+          <span class="hint">
+            {formatNumber(publicKeyBytes)}, {formatNumber(resultBytes)}
+          </span>
+          <SizeBar bytes={publicKeyBytes} />
+          <SizeBar bytes={resultBytes} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function SizeBar({ bytes }: { readonly bytes: number }) {
+  return (
+    <svg class="bar-picture" width="100%" height="6" aria-hidden="true" focusable="false">
+      <rect class="track" width="100%" height="6" rx="3" />
+      <rect class="family" width={`${100 * sizeScale.place(bytes)}%`} height="6" rx="3" />
+    </svg>
+  );
+}
+
+/** "SLH-DSA-128s", for the two parameter sets of these sizes. */
+function nameSet({ name }: AlgorithmRow): string {
+  return name.replace(/-(SHA2|SHAKE)/, "");
+}
+
 function toPoints(rows: readonly AlgorithmRow[]): Point[] {
   const points = new Map<string, Point>();
-  for (const { name, family, kind, publicKeyBytes, resultBytes } of rows) {
-    const label = name.replace(/-(SHA2|SHAKE)/, "");
+  for (const row of rows) {
+    const { family, kind, publicKeyBytes, resultBytes } = row;
+    const label = nameSet(row);
     const [x, y] = [toX(publicKeyBytes), toY(resultBytes)];
     // Where neighbours are close, their labels go to different sides.
     const isLabelLeft = publicKeyBytes <= 32 || family === "ML-KEM" || label === "SLH-DSA-192f";

@@ -2,12 +2,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { createCaller } from "../../calls.ts";
 import { type Failure, toFailure } from "../../failure.ts";
-import { measureEmptyCall, measureTimes } from "./measure.ts";
+import { measureEmptyCall, measureTimes, pickMedian, warmUp } from "./measure.ts";
 import type { AlgorithmRow, Times } from "./rows.ts";
 
 export interface Measurement {
   readonly times: ReadonlyMap<string, Times>;
-  /** Milliseconds of a call without cryptography. */
+  /** Milliseconds of a call without cryptography: the median of those between the others. */
   readonly emptyMs: number | undefined;
   /** The algorithm that is measured now. */
   readonly running: string | undefined;
@@ -31,10 +31,14 @@ export function useMeasurement(): Measurement {
     const measuring = { caller: createCaller(), signal: own.signal, now: () => performance.now() };
     setFailure(undefined);
     try {
-      setRunning("a call without cryptography");
-      setEmptyMs(await measureEmptyCall(measuring));
+      setRunning("after some calls to warm up");
+      await warmUp(measuring);
+      const empty: number[] = [];
       for (const row of rows) {
         setRunning(row.name);
+        // Between the others, so that it is measured under the same load.
+        empty.push(await measureEmptyCall(measuring));
+        setEmptyMs(pickMedian(empty));
         const measured = await measureTimes(row, measuring);
         setTimes((before) => new Map(before).set(row.name, measured));
       }

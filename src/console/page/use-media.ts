@@ -1,0 +1,17 @@
+/** What the screen is like, for a component that depends on it. */
+import { useEffect, useState } from "preact/hooks";
+
+/** What the style sheet calls narrow. */
+export const narrow = "(max-width: 50rem)";
+
+/** @param query of media (W3C Media Queries): "(max-width: 50rem)" */
+export function useMedia(query: string): boolean {
+  const [matches, setMatches] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const list = matchMedia(query);
+    const onChange = (): void => setMatches(list.matches);
+    list.addEventListener("change", onChange);
+    return () => list.removeEventListener("change", onChange);
+  }, [query]);
+  return matches;
+}

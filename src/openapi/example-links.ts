@@ -1,0 +1,40 @@
+/** Describes which examples take values from the answers to others, so that a page can fill them in. */
+import type { Answered, Example, ExampleValue } from "../protocol/example.ts";
+
+/** Where a field of an example takes its value from. */
+export type ExampleLink = Pick<Answered, "answerOf" | "path">;
+
+/** By the name of an example, and there by the path of the field in its request: "keyId". */
+export type ExampleLinks = Readonly<Record<string, Readonly<Record<string, ExampleLink>>>>;
+
+/**
+ * Describes the examples of one RPC.
+ *
+ * @param own the examples of the RPC
+ * @param all the examples of all RPCs
+ * @returns undefined if none of them takes a value, and none of their answers has one for another
+ */
+export function linkExamples(own: readonly Example[], all: readonly Example[]): ExampleLinks | undefined {
+  const called = new Set(all.map(({ name }) => name));
+  const taken = new Set(all.flatMap(({ request }) => listAnswered(request).map(([, one]) => one.answerOf)));
+  const links = own.map(({ name, request }) => {
+    // What a caller computes of answers is the answer to no call.
+    const fields = listAnswered(request).filter(([, { answerOf }]) => called.has(answerOf));
+    return [name, fields.map(([field, { answerOf, path }]) => [field, { answerOf, path }] as const)] as const;
+  });
+  if (!links.some(([name, fields]) => fields.length > 0 || taken.has(name))) return undefined;
+  return Object.fromEntries(links.map(([name, fields]) => [name, Object.fromEntries(fields)]));
+}
+
+/** The values of a request that are from other answers, with their paths. */
+function listAnswered(value: ExampleValue, path = ""): [path: string, Answered][] {
+  if (typeof value !== "object" || value === null) return [];
+  if (isAnswered(value)) return [[path, value]];
+  return Object.entries(value).flatMap(([name, part]) =>
+    listAnswered(part as ExampleValue, path === "" ? name : `${path}.${name}`),
+  );
+}
+
+function isAnswered(value: object): value is Answered {
+  return "answerOf" in value;
+}
