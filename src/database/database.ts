@@ -1,10 +1,11 @@
 /** Opens the database, and migrates it to this program's schema. */
-import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
 import { type Connection, type DatabaseKind, kyselyDialect, type WriteConnection } from "./connection.ts";
 import { createMigrations } from "./migrations.ts";
+import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
 import { checkPostgresVersion, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
 import type { Schema, TableOwner } from "./schema.ts";
 import { openSqliteReader, openSqliteWriter } from "./sqlite.ts";
@@ -93,9 +94,9 @@ async function openReaders(
 function preparePlace(path: string, mode: OpenMode): void {
   if (mode === "existing") return requireFile(path);
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    // SQLite would create a file that others can read. Its other files copy the mode of this one.
-    closeSync(openSync(path, "a", 0o600));
+    makePrivateDirectory(dirname(path));
+    // SQLite would create a file that others can read. Its other files copy the mode and the owner of this one.
+    createPrivateFile(path);
   } catch (error) {
     throw new StorageError(`the store ${path} cannot be opened: ${describe(error)}`);
   }
