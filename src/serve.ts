@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { pino } from "pino";
 import type { Route } from "./app.ts";
-import { exitCodes } from "./cli/exit-codes.ts";
+import { CliError, exitCodes } from "./cli/exit-codes.ts";
 import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./cli/operator/store-verb.ts";
 import { findUnknownVariables } from "./cli/unknown-variables.ts";
 import type { Verb } from "./cli/verb.ts";
@@ -57,7 +57,11 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
 function explainListenError(error: unknown, { host, port }: Config): unknown {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "EADDRINUSE")
-    return new ConfigError(`port ${port} of ${host} is in use; choose another port with --port`);
+    // Another code than that of a wrong setting: the other program may be a server that is about to end.
+    return new CliError(
+      exitCodes.unreachable,
+      `port ${port} of ${host} is in use; choose another port with --port`,
+    );
   if (code === "EACCES")
     return new ConfigError(`port ${port} is not allowed for this user; choose one above 1023 with --port`);
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")

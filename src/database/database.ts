@@ -9,7 +9,7 @@ import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
 import { checkPostgresVersion, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
 import type { Schema, TableOwner } from "./schema.ts";
 import { openSqliteReader, openSqliteWriter } from "./sqlite.ts";
-import { readMessage, StorageError, StoreFailureError } from "./store-error.ts";
+import { mayPass, readMessage, StorageError, StoreFailureError } from "./store-error.ts";
 
 /** The location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
 export type DatabaseLocation =
@@ -76,8 +76,8 @@ export async function openDatabaseOf(
         `the store ${database.name} was written by a newer version of this program; use that version`,
       );
     }
-    const cause = error instanceof StoreFailureError ? error.cause : error;
-    throw new StorageError(`the store ${database.name} cannot be opened: ${describe(cause)}`);
+    if (!(error instanceof StoreFailureError)) throw cannotOpen(database.name, error);
+    throw cannotOpen(database.name, error.cause, { mayPass: mayPass(error) });
   }
 }
 
@@ -98,7 +98,7 @@ function preparePlace(path: string, mode: OpenMode): void {
     // SQLite would create a file that others can read. Its other files copy the mode and the owner of this one.
     createPrivateFile(path);
   } catch (error) {
-    throw new StorageError(`the store ${path} cannot be opened: ${describe(error)}`);
+    throw cannotOpen(path, error);
   }
 }
 
@@ -188,6 +188,10 @@ async function requireSchema({ kind, name, owners, reader }: Database): Promise<
     );
   if (known.some((step) => !taken.has(step)))
     throw new StorageError(`the store ${name} is of an older version; start the server on it once`);
+}
+
+function cannotOpen(store: string, cause: unknown, options?: { readonly mayPass: boolean }): StorageError {
+  return new StorageError(`the store ${store} cannot be opened: ${describe(cause)}`, options);
 }
 
 /** Describes an error. When all addresses of a name fail, Node throws an AggregateError with an empty message. */
