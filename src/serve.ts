@@ -10,6 +10,7 @@ import { findUnknownVariables } from "./cli/unknown-variables.ts";
 import type { Verb } from "./cli/verb.ts";
 import { type Config, ConfigError, describeSettings, listSettings, nameVariable } from "./config.ts";
 import { describeFirstSteps } from "./first-calls.ts";
+import { findPort } from "./server/find-port.ts";
 import { countWorkers } from "./settings/worker-settings.ts";
 import type { StartedServer } from "./start-app.ts";
 
@@ -42,6 +43,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
     workers === 1
       ? (await import("./start-app.ts")).startApp
       : (await import("./workers/supervisor.ts")).startWorkers;
+  await requireFreePort(config);
   const running = await start({ config, logger, workers, onOpen }).catch((error: unknown) => {
     throw explainListenError(error, config);
   });
@@ -54,8 +56,18 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   return stopped;
 }
 
+/** Checks the port before there is a store: a start that fails should leave no store and no master key. */
+async function requireFreePort(config: Config): Promise<void> {
+  try {
+    await findPort(config.port, config.host);
+  } catch (error) {
+    // Other errors are of the settings, and the start finds those of other settings first.
+    if (readCode(error) === "EADDRINUSE") throw explainListenError(error, config);
+  }
+}
+
 function explainListenError(error: unknown, { host, port }: Config): unknown {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = readCode(error);
   if (code === "EADDRINUSE")
     // Another code than that of a wrong setting: the other program may be a server that is about to end.
     return new CliError(
@@ -67,6 +79,10 @@ function explainListenError(error: unknown, { host, port }: Config): unknown {
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
     return new ConfigError(`${host} is not an address of this machine`);
   return error;
+}
+
+function readCode(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 /** Waits for a signal and stops the server. @returns the exit code */

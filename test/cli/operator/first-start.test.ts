@@ -1,6 +1,9 @@
 /** What a start says beside that it is ready. */
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { makePostgresPlace, type Place } from "../../support/on-both.ts";
 import { describePostgres } from "../../support/postgres.ts";
 import { runToEndHere } from "../../support/run-here.ts";
@@ -19,6 +22,20 @@ describe("a first start", { timeout }, () => {
       `Created a new master key, ${join(dataDir, "master.key")}: store a copy of it apart from the store.`,
     ]);
     expect(madeLines(second.stdout)).toEqual([]);
+  });
+
+  it("creates nothing if its port is in use, and ends with 4, so that a service manager tries again", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    onTestFinished(() => void other.close());
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const dataDir = join(makeTemporaryDirectory(), "data");
+    expect(await runToEndHere(["serve", "--port", String(port), "--data-dir", dataDir])).toEqual({
+      code: 4,
+      stdout: "",
+      stderr: `qsp: port ${port} of 127.0.0.1 is in use; choose another port with --port\n`,
+    });
+    expect(existsSync(dataDir)).toBe(false);
   });
 
   it("says nothing of a master key that the operator gave", async () => {
