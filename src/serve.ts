@@ -5,6 +5,7 @@ import type { AddressInfo } from "node:net";
 import { pino } from "pino";
 import type { Route } from "./app.ts";
 import { CliError, exitCodes } from "./cli/exit-codes.ts";
+import { writesToJournal } from "./cli/operator/journal.ts";
 import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./cli/operator/store-verb.ts";
 import { findUnknownVariables } from "./cli/unknown-variables.ts";
 import type { Verb } from "./cli/verb.ts";
@@ -120,16 +121,16 @@ function describeNew(store: string | undefined, key: string | undefined): string
   return made.length === 0 ? "" : `\n${made.join("\n")}\n`;
 }
 
-/** The message for newcomers. Its last line says that the server is ready. */
+/** The message of a start. Its last line says that the server is ready. The advice is for people at a terminal. */
 function describeStart(
   url: string,
   { auth }: Config,
   { workers, cryptoVersion }: { workers: number; cryptoVersion: string },
 ): string {
-  return `
-${describeFirstSteps({ url, auth, caFile: "CA.crt" })}
-
-Cryptography: ${cryptoVersion}${workers === 1 ? "" : `\nEvent loops: ${workers}`}
+  const advice = writesToJournal(process.env)
+    ? ""
+    : `\n${describeFirstSteps({ url, auth, caFile: "CA.crt" })}\n\n`;
+  return `${advice}Cryptography: ${cryptoVersion}${workers === 1 ? "" : `\nEvent loops: ${workers}`}
 Quantum-Safe Playground is ready on ${url}
 `;
 }
