@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
 import { type Connection, type DatabaseKind, kyselyDialect, type WriteConnection } from "./connection.ts";
+import { diskFullError, isDiskFull, saysDiskFull } from "./disk-full.ts";
 import { createMigrations } from "./migrations.ts";
 import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
 import { checkPostgresVersion, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
@@ -77,6 +78,7 @@ export async function openDatabaseOf(
       );
     }
     if (!(error instanceof StoreFailureError)) throw cannotOpen(database.name, error);
+    if (location.kind === "sqlite" && isForRoom(error, location.path)) throw diskFullError(location.path);
     throw cannotOpen(database.name, error.cause, { mayPass: mayPass(error) });
   }
 }
@@ -98,8 +100,16 @@ function preparePlace(path: string, mode: OpenMode): void {
     // SQLite would create a file that others can read. Its other files copy the mode and the owner of this one.
     createPrivateFile(path);
   } catch (error) {
-    throw cannotOpen(path, error);
+    throw saysDiskFull(error) ? diskFullError(path) : cannotOpen(path, error);
   }
+}
+
+/** Tells whether SQLite fails for want of room. Where it maps a file or creates one, it only says that it cannot. */
+function isForRoom({ code, cause }: StoreFailureError, path: string): boolean {
+  if (code === "FULL") return true;
+  const reason = cause instanceof Error && "code" in cause ? cause.code : "";
+  // SQLITE_IOERR and SQLITE_CANTOPEN.
+  return (reason === "SQLITE_10" || reason === "SQLITE_14") && isDiskFull(path);
 }
 
 /** What to do about a store that is not there: its name may be misspelt. */

@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 import { nameMasterKey } from "../crypto/sealing.ts";
+import { diskFullError, saysDiskFull } from "../database/disk-full.ts";
 import { sync } from "../database/fsync.ts";
 import { giveToOwner, makePrivateDirectory } from "../database/owned-files.ts";
 import { readMessage, StorageError } from "../database/store-error.ts";
@@ -182,6 +183,7 @@ function explainWriting(path: string, write: () => void): void {
   try {
     write();
   } catch (error) {
+    if (saysDiskFull(error)) throw diskFullError(path);
     throw new StorageError(`${path} cannot be written: ${readMessage(error)}`);
   }
 }
