@@ -4,12 +4,14 @@ import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { pino } from "pino";
 import type { Route } from "./app.ts";
-import { exitCodes } from "./cli/exit-codes.ts";
+import { CliError, exitCodes } from "./cli/exit-codes.ts";
+import { writesToJournal } from "./cli/operator/journal.ts";
 import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./cli/operator/store-verb.ts";
 import { findUnknownVariables } from "./cli/unknown-variables.ts";
 import type { Verb } from "./cli/verb.ts";
 import { type Config, ConfigError, describeSettings, listSettings, nameVariable } from "./config.ts";
 import { describeFirstSteps } from "./first-calls.ts";
+import { findPort } from "./server/find-port.ts";
 import { countWorkers } from "./settings/worker-settings.ts";
 import type { StartedServer } from "./start-app.ts";
 
@@ -42,6 +44,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
     workers === 1
       ? (await import("./start-app.ts")).startApp
       : (await import("./workers/supervisor.ts")).startWorkers;
+  await requireFreePort(config);
   const running = await start({ config, logger, workers, onOpen }).catch((error: unknown) => {
     throw explainListenError(error, config);
   });
@@ -54,15 +57,33 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   return stopped;
 }
 
+/** Checks the port before there is a store: a start that fails should leave no store and no master key. */
+async function requireFreePort(config: Config): Promise<void> {
+  try {
+    await findPort(config.port, config.host);
+  } catch (error) {
+    // Other errors are of the settings, and the start finds those of other settings first.
+    if (readCode(error) === "EADDRINUSE") throw explainListenError(error, config);
+  }
+}
+
 function explainListenError(error: unknown, { host, port }: Config): unknown {
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  const code = readCode(error);
   if (code === "EADDRINUSE")
-    return new ConfigError(`port ${port} of ${host} is in use; choose another port with --port`);
+    // Another code than that of a wrong setting: the other program may be a server that is about to end.
+    return new CliError(
+      exitCodes.unreachable,
+      `port ${port} of ${host} is in use; choose another port with --port`,
+    );
   if (code === "EACCES")
     return new ConfigError(`port ${port} is not allowed for this user; choose one above 1023 with --port`);
   if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
     return new ConfigError(`${host} is not an address of this machine`);
   return error;
+}
+
+function readCode(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 /** Waits for a signal and stops the server. @returns the exit code */
@@ -100,16 +121,16 @@ function describeNew(store: string | undefined, key: string | undefined): string
   return made.length === 0 ? "" : `\n${made.join("\n")}\n`;
 }
 
-/** The message for newcomers. Its last line says that the server is ready. */
+/** The message of a start. Its last line says that the server is ready. The advice is for people at a terminal. */
 function describeStart(
   url: string,
   { auth }: Config,
   { workers, cryptoVersion }: { workers: number; cryptoVersion: string },
 ): string {
-  return `
-${describeFirstSteps({ url, auth, caFile: "CA.crt" })}
-
-Cryptography: ${cryptoVersion}${workers === 1 ? "" : `\nEvent loops: ${workers}`}
+  const advice = writesToJournal(process.env)
+    ? ""
+    : `\n${describeFirstSteps({ url, auth, caFile: "CA.crt" })}\n\n`;
+  return `${advice}Cryptography: ${cryptoVersion}${workers === 1 ? "" : `\nEvent loops: ${workers}`}
 Quantum-Safe Playground is ready on ${url}
 `;
 }

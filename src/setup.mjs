@@ -3,13 +3,14 @@
  * `node src/setup.mjs [--dev]`.
  *
  * The only file that runs on the machine's own Node (20 or newer); npm scripts find Node 26 in
- * node_modules/.bin, where the install puts it. Does nothing, in milliseconds and without the network,
+ * node_modules/.bin, where npm 11 links it, and this file with an older npm. Does nothing, in milliseconds and without the network,
  * when node_modules fits package-lock.json. With `--dev` the tools for tests and generation belong to it.
  */
 import { spawnSync } from "node:child_process";
-import { existsSync, readFileSync, realpathSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
+import { adviseOnLoader, findNodeIn, neededNode, nodePackage } from "./setup/find-node.mjs";
 import { isFresh } from "./setup/freshness.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -86,20 +87,49 @@ function compile() {
   if (status !== 0) process.exit(status ?? 1);
 }
 
+/** Ends the program if there is no Node 26; links that of npm. */
 function requireNode26() {
-  if (existsSync(nodePath)) {
-    if (versionOf(nodePath).startsWith("v26.")) return;
-    // It would stand in the way of a Node 26 that is installed by hand, as on a Linux without glibc.
-    rmSync(nodePath);
-  }
-  if (process.version.startsWith("v26.")) return;
+  const installed = existsSync(nodePath) ? nodePath : findPackagedNode();
+  const { version = "", fault } = installed === undefined ? {} : tryNode(installed);
+  if (installed !== undefined && version.startsWith(`v${neededNode}.`)) return linkNode(installed);
+  // It would stand in the way of a Node 26 that is installed by hand, as on a Linux without glibc.
+  if (installed !== undefined && process.platform !== "win32") rmSync(nodePath, { force: true });
+  if (process.version.startsWith(`v${neededNode}.`)) return;
+  if (fault !== undefined) stop(`the Node.js of npm does not start: ${fault}; ${adviseOnLoader(fault)}.`);
   const platform = `${process.platform} ${process.arch}`;
-  stop(`npm has no package of Node.js 26 that runs here (${platform}); install Node.js 26 and start again.`);
+  stop(
+    `npm has no package of Node.js ${neededNode} for ${platform}; install Node.js ${neededNode} and start again.`,
+  );
 }
 
-function versionOf(path) {
-  if (realpathSync(path) === realpathSync(process.execPath)) return process.version;
-  return spawnSync(path, ["--version"], { encoding: "utf8" }).stdout ?? "";
+function findPackagedNode() {
+  return nodePackage === undefined ? undefined : findNodeIn(join(modules, nodePackage));
+}
+
+/** Finds the version of a Node, or what its system says if it does not start. */
+function tryNode(path) {
+  if (realpathSync(path) === realpathSync(process.execPath)) return { version: process.version };
+  const { status, stdout, stderr, error } = spawnSync(path, ["--version"], { encoding: "utf8" });
+  if (status === 0) return { version: stdout };
+  // The loader begins its sentence with the path.
+  return { fault: error?.message ?? (stderr.trim().split("\n")[0] || `it ended with ${status}`) };
+}
+
+/**
+ * Makes the link that npm 11 makes. Older versions make none when they run no install scripts, but npm scripts, service
+ * managers and the pages of docs/ name this path.
+ */
+function linkNode(node) {
+  if (existsSync(nodePath)) return;
+  try {
+    mkdirSync(dirname(nodePath), { recursive: true });
+    // A link whose target is gone, after an update.
+    rmSync(nodePath, { force: true });
+    symlinkSync(relative(dirname(nodePath), node), nodePath);
+  } catch (error) {
+    // Another start may have made it.
+    if (!existsSync(nodePath)) stop(`${nodePath} cannot be written (${error.code}).`);
+  }
 }
 
 function stop(sentence) {

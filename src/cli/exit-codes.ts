@@ -25,7 +25,10 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
   ],
   [exitCodes.usage, "the command line, a setting, a file or a store is invalid"],
   [exitCodes.refused, "the server refused the call; the reason is in parentheses"],
-  [exitCodes.unreachable, "the server is unreachable or unavailable, or took too long"],
+  [
+    exitCodes.unreachable,
+    "the server, a database or an address is unreachable or unavailable, or took too long",
+  ],
   [exitCodes.fault, "a bug in qsp"],
   [exitCodes.interrupted, "interrupted"],
 ];

@@ -100,9 +100,8 @@ const headers = ["ENTRY", "TIME", "OPERATION", "OUTCOME", "SUBJECT", "BY", "ADDR
 
 function toCells(entry: IdentityLogEntry): string[] {
   const { sequence, timestamp, operation, outcome, subject, user, clientAddress, details } = entry;
-  const who = user === subject ? "-" : user;
   return [
     ...[String(sequence), time(timestamp), operation, outcome],
-    ...[subject || "-", who, clientAddress || "-", details],
+    ...[subject || "-", user || "-", clientAddress || "-", details],
   ];
 }

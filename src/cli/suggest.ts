@@ -1,14 +1,20 @@
 /** The most changed letters that still count as a typing error. */
 const maxDistance = 3;
 
-/** Suggests at most three similar names, the nearest first. */
+/** The most names to suggest. */
+const maxSuggested = 3;
+
+/** Suggests at most three names: those that begin with the word, or else similar ones, the nearest first. */
 export function suggest(word: string, names: readonly string[]): string[] {
   const lower = word.toLowerCase();
+  // Of many names that begin alike, three would be an arbitrary choice.
+  const longer = names.filter((name) => name.toLowerCase().startsWith(lower));
+  if (longer.length > 0 && longer.length <= maxSuggested) return longer;
   return names
     .map((name) => ({ name, distance: measureDistance(lower, name.toLowerCase()) }))
     .filter(({ distance }) => distance <= maxDistance)
     .sort((a, b) => a.distance - b.distance)
-    .slice(0, 3)
+    .slice(0, maxSuggested)
     .map(({ name }) => name);
 }
 

@@ -1,14 +1,16 @@
 /** Opens the database, and migrates it to this program's schema. */
-import { closeSync, mkdirSync, openSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
 import { type Connection, type DatabaseKind, kyselyDialect, type WriteConnection } from "./connection.ts";
+import { diskFullError, isDiskFull, saysDiskFull } from "./disk-full.ts";
 import { createMigrations } from "./migrations.ts";
+import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
 import { checkPostgresVersion, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
 import type { Schema, TableOwner } from "./schema.ts";
 import { openSqliteReader, openSqliteWriter } from "./sqlite.ts";
-import { readMessage, StorageError, StoreFailureError } from "./store-error.ts";
+import { mayPass, readMessage, StorageError, StoreFailureError } from "./store-error.ts";
 
 /** The location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
 export type DatabaseLocation =
@@ -76,8 +78,9 @@ export async function openDatabaseOf(
         `the store ${database.name} was written by a newer version of this program; use that version`,
       );
     }
-    const cause = error instanceof StoreFailureError ? error.cause : error;
-    throw new StorageError(`the store ${database.name} cannot be opened: ${describe(cause)}`);
+    if (!(error instanceof StoreFailureError)) throw cannotOpen(database.name, error);
+    if (location.kind === "sqlite" && isForRoom(error, location.path)) throw diskFullError(location.path);
+    throw cannotOpen(database.name, error.cause, { mayPass: mayPass(error) });
   }
 }
 
@@ -94,11 +97,11 @@ async function openReaders(
 function preparePlace(path: string, mode: OpenMode): void {
   if (mode !== "create") return requireFile(path, mode);
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    // SQLite would create a file that others can read. Its other files copy the mode of this one.
-    closeSync(openSync(path, "a", 0o600));
+    makePrivateDirectory(dirname(path));
+    // SQLite would create a file that others can read. Its other files copy the mode and the owner of this one.
+    createPrivateFile(path);
   } catch (error) {
-    throw new StorageError(`the store ${path} cannot be opened: ${describe(error)}`);
+    throw saysDiskFull(error) ? diskFullError(path) : cannotOpen(path, error);
   }
 }
 
@@ -108,6 +111,14 @@ const howToCreate = {
   upgrade:
     "check --data-dir and --database-url; fill a lost store from a backup with qsp restore, or create a new one with qsp store init",
 } as const;
+
+/** Tells whether SQLite fails for want of room. Where it maps a file or creates one, it only says that it cannot. */
+function isForRoom({ code, cause }: StoreFailureError, path: string): boolean {
+  if (code === "FULL") return true;
+  const reason = cause instanceof Error && "code" in cause ? cause.code : "";
+  // SQLITE_IOERR and SQLITE_CANTOPEN.
+  return (reason === "SQLITE_10" || reason === "SQLITE_14") && isDiskFull(path);
+}
 
 /** Reports a file in an unreadable directory as unreadable, not as missing. */
 function requireFile(path: string, mode: keyof typeof howToCreate): void {
@@ -196,6 +207,10 @@ async function requireSchema({ kind, name, owners, reader }: Database): Promise<
     );
   if (known.some((step) => !taken.has(step)))
     throw new StorageError(`the store ${name} is of an older version; start the server on it once`);
+}
+
+function cannotOpen(store: string, cause: unknown, options?: { readonly mayPass: boolean }): StorageError {
+  return new StorageError(`the store ${store} cannot be opened: ${describe(cause)}`, options);
 }
 
 /** Describes an error. When all addresses of a name fail, Node throws an AggregateError with an empty message. */

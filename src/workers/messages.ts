@@ -49,7 +49,7 @@ export interface StartFailure {
   /** The code of a system error. */
   readonly code: string | undefined;
   readonly message: string;
-  /** Whether the operator can fix it; then the message is a sentence for the operator. */
-  readonly isExplained: boolean;
+  /** How the program ends if the message is a sentence for the operator; undefined for a bug. */
+  readonly exitCode: number | undefined;
   readonly stack: string | undefined;
 }

@@ -7,9 +7,10 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 import { setTimeout as wait } from "node:timers/promises";
 import { MessageChannel, Worker } from "node:worker_threads";
-import { ConfigError } from "../config.ts";
+import { CliError } from "../cli/exit-codes.ts";
 import { countSlowPlaces } from "../crypto/work-queue.ts";
 import { findThread } from "../program-files.ts";
+import { findPort } from "../server/find-port.ts";
 import { joinMetrics, keepCounts } from "../server/join-metrics.ts";
 import type { MetricsDump } from "../server/metrics.ts";
 import { countCryptoThreads } from "../settings/crypto-settings.ts";
@@ -39,9 +40,10 @@ interface Running {
   silentLooks: number;
 }
 
-/** Starts the workers, one after the other. @throws ConfigError or a system error if one cannot start */
+/** Starts the workers, one after the other. @throws CliError or a system error if one cannot start */
 export async function startWorkers(options: StartOptions): Promise<StartedServer> {
   const { config } = options;
+  // Otherwise a second server could listen on a port of the first, because the system lets all programs of one user share it.
   const port = await findPort(config.port, config.host);
   const guard = await guardPort(port, config.host);
   const started = await new Supervisor(options, port).start().catch((error: unknown) => {
@@ -55,19 +57,6 @@ export async function startWorkers(options: StartOptions): Promise<StartedServer
       guard.close();
     },
   };
-}
-
-/**
- * Finds out whether the port is free, and which one it is. Otherwise a second server could listen on a port of the
- * first, because the system lets all programs of one user share it.
- */
-export async function findPort(port: number, host: string): Promise<number> {
-  const probe = createServer().listen(port, host);
-  await once(probe, "listening");
-  const address = probe.address();
-  probe.close();
-  await once(probe, "close");
-  return typeof address === "object" && address !== null ? address.port : port;
 }
 
 /**
@@ -119,7 +108,7 @@ export class Supervisor {
     return this.#running[worker]?.thread;
   }
 
-  /** Starts the workers. @throws ConfigError or a system error if one cannot start */
+  /** Starts the workers. @throws CliError or a system error if one cannot start */
   async start(): Promise<StartedServer> {
     const { workers, onOpen } = this.#options;
     try {
@@ -273,7 +262,7 @@ function post(
   thread.postMessage(message, transfer);
 }
 
-function toError({ code, message, isExplained, stack }: StartFailure): Error {
-  if (isExplained) return new ConfigError(message);
+function toError({ code, message, exitCode, stack }: StartFailure): Error {
+  if (exitCode !== undefined) return new CliError(exitCode, message);
   return Object.assign(new Error(message), { code, stack });
 }

@@ -127,5 +127,5 @@ function describe(error: unknown): StartFailure {
   const explained = explainOperatorError(explainStoreFailure(failure, store));
   const shown = explained ?? (error instanceof Error ? error : new Error(String(error)));
   const code = error instanceof Error && "code" in error ? String(error.code) : undefined;
-  return { code, message: shown.message, isExplained: explained !== undefined, stack: shown.stack };
+  return { code, message: shown.message, exitCode: explained?.exitCode, stack: shown.stack };
 }

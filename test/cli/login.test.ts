@@ -62,6 +62,13 @@ async function listen() {
 }
 
 describe("qsp login", { timeout }, () => {
+  it("is in the log of identities, by the user whom it is about", async () => {
+    const here = await loggedIn();
+    const [header = "", ...entries] = (await qspDone(["identity", "log", "ada"], here)).split("\n");
+    expect(header).toMatch(/ SUBJECT +BY +ADDRESS /);
+    expect(entries.find((line) => line.includes(" LOG_IN "))).toMatch(/ OK +ada +ada +127\.0\.0\.1/);
+  });
+
   it("lets later calls in, with a token that is kept for its owner alone and printed nowhere", async () => {
     const here = place();
     expect(await qsp(["kms", "list"], here)).toMatchObject({

@@ -147,6 +147,20 @@ describe("near names", () => {
   it("are none for what is like nothing", () => {
     expect(suggest("entirely different", ["kms list"])).toEqual([]);
   });
+
+  it("are the names that begin with the word, before shorter ones with the same letters", () => {
+    const names = ["--auth", "--data-dir", "--database-url", "--date"];
+    expect(suggest("--data", names)).toEqual(["--data-dir", "--database-url"]);
+    expect(suggest("--DATA-D", names)).toEqual(["--data-dir"]);
+  });
+
+  it("are similar names if too many begin with the word", () => {
+    expect(suggest("max", ["max-a", "max-b", "max-long", "max-longer", "mix"])).toEqual([
+      "mix",
+      "max-a",
+      "max-b",
+    ]);
+  });
 });
 
 describe("the progress bar", () => {

@@ -1,6 +1,8 @@
+import { join } from "node:path";
 import { beforeAll, expect, it, vi } from "vitest";
 import { refusal } from "../support/refusal.ts";
 import { runToEnd } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createEvidence, createWitness, type Evidence, type Failure, present } from "./evidence.ts";
 import { findContradictions } from "./judge.ts";
 import { endAfterAll, type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";
@@ -75,11 +77,30 @@ describeSmallDisks("a store on a full disk", () => {
     await expectGoesOn({ ...store, server });
   });
 
-  it("cannot be made there, which the program says in one line", { timeout }, async () => {
-    const directory = makeSmallDisk("1m");
+  // With no room, SQLite cannot write the file; with 8 KiB, it cannot map the index of its log; then it cannot migrate.
+  it.each([0, 8192, 40_960])(
+    "cannot be made there, which the program says in one line (%i bytes of room)",
+    { timeout },
+    async (bytes) => {
+      const directory = makeSmallDisk("1m");
+      writeForeignFile(directory, 1024 * 1024 - bytes);
+      // A service manager starts it again, which it does not do after code 2.
+      expect(await runToEnd(["serve", "--port", "0", "--data-dir", directory])).toMatchObject({
+        code: 4,
+        stderr: `qsp: the disk of ${join(directory, "qsp.db")} is full; make room on it\n`,
+      });
+    },
+  );
+
+  it("cannot be made if there is no room for the master key", { timeout }, async () => {
+    const [directory, dataDir] = [makeSmallDisk("64k"), makeTemporaryDirectory()];
     writeForeignFile(directory);
-    const { code, stderr } = await runToEnd(["serve", "--port", "0", "--data-dir", directory]);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^qsp: .*\n$/) });
+    const masterKey = join(directory, "master.key");
+    const args = ["serve", "--port", "0", "--data-dir", dataDir, "--master-key-file", masterKey];
+    expect(await runToEnd(args)).toMatchObject({
+      code: 4,
+      stderr: `qsp: the disk of ${masterKey} is full; make room on it\n`,
+    });
   });
 });
 

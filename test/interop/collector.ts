@@ -3,7 +3,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { onTestFinished } from "vitest";
-import { findPort } from "../../src/workers/supervisor.ts";
+import { findPort } from "../../src/server/find-port.ts";
 
 /** A value of an attribute in the JSON of OTLP. */
 type Value = Readonly<Record<"stringValue" | "intValue", string | undefined>>;

@@ -14,9 +14,10 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { readConfig } from "../../src/config.ts";
+import { findPort } from "../../src/server/find-port.ts";
 import { countWorkers } from "../../src/settings/worker-settings.ts";
 import type { ToWorker } from "../../src/workers/messages.ts";
-import { findPort, Supervisor } from "../../src/workers/supervisor.ts";
+import { Supervisor } from "../../src/workers/supervisor.ts";
 import { present } from "../services/answers.ts";
 import { connectPeer, openAsPeer } from "../services/vpn-peer.ts";
 import { bytesOf } from "../support/bytes.ts";
@@ -220,14 +221,14 @@ describe("a server with three event loops", { timeout }, () => {
       const ended = once(child, "exit").then(([code]) => `ended with ${code}`);
       return Promise.race([ready, ended]);
     });
-    expect((await Promise.all(runs)).sort()).toEqual(["ended with 2", "ready"]);
+    expect((await Promise.all(runs)).sort()).toEqual(["ended with 4", "ready"]);
   });
 
   it("does not share its port with another server", async () => {
     const { port } = new URL(server.url);
     const args = ["serve", "--port", port, "--workers", "2", "--data-dir", makeTemporaryDirectory()];
     expect(await runToEnd(args)).toMatchObject({
-      code: 2,
+      code: 4,
       stderr: `qsp: port ${port} of 127.0.0.1 is in use; choose another port with --port\n`,
     });
   });

@@ -1,13 +1,14 @@
 /** Explains in one sentence why a command or a start cannot use a store. */
 
-import { readMessage, StorageError, StoreFailureError } from "../../database/store-error.ts";
+import { mayPass, readMessage, StorageError, StoreFailureError } from "../../database/store-error.ts";
 import { notWhole } from "../../secrets/root-keys.ts";
 
 /** Turns a failure of the store into a StorageError; returns any other error unchanged. */
 export function explainStoreFailure(error: unknown, store: string): unknown {
   if (!(error instanceof StoreFailureError)) return error;
   if (error.code === "CORRUPT") return notWhole(store, readMessage(error.cause));
-  return new StorageError(`the store ${store} failed: ${error.message}${describeCause(error.cause)}`);
+  const sentence = `the store ${store} failed: ${error.message}${describeCause(error.cause)}`;
+  return new StorageError(sentence, { mayPass: mayPass(error) });
 }
 
 /** Describes a cause; if several addresses were tried, each has its own reason. */

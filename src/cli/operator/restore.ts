@@ -120,7 +120,7 @@ async function openCopy(file: string, path: string): Promise<Database> {
     const explained = explainStoreFailure(error, file);
     if (!(explained instanceof StorageError)) throw explained;
     // The operator knows the file, not its copy.
-    throw new StorageError(explained.message.replaceAll(path, file));
+    throw new StorageError(explained.message.replaceAll(path, file), { mayPass: explained.mayPass });
   }
 }
 

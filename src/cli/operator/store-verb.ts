@@ -5,7 +5,7 @@ import { type DatabaseLocation, describeLocation } from "../../database/database
 import { RecordDamagedError, StorageError } from "../../database/store-error.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { storeSettings } from "../../settings/store-settings.ts";
-import { type CliError, usageError } from "../exit-codes.ts";
+import { CliError, exitCodes, usageError } from "../exit-codes.ts";
 import type { Options, ParsedOptions } from "../options.ts";
 import type { Verb, VerbInput } from "../verb.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
@@ -84,6 +84,9 @@ export function toFlags(settings: Options, options: ParsedOptions): string[] {
 
 /** Explains an error that the operator can fix. @returns undefined for a bug */
 export function explainOperatorError(error: unknown): CliError | undefined {
+  // Another code than that of a wrong setting: a service manager should try again.
+  if (error instanceof StorageError && error.mayPass)
+    return new CliError(exitCodes.unreachable, error.message);
   const isExplained =
     error instanceof ConfigError ||
     error instanceof StorageError ||

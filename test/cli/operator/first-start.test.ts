@@ -1,8 +1,14 @@
 /** What a start says beside that it is ready. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { createInterface } from "node:readline";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { makePostgresPlace, type Place } from "../../support/on-both.ts";
 import { describePostgres } from "../../support/postgres.ts";
+import { main } from "../../support/program.ts";
 import { runToEndHere } from "../../support/run-here.ts";
 import { startServer } from "../../support/start-server.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
@@ -19,6 +25,42 @@ describe("a first start", { timeout }, () => {
       `Created a new master key, ${join(dataDir, "master.key")}: store a copy of it apart from the store.`,
     ]);
     expect(madeLines(second.stdout)).toEqual([]);
+  });
+
+  it("gives no advice for people to the journal of systemd", async () => {
+    // As systemd starts a service: the variable has the device and the inode of its output.
+    const inJournal = 'JOURNAL_STREAM=$(stat -Lc %d:%i /proc/$$/fd/1) exec "$@"';
+    const args = [main, "serve", "--port", "0", "--data-dir", makeTemporaryDirectory()];
+    const service = spawn("sh", ["-c", inJournal, "sh", process.execPath, ...args]);
+    onTestFinished(() => void service.kill("SIGKILL"));
+    const lines: string[] = [];
+    for await (const line of createInterface(service.stdout)) {
+      lines.push(line);
+      if (line.includes(" is ready on ")) service.kill("SIGTERM");
+    }
+    expect(lines.filter((line) => line !== "" && !line.startsWith("Created "))).toEqual([
+      expect.stringMatching(/^Cryptography: /),
+      expect.stringMatching(/^Quantum-Safe Playground is ready on http:/),
+    ]);
+  });
+
+  it("gives advice where the variable of the journal was only inherited", async () => {
+    const { stdout } = await startAndStop(makeTemporaryDirectory(), [], { JOURNAL_STREAM: "8:123456789" });
+    expect(stdout).toMatch(/^In a browser, open /m);
+  });
+
+  it("creates nothing if its port is in use, and ends with 4, so that a service manager tries again", async () => {
+    const other = createServer().listen(0, "127.0.0.1");
+    onTestFinished(() => void other.close());
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const dataDir = join(makeTemporaryDirectory(), "data");
+    expect(await runToEndHere(["serve", "--port", String(port), "--data-dir", dataDir])).toEqual({
+      code: 4,
+      stdout: "",
+      stderr: `qsp: port ${port} of 127.0.0.1 is in use; choose another port with --port\n`,
+    });
+    expect(existsSync(dataDir)).toBe(false);
   });
 
   it("says nothing of a master key that the operator gave", async () => {

@@ -1,8 +1,9 @@
-/** What an operator is told of a store that is there and cannot be used: one sentence, and exit code 2. */
+/** What an operator is told of a store that is there and cannot be used: one sentence, and exit code 2, or 4 if it may pass. */
 import { randomBytes } from "node:crypto";
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { findPort } from "../../../src/server/find-port.ts";
 import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { describePostgres } from "../../support/postgres.ts";
 import { type Run, runToEndHere } from "../../support/run-here.ts";
@@ -50,6 +51,35 @@ describe("a store that cannot be reached", { timeout }, () => {
   });
 });
 
+describe("a database that does not answer", { timeout }, () => {
+  it.each([1, 2])(
+    "ends a start with %i event loops with 4, so that a service manager tries again",
+    async (workers) => {
+      const url = `postgres://127.0.0.1:${await findPort(0, "127.0.0.1")}/qsp`;
+      const args = [
+        "--workers",
+        String(workers),
+        "--data-dir",
+        makeTemporaryDirectory(),
+        "--database-url",
+        url,
+      ];
+      expectRefused(await runToEndHere([...serve, ...args]), /cannot be opened: .*ECONNREFUSED/, 4);
+    },
+  );
+});
+
+describePostgres("a database that does not exist", () => {
+  it("ends a start with 2: another start does not create it", { timeout }, async () => {
+    const { location, directory } = await makePostgresPlace();
+    if (location.kind !== "postgres") throw new Error("only PostgreSQL has databases");
+    const url = new URL(location.url);
+    url.pathname = "/misspelt";
+    const args = ["--data-dir", directory, "--database-url", url.href];
+    expectRefused(await runToEndHere([...serve, ...args]), /"misspelt" does not exist/);
+  });
+});
+
 describePostgres("a role of PostgreSQL", () => {
   it.each([0, 1, 2])(
     "that may connect %i times is told when these are too few",
@@ -61,7 +91,7 @@ describePostgres("a role of PostgreSQL", () => {
         `alter database ${new URL(settings.at(-1) ?? "").pathname.slice(1)} owner to ${role}`,
       );
       await place.query(`alter role ${role} connection limit ${limit}`);
-      expectRefused(await runToEndHere([...serve, ...settings]), /too many connections for role/);
+      expectRefused(await runToEndHere([...serve, ...settings]), /too many connections for role/, 4);
     },
   );
 
@@ -88,10 +118,10 @@ async function withRole({ query, location, directory }: Place) {
   return { settings: ["--data-dir", directory, "--database-url", url.href], role };
 }
 
-function expectRefused({ code, stdout, stderr }: Run, sentence: RegExp): void {
+function expectRefused({ code, stdout, stderr }: Run, sentence: RegExp, expected = 2): void {
   const lines = stderr.split("\n").filter((line) => !/ of .* (rows|entries) /.test(line));
   expect({ code, stdout, lines }).toEqual({
-    code: 2,
+    code: expected,
     stdout: "",
     lines: [expect.stringMatching(sentence), ""],
   });

@@ -1,0 +1,69 @@
+/** Whose files are those that root creates: the server of a store often runs as another user. */
+import { chownSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createPrivateFile } from "../../../src/database/owned-files.ts";
+import { makeSqlitePlace } from "../../support/on-both.ts";
+import { runToEndHere } from "../../support/run-here.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
+
+const timeout = 60_000;
+const isRoot = process.geteuid?.() === 0;
+const user = { uid: 4242, gid: 4243 };
+
+/** A directory of another user. */
+function makeForeignDirectory(): string {
+  const directory = makeTemporaryDirectory();
+  chownSync(directory, user.uid, user.gid);
+  return directory;
+}
+
+/** The owners of everything in a directory, by name. */
+function listOwners(directory: string): Record<string, { uid: number; gid: number }> {
+  return Object.fromEntries(
+    readdirSync(directory).map((name) => {
+      const { uid, gid } = lstatSync(join(directory, name));
+      return [name, { uid, gid }];
+    }),
+  );
+}
+
+async function runDone(...args: string[]): Promise<void> {
+  expect(await runToEndHere(args)).toMatchObject({ code: 0 });
+}
+
+describe.skipIf(!isRoot)("what root creates in a data directory of another user", { timeout }, () => {
+  it("belongs to that user: the store and the master key of store init", async () => {
+    const dataDir = makeForeignDirectory();
+    await runDone("store", "init", "--data-dir", dataDir);
+    expect(listOwners(dataDir)).toEqual({ "qsp.db": user, "master.key": user });
+    expect(statSync(join(dataDir, "master.key")).mode & 0o777).toBe(0o600);
+  });
+
+  it("belongs to that user: the store of restore", async () => {
+    const place = await makeSqlitePlace();
+    await (await place.open()).close();
+    const file = join(makeTemporaryDirectory(), "monday.backup");
+    await runDone("backup", file, ...place.settings);
+    const dataDir = makeForeignDirectory();
+    await runDone("restore", file, "--data-dir", dataDir);
+    expect(listOwners(dataDir)).toEqual({ "qsp.db": user });
+  });
+
+  it("belongs to that user: a data directory that was missing", async () => {
+    const parent = makeForeignDirectory();
+    await runDone("store", "init", "--data-dir", join(parent, "a", "b"));
+    expect(listOwners(parent)).toEqual({ a: user });
+    expect(listOwners(join(parent, "a"))).toEqual({ b: user });
+    expect(listOwners(join(parent, "a", "b"))).toEqual({ "qsp.db": user, "master.key": user });
+  });
+
+  it("is never a file that was there, or that a link leads to", () => {
+    const [dataDir, ofRoot] = [makeForeignDirectory(), join(makeTemporaryDirectory(), "of-root")];
+    writeFileSync(ofRoot, "");
+    symlinkSync(ofRoot, join(dataDir, "qsp.db"));
+    writeFileSync(join(dataDir, "other.db"), "");
+    for (const name of ["qsp.db", "other.db"]) createPrivateFile(join(dataDir, name));
+    expect([statSync(ofRoot).uid, statSync(join(dataDir, "other.db")).uid]).toEqual([0, 0]);
+  });
+});

@@ -1,0 +1,104 @@
+/** The Node 26 of npm: linked where everything looks for it, and explained if it does not start. */
+import { spawnSync } from "node:child_process";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { nodePackage as installedPackage } from "../../src/setup/find-node.mjs";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+
+const root = join(import.meta.dirname, "../..");
+const nodePackage = installedPackage ?? "";
+const checkout = makeTemporaryDirectory(afterAll);
+const modules = join(checkout, "node_modules");
+const link = join(modules, ".bin/node");
+/** Where npm puts its Node. */
+const packaged = join(modules, nodePackage, "bin/node");
+
+/** The packages as npm 9 and 10 install them with --ignore-scripts: without the link to Node. */
+beforeAll(() => {
+  for (const part of ["src", "gen", "dist", "package.json", "package-lock.json"])
+    cpSync(join(root, part), join(checkout, part), { recursive: true, preserveTimestamps: true });
+  mkdirSync(modules);
+  for (const name of readdirSync(join(root, "node_modules")))
+    if (name !== ".bin" && name !== nodePackage)
+      symlinkSync(join(root, "node_modules", name), join(modules, name));
+}, 60_000);
+
+beforeEach(() => {
+  rmSync(join(modules, ".bin"), { recursive: true, force: true });
+  rmSync(join(modules, nodePackage), { recursive: true, force: true });
+});
+
+/** Installs a program as the Node of npm. */
+function installNode(script: string): void {
+  mkdirSync(join(packaged, ".."), { recursive: true });
+  writeFileSync(packaged, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+}
+
+/** Runs what npm scripts run first, on a Node of this version. */
+function setUp(version: string) {
+  const pretend = `Object.defineProperty(process, "version", { value: ${JSON.stringify(version)} })`;
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    [`--import=data:text/javascript,${encodeURIComponent(pretend)}`, join(checkout, "src/setup.mjs")],
+    { encoding: "utf8" },
+  );
+  return { status, stderr };
+}
+
+describe.skipIf(process.platform === "win32")("the Node of npm", { timeout: 60_000 }, () => {
+  it("is linked below node_modules/.bin if npm did not do it", () => {
+    installNode(`exec ${process.execPath} "$@"`);
+    expect(setUp("v20.19.2")).toEqual({ status: 0, stderr: "" });
+    expect(readlinkSync(link)).toBe(`../${nodePackage}/bin/node`);
+    expect(realpathSync(link)).toBe(realpathSync(packaged));
+    expect(setUp("v20.19.2")).toEqual({ status: 0, stderr: "" });
+  });
+
+  it("is linked again if the link leads nowhere", () => {
+    installNode(`exec ${process.execPath} "$@"`);
+    mkdirSync(join(link, ".."));
+    symlinkSync("../node-of-old/bin/node", link);
+    expect(setUp("v20.19.2")).toEqual({ status: 0, stderr: "" });
+    expect(realpathSync(link)).toBe(realpathSync(packaged));
+  });
+
+  it("is explained with the loader's own words if a library is missing", () => {
+    const loader = "error while loading shared libraries: libatomic.so.1: cannot open shared object file";
+    installNode(`echo "$0: ${loader}" >&2; exit 127`);
+    const { status, stderr } = setUp("v20.19.2");
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: expect.stringMatching(
+        /^setup: the Node\.js of npm does not start: [^\n]*libatomic\.so\.1: cannot open[^\n]*; install libatomic1 on Debian and Ubuntu, [^\n]*\n$/,
+      ),
+    });
+    expect(existsSync(link)).toBe(false);
+  });
+
+  it("is not in the way of a Node 26 of the machine if it does not start", () => {
+    installNode("exit 127");
+    mkdirSync(join(link, ".."));
+    symlinkSync(packaged, link);
+    expect(setUp(process.version)).toEqual({ status: 0, stderr: "" });
+    expect(existsSync(link)).toBe(false);
+  });
+
+  it("is missed with a sentence if npm has none for this machine", () => {
+    const { status, stderr } = setUp("v20.19.2");
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: expect.stringMatching(/^setup: npm has no package of Node\.js 26 for [^\n]*\n$/),
+    });
+  });
+});
