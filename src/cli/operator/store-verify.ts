@@ -1,3 +1,4 @@
+import { checkIntegrity } from "../../database/integrity.ts";
 import { recordDeclarations } from "../../open-store.ts";
 import { verifyRecords } from "../../records/verify-records.ts";
 import { verifySecrets } from "../../secrets/verify-secrets.ts";
@@ -18,12 +19,15 @@ export const storeVerify: StoreVerb = {
   name: "store verify",
   operands: [],
   meaning:
-    "Verifies that every secret can be decrypted, that every key is present, that no record was changed, and that the stored hashes and\n" +
-    "checkpoints of the verifiable logs are those of their entries. Also verifies the log of identities; audit verify does it\n" +
-    "for the audit log.",
+    "Verifies that every secret can be decrypted, that every key is present, that no record was changed, and that the stored\n" +
+    "hashes and checkpoints of the verifiable logs are those of their entries. Also verifies the log of identities; audit\n" +
+    "verify does it for the audit log. First verifies a SQLite file as a whole; for PostgreSQL, pg_amcheck does that.",
   example: "qsp store verify",
   run: (input) =>
     withStore(input, "existing", async (store, provider) => {
+      const pages = await checkIntegrity({ kind: input.location.kind, reader: store.reader });
+      // A record on a damaged page has any content, or none, so looking at records would name wrong faults.
+      if (pages.length > 0) return reportFaults(pages.map(describePageFault), "its file");
       const secretsProgress = createProgress("secrets opened");
       const secrets = await verifySecrets(store, secretsProgress.show);
       secretsProgress.end();
@@ -58,15 +62,24 @@ export const storeVerify: StoreVerb = {
               `The log of identities is damaged from entry ${identities.firstBrokenSequence} on: ${identities.reason}.`,
             ]),
       ];
-      for (const fault of faults.slice(0, maxNamed)) process.stdout.write(`${fault}\n`);
-      if (faults.length > maxNamed) process.stdout.write(`… and ${faults.length - maxNamed} more.\n`);
       const checkpoints = trees.reduce((sum, tree) => sum + tree.checkpoints, 0);
       const looked = `${secrets.checked} secrets, ${keys.checked} keys, ${records.checked} other records and ${checkpoints} checkpoints`;
-      process.stdout.write(
-        faults.length === 0
-          ? `The store is intact: ${looked} are unchanged.\n`
-          : `The store is damaged: ${faults.length} ${faults.length === 1 ? "fault" : "faults"} in ${looked}; restore a backup.\n`,
-      );
-      return faults.length === 0 ? 0 : 1;
+      if (faults.length > 0) return reportFaults(faults, looked);
+      process.stdout.write(`The store is intact: ${looked} are unchanged.\n`);
+      return 0;
     }),
 };
+
+/** Lists faults, and where they are. @returns the exit code */
+function reportFaults(faults: readonly string[], place: string): number {
+  for (const fault of faults.slice(0, maxNamed)) process.stdout.write(`${fault}\n`);
+  if (faults.length > maxNamed) process.stdout.write(`… and ${faults.length - maxNamed} more.\n`);
+  const count = `${faults.length} ${faults.length === 1 ? "fault" : "faults"}`;
+  process.stdout.write(`The store is damaged: ${count} in ${place}; restore a backup.\n`);
+  return 1;
+}
+
+/** SQLite's own words; in a damaged file, a name in them may hold any characters. */
+function describePageFault(fault: string): string {
+  return `The file is damaged: ${fault.replaceAll(/\p{C}/gu, "?")}.`;
+}

@@ -1,4 +1,6 @@
-import { expect, it } from "vitest";
+import { closeSync, openSync, writeSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { createClientStore } from "../../../src/identity/clients.ts";
 import { createUserStore } from "../../../src/identity/users.ts";
@@ -9,7 +11,7 @@ import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { destroyKey } from "../../../src/services/kms/life-cycle.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { describeClient } from "../../support/clients.ts";
-import { describeStores, type Place } from "../../support/on-both.ts";
+import { describeStores, makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { runCommand } from "./command-line.ts";
 
 const verify = (place: Pick<Place, "settings">) => runCommand(place, ["store", "verify"]);
@@ -47,6 +49,22 @@ async function listColumns({ query }: Place, table: string): Promise<string[]> {
     query(`select column_name as name from information_schema.columns where table_name = '${table}'`);
   const rows = await fromSqlite().catch(fromPostgres);
   return rows.map(({ name }) => String(name));
+}
+
+/** Overwrites the pages of these indexes, which no check of records reads. */
+function damageIndexes({ location }: Place, table: string): void {
+  if (location.kind !== "sqlite") throw new Error("only SQLite has a file");
+  const database = new DatabaseSync(location.path);
+  const [{ size } = { size: 0 }] = database.prepare("select page_size as size from pragma_page_size").all();
+  const pages = database
+    .prepare("select rootpage from sqlite_schema where type = 'index' and tbl_name = ?")
+    .all(table);
+  database.close();
+  expect(pages).not.toEqual([]);
+  const file = openSync(location.path, "r+");
+  for (const { rootpage } of pages)
+    writeSync(file, Buffer.alloc(Number(size), 0xa5), 0, Number(size), (Number(rootpage) - 1) * Number(size));
+  closeSync(file);
 }
 
 const secretOf = (keyId: string) => `kms_keys/${keyId}/secret-key`;
@@ -165,5 +183,18 @@ describeStores("qsp store verify", (makePlace) => {
     const { code, stdout } = await verify(place);
     const lines = stdout.trimEnd().split("\n");
     expect([code, lines.length, lines.at(-2)]).toEqual([1, 22, "… and 10 more."]);
+  });
+});
+
+describe("qsp store verify of a SQLite file", { timeout: 60_000 }, () => {
+  it("ends with 1 and names the pages that were overwritten, where no record is", async () => {
+    const place = await makeSqlitePlace();
+    await makeKeys(place);
+    damageIndexes(place, "wallets");
+    const { code, stdout, stderr } = await verify(place);
+    const lines = stdout.trimEnd().split("\n");
+    expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+    expect(lines.slice(0, -1)).toContainEqual(expect.stringMatching(/^The file is damaged: .* page \d+/));
+    expect(lines.at(-1)).toMatch(/^The store is damaged: \d+ faults? in its file; restore a backup\.$/);
   });
 });
