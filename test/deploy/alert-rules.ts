@@ -24,11 +24,18 @@ function readRuleFile(): RuleFile {
   return parse(readDeployed("prometheus/alerts.yaml"));
 }
 
-/** Renders the same rules for a test: they look back over 10 seconds, and fire after one. */
+/**
+ * Renders the same rules for a test: they look back over 10 seconds, and fire after one. Those about servers that do
+ * not answer fire after ten: a busy machine lets scrapes of all servers fail at once.
+ */
 export function renderQuickRules(): string {
   const groups = readRuleFile().groups.map(({ name, rules }) => ({
     name,
-    rules: rules.map((rule) => ({ ...rule, expr: rule.expr.replaceAll(/\[\d+m\]/g, "[10s]"), for: "1s" })),
+    rules: rules.map((rule) => ({
+      ...rule,
+      expr: rule.expr.replaceAll(/\[\d+m\]/g, "[10s]"),
+      for: rule.expr.includes("up{") ? "10s" : "1s",
+    })),
   }));
   return stringify({ groups });
 }

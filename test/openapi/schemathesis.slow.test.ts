@@ -18,20 +18,23 @@ afterAll(async () => {
 /** With this seed and number of examples, a run makes about 3,000 calls, most of them in the phase "coverage". */
 const maxExamples = "4";
 
+/** A run takes three minutes. */
+const toolTimeoutMs = 900_000;
+
 const program = pythonTool("schemathesis");
 const isSkipped = isToolMissing(program);
 
 /** Runs the program in a folder, where it leaves what it keeps. It ends with 1 for any finding. */
 function runIn(cwd: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
   return new Promise((resolve, reject) => {
-    execFile(program, [...args], { cwd, maxBuffer: 256 * 1024 * 1024 }, (error, stdout, stderr) => {
+    execFile(program, [...args], { cwd, maxBuffer: 256 * 1024 * 1024, timeout: toolTimeoutMs }, (error, stdout, stderr) => {
       if (error !== null && error.code !== 1) reject(error);
       else resolve({ stdout, stderr });
     });
   });
 }
 
-describe.skipIf(isSkipped)("Schemathesis (needs schemathesis)", { timeout: 3_600_000 }, () => {
+describe.skipIf(isSkipped)("Schemathesis (needs schemathesis)", { timeout: toolTimeoutMs + 60_000 }, () => {
   it("finds nothing between the description and the server but what is accepted", async () => {
     const server = await startServer({
       dataDir: makeTemporaryDirectory(atEnd),
