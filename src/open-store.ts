@@ -20,7 +20,8 @@ import { grantTable, importTable, nameTable } from "./services/kms/tables.ts";
 import { nftTables, tokenTable, transferTable } from "./services/nft/tables.ts";
 import { tunnelTable, vpnTables } from "./services/vpn/tables.ts";
 import { walletTable, walletTables } from "./services/wallet/tables.ts";
-import { openStoreOf, type Store, type StoreOptions } from "./store/store.ts";
+import { openStoreOf } from "./store/open-store-of.ts";
+import type { Store, StoreOptions } from "./store/store.ts";
 import { tlogTables } from "./tlog/tables.ts";
 
 /** The parts of the server that have tables in the store. A new service adds its tables here. */

@@ -7,7 +7,7 @@ import type { TableOwner } from "../../src/database/schema.ts";
 import { tableOwners } from "../../src/open-store.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { kmsTables } from "../../src/services/kms/migrations.ts";
-import { openStoreOf } from "../../src/store/store.ts";
+import { openStoreOf } from "../../src/store/open-store-of.ts";
 import { describeStores } from "../support/on-both.ts";
 
 const added = [

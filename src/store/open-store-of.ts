@@ -1,0 +1,154 @@
+/** Opens a store: the database, its secrets, its logs, and the transactions on it. */
+import { openCheckpointSigner } from "../audit/checkpoints.ts";
+import { readTrueEntries } from "../audit/true-entries.ts";
+import { type DatabaseLocation, openDatabaseOf } from "../database/database.ts";
+import { diskFullError } from "../database/disk-full.ts";
+import { createGroupCommit, type GroupCommit, type Transact } from "../database/group-commit.ts";
+import { mayPass, readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
+import { noLimits } from "../records/quota.ts";
+import { equalTags, tagRecord } from "../records/tag.ts";
+import { notWhole, unlock } from "../secrets/root-keys.ts";
+import { withPlace } from "../shared-memory/places.ts";
+import { createAnswersOfStore, createAnswersOfTransaction, sweepAnswers } from "./answers.ts";
+import type { MeasureWrite, Store, StoreOptions } from "./store.ts";
+import { createStoreLogs, type StoreLog } from "./store-log.ts";
+import { createTransact } from "./transact.ts";
+import type { WriteTransaction } from "./write-transaction.ts";
+
+/** Opens a store, and creates what it lacks. @throws StorageError with a sentence for the operator */
+export async function openStoreOf(options: StoreOptions): Promise<Store> {
+  const { owners, location, mode = "create" } = options;
+  const database = await openDatabaseOf(owners, location, mode);
+  try {
+    return await createStore(database, options);
+  } catch (error) {
+    await database.close();
+    throw explainFailure(error, database.name, location);
+  }
+}
+
+function explainFailure(error: unknown, name: string, location: DatabaseLocation): unknown {
+  if (!(error instanceof StoreFailureError)) return error;
+  const why = readMessage(error.cause);
+  if (error.code === "CORRUPT") return notWhole(name, why);
+  if (error.code === "FULL" && location.kind === "sqlite") return diskFullError(location.path);
+  return new StorageError(`the store ${name} cannot be used: ${why}`, { mayPass: mayPass(error) });
+}
+
+async function createStore(
+  database: Awaited<ReturnType<typeof openDatabaseOf>>,
+  options: StoreOptions,
+): Promise<Store> {
+  const { masterKey, provider, now = () => new Date(), quotas = noLimits, memory } = options;
+  const { reader } = database;
+  const { vault, keys } = await unlock(database, masterKey);
+  const signer = await openCheckpointSigner(database, vault, provider);
+  const logs = createStoreLogs({ database, signer, now, write: (work) => group.run(work) }, keys.audit);
+  for (const log of [logs.keys, logs.identities]) await startLog(log);
+
+  const listeners = new Set<() => void>();
+  const notify = (): void => {
+    for (const listener of listeners) listener();
+  };
+  const answers = { database, sealKey: keys.answers, quotas, now };
+  const transact = createTransact({
+    database,
+    vault,
+    logs,
+    now,
+    answers: createAnswersOfTransaction(answers),
+    onCommit(durationMs, calls) {
+      options.onCommit?.(durationMs, calls);
+      notify();
+      memory?.writes.send();
+    },
+  });
+  const group = createGroup(takeTurns(transact, memory), options.measureWrite);
+  const stopListening = memory?.writes.listen(notify);
+  const stopSweeping = sweepAnswers(answers, group.run);
+
+  return {
+    ...createAnswersOfStore(answers, group.run),
+    reader,
+    write: group.run,
+    batch: group.batch,
+    checkpointKey: signer.publicKey,
+    signFor: signer.signFor,
+    readSecret: (identity) => vault.read(reader, identity),
+    tagRecord: (fields) => tagRecord(keys.records, fields),
+    isTagged: (fields, tag) => equalTags(tag, tagRecord(keys.records, fields)),
+    verifyAudit: logs.keys.verify,
+    verifyIdentityLog: logs.identities.verify,
+    readAuditEnd: logs.keys.readEnd,
+    readTrueEntries: (after, limit) => readTrueEntries(reader, keys.audit, after, limit),
+    async readTrueHashes(after, limit) {
+      const recent = logs.keys.chain.recent.list(after + 1, limit);
+      if (recent.length > 0) return recent;
+      const entries = await readTrueEntries(reader, keys.audit, after, limit);
+      return entries.map(({ entryHash }) => entryHash);
+    },
+    onWrite(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    ifReachable,
+    async close() {
+      stopListening?.();
+      stopSweeping();
+      await group.drain();
+      await logs.keys.close();
+      await logs.identities.close();
+      await group.drain();
+      await database.close();
+    },
+  };
+}
+
+/** A damaged log does not stop the start. The next write or verification reports it. */
+async function startLog(log: StoreLog): Promise<void> {
+  try {
+    await log.readEnd();
+  } catch (error) {
+    if (!(error instanceof StoreFailureError && error.code === "CORRUPT")) throw error;
+  }
+}
+
+/** The event loops of this program take turns before they ask the database, which would let them wait in no order. */
+function takeTurns(
+  transact: Transact<WriteTransaction>,
+  memory: StoreOptions["memory"],
+): Transact<WriteTransaction> {
+  return (work, calls) => withPlace(memory?.writeTurn, () => transact(work, calls));
+}
+
+function createGroup(
+  transact: Transact<WriteTransaction>,
+  measureWrite: MeasureWrite | undefined,
+): GroupCommit<WriteTransaction> {
+  const group = createGroupCommit(transact, (error) => error instanceof StoreFailureError);
+  return measureWrite === undefined ? group : measureGroup(group, measureWrite);
+}
+
+/** Measures each call that takes part in a transaction. */
+function measureGroup<Transaction>(
+  group: GroupCommit<Transaction>,
+  measureWrite: MeasureWrite,
+): GroupCommit<Transaction> {
+  return {
+    ...group,
+    run: (work) => measureWrite(() => group.run(work)),
+    batch: (work) => {
+      const submit = group.batch(work);
+      return (input) => measureWrite(() => submit(input));
+    },
+  };
+}
+
+async function ifReachable<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof StoreFailureError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,93 @@
+/** The logs in the store: their chains, their checkpoints and their verification. */
+import { createHmac } from "node:crypto";
+import type { AuditHead } from "../audit/chain.ts";
+import { createCheckpointer } from "../audit/checkpointer.ts";
+import { type CheckpointSigner, storeCheckpoint } from "../audit/checkpoints.ts";
+import { type AuditChain, createAuditChain } from "../audit/log.ts";
+import { identityLog, keyLog, type LogTables } from "../audit/tables.ts";
+import { type AuditVerification, type AuditVerificationDeps, verifyAuditLog } from "../audit/verification.ts";
+import type { Database } from "../database/database.ts";
+import { listAuditedTables, listIdentityTables } from "../database/schema.ts";
+import type { WriteTransaction } from "./write-transaction.ts";
+
+/** What the caller of a verification chooses. */
+export type VerifyOptions = Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside">;
+
+/** One log. */
+export interface StoreLog {
+  readonly chain: AuditChain;
+  /** Reads its end, outside of a transaction. @throws StoreFailureError if it was changed or an older log put back */
+  readEnd(): Promise<AuditHead>;
+  /** Verifies it, and signs a checkpoint of it if it is valid. */
+  verify(options?: VerifyOptions): Promise<AuditVerification>;
+  /** Schedules a checkpoint. Call this when entries are on the disk. */
+  entriesWritten(): void;
+  /** Signs a last checkpoint if one is due. */
+  close(): Promise<void>;
+}
+
+/** The logs of a store. */
+export interface StoreLogs {
+  readonly keys: StoreLog;
+  readonly identities: StoreLog;
+}
+
+/** What the logs of a store have in common. */
+export interface StoreLogDeps {
+  readonly database: Database;
+  readonly signer: CheckpointSigner;
+  /** Writes a checkpoint. */
+  readonly write: (work: (transaction: WriteTransaction) => Promise<void>) => Promise<void>;
+  readonly now: () => Date;
+}
+
+/** @param tagKey RootKeys.audit */
+export function createStoreLogs(deps: StoreLogDeps, tagKey: Uint8Array): StoreLogs {
+  const { owners } = deps.database;
+  return {
+    // For each key, the log has the entry of its creation.
+    keys: createStoreLog(deps, { tables: keyLog, tagKey, recorded: listAuditedTables(owners) }),
+    identities: createStoreLog(deps, {
+      tables: identityLog,
+      tagKey: identityTagKey(tagKey),
+      recorded: listIdentityTables(owners),
+    }),
+  };
+}
+
+/** A key of its own, so that the entries of one log are not valid in the other, whose hashes begin alike. */
+function identityTagKey(auditKey: Uint8Array): Uint8Array {
+  return createHmac("sha256", auditKey).update("identity log").digest();
+}
+
+function createStoreLog(
+  { database, signer, write, now }: StoreLogDeps,
+  { tables, ...checked }: { tables: LogTables } & Pick<AuditVerificationDeps, "tagKey" | "recorded">,
+): StoreLog {
+  const { reader, writer } = database;
+  const chain = createAuditChain(writer, checked.tagKey, tables);
+  const readEnd = () => chain.readTrueHead(reader);
+  const checkpointer = createCheckpointer(readEnd, signer, write, now, tables);
+  return {
+    ...checkpointer,
+    chain,
+    readEnd,
+    async verify(options) {
+      const found = await verifyAuditLog({
+        db: reader,
+        log: tables,
+        verifyCheckpoint: (checkpoint) => signer.verify(checkpoint, tables),
+        seen: chain.newestSeen(),
+        ...checked,
+        ...options,
+      });
+      if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;
+      // The log was just verified, so the store may sign its end.
+      const end = { sequence: found.entries, entryHash: found.head };
+      const checkpoint = await signer.sign(end, now(), tables);
+      // The caller receives the checkpoint even if the store cannot save it.
+      await write(({ db }) => storeCheckpoint(db, checkpoint, tables)).catch(() => {});
+      return { ...found, checkpoint };
+    },
+  };
+}

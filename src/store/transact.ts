@@ -1,0 +1,136 @@
+/** Runs one transaction of the store, from its turn to the disk. */
+import type { NewAuditEntry } from "../audit/chain.ts";
+import { type PendingEntries, selectHead } from "../audit/log.ts";
+import { identityLog } from "../audit/tables.ts";
+import type { Statement, WriteConnection } from "../database/connection.ts";
+import type { Database } from "../database/database.ts";
+import type { Transact } from "../database/group-commit.ts";
+import { readMessage, StoreFailureError } from "../database/store-error.ts";
+import type { Vault } from "../secrets/vault.ts";
+import type { AnswersOfTransaction } from "./answers.ts";
+import type { StoreLogs } from "./store-log.ts";
+import type { WriteTransaction } from "./write-transaction.ts";
+
+/** What transactions write to, and whom they tell. */
+export interface TransactDeps {
+  readonly database: Database;
+  readonly vault: Vault;
+  readonly answers: AnswersOfTransaction;
+  readonly logs: StoreLogs;
+  readonly now: () => Date;
+  /** Receives the milliseconds from the start of a transaction to the disk, and the number of calls that shared it. */
+  readonly onCommit: (durationMs: number, calls: number) => void;
+}
+
+/** Creates the function that runs transactions. Only one may run at a time. */
+export function createTransact(deps: TransactDeps): Transact<WriteTransaction> {
+  const { database, vault, answers, logs, now, onCommit } = deps;
+  const { writer, writeConnection } = database;
+  const scrubber = createScrubber(writeConnection);
+  return async (work, calls) => {
+    const startedMs = performance.now();
+    let entries: EntriesOfTransaction;
+    try {
+      const [head] = await writeConnection.begin([logs.keys.chain.readHead]);
+      entries = new EntriesOfTransaction(logs, database, head?.rows ?? [], now);
+      const { keys, auditIdentity } = entries;
+      let hasErased = false;
+      await work({
+        ...answers,
+        db: writer,
+        readSecret: (identity) => vault.read(writer, identity),
+        putSecret: (identity, secret) => vault.put(writer, identity, secret),
+        eraseSecret: (identity) => {
+          hasErased = true;
+          return vault.erase(writer, identity);
+        },
+        audit: keys.append,
+        audited: keys.list,
+        auditIdentity,
+      });
+      await writeConnection.commit(await entries.finish()).catch(explainCommit);
+      entries.committed();
+      scrubber.committed(hasErased);
+    } catch (error) {
+      await writeConnection.rollback();
+      throw error;
+    }
+    onCommit(performance.now() - startedMs, calls);
+    entries.announce();
+  };
+}
+
+function explainCommit(error: unknown): never {
+  if (error instanceof StoreFailureError) throw error;
+  // The last statements write to the logs only. A duplicate entry means that a log was changed.
+  const isTaken = /unique|duplicate/i.test(readMessage(error));
+  throw new StoreFailureError(isTaken ? "CORRUPT" : "UNAVAILABLE", error);
+}
+
+/** The entries that one transaction adds to the logs. */
+class EntriesOfTransaction {
+  readonly keys: PendingEntries;
+  readonly #logs: StoreLogs;
+  readonly #database: Database;
+  readonly #now: () => Date;
+  /** Few transactions write to the log of identities, so the others do not read its end. */
+  #startingIdentities: Promise<PendingEntries> | undefined;
+  #identities: PendingEntries | undefined;
+  #hasKeys = false;
+
+  /** @param head the end of the log of keys, as the transaction read it */
+  constructor(logs: StoreLogs, database: Database, head: readonly unknown[], now: () => Date) {
+    this.keys = logs.keys.chain.start(head, now);
+    this.#logs = logs;
+    this.#database = database;
+    this.#now = now;
+  }
+
+  readonly auditIdentity = async (entry: NewAuditEntry): Promise<void> => {
+    this.#startingIdentities ??= this.#startIdentities();
+    (await this.#startingIdentities).append(entry);
+  };
+
+  /** Returns the statements that write the entries. */
+  async finish(): Promise<Statement[]> {
+    const statements = this.keys.finish();
+    this.#hasKeys = statements.length > 0;
+    this.#identities = await this.#startingIdentities;
+    return this.#identities === undefined ? statements : [...statements, ...this.#identities.finish()];
+  }
+
+  /** Call this when the entries are on the disk. */
+  committed(): void {
+    this.keys.committed();
+    this.#identities?.committed();
+  }
+
+  /** Schedules checkpoints of the logs that have new entries. */
+  announce(): void {
+    if (this.#hasKeys) this.#logs.keys.entriesWritten();
+    if (this.#identities !== undefined) this.#logs.identities.entriesWritten();
+  }
+
+  async #startIdentities(): Promise<PendingEntries> {
+    const row = await selectHead(this.#database.writer, identityLog).executeTakeFirst();
+    return this.#logs.identities.chain.start(row ? [row] : [], this.#now);
+  }
+}
+
+/** Overwrites what erased secrets leave in the files, in the background, so that callers do not wait for it. */
+function createScrubber(connection: Pick<WriteConnection, "scrub">) {
+  /** Whether it could not run after an earlier transaction. */
+  let isDue = false;
+  return {
+    committed(hasErased: boolean): void {
+      if (!hasErased && !isDue) return;
+      isDue = false;
+      void connection.scrub().then(
+        (isDone) => {
+          isDue ||= !isDone;
+        },
+        () => {},
+      );
+    },
+  };
+}
