@@ -1,5 +1,6 @@
 /** The networks that addresses belong to, for counting. */
 import { isIPv6 } from "node:net";
+import { LRUCache } from "lru-cache";
 
 /**
  * Names the network that the calls of an address count for. A client with an IPv6 address has its whole /64, which
@@ -9,11 +10,21 @@ export function findNetwork(address: string): string {
   return listNetworks(address)[0] ?? address;
 }
 
+/** The networks of recent IPv6 addresses: finding them takes longer than all other work on an address. */
+const known = new LRUCache<string, readonly string[]>({ max: 10_000 });
+
 /** Bits of the IPv6 prefixes that one customer may have: one network, or a site as providers delegate it (RFC 6177). */
 const ipv6Prefixes = [64, 56, 48];
 
 /** Names the networks of an address, smallest first: /64, /56 and /48 for IPv6; for IPv4 only the address itself. */
 export function listNetworks(address: string): readonly string[] {
+  if (!address.includes(":")) return [address];
+  const found = known.get(address) ?? computeNetworks(address);
+  known.set(address, found);
+  return found;
+}
+
+function computeNetworks(address: string): readonly string[] {
   if (!isIPv6(address)) return [address];
   const [before = [], after = []] = address
     .split("::")

@@ -69,13 +69,14 @@ export class UnaryCall implements HandlerContext, Expiring {
   readonly responseTrailer = new CallHeaders();
   /** The request that the interceptors get. Those that change it pass on a copy. */
   request: UnaryRequest | undefined;
-  readonly #controller = new AbortController();
   readonly #running: RunningCalls;
   #deadlineMs: number | undefined;
   #slot: number | undefined;
   #expiry: (() => unknown) | undefined;
-  #hasEnded = false;
-  #isSignalUsed = false;
+  /** Why the call ended, once it has. */
+  #end: { readonly reason: unknown } | undefined;
+  /** Exists once code has asked for the signal: few handlers do, and making one takes a microsecond. */
+  #controller: AbortController | undefined;
   #endWait: ((reason: unknown) => void) | undefined;
 
   constructor(arrived: ArrivedCall, running: RunningCalls) {
@@ -92,12 +93,10 @@ export class UnaryCall implements HandlerContext, Expiring {
 
   /** Aborts when the call ends. */
   get signal(): AbortSignal {
-    this.#isSignalUsed = true;
-    return this.#controller.signal;
-  }
-
-  /** The signal, for code that only passes it on. */
-  get unusedSignal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#end !== undefined) this.#controller.abort(this.#end.reason);
+    }
     return this.#controller.signal;
   }
 
@@ -114,7 +113,7 @@ export class UnaryCall implements HandlerContext, Expiring {
    * @param limitMs milliseconds from now; Infinity for no limit.
    */
   endWithin(limitMs: number, limitExceeded: () => unknown): void {
-    if (this.#hasEnded) return;
+    if (this.#end !== undefined) return;
     this.#stopTimer();
     const limitAtMs = performance.now() + limitMs;
     const isLimitFirst = this.#deadlineMs === undefined || limitAtMs < this.#deadlineMs;
@@ -131,29 +130,32 @@ export class UnaryCall implements HandlerContext, Expiring {
 
   /** Ends the call early. Its handler may still run, but its answer no longer counts. */
   abort(reason: unknown): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
+    if (this.#end !== undefined) return;
+    this.#end = { reason };
     this.#stopTimer();
-    this.#controller.abort(reason);
+    this.#controller?.abort(reason);
     this.#endWait?.(reason);
   }
 
-  /** Ends the call after its handler. Aborting a signal that no handler has seen would be in vain, and costly. */
+  /** Ends the call after its handler. */
   finish(): void {
-    if (this.#isSignalUsed) this.abort(finished);
-    this.#hasEnded = true;
-    this.#stopTimer();
+    this.#endWait = undefined;
+    this.abort(finished);
     this.#running.remove(this);
   }
 
   /** Waits for a promise or for the early end of the call. One wait at a time. */
   race<T>(promise: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#endWait = reject;
-      promise.then(resolve, reject);
-      const { aborted, reason } = this.#controller.signal;
-      if (aborted) reject(reason);
-    });
+    const waiting = Promise.withResolvers<T>();
+    promise.then(waiting.resolve, waiting.reject);
+    return this.waitFor(waiting);
+  }
+
+  /** Waits for a promise, which the early end of the call rejects. One wait at a time. */
+  waitFor<T>({ promise, reject }: PromiseWithResolvers<T>): Promise<T> {
+    this.#endWait = reject;
+    if (this.#end !== undefined) reject(this.#end.reason);
+    return promise;
   }
 
   #stopTimer(): void {
@@ -168,7 +170,36 @@ export type UnaryHandler = (call: UnaryCall, message: Message) => Promise<Messag
 /** Under this key a request carries its call past interceptors that copy the request. */
 const callKey = Symbol("call");
 
-type RequestOfCall = (UnaryRequest | StreamRequest) & { readonly [callKey]: UnaryCall };
+/**
+ * The request that the interceptors get. Its signal is that of the call, and exists once it is read. Copies of a request
+ * do not have it; their handlers get it all the same.
+ */
+class RequestOfCall implements UnaryRequest {
+  readonly [callKey]: UnaryCall;
+  readonly stream = false;
+  readonly service: UnaryRequest["service"];
+  readonly method: UnaryRequest["method"];
+  readonly requestMethod: string;
+  readonly url: string;
+  readonly header: Headers;
+  readonly contextValues: ContextValues;
+  readonly message: Message;
+
+  constructor(call: UnaryCall, message: Message) {
+    this[callKey] = call;
+    this.service = call.service;
+    this.method = call.method;
+    this.requestMethod = call.requestMethod;
+    this.url = call.url;
+    this.header = call.requestHeader;
+    this.contextValues = call.values;
+    this.message = message;
+  }
+
+  get signal(): AbortSignal {
+    return this[callKey].signal;
+  }
+}
 
 /** Composes the interceptors, outermost first, and the handler of a method. */
 export function composeUnary(spec: UnarySpec, interceptors: readonly Interceptor[]): UnaryHandler {
@@ -187,18 +218,7 @@ export function composeUnary(spec: UnarySpec, interceptors: readonly Interceptor
   };
   const run = interceptors.reduceRight<ReturnType<Interceptor>>((next, one) => one(next), handle);
   return async (call, message) => {
-    const req: UnaryRequest & { readonly [callKey]: UnaryCall } = {
-      stream: false,
-      service: call.service,
-      method: call.method,
-      requestMethod: call.requestMethod,
-      url: call.url,
-      header: call.requestHeader,
-      contextValues: call.values,
-      message,
-      signal: call.unusedSignal,
-      [callKey]: call,
-    };
+    const req = new RequestOfCall(call, message);
     call.request = req;
     const res = await run(req);
     if (res.stream) throw new Error(`an interceptor made a stream of ${call.method.name}`);
@@ -221,7 +241,8 @@ function contextFor(call: UnaryCall, req: UnaryRequest | StreamRequest): Handler
     responseHeader: call.responseHeader,
     responseTrailer: call.responseTrailer,
     values: req.contextValues,
-    signal: req.signal,
+    // A copy has a signal only if an interceptor gave it one.
+    signal: Object.hasOwn(req, "signal") ? req.signal : call.signal,
     timeoutMs: call.timeoutMs,
   };
 }

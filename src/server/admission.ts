@@ -44,8 +44,9 @@ export class Ticket {
 
   /** Releases everything. A second call does nothing. */
   readonly close = (): void => {
+    if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const release of this.#releases.splice(0)) release();
+    for (const release of this.#releases) release();
   };
 }
 

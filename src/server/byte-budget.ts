@@ -28,7 +28,7 @@ export interface ByteAccount {
   /** Releases the cost of pieces that were passed on. */
   refund(cost: number): void;
   /** Releases everything. Later charges do not count. */
-  close(): void;
+  readonly close: () => void;
 }
 
 /** The context key under which body readers find the account of their call. */
@@ -56,31 +56,18 @@ export class ByteBudget {
 
   /** Opens the account of a request. */
   open(client: Claim): ByteAccount {
-    let held = 0;
-    let isClosed = false;
-    const add = (bytes: number): void => {
-      if (isClosed || bytes === 0) return;
-      held += bytes;
-      this.#own += bytes;
-      this.#all.add("bytes", bytes);
-      client.add("bytes", bytes);
-    };
-    return {
-      charge: (bytes) => {
-        const cost = bytes + pieceBytes;
-        add(cost);
-        this.#requireRoom(client);
-        return cost;
-      },
-      refund: (cost) => add(-cost),
-      close: () => {
-        add(-held);
-        isClosed = true;
-      },
-    };
+    return new Account(this, client);
   }
 
-  #requireRoom(client: Claim): void {
+  /** Counts bytes of a client; a negative number gives them back. */
+  add(client: Claim, bytes: number): void {
+    this.#own += bytes;
+    this.#all.add("bytes", bytes);
+    client.add("bytes", bytes);
+  }
+
+  /** @throws BUFFER_LIMITED */
+  requireRoom(client: Claim): void {
     const { maxBufferedBytes, maxBufferedBytesPerClient } = this.#limits;
     if (client.sum("bytes") > maxBufferedBytesPerClient) {
       throw refuseForNow(
@@ -98,5 +85,39 @@ export class ByteBudget {
         { limit: String(maxBufferedBytes) },
       );
     }
+  }
+}
+
+class Account implements ByteAccount {
+  readonly #budget: ByteBudget;
+  readonly #client: Claim;
+  #held = 0;
+  #isClosed = false;
+
+  constructor(budget: ByteBudget, client: Claim) {
+    this.#budget = budget;
+    this.#client = client;
+  }
+
+  charge(bytes: number): number {
+    const cost = bytes + pieceBytes;
+    this.#add(cost);
+    this.#budget.requireRoom(this.#client);
+    return cost;
+  }
+
+  refund(cost: number): void {
+    this.#add(-cost);
+  }
+
+  readonly close = (): void => {
+    this.#add(-this.#held);
+    this.#isClosed = true;
+  };
+
+  #add(bytes: number): void {
+    if (this.#isClosed || bytes === 0) return;
+    this.#held += bytes;
+    this.#budget.add(this.#client, bytes);
   }
 }

@@ -38,5 +38,5 @@ export function createReadClient(trusted: readonly string[]): ReadClient {
 
 /** Converts an IPv4-mapped IPv6 address, as a dual-stack socket shows it, to the IPv4 address. */
 function plain(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, "");
+  return address.startsWith(":") ? address.replace(/^::ffff:(?=\d+\.)/i, "") : address;
 }

@@ -204,7 +204,10 @@ class GrpcUnaryStream implements Writing {
       if (admitting !== undefined) await admitting;
       this.#limitReceiving();
       const compression = findCompression(this.#headers["grpc-encoding"]?.toString(), "grpc-accept-encoding");
-      const request = await this.#receive(compression);
+      const message = this.#unpack(await this.#receive());
+      const request = this.#read(
+        message.isCompressed ? await this.#expand(message.bytes, compression) : message.bytes,
+      );
       const { maxCallMs } = this.#setup;
       call.endWithin(maxCallMs, () => callTooSlow(maxCallMs));
       this.#respond(await this.#served.handle(call, request));
@@ -247,9 +250,8 @@ class GrpcUnaryStream implements Writing {
     this.#call.endWithin(maxReceiveMs, tooSlow);
   }
 
-  /** Reads the single message of the request. */
-  async #receive(compression: Compression | undefined): Promise<Message> {
-    const bytes = await this.#receiveBytes();
+  /** Takes the single message of the request out of its prefix. */
+  #unpack(bytes: Buffer): { isCompressed: boolean; bytes: Buffer } {
     if (bytes.length === 0)
       throw refuse("NOT_IMPLEMENTED", "the request has no message; a unary call has one");
     if (bytes.length < prefixBytes)
@@ -262,19 +264,21 @@ class GrpcUnaryStream implements Writing {
       throw refuse("NOT_IMPLEMENTED", "the request has several messages; a unary call has one");
     if ((flags & ~compressedFlag) !== 0)
       throw messageMalformed(`its flags are ${flags}; 0 is for a plain message, 1 for a compressed one`);
-    const message = bytes.subarray(prefixBytes, end);
-    const plain = (flags & compressedFlag) === 0 ? message : await this.#expand(message, compression);
-    const { spec, codec } = this.#served;
-    const read = codec?.read(plain);
-    if (read !== undefined) return read;
-    scanMessage(spec.method.input, plain, this.#setup.structure);
-    return parse(spec, plain);
+    return { isCompressed: (flags & compressedFlag) !== 0, bytes: bytes.subarray(prefixBytes, end) };
   }
 
-  #receiveBytes(): Promise<Buffer> {
+  #read(bytes: Uint8Array): Message {
+    const { spec, codec } = this.#served;
+    const read = codec?.read(bytes);
+    if (read !== undefined) return read;
+    scanMessage(spec.method.input, bytes, this.#setup.structure);
+    return parse(spec, bytes);
+  }
+
+  #receive(): Promise<Buffer> {
     this.#stream.on("data", onData);
     this.#stream.on("end", onEnd);
-    return this.#call.race(this.#whole.promise);
+    return this.#call.waitFor(this.#whole);
   }
 
   /** Takes a piece of the request. */

@@ -17,7 +17,7 @@ import { drainAfterAnswer } from "./drain-request.ts";
 import { readCallForm, renderFailure } from "./failures.ts";
 import type { ExplainFailure } from "./interceptors/errors.ts";
 import type { Observer } from "./interceptors/observe.ts";
-import { countMetadataBytes } from "./metadata.ts";
+import { countRawBytes } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import { createHeadCheck, type HeadPolicy } from "./request-head.ts";
 import { announcesBody, writeResponse } from "./rest.ts";
@@ -121,7 +121,7 @@ export function createIntake(options: IntakeOptions): Intake {
       findHeadFault({
         method: String(headers[":method"]),
         headers,
-        metadataBytes: countMetadataBytes(headers),
+        metadataBytes: countRawBytes(rawHeaders),
         targetHost: undefined,
         rawHeaders,
         announcesBody: true,

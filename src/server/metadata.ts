@@ -17,6 +17,13 @@ export function countMetadataBytes(headers: Readonly<IncomingHttpHeaders>): numb
   return bytes;
 }
 
+/** Counts the same bytes in a list of names and values in turn. */
+export function countRawBytes(rawHeaders: readonly string[]): number {
+  let bytes = 0;
+  for (const text of rawHeaders) bytes += text.length;
+  return bytes;
+}
+
 /** Returns headers in the form that Node sends. */
 export function toNodeHeaders(headers: Headers): Readonly<Record<string, string | string[] | undefined>> {
   return headers instanceof CallHeaders ? headers.toNode() : copyOf(headers);

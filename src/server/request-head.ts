@@ -45,11 +45,17 @@ const maxHosts = 1000;
 export function createHeadCheck(policy: HeadPolicy): FindHeadFault {
   // Parsing a host takes longer than all other checks.
   const hosts = new LRUCache<string, Host>({ max: maxHosts });
+  // Most requests name the host that the one before named.
+  let last: { readonly text: string; readonly host: Host } | undefined;
   const readHost = (head: RequestHead): Host | undefined => {
     const text = findAuthority(head);
     if (text === undefined) return undefined;
+    if (text === last?.text) return last.host;
     const known = hosts.get(text);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      last = { text, host: known };
+      return known;
+    }
     const url = parseAuthority(text);
     if (url === undefined) return undefined;
     const hostname = url.hostname.replace(/\.$/, "");

@@ -33,6 +33,9 @@ interface Watched {
   sinceMs: number;
 }
 
+/** Of a response of which nothing waits, as of most until they end. */
+const nothing: Readonly<Watched> = { pendingBytes: 0, sinceMs: 0 };
+
 /**
  * Creates the watch of one server.
  *
@@ -46,7 +49,7 @@ export function createUnreadResponses(
   clients: Clients,
   nowMs: () => number = () => performance.now(),
 ): UnreadResponses {
-  const writings = new Map<Writing, Watched>();
+  const writings = new Map<Writing, Readonly<Watched>>();
   const claims = new Map<string, Claim>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -59,8 +62,7 @@ export function createUnreadResponses(
       const bytes = pendingBytes + (writing.arrivedBytes?.() ?? 0);
       if (client !== undefined && bytes > 0) byClient.set(client, (byClient.get(client) ?? 0) + bytes);
       if (pendingBytes === 0 || pendingBytes !== watched.pendingBytes) {
-        watched.pendingBytes = pendingBytes;
-        watched.sinceMs = atMs;
+        writings.set(writing, pendingBytes === 0 ? nothing : { pendingBytes, sinceMs: atMs });
       } else if (atMs - watched.sinceMs > maxWriteMs + pendingBytes / slowestBytesPerMs) {
         writings.delete(writing);
         writing.drop();
@@ -85,7 +87,7 @@ export function createUnreadResponses(
 
   return {
     watch(writing) {
-      writings.set(writing, { pendingBytes: 0, sinceMs: nowMs() });
+      writings.set(writing, nothing);
       timer ??= setInterval(check, pollIntervalMs).unref();
       return () => void writings.delete(writing);
     },

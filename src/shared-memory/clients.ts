@@ -1,11 +1,11 @@
 /** What clients hold on all workers together: calls, streams, bytes of requests, responses that they do not read. */
 import { firstPlace, hashName, setSize } from "./names.ts";
-import { SpinLock } from "./spin-lock.ts";
+import { type Lock, SpinLock, unshared } from "./spin-lock.ts";
 
-/** What is counted for a client. */
-export const holdings = ["calls", "streams", "bytes", "unread", "connections"] as const;
+/** What is counted for a client, and its column; column 0 counts the claims. */
+const columnOf = { calls: 1, streams: 2, bytes: 3, unread: 4, connections: 5 };
 /** One kind of what is counted. */
-export type Holding = (typeof holdings)[number];
+export type Holding = keyof typeof columnOf;
 
 /** The memory of a table. */
 export interface ClientsMemory {
@@ -16,7 +16,7 @@ export interface ClientsMemory {
 }
 
 /** Numbers of one worker in a place: claims, and one for each holding. */
-const columns = 1 + holdings.length;
+const columns = 1 + Object.keys(columnOf).length;
 const numberBytes = Float64Array.BYTES_PER_ELEMENT;
 
 const fieldsOf = (workers: number): number => 1 + workers * columns;
@@ -36,7 +36,8 @@ export function allocateClients(places: number, workers: number, seed: number): 
 export class Claim {
   readonly #table: Table;
   readonly #place: number;
-  readonly #held: number[] = Array<number>(holdings.length).fill(0);
+  /** By column; the first is the claim itself. */
+  readonly #held = [1, 0, 0, 0, 0, 0];
   #isClosed = false;
 
   constructor(table: Table, place: number) {
@@ -60,7 +61,7 @@ export class Claim {
 
   /** What the client holds on all workers. */
   sum(holding: Holding): number {
-    return this.#table.sum(this.#place, columnOf(holding));
+    return this.#table.sum(this.#place, columnOf[holding]);
   }
 
   /** Gives back all that was added through this claim. Later additions do not count. */
@@ -69,23 +70,22 @@ export class Claim {
     this.#isClosed = true;
     const table = this.#table;
     table.lock.hold(() => {
-      this.#held.forEach((amount, index) => {
-        if (amount !== 0) table.add(this.#place, index + 1, -amount);
+      this.#held.forEach((amount, column) => {
+        if (amount !== 0) table.add(this.#place, column, -amount);
       });
-      table.add(this.#place, 0, -1);
     });
   };
 
   #add(holding: Holding, amount: number): void {
-    const column = columnOf(holding);
-    this.#held[column - 1] = (this.#held[column - 1] ?? 0) + amount;
+    const column = columnOf[holding];
+    this.#held[column] = (this.#held[column] ?? 0) + amount;
     this.#table.add(this.#place, column, amount);
   }
 }
 
 /** The numbers of all places, as one worker sees them. */
 class Table {
-  readonly lock: SpinLock;
+  readonly lock: Lock;
   readonly numbers: Float64Array;
   /** Numbers of a place. */
   readonly fields: number;
@@ -93,7 +93,7 @@ class Table {
   readonly #worker: number;
 
   constructor({ lock, places, workers }: ClientsMemory, worker: number) {
-    this.lock = new SpinLock(new Int32Array(lock), 0, worker);
+    this.lock = workers > 1 ? new SpinLock(new Int32Array(lock), 0, worker) : unshared;
     this.numbers = new Float64Array(places);
     this.fields = fieldsOf(workers);
     this.#workers = workers;
@@ -162,8 +162,4 @@ export class Clients {
     }
     return free;
   }
-}
-
-function columnOf(holding: Holding): number {
-  return holdings.indexOf(holding) + 1;
 }

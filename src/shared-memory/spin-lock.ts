@@ -5,8 +5,19 @@ const attempts = 200;
 /** Milliseconds of such a sleep. The owner is in the middle of a few instructions, so it is a pause of the machine. */
 const sleepMs = 1;
 
+/** Runs functions one at a time. */
+export interface Lock {
+  /** Runs a function while no other thread holds the lock. It must be short, and must not wait. */
+  hold<T>(run: () => T): T;
+  /** Releases the lock of a worker that died. */
+  release(worker: number): void;
+}
+
+/** The lock of memory that one thread has to itself. */
+export const unshared: Lock = { hold: (run) => run(), release: () => {} };
+
 /** The lock in one cell: 0 while it is free, otherwise one more than the number of the worker that has it. */
-export class SpinLock {
+export class SpinLock implements Lock {
   readonly #cells: Int32Array;
   readonly #index: number;
   readonly #owner: number;
@@ -18,7 +29,6 @@ export class SpinLock {
     this.#owner = worker + 1;
   }
 
-  /** Runs a function while no other thread holds the lock. It must be short, and must not wait. */
   hold<T>(run: () => T): T {
     this.#lock();
     try {
@@ -28,7 +38,6 @@ export class SpinLock {
     }
   }
 
-  /** Releases the lock of a worker that died. */
   release(worker: number): void {
     Atomics.compareExchange(this.#cells, this.#index, worker + 1, 0);
   }

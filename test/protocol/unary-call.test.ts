@@ -75,6 +75,19 @@ describe("a unary call", () => {
     expect(seen).toEqual(["2", true]);
   });
 
+  it("shows its handler its own signal if an interceptor replaced only a header", async () => {
+    const replace: Interceptor = (next) => (req) =>
+      req.stream ? next(req) : next({ ...req, header: new Headers() });
+    const call = startCall();
+    let signal: AbortSignal | undefined;
+    const check = (context: HandlerContext): Message => {
+      signal = context.signal;
+      return answer;
+    };
+    await run(call, check, [replace]);
+    expect(signal).toBe(call.signal);
+  });
+
   it("sends the headers that an interceptor adds to an answer", async () => {
     const call = startCall();
     const replace: Interceptor = (next) => async (req) => ({
@@ -136,7 +149,7 @@ describe("a unary call", () => {
     const call = startCall();
     call.finish();
     call.abort(new Error("late"));
-    expect(call.signal.aborted).toBe(false);
+    expect(call.signal.reason).toEqual(new Error("the call has ended"));
   });
 });
 
@@ -145,10 +158,13 @@ describe("the running calls of a server that stops", () => {
     const stop = new AbortController();
     const running = new RunningCalls(stop.signal);
     const [finished, other] = [startCall(running), startCall(running)];
-    const signals = [finished.unusedSignal, other.unusedSignal];
+    const signals = [finished.signal, other.signal];
     finished.finish();
     stop.abort("the server stops");
-    expect(signals.map(({ reason }) => reason)).toEqual([undefined, "the server stops"]);
+    expect(signals.map(({ reason }) => reason)).toEqual([
+      new Error("the call has ended"),
+      "the server stops",
+    ]);
   });
 });
 
