@@ -2,6 +2,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { CallHeaders } from "../protocol/call-headers.ts";
 
+/** Headers up to this multiple of the limit are still read, so that their sender gets an answer. */
+export const headroom = 8;
+
 /**
  * Counts the bytes of all names and values, as Envoy does, so that both accept the same requests. Pseudo-headers of
  * HTTP/2 count too.

@@ -1,0 +1,140 @@
+/** The HTTP/1.1 server that owns a port. */
+import http from "node:http";
+import https from "node:https";
+import type { Duplex } from "node:stream";
+import { ConnectError } from "@connectrpc/connect";
+import { metadataTooLarge, refuse } from "../errors.ts";
+import { drainRequestMs } from "./drain-request.ts";
+import type { ListenerOptions } from "./listener-options.ts";
+import { headroom } from "./metadata.ts";
+import type { RequestHandler } from "./node-http.ts";
+import { methodUnknown } from "./path-methods.ts";
+import type { TlsOptions } from "./tls.ts";
+
+/**
+ * Milliseconds that an idle connection of HTTP/1.1 stays open. Load balancers keep theirs for 60 s. Who sends a request
+ * just as the server closes gets a reset, and must not repeat every call.
+ */
+const keepAliveMs = 75_000;
+
+/** @param running the answers that are not finished */
+export function createHttp1Server(
+  options: ListenerOptions,
+  running: ReadonlySet<http.ServerResponse>,
+  onRequest: RequestHandler,
+): http.Server {
+  const server = createPlainOrTls(
+    options,
+    {
+      maxHeaderSize: options.maxMetadataBytes * headroom,
+      headersTimeout: options.maxHeaderMs,
+      keepAliveTimeout: keepAliveMs,
+      connectionsCheckingInterval: Math.min(options.maxHeaderMs, 1000),
+      // The code that reads bodies limits them. A stream has no time limit.
+      requestTimeout: 0,
+      // We answer a request without a Host header ourselves, in our error format.
+      requireHostHeader: false,
+    },
+    onRequest,
+  );
+  // RFC 9110, section 10.1.1, lets a server ignore unknown expectations. Without a listener Node answers itself.
+  server.on("checkExpectation", onRequest);
+  // The intake sends "100 Continue" itself, once it has admitted the request.
+  server.on("checkContinue", onRequest);
+  server.maxRequestsPerSocket = 0;
+  server.maxConnections = options.maxConnections;
+  server.on("clientError", (error, socket) => {
+    // The answers to earlier requests come first. An answer to these bytes would be taken for one of them.
+    const earlier = [...running].filter(({ req }) => req.socket === socket && req.complete);
+    if (earlier.length === 0) return answerBadRequest(error, socket, options);
+    let left = earlier.length;
+    const closeAfterLast = (): void => {
+      left -= 1;
+      if (left === 0) socket.end();
+    };
+    for (const res of earlier) res.once("close", closeAfterLast);
+  });
+  // RFC 9110, section 9.3.6: CONNECT is for proxies. Without a listener Node closes the connection.
+  server.on("connect", (_req, socket) => answerBadRequest(methodUnknown("CONNECT"), socket, options));
+  return server;
+}
+
+function createPlainOrTls(
+  { tls, maxHeaderMs }: ListenerOptions,
+  serverOptions: http.ServerOptions,
+  onRequest: RequestHandler,
+): http.Server {
+  if (tls === undefined) return http.createServer(serverOptions, onRequest);
+  const server = https.createServer(
+    {
+      ...serverOptions,
+      ...toNodeTls(tls),
+      ALPNProtocols: ["h2", "http/1.1"],
+      handshakeTimeout: maxHeaderMs,
+    },
+    onRequest,
+  );
+  // Before the handshake ends, the client cannot read an answer.
+  server.removeAllListeners("tlsClientError");
+  server.on("tlsClientError", (_error, socket) => socket.destroy());
+  return server;
+}
+
+/** The options of node:tls. */
+export function toNodeTls({ cert, key, ...protocol }: TlsOptions) {
+  return { ...protocol, cert: [...cert], key: [...key] };
+}
+
+/** Answers bytes that are not an HTTP/1.1 request. Lets the peer finish sending before the connection ends. */
+function answerBadRequest(error: ParseError | ConnectError, socket: Duplex, options: ListenerOptions): void {
+  if (error.code === "ECONNRESET" || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const { status, headers, body } = options.renderFailure(explain(error, options));
+  const lines = [`HTTP/1.1 ${status} ${http.STATUS_CODES[status] ?? ""}`, "x-content-type-options: nosniff"];
+  headers.forEach((value, name) => {
+    lines.push(`${name}: ${value}`);
+  });
+  socket.write(`${lines.join("\r\n")}\r\nconnection: close\r\n\r\n`);
+  socket.end(body);
+  // Closing with unread bytes would reset the connection, and the peer would lose the answer.
+  socket.on("data", () => {});
+  socket.resume();
+  setTimeout(() => socket.destroy(), drainRequestMs).unref();
+}
+
+/** Node's error for bytes that it cannot parse as HTTP/1.1. */
+interface ParseError extends NodeJS.ErrnoException {
+  readonly rawPacket?: Buffer;
+  /** Where in the packet the parser stopped. */
+  readonly bytesParsed?: number;
+}
+
+/** The method of the request line where the parser stopped; undefined if that is not a request line. */
+function findMethod({ rawPacket = Buffer.alloc(0), bytesParsed = 0 }: ParseError): string | undefined {
+  const text = rawPacket.toString("latin1");
+  const line = text.slice(text.lastIndexOf("\n", bytesParsed - 1) + 1);
+  // RFC 9112, section 3; RFC 9110, section 5.6.2: a method is a token.
+  return /^([!#$%&'*+.^_`|~\w-]+) \S+ HTTP\/1\.[01]\r?\n/.exec(line)?.[1];
+}
+
+function explain(error: ParseError | ConnectError, options: ListenerOptions): Error {
+  if (error instanceof ConnectError) return error;
+  switch (error.code) {
+    case "HPE_HEADER_OVERFLOW":
+      return metadataTooLarge(options.maxMetadataBytes * headroom, options.maxMetadataBytes);
+    case "ERR_HTTP_REQUEST_TIMEOUT":
+      return refuse(
+        "REQUEST_TOO_SLOW",
+        `the headers did not arrive within ${options.maxHeaderMs / 1000} seconds`,
+      );
+    case "HPE_INVALID_METHOD": {
+      const method = findMethod(error);
+      if (method !== undefined) return methodUnknown(method);
+      return refuse("HTTP_INVALID", "the bytes are not an HTTP/1.1 or HTTP/2 request");
+    }
+    default:
+      return refuse("HTTP_INVALID", "the bytes are not an HTTP/1.1 or HTTP/2 request");
+  }
+}

@@ -1,0 +1,74 @@
+/** The HTTP/2 server of a port. It does not listen itself. */
+import http2 from "node:http2";
+import { Http2Response } from "./http2-response.ts";
+import type { ListenerOptions } from "./listener-options.ts";
+import { headroom } from "./metadata.ts";
+
+/** @param sessions receives the sessions that are open */
+export function createHttp2Server(
+  options: ListenerOptions,
+  sessions: Set<http2.ServerHttp2Session>,
+): http2.Http2Server {
+  const server = http2.createServer(
+    {
+      settings: {
+        // Above the limit itself: Node would reset the stream, and the caller would not learn why. The limit is
+        // checked where the server can answer.
+        maxHeaderListSize: options.maxMetadataBytes * headroom,
+        maxConcurrentStreams: 1000,
+        initialWindowSize: 1024 * 1024,
+      },
+      maxHeaderListPairs: 2000,
+      maxSessionMemory: 128,
+      Http2ServerResponse: Http2Response,
+    },
+    options.onRequest as never,
+  );
+  server.on("session", (session) => {
+    sessions.add(session);
+    session.on("close", () => sessions.delete(session));
+    closeWhenIdle(session);
+    // A session error affects only the session's own streams, and they get the error too.
+    session.on("error", () => {});
+  });
+  // Without a listener Node answers CONNECT itself.
+  server.on("connect", options.onRequest as never);
+  // Node's own listener turns every stream into a request. Ours runs before it.
+  const [makeRequest] = server.listeners("stream");
+  if (makeRequest === undefined) throw new Error("node:http2 has no stream listener");
+  server.removeAllListeners("stream");
+  server.on("stream", (stream: http2.ServerHttp2Stream, headers, flags, rawHeaders: string[]) => {
+    if (!options.onStream(stream, headers, rawHeaders))
+      makeRequest.call(server, stream, headers, flags, rawHeaders);
+  });
+  return server;
+}
+
+/** Milliseconds after which a silent HTTP/2 connection is closed. Node has such a timeout only for HTTP/1.1. */
+const idleMs = 300_000;
+
+/** Closes an idle session. A session with open streams may stay silent without limit. */
+function closeWhenIdle(session: http2.ServerHttp2Session): void {
+  let open = 0;
+  session.on("stream", (stream) => {
+    open += 1;
+    stream.once("close", () => {
+      open -= 1;
+      forgetListeners(stream);
+    });
+  });
+  session.setTimeout(idleMs, () => {
+    if (open === 0) session.close();
+  });
+}
+
+/**
+ * Drops the listeners of a closed stream. Node keeps the stream until the next full collection of garbage, and their
+ * table is half of what it keeps. `removeAllListeners` would take longer than the rest of a small call. An error without
+ * a listener would end the process, so that one stays, although a stream emits nothing after "close".
+ */
+function forgetListeners(stream: http2.Http2Stream & { _events?: object }): void {
+  stream._events = { error: ignore };
+}
+
+function ignore(): void {}

@@ -1,0 +1,28 @@
+/** What the servers of a port have in common. */
+import type { Claim } from "../shared-memory/clients.ts";
+import type { RestResponse } from "../transcoding/http.ts";
+import type { RequestHandler, StreamHandler } from "./node-http.ts";
+import type { TlsOptions } from "./tls.ts";
+import type { Writing } from "./unread-responses.ts";
+
+/** The settings and handlers of a listener. */
+export interface ListenerOptions {
+  readonly onRequest: RequestHandler;
+  readonly onStream: StreamHandler;
+  /** Renders the answer to bytes that are not an HTTP/1.1 request. */
+  readonly renderFailure: (error: Error) => RestResponse;
+  /** Bytes of metadata that calls may have. Node itself stops reading only well beyond this limit. */
+  readonly maxMetadataBytes: number;
+  /** Milliseconds for the headers of a request to arrive. */
+  readonly maxHeaderMs: number;
+  /** Connections at a time. The server closes further connections on arrival. */
+  readonly maxConnections: number;
+  /** Counts the connections of all event loops. */
+  readonly allConnections: Claim;
+  /** Whether other event loops listen on the same port. The system then spreads connections over them. */
+  readonly isShared: boolean;
+  /** Watches the bytes that a connection's peer does not read. @returns a function that stops the watch */
+  readonly watchConnection: (connection: Writing) => () => void;
+  /** Certificates and their keys. Without them connections are plaintext. */
+  readonly tls?: TlsOptions | undefined;
+}
