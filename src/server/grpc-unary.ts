@@ -6,14 +6,14 @@
  * direction. Streams, gRPC-Web, Connect and gRPC with JSON go to Connect.
  */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
-import { fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import { type Message, toBinary } from "@bufbuild/protobuf";
 import {
   type ConnectError,
   createContextValues,
   type Interceptor,
   type MethodImplSpec,
 } from "@connectrpc/connect";
-import { type Compression, compressedFlag } from "@connectrpc/connect/protocol";
+import type { Compression } from "@connectrpc/connect/protocol";
 import { bodyTooLarge, refuse, toConnectError } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
 import { clientKey } from "../protocol/call-values.ts";
@@ -27,14 +27,14 @@ import {
   type UnarySpec,
 } from "../protocol/unary-call.ts";
 import type { WireCodec, WireCodecs } from "../protocol/wire-codec.ts";
-import { scanMessage } from "../protocol/wire-structure.ts";
 import { nameClient, Ticket } from "./admission.ts";
 import { accountKey } from "./byte-budget.ts";
 import type { ReadClient } from "./client-address.ts";
 import { decompress, findCompression } from "./compression.ts";
 import { renderTrailersOnly, sendTrailersOnly } from "./failures.ts";
 import type { Intake } from "./intake.ts";
-import { compressionInvalid, messageMalformed } from "./interceptors/errors.ts";
+import { compressionInvalid } from "./interceptors/errors.ts";
+import { packMessage, prefixBytes, readMessage, unpackMessage } from "./message-frame.ts";
 import type { StreamHandler } from "./node-http.ts";
 import { endInPieces } from "./rest.ts";
 import type { UnreadResponses, Writing } from "./unread-responses.ts";
@@ -63,8 +63,6 @@ export interface GrpcUnaryOptions {
 }
 
 const contentType = "application/grpc+proto";
-/** Flags (1 byte) and length (4 bytes, big-endian) before a message (gRPC over HTTP/2, "Length-Prefixed-Message"). */
-const prefixBytes = 5;
 
 /** Shared by all canceled calls, because an error with a stack for each call is costly. */
 const canceled = refuse("CALL_CANCELED", "the caller canceled the call");
@@ -204,10 +202,8 @@ class GrpcUnaryStream implements Writing {
       if (admitting !== undefined) await admitting;
       this.#limitReceiving();
       const compression = findCompression(this.#headers["grpc-encoding"]?.toString(), "grpc-accept-encoding");
-      const message = this.#unpack(await this.#receive());
-      const request = this.#read(
-        message.isCompressed ? await this.#expand(message.bytes, compression) : message.bytes,
-      );
+      const { isCompressed, bytes } = unpackMessage(await this.#receive());
+      const request = this.#read(isCompressed ? await this.#expand(bytes, compression) : bytes);
       const { maxCallMs } = this.#setup;
       call.endWithin(maxCallMs, () => callTooSlow(maxCallMs));
       this.#respond(await this.#served.handle(call, request));
@@ -250,29 +246,11 @@ class GrpcUnaryStream implements Writing {
     this.#call.endWithin(maxReceiveMs, tooSlow);
   }
 
-  /** Takes the single message of the request out of its prefix. */
-  #unpack(bytes: Buffer): { isCompressed: boolean; bytes: Buffer } {
-    if (bytes.length === 0)
-      throw refuse("NOT_IMPLEMENTED", "the request has no message; a unary call has one");
-    if (bytes.length < prefixBytes)
-      throw refuse("BODY_INCOMPLETE", "the request ends within the prefix of a message");
-    const flags = bytes.readUInt8(0);
-    const end = prefixBytes + bytes.readUInt32BE(1);
-    if (bytes.length < end)
-      throw refuse("BODY_INCOMPLETE", `the request ends ${end - bytes.length} bytes too early`);
-    if (bytes.length > end)
-      throw refuse("NOT_IMPLEMENTED", "the request has several messages; a unary call has one");
-    if ((flags & ~compressedFlag) !== 0)
-      throw messageMalformed(`its flags are ${flags}; 0 is for a plain message, 1 for a compressed one`);
-    return { isCompressed: (flags & compressedFlag) !== 0, bytes: bytes.subarray(prefixBytes, end) };
-  }
-
   #read(bytes: Uint8Array): Message {
     const { spec, codec } = this.#served;
     const read = codec?.read(bytes);
     if (read !== undefined) return read;
-    scanMessage(spec.method.input, bytes, this.#setup.structure);
-    return parse(spec, bytes);
+    return readMessage(spec.method.input, bytes, this.#setup.structure);
   }
 
   #receive(): Promise<Buffer> {
@@ -324,16 +302,12 @@ class GrpcUnaryStream implements Writing {
     if (stream.destroyed) return;
     const { method, responseHeader } = this.#call;
     const body = this.#served.codec?.write(message) ?? toBinary(method.output, message);
-    const frame = Buffer.allocUnsafe(prefixBytes + body.length);
-    frame.writeUInt8(0, 0);
-    frame.writeUInt32BE(body.length, 1);
-    frame.set(body, prefixBytes);
     stream.respond(
       { ":status": 200, "content-type": contentType, ...responseHeader.toNode() },
       { waitForTrailers: true },
     );
     stream.on("wantTrailers", onWantTrailers);
-    endInPieces(stream, frame);
+    endInPieces(stream, packMessage(body));
   }
 
   sendTrailers(): void {
@@ -347,13 +321,5 @@ class GrpcUnaryStream implements Writing {
     const { responseHeader, responseTrailer } = this.#call;
     const header = { "content-type": contentType, ...responseHeader.toNode() };
     sendTrailersOnly(stream, { ...header, ...renderTrailersOnly(error, responseTrailer) });
-  }
-}
-
-function parse(spec: UnarySpec, bytes: Uint8Array): Message {
-  try {
-    return fromBinary(spec.method.input, bytes);
-  } catch (error) {
-    throw messageMalformed(error instanceof Error ? error.message : String(error));
   }
 }
