@@ -10,6 +10,7 @@ import {
 } from "prom-client";
 import type { SpanCounts } from "../protocol/span-counts.ts";
 import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
+import { exposeQueue, type WatchedLane, type WatchedQueue } from "./queue-metrics.ts";
 
 /** Counts calls, and what they wait for. */
 export interface Metrics extends CallMetrics {
@@ -60,22 +61,6 @@ export interface NamedBuild {
   readonly commit: string;
 }
 
-/** The work that waits: operations, and milliseconds before a new quick or slow operation would begin. */
-export interface WatchedQueue {
-  readonly depth: number;
-  readonly expectedWaitMs: number;
-  readonly expectedSlowWaitMs: number;
-  readonly quick: WatchedLane;
-  readonly slow: WatchedLane;
-}
-
-/** One lane: the pieces of work that wait, those that were refused, and the callers with work in it. */
-export interface WatchedLane {
-  readonly waiting: number;
-  readonly refused: number;
-  readonly callers: number;
-}
-
 /** Upper bounds of the duration buckets, in seconds. */
 const durationBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -90,6 +75,35 @@ export function createMetrics(): Metrics {
     help: "Event loops that serve the port.",
     registers: [registry],
   }).set(1);
+  const dropped = new Counter({
+    name: "qsp_responses_dropped_total",
+    help: "Responses and connections that ended because the client read nothing for --max-write-ms.",
+    registers: [registry],
+  });
+  return {
+    ...calls,
+    ...createStoreMetrics(registry),
+    ...createLogMetrics(registry),
+    ...createSpanMetrics(registry),
+    responseDropped: () => dropped.inc(),
+    watchBuffers: (buffers) => {
+      new Gauge({
+        name: "qsp_buffered_bytes",
+        help: "Bytes of memory that unfinished requests use.",
+        registers: [registry],
+        collect() {
+          this.set(buffers.heldBytes);
+        },
+      });
+    },
+    ...createInfoMetrics(registry),
+    watchQueue: (watched) => exposeQueue(registry, watched),
+    expose: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    dump: () => registry.getMetricsAsJSON(),
+  };
+}
+
+function createStoreMetrics(registry: Registry): Pick<Metrics, "storeCommitted"> {
   const commit = new Histogram({
     name: "qsp_store_commit_seconds",
     help: "Seconds from the start of a write transaction to its last byte on disk.",
@@ -101,11 +115,15 @@ export function createMetrics(): Metrics {
     help: "Calls that wrote. Divide by the count of qsp_store_commit_seconds for the number of calls per transaction.",
     registers: [registry],
   });
-  const dropped = new Counter({
-    name: "qsp_responses_dropped_total",
-    help: "Responses and connections that ended because the client read nothing for --max-write-ms.",
-    registers: [registry],
-  });
+  return {
+    storeCommitted: (durationMs, calls) => {
+      commit.observe(durationMs / 1000);
+      commitCalls.inc(calls);
+    },
+  };
+}
+
+function createLogMetrics(registry: Registry): Pick<Metrics, "logPublished" | "logCosigned"> {
   const logSize = new Gauge({
     name: "qsp_log_entries",
     help: "Entries of a verifiable log when it was last looked at.",
@@ -133,6 +151,17 @@ export function createMetrics(): Metrics {
     labelNames: ["log"],
     registers: [registry],
   });
+  return {
+    logPublished(log, entries, published, seconds) {
+      logSize.set({ log }, entries);
+      logPublishedSize.set({ log }, published);
+      if (seconds !== undefined) logSeconds.observe({ log }, seconds);
+    },
+    logCosigned: (log) => logCosignatures.inc({ log }),
+  };
+}
+
+function createSpanMetrics(registry: Registry): Pick<Metrics, "watchSpans"> {
   // There without traces too, so that an alert on them has data.
   let tracing: { readonly counts: SpanCounts } = {
     counts: { exported: 0, failed: 0, dropped: 0, limited: 0 },
@@ -159,28 +188,14 @@ export function createMetrics(): Metrics {
     },
   });
   return {
-    ...calls,
-    logPublished(log, entries, published, seconds) {
-      logSize.set({ log }, entries);
-      logPublishedSize.set({ log }, published);
-      if (seconds !== undefined) logSeconds.observe({ log }, seconds);
+    watchSpans: (watched) => {
+      tracing = watched;
     },
-    logCosigned: (log) => logCosignatures.inc({ log }),
-    storeCommitted: (durationMs, calls) => {
-      commit.observe(durationMs / 1000);
-      commitCalls.inc(calls);
-    },
-    responseDropped: () => dropped.inc(),
-    watchBuffers: (buffers) => {
-      new Gauge({
-        name: "qsp_buffered_bytes",
-        help: "Bytes of memory that unfinished requests use.",
-        registers: [registry],
-        collect() {
-          this.set(buffers.heldBytes);
-        },
-      });
-    },
+  };
+}
+
+function createInfoMetrics(registry: Registry): Pick<Metrics, "nameProvider" | "nameBuild"> {
+  return {
     nameProvider: ({ name, version, cpuPath = "" }) => {
       const info = new Gauge({
         name: "qsp_crypto_provider_info",
@@ -201,68 +216,5 @@ export function createMetrics(): Metrics {
       });
       info.set({ version, commit, node: process.versions.node }, 1);
     },
-    watchSpans: (watched) => {
-      tracing = watched;
-    },
-    watchQueue: ({ queue, passwords }) => {
-      const lanes = Object.entries({ quick: queue.quick, slow: queue.slow, passwords });
-      const labelNames = ["lane"];
-      new Gauge({
-        name: "qsp_lane_waiting",
-        help: "Pieces of work that wait for a thread, by lane: quick, slow, passwords.",
-        labelNames,
-        registers: [registry],
-        collect() {
-          for (const [lane, { waiting }] of lanes) this.set({ lane }, waiting);
-        },
-      });
-      new Gauge({
-        name: "qsp_lane_callers",
-        help: "Callers that have work in a lane. The server serves them in turn.",
-        labelNames,
-        registers: [registry],
-        collect() {
-          for (const [lane, { callers }] of lanes) this.set({ lane }, callers);
-        },
-      });
-      new Counter({
-        name: "qsp_lane_refused_total",
-        help: "Pieces of work that the server refused because the caller's work would wait too long, by lane.",
-        labelNames,
-        registers: [registry],
-        collect() {
-          this.reset();
-          for (const [lane, { refused }] of lanes) this.inc({ lane }, refused);
-        },
-      });
-      new Gauge({
-        name: "qsp_crypto_queue_depth",
-        help: "Cryptographic operations that are waiting or running.",
-        registers: [registry],
-        collect() {
-          this.set(queue.depth);
-        },
-      });
-      new Gauge({
-        name: "qsp_crypto_queue_wait_seconds",
-        help: "Estimated seconds that a new operation would wait before it begins.",
-        aggregator: "max",
-        registers: [registry],
-        collect() {
-          this.set(queue.expectedWaitMs / 1000);
-        },
-      });
-      new Gauge({
-        name: "qsp_crypto_queue_slow_wait_seconds",
-        help: "The same for slow operations, such as signatures of SLH-DSA, which wait in a lane of their own.",
-        aggregator: "max",
-        registers: [registry],
-        collect() {
-          this.set(queue.expectedSlowWaitMs / 1000);
-        },
-      });
-    },
-    expose: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
-    dump: () => registry.getMetricsAsJSON(),
   };
 }
