@@ -11,12 +11,13 @@ import {
   tokenAlgorithms,
   verifyJwt,
 } from "../crypto/jwt.ts";
-import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
+import type { CryptoProvider } from "../crypto/provider.ts";
 import { shareResult } from "../crypto/share-result.ts";
 import { poll } from "../database/poll.ts";
-import { importSealedKey, lendSecret } from "../secrets/sealed-keys.ts";
+import { lendSecret } from "../secrets/sealed-keys.ts";
 import { type AccessClaims, readAccessClaims, type TokenContent, toAccessPayload } from "./access-claims.ts";
-import type { IssuerKeyRecord, IssuerStore, NewIssuerKey } from "./issuer-store.ts";
+import { IssuerKeys } from "./issuer-keys.ts";
+import type { IssuerStore, NewIssuerKey } from "./issuer-store.ts";
 
 /** The lifetime of a token in seconds. */
 export const tokenLifetimeSeconds = 3600;
@@ -114,106 +115,37 @@ const noAccessTokens: AccessTokenOptions = { issuerUrl: undefined, algorithm: "M
 /** The algorithm of tokens from a log-in. */
 const loginAlgorithm = "ML-DSA-65";
 
-/** A key of the issuer, ready for use. */
-interface IssuerKey {
-  readonly record: IssuerKeyRecord;
-  readonly publicKey: PublicKey;
-  readonly jwk: PublicJwk;
-}
-
 /** Milliseconds between polls for keys that an operator created or revoked. */
 const pollIntervalMs = 1000;
-
-/** A key that signs. */
-interface Signer {
-  readonly keyId: string;
-  readonly secretKey: SecretKey;
-}
 
 /** Opens the issuer: reads its keys, or creates those that are missing. */
 export async function openIssuer(
   { provider, store, now }: IssuerDeps,
   { issuerUrl, algorithm: accessAlgorithm }: AccessTokenOptions = noAccessTokens,
 ): Promise<Issuer> {
-  let keys: readonly IssuerKey[] = [];
-  const signers = new Map<TokenAlgorithm, Signer>();
+  const keys = new IssuerKeys({ provider, store, now, lifetimeSeconds: tokenLifetimeSeconds });
+  await keys.refresh();
+  for (const algorithm of new Set([loginAlgorithm, accessAlgorithm] as const))
+    if (!keys.canSign(algorithm))
+      await withFreshIssuerKey(provider, algorithm, (key) => store.addFirstKey(key, now()));
+  await keys.findSigner(loginAlgorithm);
+  const stopPolling = poll(pollIntervalMs, () => keys.refresh());
 
-  const refresh = async (): Promise<void> => {
-    const known = new Map(keys.map((key) => [key.record.keyId, key]));
-    const records = await store.listKeys(new Date(now().getTime() - tokenLifetimeSeconds * 1000));
-    keys = records.map((record) => {
-      const { publicKey = importPublicKey(provider, record), jwk = toPublicJwk(provider, publicKey) } =
-        known.get(record.keyId) ?? {};
-      return { record, publicKey, jwk };
-    });
-  };
-  /** Lists the current key, and retired keys whose last token has not expired. */
-  const listLiving = (): readonly IssuerKey[] =>
-    keys.filter(({ record: { retiredAt } }) => {
-      return retiredAt === undefined || retiredAt.getTime() + tokenLifetimeSeconds * 1000 > now().getTime();
-    });
-  const findCurrent = (algorithm: TokenAlgorithm): IssuerKey | undefined =>
-    keys.find(({ record }) => record.retiredAt === undefined && record.algorithm === algorithm);
-  /** Finds the current key of an algorithm. It runs for each token, so that no retired key signs one. */
-  const findSigner = async (algorithm: TokenAlgorithm): Promise<Signer> => {
-    await refresh();
-    const signing = findCurrent(algorithm);
-    if (signing === undefined) throw new Error(`the store has no ${algorithm} key that signs tokens`);
-    const { record } = signing;
-    const signer = signers.get(algorithm);
-    if (signer?.keyId !== record.keyId) {
-      // Do not erase the previous key here: calls may be signing with it.
-      const seed = await store.openSeed(record.keyId);
-      if (seed === undefined) {
-        // Another program may have retired it since the keys were read; then there is a new key.
-        const before = record.keyId;
-        await refresh();
-        if (keys.some((key) => key.record.keyId === before && key.record.retiredAt === undefined))
-          throw new Error(`the store has no seed of the issuing key ${before}`);
-        return findSigner(algorithm);
-      }
-      const opened = {
-        keyId: record.keyId,
-        secretKey: await importSealedKey(provider, algorithm, seed, record.publicKey),
-      };
-      signers.set(algorithm, opened);
-      return opened;
-    }
-    return signer;
-  };
-  /** Signs a token that is valid from now. @param notAfter the token ends no later than this */
+  /** Signs a token that is valid from now. */
   const signToken = async (
     algorithm: TokenAlgorithm,
-    input: {
-      readonly type?: TokenType;
-      readonly header?: Readonly<Record<string, string>>;
-      readonly notAfter?: Date | undefined;
-    },
+    { notAfter, ...form }: TokenForm,
     claims: TokenContent,
   ): Promise<Omit<IssuedAccessToken, "tokenId">> => {
-    const { keyId, secretKey } = await findSigner(algorithm);
-    const { notAfter, ...form } = input;
-    // NumericDate counts whole seconds (RFC 7519, section 2).
-    const issuedAtSeconds = Math.floor(now().getTime() / 1000);
-    const expiresAtSeconds = Math.min(
-      issuedAtSeconds + tokenLifetimeSeconds,
-      Math.floor((notAfter?.getTime() ?? Number.POSITIVE_INFINITY) / 1000),
-    );
-    const payload = { ...claims, iat: issuedAtSeconds, exp: expiresAtSeconds };
-    const token = await signJwt(provider, secretKey, { keyId, ...form, payload });
-    return {
-      token,
-      issuedAt: new Date(issuedAtSeconds * 1000),
-      expiresAt: new Date(expiresAtSeconds * 1000),
-    };
+    const { keyId, secretKey } = await keys.findSigner(algorithm);
+    const times = readTimes(now(), notAfter);
+    const token = await signJwt(provider, secretKey, { keyId, ...form, payload: { ...claims, ...times } });
+    return { token, issuedAt: new Date(times.iat * 1000), expiresAt: new Date(times.exp * 1000) };
   };
-
-  await refresh();
-  for (const algorithm of new Set([loginAlgorithm, accessAlgorithm] as const))
-    if (findCurrent(algorithm) === undefined)
-      await withFreshIssuerKey(provider, algorithm, (key) => store.addFirstKey(key, now()));
-  await findSigner(loginAlgorithm);
-  const stopPolling = poll(pollIntervalMs, refresh);
+  const verify = (token: string): Promise<JwtVerification> => {
+    const publicKeys = new Map(keys.listLiving().map(({ record, publicKey }) => [record.keyId, publicKey]));
+    return verifyJwt(provider, publicKeys, token, now());
+  };
 
   return {
     async issue(subject, { header = {}, generation } = {}) {
@@ -228,39 +160,19 @@ export async function openIssuer(
       return { ...(await signToken(accessAlgorithm, { type: "at+jwt", notAfter }, claims)), tokenId };
     },
     async check(token) {
-      const verify = () => {
-        const publicKeys = new Map(listLiving().map(({ record, publicKey }) => [record.keyId, publicKey]));
-        return verifyJwt(provider, publicKeys, token, now());
-      };
-      let result = await verify();
+      let result = await verify(token);
       if (!result.ok && result.reason === "UNKNOWN_KEY") {
         // Another server may have signed it with a new key.
-        await refresh();
-        result = await verify();
+        await keys.refresh();
+        result = await verify(token);
       }
-      if (!result.ok) return result;
-      const { sub, iat, exp, gen } = result.payload;
-      const { use } = result.header;
-      // Every token of this issuer has its issue time.
-      if (typeof iat !== "number") return { ok: false, reason: "MALFORMED", message: "iat must be a number" };
-      const access = result.type === "at+jwt" ? readAccessClaims(result.payload, issuerUrl) : undefined;
-      if (typeof access === "string") return { ok: false, reason: "MALFORMED", message: access };
-      return {
-        ok: true,
-        subject: sub,
-        use: typeof use === "string" ? use : undefined,
-        generation: typeof gen === "string" ? gen : undefined,
-        keyId: String(result.header.kid),
-        issuedAt: new Date(iat * 1000),
-        expiresAt: new Date(exp * 1000),
-        ...(access && { access }),
-      };
+      return result.ok ? readClaims(result, issuerUrl) : result;
     },
-    acceptsKey: (keyId) => listLiving().some(({ record }) => record.keyId === keyId),
+    acceptsKey: (keyId) => keys.listLiving().some(({ record }) => record.keyId === keyId),
     isWorking: shareResult(healthMs, async () => {
       const message = new TextEncoder().encode("self-test of the issuer");
       try {
-        const { secretKey } = signers.get(loginAlgorithm) ?? (await findSigner(loginAlgorithm));
+        const { secretKey } = keys.lastSigner(loginAlgorithm) ?? (await keys.findSigner(loginAlgorithm));
         const signature = await provider.system.sign(secretKey, message);
         return await provider.system.verify(secretKey.publicKey, message, signature);
       } catch {
@@ -269,13 +181,50 @@ export async function openIssuer(
       }
     }),
     async publicJwks() {
-      await refresh();
-      return listLiving().map(({ jwk }) => jwk);
+      await keys.refresh();
+      return keys.listLiving().map(({ jwk }) => jwk);
     },
     close() {
       stopPolling();
-      for (const { secretKey } of signers.values()) secretKey.erase();
+      keys.erase();
     },
+  };
+}
+
+/** What a token has besides its claims. */
+interface TokenForm {
+  readonly type?: TokenType;
+  readonly header?: Readonly<Record<string, string>>;
+  /** The token ends no later than this. */
+  readonly notAfter?: Date | undefined;
+}
+
+/** The times of a token that is issued now. NumericDate counts whole seconds (RFC 7519, section 2). */
+function readTimes(now: Date, notAfter: Date | undefined): { readonly iat: number; readonly exp: number } {
+  const iat = Math.floor(now.getTime() / 1000);
+  const lastSecond = Math.floor((notAfter?.getTime() ?? Number.POSITIVE_INFINITY) / 1000);
+  return { iat, exp: Math.min(iat + tokenLifetimeSeconds, lastSecond) };
+}
+
+function readClaims(
+  { header, payload, type }: Extract<JwtVerification, { ok: true }>,
+  issuerUrl: string | undefined,
+): TokenCheck {
+  const { sub, iat, exp, gen } = payload;
+  const { use } = header;
+  // Every token of this issuer has its issue time.
+  if (typeof iat !== "number") return { ok: false, reason: "MALFORMED", message: "iat must be a number" };
+  const access = type === "at+jwt" ? readAccessClaims(payload, issuerUrl) : undefined;
+  if (typeof access === "string") return { ok: false, reason: "MALFORMED", message: access };
+  return {
+    ok: true,
+    subject: sub,
+    use: typeof use === "string" ? use : undefined,
+    generation: typeof gen === "string" ? gen : undefined,
+    keyId: String(header.kid),
+    issuedAt: new Date(iat * 1000),
+    expiresAt: new Date(exp * 1000),
+    ...(access && { access }),
   };
 }
 
@@ -316,8 +265,4 @@ function withFreshIssuerKey<T>(
     const { kid: keyId } = toPublicJwk(provider, publicKey);
     return lendSecret(secretKey, (seed) => use({ keyId, publicKey, seed }));
   });
-}
-
-function importPublicKey(provider: CryptoProvider, { algorithm, publicKey }: IssuerKeyRecord): PublicKey {
-  return provider.importPublicKey(algorithm, { raw: publicKey });
 }

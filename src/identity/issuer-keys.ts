@@ -1,0 +1,104 @@
+/** The keys of the issuer, as they are in the store: those that verify tokens, and those that sign them. */
+import { type PublicJwk, toPublicJwk } from "../crypto/jwk.ts";
+import type { TokenAlgorithm } from "../crypto/jwt.ts";
+import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
+import { importSealedKey } from "../secrets/sealed-keys.ts";
+import type { IssuerKeyRecord, IssuerStore } from "./issuer-store.ts";
+
+/** A key that verifies. */
+export interface IssuerKey {
+  readonly record: IssuerKeyRecord;
+  readonly publicKey: PublicKey;
+  readonly jwk: PublicJwk;
+}
+
+/** A key that signs. */
+export interface Signer {
+  readonly keyId: string;
+  readonly secretKey: SecretKey;
+}
+
+/** Where the keys are, and how long their tokens live. */
+export interface IssuerKeysDeps {
+  readonly provider: CryptoProvider;
+  readonly store: IssuerStore;
+  readonly now: () => Date;
+  readonly lifetimeSeconds: number;
+}
+
+/** The keys that this program knows. Other programs may add and retire keys at any time. */
+export class IssuerKeys {
+  readonly #deps: IssuerKeysDeps;
+  readonly #signers = new Map<TokenAlgorithm, Signer>();
+  #keys: readonly IssuerKey[] = [];
+
+  constructor(deps: IssuerKeysDeps) {
+    this.#deps = deps;
+  }
+
+  /** Reads the keys whose tokens may still be valid. */
+  async refresh(): Promise<void> {
+    const { provider, store, now, lifetimeSeconds } = this.#deps;
+    const known = new Map(this.#keys.map((key) => [key.record.keyId, key]));
+    const records = await store.listKeys(new Date(now().getTime() - lifetimeSeconds * 1000));
+    this.#keys = records.map((record) => {
+      const { publicKey = importPublicKey(provider, record), jwk = toPublicJwk(provider, publicKey) } =
+        known.get(record.keyId) ?? {};
+      return { record, publicKey, jwk };
+    });
+  }
+
+  /** Lists the current key, and retired keys whose last token has not expired. */
+  listLiving(): readonly IssuerKey[] {
+    const { now, lifetimeSeconds } = this.#deps;
+    return this.#keys.filter(({ record: { retiredAt } }) => {
+      return retiredAt === undefined || retiredAt.getTime() + lifetimeSeconds * 1000 > now().getTime();
+    });
+  }
+
+  /** Tells whether there is a current key of an algorithm. */
+  canSign(algorithm: TokenAlgorithm): boolean {
+    return this.#findCurrent(algorithm) !== undefined;
+  }
+
+  /** Finds the current key of an algorithm. It runs for each token, so that no retired key signs one. */
+  async findSigner(algorithm: TokenAlgorithm): Promise<Signer> {
+    await this.refresh();
+    const current = this.#findCurrent(algorithm);
+    if (current === undefined) throw new Error(`the store has no ${algorithm} key that signs tokens`);
+    const { keyId, publicKey } = current.record;
+    const last = this.#signers.get(algorithm);
+    if (last?.keyId === keyId) return last;
+    // Do not erase the previous key here: calls may be signing with it.
+    const seed = await this.#deps.store.openSeed(keyId);
+    if (seed === undefined) {
+      // Another program may have retired it since the keys were read; then there is a new key.
+      await this.refresh();
+      if (this.#findCurrent(algorithm)?.record.keyId === keyId)
+        throw new Error(`the store has no seed of the issuing key ${keyId}`);
+      return this.findSigner(algorithm);
+    }
+    const secretKey = await importSealedKey(this.#deps.provider, algorithm, seed, publicKey);
+    const signer = { keyId, secretKey };
+    this.#signers.set(algorithm, signer);
+    return signer;
+  }
+
+  /** The key that signed last, which may be retired since. */
+  lastSigner(algorithm: TokenAlgorithm): Signer | undefined {
+    return this.#signers.get(algorithm);
+  }
+
+  /** Erases the keys that sign. */
+  erase(): void {
+    for (const { secretKey } of this.#signers.values()) secretKey.erase();
+  }
+
+  #findCurrent(algorithm: TokenAlgorithm): IssuerKey | undefined {
+    return this.#keys.find(({ record }) => record.retiredAt === undefined && record.algorithm === algorithm);
+  }
+}
+
+function importPublicKey(provider: CryptoProvider, { algorithm, publicKey }: IssuerKeyRecord): PublicKey {
+  return provider.importPublicKey(algorithm, { raw: publicKey });
+}
