@@ -27,10 +27,15 @@ const isSkipped = isToolMissing(program);
 /** Runs the program in a folder, where it leaves what it keeps. It ends with 1 for any finding. */
 function runIn(cwd: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
   return new Promise((resolve, reject) => {
-    execFile(program, [...args], { cwd, maxBuffer: 256 * 1024 * 1024, timeout: toolTimeoutMs }, (error, stdout, stderr) => {
-      if (error !== null && error.code !== 1) reject(error);
-      else resolve({ stdout, stderr });
-    });
+    execFile(
+      program,
+      [...args],
+      { cwd, maxBuffer: 256 * 1024 * 1024, timeout: toolTimeoutMs },
+      (error, stdout, stderr) => {
+        if (error !== null && error.code !== 1) reject(error);
+        else resolve({ stdout, stderr });
+      },
+    );
   });
 }
 
