@@ -20,6 +20,7 @@ import type { Observer } from "./interceptors/observe.ts";
 import { countMetadataBytes } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import { createHeadCheck, type HeadPolicy } from "./request-head.ts";
+import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 import { announcesBody, writeResponse } from "./rest.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
@@ -32,6 +33,7 @@ export interface IntakeOptions {
   readonly transcoder: Transcoder;
   readonly admission: Admission;
   readonly observer: Observer;
+  readonly requestIds: RequestIds;
   readonly unread: UnreadResponses;
   readonly explainFailure: ExplainFailure;
   readonly readClient: ReadClient;
@@ -73,7 +75,7 @@ interface Arrived {
 
 /** Creates the intake of one server. */
 export function createIntake(options: IntakeOptions): Intake {
-  const { rpcs, transcoder, admission, observer, unread, readClient } = options;
+  const { rpcs, transcoder, admission, observer, requestIds, unread, readClient } = options;
   const findHeadFault = createHeadCheck(options.head);
   const arrived = new WeakMap<NodeRequest, Arrived>();
 
@@ -105,6 +107,7 @@ export function createIntake(options: IntakeOptions): Intake {
   const fail = (req: NodeRequest, res: NodeResponse, error: ConnectError): void => {
     const form = readCallForm(req, rpcs.has(splitTarget(req.url ?? "").path));
     const { method = "", url = "" } = req;
+    requestIds.mark(error, req.headers[requestIdHeader]);
     const renderRest = (): RestResponse => transcoder.renderFailure(error, { method, target: url });
     void writeResponse(res, renderFailure(form, error, renderRest));
   };

@@ -42,8 +42,8 @@ export interface TranscoderOptions extends BodyLimits {
   readonly maxCallMs?: number;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
-  /** Receives every error that is sent to a caller. */
-  readonly onError?: (error: ConnectError) => void;
+  /** Receives every error that is sent to a caller, and its request. */
+  readonly onError?: (error: ConnectError, request: RestRequest) => void;
 }
 
 /** The route of a request, with the values of its path and its query. */
@@ -106,7 +106,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     async handle(request, found) {
       const response = await answer(request, found).catch((thrown: unknown) => {
         const error = toConnectError(thrown);
-        options.onError?.(error);
+        options.onError?.(error, request);
         return renderFailure(error, request);
       });
       return request.method === "HEAD" ? withoutContent(response) : response;
