@@ -193,11 +193,11 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
 /** Every call of every protocol passes through these once it is admitted, outermost first. */
 function createInterceptors(
-  { access, explainFailure }: ServerOptions,
+  { access, explainFailure, hintValue }: ServerOptions,
   observer: Observer,
   draining: AbortSignal,
 ): Interceptor[] {
-  const mapError = createErrorMap(explainFailure);
+  const mapError = createErrorMap(explainFailure, hintValue);
   return [
     unaryInterceptor(observer, mapError),
     forStreams([
