@@ -38,6 +38,8 @@ export interface IntakeOptions {
   readonly explainFailure: ExplainFailure;
   readonly readClient: ReadClient;
   readonly maxReceiveMs: number;
+  /** Receives a request that is refused for its head. The error has the ID of the request. */
+  readonly onHeadFault: (fault: ConnectError, headers: IncomingHttpHeaders) => void;
   /** Receives admitted requests. */
   readonly next: (req: NodeRequest, res: NodeResponse) => void;
 }
@@ -138,7 +140,10 @@ export function createIntake(options: IntakeOptions): Intake {
       const { method, route } = findCall(req);
       const fault = findHeadFault(readHead(req, () => method !== undefined));
       options.browserHeaders.set(req, res);
-      if (fault !== undefined) return fail(req, res, fault);
+      if (fault !== undefined) {
+        options.onHeadFault(requestIds.mark(fault, req.headers[requestIdHeader]), req.headers);
+        return fail(req, res, fault);
+      }
       if (isPreflight(req) && options.browserHeaders.answerPreflight(req, res)) return;
       const client = readClient(findPeerAddress(req), req.headers["x-forwarded-for"]);
       const values = createContextValues().set(clientKey, client);

@@ -5,13 +5,14 @@
  */
 import type { AddressInfo } from "node:net";
 import { createContextValues, type Interceptor } from "@connectrpc/connect";
-import { serverStopping, toConnectError } from "../errors.ts";
+import { findReason, serverStopping, toConnectError } from "../errors.ts";
 import { createOwnMemory } from "../shared-memory/shared-memory.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
 import { createBrowserHeaders } from "./browser.ts";
 import { createReadClient } from "./client-address.ts";
 import { messageInterceptor } from "./connect.ts";
+import { createCrossSiteLog } from "./cross-site-log.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
 import { createApp, methodName } from "./http-app.ts";
@@ -79,6 +80,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const requestIds = createRequestIds();
   const { logger, tracing } = options;
   const observer = createObserver({ metrics, logger, requestIds, tracing });
+  const crossSiteLog = createCrossSiteLog(logger);
   const memory = options.memory ?? createOwnMemory();
   const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped, memory.clients);
   const admission = createAdmission({ access: options.access, profiles, limits, memory });
@@ -116,6 +118,13 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     explainFailure: options.explainFailure ?? (() => undefined),
     readClient,
     maxReceiveMs: limits.maxReceiveMs,
+    onHeadFault: (fault, { origin }) => {
+      const reason = findReason(fault);
+      if (reason === undefined) return;
+      metrics.requestRefused(reason);
+      const requestId = fault.metadata.get(requestIdHeader) ?? "";
+      if (reason === "CROSS_SITE_REFUSED") crossSiteLog.refused({ origin, requestId });
+    },
     next: (req, res) => next(req, res),
   });
   const { app, serve } = await createApp({

@@ -112,7 +112,7 @@ async function serve(limits: Partial<ServerLimits> = {}, behaviour: Partial<Serv
         ...behaviour,
       } as ServiceImpl<typeof Probe>),
     ],
-    logger: pino({ level: "warn" }, sink),
+    logger: pino({ level: "error" }, sink),
     limits: { ...defaultLimits, ...limits },
     isHostAllowed: (hostname) => hostname === "127.0.0.1",
   });
