@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  chmodSync,
   copyFileSync,
   existsSync,
   readdirSync,
@@ -145,6 +146,18 @@ describe("backup", { timeout }, () => {
     writeFileSync(copy.keyFile, right, { mode: 0o600 });
     expect(warningsOf(await restore(copy, file))).toEqual([]);
     expect(await readSecretText(await copy.open(), "things/0/seed")).toBe("secret 0");
+  });
+
+  it.each([
+    ["a key that others can read", (path: string) => chmodSync(path, 0o644), "other users can read"],
+    ["a next key that is none", (path: string) => writeFileSync(`${path}.next`, "0f"), "is not a master key"],
+  ])("writes the file beside %s, warns, and ends with 1", async (_what, spoil, says) => {
+    const place = await leaveThings(makeSqlitePlace);
+    const file = join(makeTemporaryDirectory(), "backup.db");
+    spoil(place.keyFile);
+    const exit = await backUp(place, file);
+    expect([exit.code, existsSync(file)]).toEqual([1, true]);
+    expect(warningsOf(exit)).toEqual([containing(file, "is written", "cannot be checked", says)]);
   });
 
   it("warns of a wrong master key in QSP_MASTER_KEY, and does not print it", async () => {

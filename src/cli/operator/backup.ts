@@ -111,7 +111,7 @@ function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource):
 function describeFault(fault: KeyFault, masterKeyIds: readonly string[]): string {
   switch (fault.kind) {
     case "invalid":
-      return `nobody knows whether a key opens it: ${fault.reason}`;
+      return `its master key cannot be checked: ${fault.reason}`;
     case "wrong":
       return `${fault.name} does not open it: find the master key ${masterKeyIds.join(" and ")}, without which the secrets in the store and in its backups are lost`;
     case "damaged":

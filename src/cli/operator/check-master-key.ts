@@ -45,7 +45,19 @@ export type KeyFault =
 export async function findKeyFaults(reader: SecretReader, keys: FoundKeys): Promise<KeyFault[]> {
   if (keys.kind === "absent") return [];
   if (keys.kind === "invalid") return [keys];
-  const { keyring, name } = keys;
+  try {
+    return await findFaultsOf(reader, keys);
+  } catch (error) {
+    // A rotation may have replaced a key file by one that this user cannot read.
+    if (!(error instanceof StorageError)) throw error;
+    return [{ kind: "invalid", reason: error.message }];
+  }
+}
+
+async function findFaultsOf(
+  reader: SecretReader,
+  { keyring, name }: Extract<FoundKeys, { kind: "present" }>,
+): Promise<KeyFault[]> {
   const isOpen = await opensStore(reader, keyring);
   // A rotation moves the root first, and the other secrets after it.
   const missing = (await countByMasterKey(reader)).filter(
