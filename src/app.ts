@@ -10,7 +10,7 @@ import { openApiPages } from "./openapi/pages.ts";
 import { protoPages } from "./protos/pages.ts";
 import type { Metrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
-import { explainFailure } from "./services/explain-failure.ts";
+import { explanations } from "./services/explain-failure.ts";
 import { collectProfiles, listScopes, type ServicePackage, servicePackages } from "./services/registry.ts";
 import type { OpenModule } from "./services/service-module.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
@@ -116,7 +116,7 @@ export async function createApp(
     profiles: collectProfiles(chosen),
     logger,
     access: { mode: config.auth, authenticate: identity.authenticate },
-    explainFailure,
+    ...explanations,
     metrics: worker ? { ...metrics, expose: worker.exposeAll } : metrics,
     memory,
     tracing,

@@ -9,13 +9,13 @@ import {
   type Message,
   type Registry,
 } from "@bufbuild/protobuf";
+import { suggest } from "../protocol/suggest.ts";
 import { servicePackages } from "../services/registry.ts";
 import { oneOf } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readLines, readText } from "./files.ts";
 import { facts, table } from "./output.ts";
 import { createCallRegistry, findRestPath, listMethods, nameMethod, type Packages } from "./registry.ts";
-import { suggest } from "./suggest.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 /** Creates the verb for the calls of packages. */

@@ -21,7 +21,7 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
   [exitCodes.done, "success, or the answer is yes"],
   [
     exitCodes.no,
-    "the answer is no: a signature is not valid, a chain is broken, a device is not authenticated",
+    "the answer is no: a signature is not valid, a chain is broken, a device is not authenticated, a master key does not open a backup",
   ],
   [exitCodes.usage, "the command line, a setting, a file or a store is invalid"],
   [exitCodes.refused, "the server refused the call; the reason is in parentheses"],

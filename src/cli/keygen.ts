@@ -1,11 +1,18 @@
 /** `qsp keygen`: makes a key pair without a server. */
 import { existsSync, rmSync } from "node:fs";
 import { deriveAddress } from "../crypto/address.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
+import { suggestAlgorithm } from "../crypto/suggest-algorithm.ts";
+import { type CliError, exitCodes, usageError } from "./exit-codes.ts";
 import { createFile } from "./files.ts";
 import { facts } from "./output.ts";
 import { keyAlgorithms, withProvider } from "./pem-keys.ts";
 import type { Verb } from "./verb.ts";
+
+function unknownAlgorithm(wanted: string): CliError {
+  const hint = suggestAlgorithm(wanted, keyAlgorithms);
+  const advice = hint === undefined ? "" : `; ${hint}`;
+  return usageError(`--algorithm "${wanted}" is unknown${advice}; use one of ${keyAlgorithms.join(", ")}`);
+}
 
 export const keygenVerbs: readonly Verb[] = [
   {
@@ -25,8 +32,7 @@ export const keygenVerbs: readonly Verb[] = [
     async run({ operands: [name = ""], options, output }) {
       const wanted = options.text("algorithm") ?? "ML-DSA-65";
       const algorithm = keyAlgorithms.find((known) => known === wanted);
-      if (algorithm === undefined)
-        throw usageError(`--algorithm "${wanted}" is unknown; use one of ${keyAlgorithms.join(", ")}`);
+      if (algorithm === undefined) throw unknownAlgorithm(wanted);
       const keyFile = `${name}.key`;
       const publicKeyFile = `${name}.pub`;
       if (existsSync(publicKeyFile)) throw usageError(`${publicKeyFile} already exists; name another file`);

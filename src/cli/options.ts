@@ -1,7 +1,7 @@
 /** Reads a verb's part of the command line. */
 import { parseArgs } from "node:util";
+import { suggest } from "../protocol/suggest.ts";
 import { type CliError, usageError } from "./exit-codes.ts";
-import { suggest } from "./suggest.ts";
 
 /** An option of a verb. */
 export interface Option {

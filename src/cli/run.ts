@@ -2,6 +2,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { findProgramFile, helpFile, isCompiled, readVersion } from "../program-files.ts";
+import { suggest } from "../protocol/suggest.ts";
 import type { ApiClient } from "./client.ts";
 import { colorHelp, colorText, createPaint } from "./colors.ts";
 import { CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
@@ -10,7 +11,6 @@ import { describeEveryVerb, describeGroup, describeVerb, describeVerbs } from ".
 import { type ParsedOptions, readVerbLine } from "./options.ts";
 import { createOutput } from "./output.ts";
 import { formatError, wantsJson } from "./report-error.ts";
-import { suggest } from "./suggest.ts";
 import type { Verb, VerbTable } from "./verb.ts";
 
 /**

@@ -52,7 +52,8 @@ export const routingReasons = {
   CROSS_SITE_REFUSED: {
     code: Code.PermissionDenied,
     cause: "A browser sent the request for a page of another origin.",
-    remedy: "Call from the console or from a program. Operator: allow the origin with `--cors-origins`.",
+    remedy:
+      "Call from the console or from a program. Operator: allow the origin, which the log names, with `--cors-origins`.",
   },
   METADATA_TOO_LARGE: {
     code: Code.ResourceExhausted,

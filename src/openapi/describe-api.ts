@@ -19,6 +19,8 @@ import {
   describeOperation,
   findStyle,
   idempotencyKeyName,
+  requestId,
+  requestIdName,
   schemeName,
   systemParameters,
 } from "./operations.ts";
@@ -88,6 +90,7 @@ export function describeApi(deps: ApiDeps): OpenApiDocument {
       responses: sharedFailures(styles),
       parameters: {
         [idempotencyKeyName]: idempotencyKey,
+        ...(styles.includes("oauth") && { [requestIdName]: requestId }),
         ...(styles.includes("google") && systemParameters),
       },
       securitySchemes: {

@@ -35,6 +35,19 @@ export const schemeName = "bearer";
 /** The name of the parameter that makes a call repeatable. */
 export const idempotencyKeyName = "IdempotencyKey";
 
+/** The name of the parameter that names a call. */
+export const requestIdName = "RequestId";
+
+/** The ID of a call that its caller may choose (src/server/request-ids.ts). */
+export const requestId: Parameter = {
+  name: "x-request-id",
+  in: "header",
+  required: false,
+  description:
+    "Identifies the call in the answer and in the logs of the server: up to 128 letters, digits, `_`, `.`, `:` and `-`. The server replaces any other.",
+  schema: { type: "string" },
+};
+
 /** The system parameters of Google's APIs that change an answer (src/transcoding/system-parameters.ts). */
 export const systemParameters: Readonly<Record<string, Parameter>> = {
   GoogleAlt: {
@@ -75,6 +88,9 @@ export function describeOperation(
     ...describePathParameters(path, schemas, own[0]?.request),
     ...describeQueryParameters(route, schemas, own[0]?.request),
     ...(isRepeatable ? [{ $ref: `#/components/parameters/${idempotencyKeyName}` }] : []),
+    // Every call takes it. Calls with two media types need a parameter that is optional: without any, the modules that
+    // openapi-python-client 0.29 generates for them use a name that they do not import (Unset).
+    ...(style === "oauth" ? [{ $ref: `#/components/parameters/${requestIdName}` }] : []),
     ...(style === "google"
       ? Object.keys(systemParameters).map((name) => ({ $ref: `#/components/parameters/${name}` }))
       : []),

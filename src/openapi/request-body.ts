@@ -29,9 +29,13 @@ export function describeRequestBody(
   if (spec.kind === "unary" || spec.kind === "server_streaming") {
     const required =
       body.kind === "all" ? isDemanding(whole, schemas) : schemas.isRequired(input, body.field);
-    const form = { schema, ...showValues(values) };
-    const forms = route.style === "oauth" ? { "application/x-www-form-urlencoded": form } : {};
-    return { required, content: { ...forms, "application/json": form } };
+    const shown = showValues(values);
+    // A schema of its own: generated clients choose the media type of a body by the type of its object.
+    const forms =
+      route.style === "oauth"
+        ? { "application/x-www-form-urlencoded": { schema: schemas.ofForm(input), ...shown } }
+        : {};
+    return { required, content: { ...forms, "application/json": { schema, ...shown } } };
   }
   return {
     required: false,

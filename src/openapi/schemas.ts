@@ -28,6 +28,8 @@ export interface Schemas {
   /** A reference to a message's schema, or the schema itself if the JSON form is not an object of its fields. */
   ofMessage(desc: DescMessage, direction: Direction): Schema;
   ofField(field: DescField, direction: Direction): Schema;
+  /** A reference to a request as a form: it has no null, and ignores unknown parameters (src/transcoding/form.ts). */
+  ofForm(desc: DescMessage): Schema;
   /** A request without some of its fields, for bodies of calls that have these in their path. */
   ofRemainder(desc: DescMessage, without: readonly FieldParts[]): Schema;
   /** Tells whether a request without the field is refused. */
@@ -135,6 +137,11 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
   return {
     ofMessage,
     ofField,
+    ofForm: (desc) =>
+      refer(`${desc.typeName}Form`, () => ({
+        ...objectSchema(desc, "text", []),
+        additionalProperties: undefined,
+      })),
     ofRemainder: (desc, without) => objectSchema(desc, "request", without),
     isRequired,
     components,

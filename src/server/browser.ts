@@ -1,6 +1,7 @@
 /** Headers for browsers: no type sniffing, no referrer, TLS only, and the other origins that may call. */
 import type { IncomingHttpHeaders } from "node:http";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
+import { requestIdHeader } from "./request-ids.ts";
 
 /** The policy for browsers. */
 export interface BrowserPolicy {
@@ -16,7 +17,7 @@ const exposedHeaders = [
   "grpc-message",
   "grpc-status-details-bin",
   "retry-after",
-  "x-request-id",
+  requestIdHeader,
 ].join(", ");
 
 /** Seconds that a browser may cache the answer to a preflight. */

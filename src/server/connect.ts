@@ -32,6 +32,7 @@ import {
   toIncoming,
   withoutBodyHeaders,
 } from "./request-checks.ts";
+import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 
 /** Options that the handlers share. */
 export interface TightenOptions {
@@ -39,6 +40,7 @@ export interface TightenOptions {
   readonly registry: Registry;
   /** Renders an error for a request without a known protocol. */
   readonly renderFailure: (error: ConnectError) => RestResponse;
+  readonly requestIds: RequestIds;
 }
 
 const messagesKey = createContextKey<Message[]>([], {
@@ -103,12 +105,12 @@ async function answer(
   handler: UniversalHandler,
   request: UniversalServerRequest,
   contextValues: ContextValues,
-  { limitsOf, registry }: TightenOptions,
+  { limitsOf, registry, requestIds }: TightenOptions,
 ): Promise<UniversalServerResponse> {
   const { method } = handler;
   const checks = { limits: limitsOf(method), registry };
   const refuseWith = (refusal: ConnectError): Promise<UniversalServerResponse> => {
-    contextValues.set(refusalKey, refusal);
+    contextValues.set(refusalKey, requestIds.mark(refusal, request.header.get(requestIdHeader)));
     return handler(request);
   };
   try {
@@ -150,9 +152,10 @@ function explainStatus(
   handler: UniversalHandler,
   request: UniversalServerRequest,
   status: number,
-  { renderFailure }: TightenOptions,
+  { renderFailure, requestIds }: TightenOptions,
 ): UniversalServerResponse {
-  const { headers, body } = renderFailure(describeStatus(handler, request, status));
+  const error = describeStatus(handler, request, status);
+  const { headers, body } = renderFailure(requestIds.mark(error, request.header.get(requestIdHeader)));
   // Not the bare media type: Connect clients would take the body for an error in Connect's form.
   headers.set("content-type", "application/json; charset=utf-8");
   return { status, header: headers, body: body instanceof Uint8Array ? createAsyncIterable([body]) : body };

@@ -33,6 +33,7 @@ import type { RestResponse } from "../transcoding/http.ts";
 import { discardRest } from "./drain-request.ts";
 import { respellGrpcStatus, setGrpcStatus } from "./grpc-status.ts";
 import { toNodeHeaders } from "./metadata.ts";
+import { requestIdHeader } from "./request-ids.ts";
 
 /** The protocols that a request can speak. */
 export type Protocol = "grpc" | "grpc-web" | "connect" | "connect-stream" | "rest";
@@ -150,7 +151,9 @@ export async function endGrpcResponse(response: UniversalServerResponse): Promis
 
 /** Headers that every answer has, regardless of its handler. */
 const serverHeaders = new Set(
-  [headerContentType, headerEncoding, headerAcceptEncoding, "x-request-id"].map((name) => name.toLowerCase()),
+  [headerContentType, headerEncoding, headerAcceptEncoding, requestIdHeader].map((name) =>
+    name.toLowerCase(),
+  ),
 );
 
 function hasOwnHeaders(header: UniversalServerResponse["header"]): boolean {

@@ -33,6 +33,7 @@ import {
   methodUnknown,
   routedMethods,
 } from "./path-methods.ts";
+import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 import { serveRest, writeResponse } from "./rest.ts";
 
 /**
@@ -56,6 +57,7 @@ export interface AppDeps {
   readonly limits: ServerLimits;
   readonly shutdown: AbortController;
   readonly intake: Intake;
+  readonly requestIds: RequestIds;
   readonly options: ServerOptions;
 }
 
@@ -68,7 +70,8 @@ export interface ServingApp {
 
 /** Creates the application, ready to serve. */
 export async function createApp(deps: AppDeps): Promise<ServingApp> {
-  const { services, interceptors, transcoder, health, metrics, limits, shutdown, intake, options } = deps;
+  const { services, interceptors, transcoder, health, metrics, limits, shutdown } = deps;
+  const { intake, requestIds, options } = deps;
   const files = collectFiles([...services.map(({ service }) => service.file), ...errorFiles]);
   const registry = createRegistry(...files);
 
@@ -80,7 +83,10 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
     const renderRest = (error: ConnectError): RestResponse =>
       transcoder.renderFailure(error, { method, target: url });
     const refuseIn = (form: CallForm, error: ConnectError): Promise<void> =>
-      writeResponse(res, renderFailure(form, error, renderRest));
+      writeResponse(
+        res,
+        renderFailure(form, requestIds.mark(error, req.headers[requestIdHeader]), renderRest),
+      );
     if (!isKnownMethod(method)) return refuseIn(restForm, methodUnknown(method));
     const { path } = splitTarget(url);
     const isCall = form.protocol !== "rest";
@@ -88,7 +94,7 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
     if (allow !== undefined && !(isCall && method === "POST"))
       return refuseIn(restForm, methodNotAllowed(method, path, allow));
     if (isCall) return refuseIn(form, refuse("RPC_NOT_FOUND", `the RPC ${path} does not exist`, { path }));
-    return serveRest(transcoder, req, res, intake.valuesOf(req));
+    return serveRest(deps, req, res, intake.valuesOf(req));
   };
   const hijack = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     reply.hijack();
@@ -113,8 +119,13 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
     const error = isRefusal
       ? refuse("MEDIA_TYPE_UNSUPPORTED", `content-type "${type}" is not a media type`, { contentType: type })
       : toConnectError(options.explainFailure?.(thrown) ?? thrown);
+    const requestId = requestIds.identify(intake.valuesOf(request.raw), request.raw.headers[requestIdHeader]);
+    error.metadata.set(requestIdHeader, requestId);
     if (error.code === Code.Internal || findReason(error) === undefined)
-      options.logger.error({ err: thrown, target: request.raw.url }, "request failed outside any call");
+      options.logger.error(
+        { requestId, err: thrown, target: request.raw.url },
+        "request failed outside any call",
+      );
     const { method = "", url: target = "" } = request.raw;
     await writeResponse(reply.raw, transcoder.renderFailure(error, { method, target }));
   });
@@ -169,6 +180,7 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
         }),
         registry,
         renderFailure: transcoder.renderFailure,
+        requestIds,
       });
       for (const { requestPath, allowedMethods } of router.handlers) {
         pathMethods.add(requestPath, allowedMethods);
@@ -184,11 +196,13 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
       const isRest = route !== undefined && !pathMethods.has(splitTarget(req.url ?? "").path);
       // Fastify throws for unknown methods.
       if (!isRest && routedMethods.has(req.method ?? "")) return app.routing(req, res);
-      const serving = isRest
-        ? serveRest(transcoder, req, res, intake.valuesOf(req), route)
-        : fallBack(req, res);
+      const serving = isRest ? serveRest(deps, req, res, intake.valuesOf(req), route) : fallBack(req, res);
       serving.catch((error: unknown) => {
-        options.logger.error({ err: error, target: req.url }, "request failed outside of any call");
+        const requestId = requestIds.identify(intake.valuesOf(req), req.headers[requestIdHeader]);
+        options.logger.error(
+          { requestId, err: error, target: req.url },
+          "request failed outside of any call",
+        );
         res.destroy();
       });
     },

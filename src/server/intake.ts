@@ -20,6 +20,7 @@ import type { Observer } from "./interceptors/observe.ts";
 import { countRawBytes } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import { createHeadCheck, type HeadPolicy } from "./request-head.ts";
+import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 import { announcesBody, writeResponse } from "./rest.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
@@ -32,10 +33,13 @@ export interface IntakeOptions {
   readonly transcoder: Transcoder;
   readonly admission: Admission;
   readonly observer: Observer;
+  readonly requestIds: RequestIds;
   readonly unread: UnreadResponses;
   readonly explainFailure: ExplainFailure;
   readonly readClient: ReadClient;
   readonly maxReceiveMs: number;
+  /** Receives a request that is refused for its head. The error has the ID of the request. */
+  readonly onHeadFault: (fault: ConnectError, headers: IncomingHttpHeaders) => void;
   /** Receives admitted requests. */
   readonly next: (req: NodeRequest, res: NodeResponse) => void;
 }
@@ -73,7 +77,7 @@ interface Arrived {
 
 /** Creates the intake of one server. */
 export function createIntake(options: IntakeOptions): Intake {
-  const { rpcs, transcoder, admission, observer, unread, readClient } = options;
+  const { rpcs, transcoder, admission, observer, requestIds, unread, readClient } = options;
   const findHeadFault = createHeadCheck(options.head);
   const arrived = new WeakMap<NodeRequest, Arrived>();
 
@@ -105,6 +109,7 @@ export function createIntake(options: IntakeOptions): Intake {
   const fail = (req: NodeRequest, res: NodeResponse, error: ConnectError): void => {
     const form = readCallForm(req, rpcs.has(splitTarget(req.url ?? "").path));
     const { method = "", url = "" } = req;
+    requestIds.mark(error, req.headers[requestIdHeader]);
     const renderRest = (): RestResponse => transcoder.renderFailure(error, { method, target: url });
     void writeResponse(res, renderFailure(form, error, renderRest));
   };
@@ -135,7 +140,10 @@ export function createIntake(options: IntakeOptions): Intake {
       const { method, route } = findCall(req);
       const fault = findHeadFault(readHead(req, () => method !== undefined));
       options.browserHeaders.set(req, res);
-      if (fault !== undefined) return fail(req, res, fault);
+      if (fault !== undefined) {
+        options.onHeadFault(requestIds.mark(fault, req.headers[requestIdHeader]), req.headers);
+        return fail(req, res, fault);
+      }
       if (isPreflight(req) && options.browserHeaders.answerPreflight(req, res)) return;
       const client = readClient(findPeerAddress(req), req.headers["x-forwarded-for"]);
       const values = createContextValues().set(clientKey, client);

@@ -8,6 +8,7 @@ import {
   type MetricValue,
   Registry,
 } from "prom-client";
+import type { ReasonName } from "../errors.ts";
 import type { SpanCounts } from "../protocol/span-counts.ts";
 import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
 import { exposeQueue, type WatchedLane, type WatchedQueue } from "./queue-metrics.ts";
@@ -32,6 +33,8 @@ export interface Metrics extends CallMetrics {
   logPublished(log: string, entries: number, published: number, seconds: number | undefined): void;
   /** Counts a cosignature of a witness. */
   logCosigned(log: string): void;
+  /** Counts a request that was refused for its head, before its call began. */
+  requestRefused(reason: ReasonName): void;
   /** The content type and the text of the exposition. */
   expose(): Promise<Exposition>;
   /** The metrics as data, to be joined with those of other event loops. */
@@ -64,6 +67,15 @@ export interface NamedBuild {
 /** Upper bounds of the duration buckets, in seconds. */
 const durationBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
+/** The reasons to refuse a request for its head (src/server/request-head.ts). */
+const headReasons: readonly ReasonName[] = [
+  "METADATA_TOO_LARGE",
+  "HTTP_INVALID",
+  "HOST_NOT_ALLOWED",
+  "CROSS_SITE_REFUSED",
+  "MEDIA_TYPE_UNSUPPORTED",
+];
+
 /** Creates the metrics of one server, separate from those of other servers in the process. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -80,12 +92,21 @@ export function createMetrics(): Metrics {
     help: "Responses and connections that ended because the client read nothing for --max-write-ms.",
     registers: [registry],
   });
+  const refused = new Counter({
+    name: "qsp_requests_refused_total",
+    help: "Requests that were refused for their head before a call began, by the reason in docs/errors.md.",
+    labelNames: ["reason"],
+    registers: [registry],
+  });
+  // There before the first one too: a rate needs two samples.
+  for (const reason of headReasons) refused.inc({ reason }, 0);
   return {
     ...calls,
     ...createStoreMetrics(registry),
     ...createLogMetrics(registry),
     ...createSpanMetrics(registry),
     responseDropped: () => dropped.inc(),
+    requestRefused: (reason) => refused.inc({ reason }),
     watchBuffers: (buffers) => {
       new Gauge({
         name: "qsp_buffered_bytes",

@@ -11,6 +11,7 @@ import type { RoutingOrder } from "../transcoding/router.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { AccessPolicy } from "./interceptors/access.ts";
 import type { ExplainFailure } from "./interceptors/errors.ts";
+import type { HintValue } from "./interceptors/value-hints.ts";
 import type { ServerLimits } from "./limits.ts";
 import type { Metrics } from "./metrics.ts";
 import type { HeadPolicy } from "./request-head.ts";
@@ -50,6 +51,8 @@ export interface ServerOptions {
   readonly routingOrder?: RoutingOrder;
   /** Explains failures of the layers below the services. */
   readonly explainFailure?: ExplainFailure;
+  /** Suggests values for fields whose rules list some; those that are spelt alike if left out. */
+  readonly hintValue?: HintValue;
 }
 
 /** Mounts pages on the application before it begins to serve. A page at "/" replaces the list of REST calls. */

@@ -10,13 +10,20 @@ import { accountKey } from "./byte-budget.ts";
 import { toNodeHeaders } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import { mediaTypeMissing } from "./request-head.ts";
+import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 
 /** Aborts a call when its connection closes. Shared, because creating an error with a stack per call is costly. */
 const gone = refuse("CALL_CANCELED", "the caller disconnected");
 
+/** The parts of a server that answer REST requests. */
+export interface RestDeps {
+  readonly transcoder: Transcoder;
+  readonly requestIds: RequestIds;
+}
+
 /** Answers a REST request. @param route its route, if it was found already */
 export async function serveRest(
-  transcoder: Transcoder,
+  { transcoder, requestIds }: RestDeps,
   req: NodeRequest,
   res: NodeResponse,
   contextValues: ContextValues,
@@ -35,7 +42,10 @@ export async function serveRest(
     contextValues,
     signal: controller.signal,
   };
-  await writeResponse(res, await transcoder.handle(request, route));
+  const response = await transcoder.handle(request, route);
+  // Also for requests that were refused before their call began. An error may be shared by calls, and name another one.
+  response.headers.set(requestIdHeader, requestIds.identify(contextValues, req.headers[requestIdHeader]));
+  await writeResponse(res, response);
 }
 
 /** RFC 9112, section 6: in HTTP/1.1 a header announces content. In HTTP/2 the stream continues after the headers. */

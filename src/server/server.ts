@@ -4,14 +4,15 @@
  * It takes descriptors and implementations and does not depend on any of them.
  */
 import type { AddressInfo } from "node:net";
-import type { Interceptor } from "@connectrpc/connect";
-import { serverStopping, toConnectError } from "../errors.ts";
+import { createContextValues, type Interceptor } from "@connectrpc/connect";
+import { findReason, serverStopping, toConnectError } from "../errors.ts";
 import { createOwnMemory } from "../shared-memory/shared-memory.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
 import { createBrowserHeaders } from "./browser.ts";
 import { createReadClient } from "./client-address.ts";
 import { messageInterceptor } from "./connect.ts";
+import { createCrossSiteLog } from "./cross-site-log.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
 import { createApp, methodName } from "./http-app.ts";
@@ -33,6 +34,7 @@ import { createMetrics } from "./metrics.ts";
 import type { RequestHandler } from "./node-http.ts";
 import type { ServerOptions } from "./options.ts";
 import { createReflection } from "./reflection.ts";
+import { createRequestIds, requestIdHeader } from "./request-ids.ts";
 import { readTlsOptions, watchTls } from "./tls.ts";
 import { createUnreadResponses } from "./unread-responses.ts";
 
@@ -75,7 +77,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
   const metrics = options.metrics ?? createMetrics();
   const readClient = createReadClient(options.trustedProxies ?? []);
-  const observer = createObserver(metrics, options.logger, options.tracing);
+  const requestIds = createRequestIds();
+  const { logger, tracing } = options;
+  const observer = createObserver({ metrics, logger, requestIds, tracing });
+  const crossSiteLog = createCrossSiteLog(logger);
   const memory = options.memory ?? createOwnMemory();
   const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped, memory.clients);
   const admission = createAdmission({ access: options.access, profiles, limits, memory });
@@ -89,7 +94,10 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxCallMs: limits.maxCallMs,
     routingOrder: options.routingOrder,
     shutdownSignal: shutdown.signal,
-    onError: (error) => logUnobserved(options.logger, error),
+    onError: (error, { contextValues, headers }) =>
+      logUnobserved(logger, error, () =>
+        requestIds.identify(contextValues ?? createContextValues(), headers.get(requestIdHeader)),
+      ),
   });
   const rpcs = new Map(specs.map(({ method }) => [`/${methodName(method)}`, method]));
   const { tls = [], corsOrigins = [] } = options;
@@ -105,10 +113,18 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     transcoder,
     admission,
     observer,
+    requestIds,
     unread,
     explainFailure: options.explainFailure ?? (() => undefined),
     readClient,
     maxReceiveMs: limits.maxReceiveMs,
+    onHeadFault: (fault, { origin }) => {
+      const reason = findReason(fault);
+      if (reason === undefined) return;
+      metrics.requestRefused(reason);
+      const requestId = fault.metadata.get(requestIdHeader) ?? "";
+      if (reason === "CROSS_SITE_REFUSED") crossSiteLog.refused({ origin, requestId });
+    },
     next: (req, res) => next(req, res),
   });
   const { app, serve } = await createApp({
@@ -120,6 +136,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     limits,
     shutdown,
     intake,
+    requestIds,
     options,
   });
   next = serve;
@@ -140,7 +157,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       metrics.callRefused(method, "CONCURRENCY_LIMITED");
       return admission.calls.fullRefusal;
     },
-    onError: (error) => logUnobserved(options.logger, error),
+    onError: (error) => logUnobserved(logger, error),
   });
   const listener = createListener({
     maxMetadataBytes: limits.maxMetadataBytes,
@@ -149,7 +166,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     allConnections: memory.clients.claim("all connections"),
     isShared: memory.workers > 1,
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
-    renderFailure: (error) => transcoder.renderFailure(toConnectError(error)),
+    renderFailure: (error) => transcoder.renderFailure(requestIds.mark(toConnectError(error), undefined)),
     // A request with an invalid head goes through `onRequest`, which answers in every protocol.
     onStream: (stream, headers, rawHeaders) =>
       intake.isHeadFaultless(headers, rawHeaders) && grpcUnary(stream, headers, rawHeaders),
@@ -185,11 +202,11 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
 /** Every call of every protocol passes through these once it is admitted, outermost first. */
 function createInterceptors(
-  { access, explainFailure }: ServerOptions,
+  { access, explainFailure, hintValue }: ServerOptions,
   observer: Observer,
   draining: AbortSignal,
 ): Interceptor[] {
-  const mapError = createErrorMap(explainFailure);
+  const mapError = createErrorMap(explainFailure, hintValue);
   return [
     unaryInterceptor(observer, mapError),
     forStreams([

@@ -1,5 +1,6 @@
 /** Translates errors of the modules below the services for callers. */
 import type { ConnectError } from "@connectrpc/connect";
+import { suggestAlgorithm } from "../crypto/suggest-algorithm.ts";
 import { CryptoBusyError } from "../crypto/work-queue.ts";
 import { RecordDamagedError, StoreFailureError } from "../database/store-error.ts";
 import { refuse, refuseForNow } from "../errors.ts";
@@ -32,6 +33,9 @@ export function explainFailure(thrown: unknown): ConnectError | undefined {
   error.cause = thrown.cause;
   return error;
 }
+
+/** What a server tells callers about failures and wrong values. */
+export const explanations = { explainFailure, hintValue: suggestAlgorithm };
 
 /** Milliseconds after which to retry a call that could not reach the store. */
 const storeRetryMs = 1000;

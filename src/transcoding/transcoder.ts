@@ -24,6 +24,7 @@ import {
   splitTarget,
   withoutContent,
 } from "./http.ts";
+import { createNearPaths } from "./near-paths.ts";
 import { createRenderer } from "./rendering.ts";
 import { createRouter, type RouteMatch, type Router, type RoutingOrder } from "./router.ts";
 import { compileRoutes, type Route, type Styles } from "./routes.ts";
@@ -42,8 +43,8 @@ export interface TranscoderOptions extends BodyLimits {
   readonly maxCallMs?: number;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
-  /** Receives every error that is sent to a caller. */
-  readonly onError?: (error: ConnectError) => void;
+  /** Receives every error that is sent to a caller, and its request. */
+  readonly onError?: (error: ConnectError, request: RestRequest) => void;
 }
 
 /** The route of a request, with the values of its path and its query. */
@@ -78,6 +79,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   const router = createRouter(routes, options.routingOrder);
   const setup = createSetup(options, routes);
   const findStyle = createStyleFinder(router, routes);
+  const findNearPath = createNearPaths(routes);
   const renderFailure = (error: ConnectError, request?: RequestLine): RestResponse =>
     failureResponse(error, setup.registry, request === undefined ? "own" : findStyle(request));
 
@@ -88,7 +90,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     const match = router.match(request.method, path);
     if (match.route !== undefined) return runCall({ request, match, rawQuery, setup });
     const allow = allowedMethods(match.methods);
-    if (allow === "") throw refuse("ROUTE_NOT_FOUND", `the path ${path} does not exist`, { path });
+    if (allow === "") throw routeNotFound(path, findNearPath(request.method, path));
     if (request.method === "OPTIONS") return emptyResponse(204, { allow });
     const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${request.method}`, { allow });
     error.metadata.set("allow", allow);
@@ -106,7 +108,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     async handle(request, found) {
       const response = await answer(request, found).catch((thrown: unknown) => {
         const error = toConnectError(thrown);
-        options.onError?.(error);
+        options.onError?.(error, request);
         return renderFailure(error, request);
       });
       return request.method === "HEAD" ? withoutContent(response) : response;
@@ -171,6 +173,12 @@ function findMatch(router: Router<Route>, httpMethod: string, path: string): Rou
 function answerAsterisk(method: string): RestResponse {
   if (method === "OPTIONS") return emptyResponse(204, {});
   throw refuse("TARGET_INVALID", `the target "*" is for OPTIONS, not for ${method}`);
+}
+
+function routeNotFound(path: string, similar: string | undefined): ConnectError {
+  const sentence = `the path ${path} does not exist`;
+  if (similar === undefined) return refuse("ROUTE_NOT_FOUND", sentence, { path });
+  return refuse("ROUTE_NOT_FOUND", `${sentence}; did you mean "${similar}"`, { path, suggestion: similar });
 }
 
 function allowedMethods(methods: readonly string[]): string {

@@ -43,6 +43,7 @@ describe("qsp ends with", { timeout }, () => {
       ["kms", "list", "--status", "ACTIVE", "--status", "ROTATED"],
       "--status occurs twice; use it once",
     ],
+    "an algorithm before its standard": [["keygen", "x", "--algorithm", "Dilithium3"], '"ML-DSA-65"'],
     "a flag with a value": [["kms", "list", "--json=yes"], "--json takes no value"],
     "an operand too few": [["kms", "get"], "KEY is missing"],
     "an operand too many": [["kms", "get", "a", "b"], '"b"'],

@@ -6,8 +6,8 @@ import { loadAllVerbs, loadGroup, loadVerb, verbTable } from "../../src/cli/grou
 import { readVerbLine } from "../../src/cli/options.ts";
 import { createOutput, facts, harmless, table, time } from "../../src/cli/output.ts";
 import { createProgress, withProgress } from "../../src/cli/progress.ts";
-import { suggest } from "../../src/cli/suggest.ts";
 import type { Verb } from "../../src/cli/verb.ts";
+import { findNearest, measureDistance, suggest } from "../../src/protocol/suggest.ts";
 
 describe("the command line", () => {
   it.each([
@@ -133,6 +133,65 @@ describe("a list of a server", () => {
   it("is not asked for a page that was asked for before", async () => {
     const ask = async () => ({ nextPageToken: "again", items: [1] });
     await expect(askPages(ask, ({ items }) => items)).rejects.toThrow("the same page again and again");
+  });
+});
+
+describe("the distance of two words", () => {
+  it.each([
+    ["", "", 3, 0],
+    ["sign", "sign", 3, 0],
+    ["sing", "sign", 3, 2],
+    ["kitten", "sitting", 3, 3],
+    ["kitten", "sitting", 2, Number.POSITIVE_INFINITY],
+    ["abcdef", "bcdefa", 2, 2],
+    ["abcdef", "bcdefa", 1, Number.POSITIVE_INFINITY],
+    ["abc", "", 3, 3],
+    ["a", "abcde", 3, Number.POSITIVE_INFINITY],
+    ["x".repeat(200), `${"x".repeat(100)}y${"x".repeat(100)}`, 1, 1],
+    ["", "a", 0, Number.POSITIVE_INFINITY],
+  ])("%j and %j, of at most %d, is %d", (a, b, atMost, distance) => {
+    expect([measureDistance(a, b, atMost), measureDistance(b, a, atMost)]).toEqual([distance, distance]);
+  });
+
+  it("is that of the whole table for any words, up to the limit", () => {
+    const letters = (seed: number, length: number) =>
+      Array.from({ length }, (_, i) => "abc".charAt((seed * (i + 7) * 31 + (seed >> (i % 5))) % 3)).join("");
+    for (let seed = 1; seed < 2000; seed += 1) {
+      const [a, b] = [letters(seed, seed % 9), letters(seed * 17 + 3, (seed * 5) % 10)];
+      const exact = fullDistance(a, b);
+      for (const atMost of [0, 1, 2, 3, 9])
+        expect([a, b, atMost, measureDistance(a, b, atMost)]).toEqual([
+          ...[a, b, atMost],
+          exact <= atMost ? exact : Number.POSITIVE_INFINITY,
+        ]);
+    }
+  });
+});
+
+/** The distance by its definition. */
+function fullDistance(a: string, b: string): number {
+  if (a === "" || b === "") return a.length + b.length;
+  const table = Array.from({ length: a.length + 1 }, (_, i) =>
+    Array.from({ length: b.length + 1 }, (_, j) => (i === 0 ? j : j === 0 ? i : 0)),
+  );
+  const at = (i: number, j: number): number => table[i]?.[j] ?? 0;
+  for (let i = 1; i <= a.length; i += 1)
+    for (let j = 1; j <= b.length; j += 1)
+      (table[i] ?? [])[j] = Math.min(
+        at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1),
+        at(i - 1, j) + 1,
+        at(i, j - 1) + 1,
+      );
+  return at(a.length, b.length);
+}
+
+describe("the nearest name", () => {
+  it("is the only one that is so near, with half of its letters", () => {
+    expect(findNearest("sing", ["SIGN", "KEM"])).toBe("SIGN");
+    expect(findNearest("ML-DSA-655", ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])).toBe("ML-DSA-65");
+    expect(findNearest("ML-DSA-99", ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])).toBeUndefined();
+    expect(findNearest("RSA", ["KEM"])).toBeUndefined();
+    expect(findNearest("RSA", [])).toBeUndefined();
   });
 });
 

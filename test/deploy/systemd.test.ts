@@ -137,6 +137,21 @@ describe("the check of the store", { timeout: 60_000 }, () => {
   });
 });
 
+describe("the nightly backup", { timeout: 60_000 }, () => {
+  it("fails, and leaves its file, if the master key does not open the store", async () => {
+    const dataDir = makeTemporaryDirectory();
+    await runToEnd(["store", "init", "--data-dir", dataDir]);
+    await runToEnd(["client", "add", "one", "--data-dir", dataDir]);
+    writeFileSync(join(dataDir, "master.key"), `${"0f".repeat(32)}\n`);
+    const directory = makeTemporaryDirectory();
+    const { code, stderr } = await run("env", [
+      ...["-C", directory, `QSP_DATA_DIR=${dataDir}`, "/bin/sh", "-ec", readCommand("qsp-backup.service")],
+    ]);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining("does not open it") });
+    expect(readdirSync(directory)).toEqual([expect.stringMatching(/^qsp-\d{8}T\d{6}Z\.backup$/)]);
+  });
+});
+
 const isRoot = process.geteuid?.() === 0;
 
 describe.skipIf(!isRoot)(`the operator's verbs, run as root${isRoot ? "" : " (needs root)"},`, () => {

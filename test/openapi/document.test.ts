@@ -317,6 +317,40 @@ describe("which calls take an Idempotency-Key, in the API description", () => {
   );
 });
 
+describe("the body of a call of OAuth 2, in the API description", () => {
+  const [formType, json] = ["application/x-www-form-urlencoded", "application/json"];
+  const calls = ["IssueToken", "IntrospectToken", "RevokeToken"];
+
+  it.each(calls)("has another schema as a form than as JSON: %s", (call) => {
+    const content = operationOf(`oauth.AuthorizationService.${call}`).requestBody?.content ?? {};
+    expect(Object.keys(content)).toEqual([formType, json]);
+    const references = Object.values(content).map(({ schema }) => schema.$ref);
+    expect(references).toEqual([
+      `#/components/schemas/oauth.${call}RequestForm`,
+      `#/components/schemas/oauth.${call}Request`,
+    ]);
+  });
+
+  it("takes null as JSON, and unknown parameters as a form, as the server does", async () => {
+    const { url, document } = serverOf("open");
+    const names = ["oauth.IssueTokenRequest", "oauth.IssueTokenRequestForm"];
+    const check = createCheck(document);
+    const grant = { grant_type: "client_credentials" };
+    const faults = names.map((name) => check(["components", "schemas", name], { ...grant, scope: null }));
+    expect(faults).toEqual([[], [expect.stringContaining("/scope must be string")]]);
+    const others = names.map((name) => document.components.schemas[name]?.additionalProperties);
+    expect(others).toEqual([false, undefined]);
+    const send = async (contentType: string, body: string): Promise<number> => {
+      const headers = { "content-type": contentType };
+      return (await fetch(`${url}/oauth/token`, { method: "POST", headers, body })).status;
+    };
+    // 401: the request is valid, and names no client.
+    expect(await send(json, JSON.stringify({ ...grant, scope: null }))).toBe(401);
+    expect(await send(json, JSON.stringify({ ...grant, shoe_size: "44" }))).toBe(400);
+    expect(await send(formType, "grant_type=client_credentials&shoe_size=44")).toBe(401);
+  });
+});
+
 describe("what has no place among the paths", () => {
   it("is told of with its service", () => {
     const { tags } = serverOf("open").document;

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
+import { secret } from "../support/clients.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 import { isToolMissing, openapiGenerator, pythonTool } from "./openapi-tools.ts";
@@ -44,6 +45,16 @@ const outcome = {
   sameBytes: true,
 };
 
+/** What the calls of OAuth 2 come to, with their two media types. */
+const tokens = {
+  tokens: [
+    [true, "kms.sign", "orders"],
+    [true, "kms.sign", "orders"],
+  ],
+  tokenRequestId: "story-1",
+  tokenRefused: "invalid_client",
+};
+
 /** Languages write whole numbers without a point. */
 const wholeNumbers = {
   sequences: expect.arrayContaining([expect.stringMatching(/^\d+$/)]),
@@ -70,8 +81,8 @@ describe.skipIf(isToolMissing(pythonTool("openapi-python-client")))(
       const printed = await succeed(pythonTool("openapi-python-client"), ...generate);
       expect(printed).not.toMatch(/WARNING|Could not|Cannot|skipp\w+ (?!Integration)/);
       writeFileSync(join(directory, "story.py"), readFileSync(story("story.py")));
-      const stdout = await succeed(pythonTool("python"), join(directory, "story.py"), api.url);
-      expect(JSON.parse(stdout)).toEqual({ ...outcome, ...wholeNumbers });
+      const stdout = await succeed(pythonTool("python"), join(directory, "story.py"), api.url, secret);
+      expect(JSON.parse(stdout)).toEqual({ ...outcome, ...wholeNumbers, ...tokens });
     });
   },
 );

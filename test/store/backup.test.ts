@@ -1,6 +1,16 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -118,6 +128,80 @@ describe("backup", { timeout }, () => {
     copyFileSync(`${place.keyFile}.next`, half.keyFile);
     expect(warningsOf(await restore(whole, file))).toEqual([]);
     expect(warningsOf(await restore(half, file))).toEqual([containing(present, "not available")]);
+  });
+
+  it.each([
+    { what: "of another store", content: `${"0f".repeat(32)}\n`, says: "does not open it" },
+    { what: "that is none", content: "0f", says: "is not a master key" },
+  ])("writes the file beside a master key $what, warns, and ends with 1", async ({ content, says }) => {
+    const place = await leaveThings(makeSqlitePlace);
+    const file = join(makeTemporaryDirectory(), "backup.db");
+    const right = readFileSync(place.keyFile);
+    writeFileSync(place.keyFile, content);
+    const exit = await backUp(place, file);
+    expect(exit).toMatchObject({ code: 1, stdout: expect.stringContaining(`is in ${file}`) });
+    expect(warningsOf(exit)).toEqual([containing(file, "is written", place.keyFile, says)]);
+
+    const copy = await makeSqlitePlace();
+    writeFileSync(copy.keyFile, right, { mode: 0o600 });
+    expect(warningsOf(await restore(copy, file))).toEqual([]);
+    expect(await readSecretText(await copy.open(), "things/0/seed")).toBe("secret 0");
+  });
+
+  it.each([
+    ["a key that others can read", (path: string) => chmodSync(path, 0o644), "other users can read"],
+    ["a next key that is none", (path: string) => writeFileSync(`${path}.next`, "0f"), "is not a master key"],
+  ])("writes the file beside %s, warns, and ends with 1", async (_what, spoil, says) => {
+    const place = await leaveThings(makeSqlitePlace);
+    const file = join(makeTemporaryDirectory(), "backup.db");
+    spoil(place.keyFile);
+    const exit = await backUp(place, file);
+    expect([exit.code, existsSync(file)]).toEqual([1, true]);
+    expect(warningsOf(exit)).toEqual([containing(file, "is written", "cannot be checked", says)]);
+  });
+
+  it("warns of a wrong master key in QSP_MASTER_KEY, and does not print it", async () => {
+    const place = await leaveThings(makeSqlitePlace);
+    const file = join(makeTemporaryDirectory(), "backup.db");
+    const wrong = "0f".repeat(32);
+    const exit = await runToEndHere(["backup", file, "--data-dir", place.directory], {
+      QSP_MASTER_KEY: wrong,
+    });
+    expect(exit.code).toBe(1);
+    expect(warningsOf(exit)).toEqual([
+      containing("QSP_MASTER_KEY does not open it", readKeyId(place.keyFile)),
+    ]);
+    expect(exit.stdout + exit.stderr).not.toContain(wrong);
+  });
+
+  it("ends with 1 if only one of the two keys of a rotation is there", async () => {
+    const place = await makeRotating();
+    const file = join(makeTemporaryDirectory(), "backup.db");
+    const present = readKeyId(place.keyFile);
+    renameSync(`${place.keyFile}.next`, place.keyFile);
+    const exit = await backUp(place, file);
+    expect(exit.code).toBe(1);
+    expect(warningsOf(exit)).toEqual([containing(file, "is written", present, "not here")]);
+  });
+
+  it("says that the store is damaged, not its key, if its root key was changed", async () => {
+    const place = await leaveThings(makeSqlitePlace);
+    runSql(
+      join(place.directory, "qsp.db"),
+      "update sealed_secrets set ciphertext = zeroblob(60) where identity = 'store/root-key'",
+    );
+    const exit = await backUp(place, join(makeTemporaryDirectory(), "backup.db"));
+    expect(exit.code).toBe(1);
+    expect(warningsOf(exit)).toEqual([containing("root key was changed", "qsp store verify")]);
+  });
+
+  it("checks no key where there is none, and ends with 0", async () => {
+    const place = await leaveThings(makeSqlitePlace);
+    rmSync(place.keyFile);
+    const exit = await backUp(place, join(makeTemporaryDirectory(), "backup.db"));
+    expect(exit).toMatchObject({ code: 0 });
+    expect(warningsOf(exit)).toEqual([]);
+    expect(existsSync(place.keyFile)).toBe(false);
   });
 
   it("ends with one sentence if the file cannot be written", async () => {

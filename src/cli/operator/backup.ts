@@ -9,6 +9,8 @@ import { StoreFailureError } from "../../database/store-error.ts";
 import { openDatabase } from "../../open-store.ts";
 import { type MasterKeySource, nextKeyPath } from "../../secrets/master-key.ts";
 import { countByMasterKey } from "../../secrets/master-keys-in-use.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { type FoundKeys, findKeyFaults, findKeys, type KeyFault, warn } from "./check-master-key.ts";
 import { withCleanup } from "./cleanup-on-signal.ts";
 import { createProgress } from "./progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
@@ -18,20 +20,22 @@ export const backup: StoreVerb = {
   name: "backup",
   operands: ["FILE"],
   meaning:
-    "Writes the store into a file, with its secrets sealed. The server may run. The file does not contain the master key.",
+    "Writes the store into a file, with its secrets sealed. The server may run. The file does not contain the master key. The exit code is 1 if the file is written, but the master key here does not open it.",
   example: "qsp backup monday.backup",
   async run({ operands: [file = ""], location, masterKey }) {
     const path = resolve(file);
     if (existsSync(path)) throw new ConfigError(`${file} already exists; name another file`);
     if (!existsSync(dirname(path))) throw new ConfigError(`the directory ${dirname(path)} does not exist`);
+    // Before the copy: a rotation that ends meanwhile replaces the key that opens the copy.
+    const keys = findKeys(masterKey);
     const source = await openDatabase(location, "existing");
     // A unique name: other files in the directory are not ours to overwrite.
     const draft = `${path}.${randomBytes(8).toString("hex")}.partial`;
     try {
-      const masterKeyIds = await withCleanup(
+      const { masterKeyIds, faults } = await withCleanup(
         () => removeStore(draft),
         async () => {
-          const found = await fill(draft, source);
+          const found = await fill(draft, source, keys);
           sync(draft);
           renameSync(draft, path);
           sync(dirname(path));
@@ -42,17 +46,26 @@ export const backup: StoreVerb = {
         `The store ${source.name} is in ${file}. It can only be read with the master key; store that key apart.\n`,
       );
       if (masterKeyIds.length > 1) process.stdout.write(describeKeys(masterKeyIds, masterKey));
+      // The file stays: it may be the only copy, and the right key may be elsewhere.
+      for (const fault of faults) warn(`${file} is written, but ${describeFault(fault, masterKeyIds)}`);
+      return faults.length === 0 ? exitCodes.done : exitCodes.no;
     } catch (error) {
       throw explainWriting(error, file);
     } finally {
       await source.close();
     }
-    return 0;
   },
 };
 
-/** Copies a store into a new file. @returns the IDs of the master keys that the copy needs */
-async function fill(draft: string, source: Database): Promise<string[]> {
+/** A copy of a store, and the keys that it needs. */
+interface Copied {
+  readonly masterKeyIds: readonly string[];
+  /** Why the keys of the operator do not open it. */
+  readonly faults: readonly KeyFault[];
+}
+
+/** Copies a store into a new file. */
+async function fill(draft: string, source: Database, keys: FoundKeys): Promise<Copied> {
   const progress = createProgress("rows copied");
   // Create the file with its mode before it has content.
   closeSync(openSync(draft, "wx", 0o600));
@@ -61,10 +74,11 @@ async function fill(draft: string, source: Database): Promise<string[]> {
     await copyStore(source, target, progress.show);
     // Read through the writing connection: an open reader would prevent the switch of the journal mode.
     const masterKeys = await countByMasterKey(target.writer);
+    const faults = await findKeyFaults(target.writer, keys);
     // Leave one file, without a journal next to it.
     await target.writeConnection.run([{ sql: "pragma journal_mode = delete", parameters: [] }]);
     progress.end();
-    return masterKeys.map(({ masterKeyId }) => masterKeyId);
+    return { masterKeyIds: masterKeys.map(({ masterKeyId }) => masterKeyId), faults };
   } finally {
     await target.close();
   }
@@ -91,6 +105,20 @@ function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource):
   return existsSync(next)
     ? `${all}They are in ${source.path} and ${next}, because a rotation is in progress.\n`
     : all;
+}
+
+/** Describes why a backup cannot be read with the keys that the operator has, and what to do. */
+function describeFault(fault: KeyFault, masterKeyIds: readonly string[]): string {
+  switch (fault.kind) {
+    case "invalid":
+      return `its master key cannot be checked: ${fault.reason}`;
+    case "wrong":
+      return `${fault.name} does not open it: find the master key ${masterKeyIds.join(" and ")}, without which the secrets in the store and in its backups are lost`;
+    case "damaged":
+      return "its root key was changed outside the server: keep older backups, and run qsp store verify";
+    case "incomplete":
+      return `${fault.secrets} of its secrets are under master key ${fault.masterKeyId}, which is not here: find that key, or they are lost`;
+  }
 }
 
 /** Removes a SQLite file and the files that SQLite puts next to it. */

@@ -15,8 +15,8 @@ import { copyStore, countRows } from "../../database/copy.ts";
 import type { Database } from "../../database/database.ts";
 import { readMessage, StorageError } from "../../database/store-error.ts";
 import { openDatabase } from "../../open-store.ts";
-import { type MasterKeySource, openKeyring } from "../../secrets/master-key.ts";
-import { countByMasterKey, opensStore } from "../../secrets/master-keys-in-use.ts";
+import type { MasterKeySource } from "../../secrets/master-key.ts";
+import { findKeyFaults, findKeys, type KeyFault, nameKeySource, warn } from "./check-master-key.ts";
 import { withCleanup } from "./cleanup-on-signal.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 import { createProgress } from "./progress.ts";
@@ -126,27 +126,23 @@ async function openCopy(file: string, path: string): Promise<Database> {
 
 /** Prints what to do before a server can start on the restored store. */
 async function tellOfMasterKey({ reader }: Database, source: MasterKeySource): Promise<void> {
-  if (source.kind === "file" && !existsSync(source.path)) {
+  const keys = findKeys(source);
+  if (keys.kind === "absent")
     process.stdout.write(
-      `Put the master key of the backup into ${source.path} before you start the server.\n`,
+      `Put the master key of the backup into ${nameKeySource(source)} before you start the server.\n`,
     );
-    return;
-  }
-  const warn = (sentence: string): void => void process.stderr.write(`qsp: warning: ${sentence}\n`);
-  const name = source.kind === "file" ? source.path : "QSP_MASTER_KEY";
-  try {
-    const keyring = openKeyring(source, false);
-    if (!(await opensStore(reader, keyring)))
-      return warn(
-        `${name} does not open the restored store; replace it with the master key of the backup before you start the server`,
-      );
-    for (const { masterKeyId, secrets } of await countByMasterKey(reader))
-      if (keyring.find(masterKeyId) === undefined)
-        warn(
-          `${secrets} of the secrets are under master key ${masterKeyId}, which is not available: the backup needs more than one`,
-        );
-  } catch (error) {
-    if (!(error instanceof StorageError)) throw error;
-    warn(error.message);
+  for (const fault of await findKeyFaults(reader, keys)) warn(describeFault(fault));
+}
+
+function describeFault(fault: KeyFault): string {
+  switch (fault.kind) {
+    case "invalid":
+      return fault.reason;
+    case "wrong":
+      return `${fault.name} does not open the restored store; replace it with the master key of the backup before you start the server`;
+    case "damaged":
+      return "its root key was changed outside the server; restore another backup";
+    case "incomplete":
+      return `${fault.secrets} of the secrets are under master key ${fault.masterKeyId}, which is not available: the backup needs more than one`;
   }
 }

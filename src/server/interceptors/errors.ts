@@ -1,6 +1,7 @@
 /** Gives every failed call the form that errors.ts defines, whichever code threw the error. */
 
-import type { DescMessage } from "@bufbuild/protobuf";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
+import type { Path } from "@bufbuild/protobuf/reflect";
 import { pathFromViolationProto } from "@bufbuild/protovalidate";
 import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
@@ -8,6 +9,7 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 import { bodyTooLarge, explainAbort, findReason, refuse, toConnectError } from "../../errors.ts";
 import { mapStream } from "./streams.ts";
 import { describeRule } from "./validation.ts";
+import { findValueHint, type HintValue } from "./value-hints.ts";
 
 /** Converts a handler's error to a refusal; undefined if the error is unknown. */
 export type ExplainFailure = (thrown: unknown) => ConnectError | undefined;
@@ -16,10 +18,23 @@ export type ExplainFailure = (thrown: unknown) => ConnectError | undefined;
 export type MapError = (thrown: unknown, req: UnaryRequest | StreamRequest) => ConnectError;
 
 /** Maps errors of handlers, the validator and Connect to refusals with a reason. */
-export function createErrorMap(explainFailure: ExplainFailure = () => undefined): MapError {
-  return (thrown, { signal, method }) =>
-    explain(explainAbort(explainFailure(thrown) ?? toConnectError(thrown), signal), method.input);
+export function createErrorMap(
+  explainFailure: ExplainFailure = () => undefined,
+  hintValue?: HintValue,
+): MapError {
+  return (thrown, { signal, method, message, stream }) => {
+    const hint: FindHint = (path) =>
+      stream ? undefined : findValueHint(method.input, message as Message, path, hintValue);
+    return explain(
+      explainAbort(explainFailure(thrown) ?? toConnectError(thrown), signal),
+      method.input,
+      hint,
+    );
+  };
 }
+
+/** Finds a hint for the value at a path; undefined if there is none, and for the messages of streams. */
+type FindHint = (path: Path) => string | undefined;
 
 /** Maps the errors of streams and of their messages. */
 export function streamErrorInterceptor(mapError: MapError): Interceptor {
@@ -35,9 +50,9 @@ export function streamErrorInterceptor(mapError: MapError): Interceptor {
   };
 }
 
-function explain(error: ConnectError, input: DescMessage): ConnectError {
+function explain(error: ConnectError, input: DescMessage, hint: FindHint): ConnectError {
   if (findReason(error) !== undefined) return error;
-  const faults = readFaults(error, input);
+  const faults = readFaults(error, input, hint);
   return faults.length > 0 ? fieldFaults(faults) : explainStream(error);
 }
 
@@ -110,11 +125,13 @@ export function compressionInvalid(): ConnectError {
 }
 
 /** Reads the violations that @connectrpc/validate attaches, with fields named as in JSON. */
-function readFaults(error: ConnectError, input: DescMessage): RuleFault[] {
+function readFaults(error: ConnectError, input: DescMessage, hint: FindHint): RuleFault[] {
   const violations = error.findDetails(ViolationsSchema).flatMap((detail) => detail.violations);
-  return violations.map(({ field, message }) => {
-    const description = describeRule(message);
+  return violations.map(({ field, message, ruleId }) => {
     const path = field === undefined ? [] : pathFromViolationProto(input, field);
+    const advice = ruleId === "string.in" ? hint(path) : undefined;
+    const rule = describeRule(message);
+    const description = advice === undefined ? rule : `${rule}; ${advice}`;
     const name = path.map(describePart).join("").replace(/^\./, "");
     // A rule over several fields has no field path. Its message names the fields.
     if (name === "") return { fields: findNamed(input, description), description, sentence: description };

@@ -1,5 +1,4 @@
 /** Counts and logs every call with its outcome, and gives it a request ID that the caller can quote. */
-import { randomBytes } from "node:crypto";
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ContextValues, Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -8,10 +7,8 @@ import { findReason, isServerFault } from "../../errors.ts";
 import { type CallSpan, callSpanKey, type Tracing } from "../../protocol/call-span.ts";
 import { requestIdKey } from "../../protocol/call-values.ts";
 import type { Metrics } from "../metrics.ts";
+import { type RequestIds, requestIdHeader } from "../request-ids.ts";
 import { endOnAbort, mapStream } from "./streams.ts";
-
-/** Identifies a call in its answer, its error and the log. A caller may choose the ID. */
-const requestIdHeader = "x-request-id";
 
 /** Counts and logs the calls of one server. */
 export interface Observer {
@@ -39,9 +36,16 @@ export interface RefusedCall {
   readonly durationMs: number;
 }
 
+/** The parts of an observer. */
+export interface ObserverDeps {
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly requestIds: RequestIds;
+  readonly tracing?: Tracing | undefined;
+}
+
 /** Creates the observer of one server. */
-export function createObserver(metrics: Metrics, logger: Logger, tracing?: Tracing): Observer {
-  const nextRequestId = createRequestIds();
+export function createObserver({ metrics, logger, requestIds, tracing }: ObserverDeps): Observer {
   const end = (call: StartedCall, error: ConnectError | undefined): void => {
     const durationMs = performance.now() - call.startedMs;
     metrics.callEnded(call.method, error && { code: error.code, reason: findReason(error) }, durationMs);
@@ -51,7 +55,7 @@ export function createObserver(metrics: Metrics, logger: Logger, tracing?: Traci
   };
   const start = ({ method, header, contextValues, sinceMs }: CallToObserve): StartedCall & ObservedCall => {
     metrics.callStarted(method);
-    const requestId = givenRequestId(header) ?? nextRequestId();
+    const requestId = requestIds.choose(header.get(requestIdHeader));
     contextValues?.set(requestIdKey, requestId);
     const span = tracing?.startCall({ method, header, requestId, ...(sinceMs !== undefined && { sinceMs }) });
     if (span !== undefined) contextValues?.set(callSpanKey, span);
@@ -113,22 +117,6 @@ interface StartedCall {
   readonly startedMs: number;
 }
 
-/** Counts up after a random prefix, so that two servers, or two starts of one server, do not give the same ID. */
-function createRequestIds(): () => string {
-  const prefix = randomBytes(6).toString("hex");
-  let count = 0;
-  return () => {
-    count += 1;
-    return `${prefix}-${count.toString(36)}`;
-  };
-}
-
-/** The ID that the caller gives, if it is safe to log. */
-function givenRequestId(header: Headers): string | undefined {
-  const given = header.get(requestIdHeader);
-  return given !== null && /^[\w.:-]{1,128}$/.test(given) ? given : undefined;
-}
-
 interface EndedCall {
   readonly method: DescMethod;
   readonly requestId: string;
@@ -157,10 +145,16 @@ function logCall(logger: Logger, call: EndedCall, isFault: boolean): void {
 /**
  * Logs a server fault that occurs outside of the interceptors, such as an answer that cannot be written. Other
  * faults are logged by the interceptor.
+ *
+ * @param identify returns the ID of the request; called only for an error that is logged
  */
-export function logUnobserved(logger: Logger, error: ConnectError): void {
+export function logUnobserved(logger: Logger, error: ConnectError, identify?: () => string): void {
   if (error.metadata.has(requestIdHeader) || !isServerFault(error)) return;
-  logger.error({ code: Code[error.code], err: error.cause ?? error }, "call failed outside its handler");
+  const line = { code: Code[error.code], err: error.cause ?? error };
+  logger.error(
+    identify === undefined ? line : { requestId: identify(), ...line },
+    "call failed outside its handler",
+  );
 }
 
 /** Extracts the identifiers from a W3C trace context (Trace Context, section 3.2). */

@@ -18,6 +18,10 @@ from generated.api.kms_kms_service import (
     kms_kms_service_sign as sign,
     kms_kms_service_verify as verify,
 )
+from generated.api.oauth_authorization_service import (
+    oauth_authorization_service_introspect_token as introspect_token,
+    oauth_authorization_service_issue_token as issue_token,
+)
 from generated.models import (
     BlockchainAddBlockRequest,
     BlockchainRegisterNodeRequest,
@@ -26,6 +30,9 @@ from generated.models import (
     KmsEncapsulateRequest,
     KmsSignRequest,
     KmsVerifyRequest,
+    OauthIntrospectTokenRequest,
+    OauthIssueTokenRequest,
+    OauthIssueTokenRequestForm,
 )
 
 client = Client(base_url=sys.argv[1], timeout=60)
@@ -51,6 +58,23 @@ missing = get_key.sync_detailed("key of/no-one?", client=client)
 register_node.sync(client=client, body=BlockchainRegisterNodeRequest(name="node"))
 block = add_block.sync(client=client, body=BlockchainAddBlockRequest(data=data)).block
 
+# A form, as other clients of OAuth send it, and JSON: the type of the object decides.
+credentials = {"client_id": "orders", "client_secret": sys.argv[2]}
+wanted = {"grant_type": "client_credentials", "scope": "kms.sign", **credentials}
+as_form = issue_token.sync(client=client, body=OauthIssueTokenRequestForm.from_dict(wanted))
+as_json = issue_token.sync_detailed(
+    client=client, body=OauthIssueTokenRequest.from_dict(wanted), x_request_id="story-1"
+)
+seen = [
+    introspect_token.sync(
+        client=client, body=OauthIntrospectTokenRequest.from_dict({"token": token, **credentials})
+    )
+    for token in [as_form.access_token, as_json.parsed.access_token]
+]
+unknown = issue_token.sync(
+    client=client, body=OauthIssueTokenRequestForm.from_dict({**wanted, "client_secret": "wrong"})
+)
+
 print(
     json.dumps(
         {
@@ -63,6 +87,9 @@ print(
             "sequences": [repr(entry.sequence) for entry in entries],
             "missing": [missing.status_code, missing.parsed.code.value, missing.parsed.details[0].reason],
             "blockIndex": repr(block.index),
+            "tokens": [[one.active, one.scope, one.client_id] for one in seen],
+            "tokenRequestId": as_json.headers["x-request-id"],
+            "tokenRefused": unknown.error,
             "sameBytes": base64.b64decode(block.data) == bytes(range(256)),
         }
     )

@@ -12,7 +12,7 @@ import { openStore } from "../../../src/open-store.ts";
 import { type MasterKeySource, masterKeyIn } from "../../../src/secrets/master-key.ts";
 import type { ServerLimits } from "../../../src/server/limits.ts";
 import type { Server } from "../../../src/server/server.ts";
-import { explainFailure } from "../../../src/services/explain-failure.ts";
+import { explanations } from "../../../src/services/explain-failure.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { doDueWork } from "../../../src/services/kms/schedule.ts";
 import { kmsService } from "../../../src/services/kms/service.ts";
@@ -115,7 +115,7 @@ export async function startKmsServer(
   const { server, url } = await serve({
     services: [createServiceImplSpec<typeof KmsService>(KmsService, kmsService(parts))],
     access: { mode: auth, authenticate: async (authorization) => callerNamed(authorization) },
-    explainFailure,
+    ...explanations,
     limits,
   });
   const { grpc, connect, disconnect } = openConnections(url);

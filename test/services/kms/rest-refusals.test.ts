@@ -36,6 +36,52 @@ describeKms("kms.KmsService over REST", (_start, shared) => {
     ]);
   });
 
+  it.each([
+    ["POST /api/kms/create-keys", "/api/kms/create-key"],
+    ["GET /api/kms/key", "/api/kms/keys"],
+    ["GET /kms/keys", "/api/kms/keys"],
+  ])("suggests a path for an unknown one: %s", async (line, suggestion) => {
+    const { rest } = await shared();
+    const path = line.split(" ")[1] ?? "";
+    expect((await rest(line)).json).toMatchObject({
+      message: `the path ${path} does not exist; did you mean "${suggestion}"`,
+      details: [{ reason: "ROUTE_NOT_FOUND", metadata: { path, suggestion } }],
+    });
+  });
+
+  it.each([
+    ["algorithm", "mldsa65", 'did you mean "ML-DSA-65"'],
+    ["algorithm", "Dilithium3", 'Dilithium became ML-DSA (FIPS 204); did you mean "ML-DSA-65"'],
+    ["algorithm", "Kyber768", 'Kyber became ML-KEM (FIPS 203); did you mean "ML-KEM-768"'],
+    ["algorithm", "ML-DSA-655", 'did you mean "ML-DSA-65"'],
+    ["usage", "SING", 'did you mean "SIGN"'],
+  ])("suggests a value for the field %s: %s", async (field, value, hint) => {
+    const { rest, kms } = await shared();
+    const { json } = await rest("POST /api/kms/create-key", { [field]: value });
+    expect(json).toMatchObject({
+      message: expect.stringMatching(/^(algorithm|usage): must be in list \[.*\]; /),
+      details: [
+        { reason: "FIELD_INVALID" },
+        { fieldViolations: [{ field, description: expect.any(String) }] },
+      ],
+    });
+    expect(json).toMatchObject({ message: expect.stringContaining(`]; ${hint}`) });
+    await expect(kms.createKey({ [field]: value })).rejects.toMatchObject({
+      rawMessage: expect.stringContaining(`]; ${hint}`),
+    });
+  });
+
+  it.each(["RSA", "x".repeat(65), "mldsa65".padEnd(70, "-")])(
+    "suggests no value for %s",
+    async (algorithm) => {
+      const { rest } = await shared();
+      const { json } = await rest("POST /api/kms/create-key", { algorithm });
+      expect(json).toMatchObject({
+        message: expect.stringMatching(/^algorithm: must be in list \[[^\]]*\]$/),
+      });
+    },
+  );
+
   describe("does not find the keyId", () => {
     it.each([
       "a b",

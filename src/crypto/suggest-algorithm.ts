@@ -1,0 +1,68 @@
+/** Suggests a parameter set for a name that is misspelt, or older than the standards. */
+import { algorithms } from "./algorithms.ts";
+
+/** The most characters of a name that is looked at. */
+const maxNameCharacters = 64;
+
+/** A scheme before its standard. The standards changed details, so keys and signatures of the two do not mix. */
+interface FormerScheme {
+  readonly name: string;
+  readonly successor: string;
+  /** Matches a name without its punctuation, in lower case. */
+  readonly pattern: RegExp;
+  /** Names the parameter set of the standard that took the place of the matched one. */
+  rename(match: RegExpExecArray): string;
+}
+
+/** The number of a Dilithium set was its security category; FIPS 204, table 1, has those of its successors. */
+const dilithiumSets: Readonly<Record<string, string>> = { 2: "44", 3: "65", 5: "87" };
+
+const formerSchemes: readonly FormerScheme[] = [
+  {
+    name: "Dilithium",
+    successor: "ML-DSA (FIPS 204)",
+    pattern: /^(?:crystals)?dilithium(2|3|5|44|65|87)?(?:aes|r3)?$/,
+    rename: ([, set = ""]) => `ML-DSA-${dilithiumSets[set] ?? set}`,
+  },
+  {
+    name: "Kyber",
+    successor: "ML-KEM (FIPS 203)",
+    pattern: /^(?:crystals)?kyber(512|768|1024)?(?:90s|r3|draft00)?$/,
+    rename: ([, set = ""]) => `ML-KEM-${set}`,
+  },
+  {
+    name: "SPHINCS+",
+    successor: "SLH-DSA (FIPS 205)",
+    pattern: /^sphincs(?:plus)?(?:(sha256|sha2|shake256|shake)(128|192|256)([sf]))?(?:simple|robust)?$/,
+    rename: ([, hash = "", bits, form]) =>
+      `SLH-DSA-${hash.startsWith("shake") ? "SHAKE" : "SHA2"}-${bits}${form}`,
+  },
+];
+
+/**
+ * Suggests the name of a parameter set.
+ *
+ * @param given what a caller wrote: "mldsa65", "Dilithium3"
+ * @param allowed the names that would be right, which may be others than algorithms
+ * @returns a clause for an error message; undefined if the name is like none
+ */
+export function suggestAlgorithm(given: string, allowed: readonly string[]): string | undefined {
+  if (given.length > maxNameCharacters || !allowed.some((name) => Object.hasOwn(algorithms, name)))
+    return undefined;
+  const plain = simplify(given);
+  const same = allowed.find((name) => simplify(name) === plain);
+  if (same !== undefined) return `did you mean "${same}"`;
+  for (const scheme of formerSchemes) {
+    const match = scheme.pattern.exec(plain);
+    if (match === null) continue;
+    const renamed = `${scheme.name} became ${scheme.successor}`;
+    const name = scheme.rename(match);
+    return allowed.includes(name) ? `${renamed}; did you mean "${name}"` : renamed;
+  }
+  return undefined;
+}
+
+/** Leaves out case and punctuation: "ML_DSA_65" and "ml-dsa-65" become "mldsa65". */
+function simplify(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z0-9]/g, "");
+}

@@ -1,0 +1,93 @@
+/** Finds names that somebody may have meant. */
+
+/** The most changed letters that still count as a typing error. */
+const maxDistance = 3;
+
+/** The most names to suggest. */
+const maxSuggested = 3;
+
+/** Suggests at most three names: those that begin with the word, or else similar ones, the nearest first. */
+export function suggest(word: string, names: readonly string[]): string[] {
+  const lower = word.toLowerCase();
+  // Of many names that begin alike, three would be an arbitrary choice.
+  const longer = names.filter((name) => name.toLowerCase().startsWith(lower));
+  if (longer.length > 0 && longer.length <= maxSuggested) return longer;
+  return names
+    .map((name) => ({ name, distance: measureDistance(lower, name.toLowerCase(), maxDistance) }))
+    .filter(({ distance }) => distance <= maxDistance)
+    .sort((a, b) => a.distance - b.distance)
+    .slice(0, maxSuggested)
+    .map(({ name }) => name);
+}
+
+/**
+ * Finds the one name that is nearer to a word than all others.
+ *
+ * @returns undefined if two names are equally near, or if none has at least half of its letters in common.
+ */
+export function findNearest(word: string, names: readonly string[]): string | undefined {
+  const lower = word.toLowerCase();
+  let nearest: string | undefined;
+  let least = maxDistance + 1;
+  for (const name of names) {
+    const distance = measureDistance(lower, name.toLowerCase(), Math.min(least, limitChanges(lower, name)));
+    if (distance > least) continue;
+    nearest = distance < least ? name : undefined;
+    least = distance;
+  }
+  return nearest;
+}
+
+/** The most changes between two words that may be one, misspelt: of short words, three changes leave nothing. */
+export function limitChanges(a: string, b: string): number {
+  return Math.min(maxDistance, Math.floor(Math.max(a.length, b.length) / 2));
+}
+
+/**
+ * Counts the letters to insert, remove or replace (Levenshtein).
+ *
+ * @param atMost the distance beyond which the exact number does not matter. The time is proportional to it.
+ * @returns Infinity for more than `atMost`
+ */
+export function measureDistance(a: string, b: string, atMost: number): number {
+  if (Math.abs(a.length - b.length) > atMost) return Number.POSITIVE_INFINITY;
+  let start = 0;
+  while (start < a.length && start < b.length && a.charCodeAt(start) === b.charCodeAt(start)) start += 1;
+  let [endA, endB] = [a.length, b.length];
+  while (endA > start && endB > start && a.charCodeAt(endA - 1) === b.charCodeAt(endB - 1)) {
+    endA -= 1;
+    endB -= 1;
+  }
+  const [rows, columns] = [endA - start, endB - start];
+  if (rows === 0 || columns === 0) return rows + columns;
+  // Cell j of row i is the distance of the first i letters of one word and the first j of the other. One row is enough.
+  if (row.length <= columns) row = new Uint16Array(2 * columns);
+  for (let j = 0; j <= columns; j += 1) row[j] = j;
+  for (let i = 1; i <= rows; i += 1) {
+    // Cells farther from the diagonal than this are beyond the limit.
+    const [from, to] = [Math.max(1, i - atMost), Math.min(columns, i + atMost)];
+    let diagonal = row[from - 1] ?? 0;
+    let left = from === 1 ? i : beyond;
+    row[from - 1] = left;
+    let least = left;
+    const letter = a.charCodeAt(start + i - 1);
+    for (let j = from; j <= to; j += 1) {
+      // The cell above the last one of the band is outside of the band of the row before.
+      const above = j === i + atMost ? beyond : (row[j] ?? 0);
+      const replaced = letter === b.charCodeAt(start + j - 1) ? diagonal : diagonal + 1;
+      left = Math.min(replaced, above + 1, left + 1);
+      diagonal = above;
+      row[j] = left;
+      if (left < least) least = left;
+    }
+    if (least > atMost) return Number.POSITIVE_INFINITY;
+  }
+  const distance = row[columns] ?? 0;
+  return distance <= atMost ? distance : Number.POSITIVE_INFINITY;
+}
+
+/** More than any distance that is counted. */
+const beyond = 60_000;
+
+/** Reused, because a search compares many short words. */
+let row = new Uint16Array(64);

@@ -1,0 +1,74 @@
+/** Suggests a value if a field has none of those that the rule of its proto lists. */
+import { type DescMessage, getOption, type Message } from "@bufbuild/protobuf";
+import {
+  isReflectList,
+  isReflectMap,
+  isReflectMessage,
+  type Path,
+  reflect,
+} from "@bufbuild/protobuf/reflect";
+import {
+  type FieldRules,
+  field as fieldOption,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { findNearest } from "../../protocol/suggest.ts";
+
+/**
+ * Suggests a value.
+ *
+ * @param allowed the values that the rule lists
+ * @returns a clause for an error message; undefined if the value is like none
+ */
+export type HintValue = (given: string, allowed: readonly string[]) => string | undefined;
+
+/** Longer values get no hint, so that the search stays short. */
+const maxValueCharacters = 64;
+
+/** Suggests the nearest of the values. */
+const hintNearest: HintValue = (given, allowed) => {
+  const nearest = findNearest(given, allowed);
+  return nearest === undefined ? undefined : `did you mean "${nearest}"`;
+};
+
+/**
+ * Finds a hint for a broken rule `string.in`.
+ *
+ * @param path the field that breaks it
+ * @param hint knows the values of some fields better than their spelling tells
+ */
+export function findValueHint(
+  input: DescMessage,
+  message: Message,
+  path: Path,
+  hint: HintValue = () => undefined,
+): string | undefined {
+  const given = readAt(input, message, path);
+  if (typeof given !== "string" || given.length > maxValueCharacters) return undefined;
+  const allowed = listAllowed(path);
+  return hint(given, allowed) ?? hintNearest(given, allowed);
+}
+
+function readAt(input: DescMessage, message: Message, path: Path): unknown {
+  let value: unknown = reflect(input, message);
+  for (const part of path) {
+    if (part.kind === "field" && isReflectMessage(value)) value = value.get(part);
+    else if (part.kind === "list_sub" && isReflectList(value)) value = value.get(part.index);
+    else if (part.kind === "map_sub" && isReflectMap(value)) value = value.get(part.key);
+    else return undefined;
+  }
+  return value;
+}
+
+/** Reads the list of the rule, which an element of a list or a map has from its field. */
+function listAllowed(path: Path): readonly string[] {
+  const field = path.findLast((part) => part.kind === "field");
+  if (field === undefined) return [];
+  const { type } = getOption(field, fieldOption);
+  return (
+    readStrings(type) ?? (type.case === "repeated" ? readStrings(type.value.items?.type) : undefined) ?? []
+  );
+}
+
+function readStrings(type: FieldRules["type"] | undefined): readonly string[] | undefined {
+  return type?.case === "string" ? type.value.in : undefined;
+}

@@ -1,0 +1,45 @@
+/** Gives every request an ID, which its answer and its lines in the log have. A caller may choose the ID. */
+import { randomBytes } from "node:crypto";
+import type { ConnectError, ContextValues } from "@connectrpc/connect";
+import { requestIdKey } from "../protocol/call-values.ts";
+
+/** Identifies a request in its answer, its error and the log. */
+export const requestIdHeader = "x-request-id";
+
+/** The value of a header that occurs once, several times or not at all, in the forms of Node and of Headers. */
+type HeaderValue = string | readonly string[] | null | undefined;
+
+/** The request IDs of one server. */
+export interface RequestIds {
+  /** Returns the ID that a caller gives in x-request-id, if it is safe to log, or a new one. */
+  choose(given: HeaderValue): string;
+  /** Returns the ID that a call has, or chooses one for a request whose call has not begun. */
+  identify(values: ContextValues, given: HeaderValue): string;
+  /** Gives an error an ID if it has none. @returns the error */
+  mark(error: ConnectError, given: HeaderValue): ConnectError;
+}
+
+/** Creates the IDs of a server: a count after a random prefix, so that two servers, or two starts, give different IDs. */
+export function createRequestIds(): RequestIds {
+  const prefix = randomBytes(6).toString("hex");
+  let count = 0;
+  const choose = (given: HeaderValue): string => {
+    if (typeof given === "string" && /^[\w.:-]{1,128}$/.test(given)) return given;
+    count += 1;
+    return `${prefix}-${count.toString(36)}`;
+  };
+  return {
+    choose,
+    identify(values, given) {
+      const known = values.get(requestIdKey);
+      if (known !== "") return known;
+      const requestId = choose(given);
+      values.set(requestIdKey, requestId);
+      return requestId;
+    },
+    mark(error, given) {
+      if (!error.metadata.has(requestIdHeader)) error.metadata.set(requestIdHeader, choose(given));
+      return error;
+    },
+  };
+}

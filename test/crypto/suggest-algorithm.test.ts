@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest";
+import { algorithms } from "../../src/crypto/algorithms.ts";
+import { suggestAlgorithm } from "../../src/crypto/suggest-algorithm.ts";
+
+const names = Object.keys(algorithms);
+
+describe("the suggestion for the name of an algorithm", () => {
+  it.each([
+    ["mldsa65", "ML-DSA-65"],
+    ["ML-DSA65", "ML-DSA-65"],
+    ["ML_KEM_1024", "ML-KEM-1024"],
+    ["slh-dsa-shake-128F", "SLH-DSA-SHAKE-128f"],
+    ["xwing", "X-Wing"],
+    ["ecdsa p256", "ECDSA-P256"],
+  ])("is the same name with its case and its hyphens: %s", (given, name) => {
+    expect(suggestAlgorithm(given, names)).toBe(`did you mean "${name}"`);
+  });
+
+  it.each([
+    ["Dilithium2", "Dilithium became ML-DSA (FIPS 204)", "ML-DSA-44"],
+    ["dilithium3", "Dilithium became ML-DSA (FIPS 204)", "ML-DSA-65"],
+    ["CRYSTALS-Dilithium-5", "Dilithium became ML-DSA (FIPS 204)", "ML-DSA-87"],
+    ["Kyber512", "Kyber became ML-KEM (FIPS 203)", "ML-KEM-512"],
+    ["CRYSTALS-KYBER-768", "Kyber became ML-KEM (FIPS 203)", "ML-KEM-768"],
+    ["SPHINCS+-SHA2-256s", "SPHINCS+ became SLH-DSA (FIPS 205)", "SLH-DSA-SHA2-256s"],
+    ["sphincs-sha256-128f-simple", "SPHINCS+ became SLH-DSA (FIPS 205)", "SLH-DSA-SHA2-128f"],
+    ["SPHINCS+-SHAKE256-192s-robust", "SPHINCS+ became SLH-DSA (FIPS 205)", "SLH-DSA-SHAKE-192s"],
+    ["sphincsplus-shake-256f", "SPHINCS+ became SLH-DSA (FIPS 205)", "SLH-DSA-SHAKE-256f"],
+  ])("is the name of the standard for %s", (given, renamed, name) => {
+    expect(suggestAlgorithm(given, names)).toBe(`${renamed}; did you mean "${name}"`);
+  });
+
+  it.each([
+    ["Dilithium", "Dilithium became ML-DSA (FIPS 204)"],
+    ["KYBER", "Kyber became ML-KEM (FIPS 203)"],
+    ["SPHINCS+", "SPHINCS+ became SLH-DSA (FIPS 205)"],
+  ])("is the standard alone for a scheme without its set: %s", (given, renamed) => {
+    expect(suggestAlgorithm(given, names)).toBe(renamed);
+  });
+
+  it("names no set that would be wrong here", () => {
+    const signing = ["ML-DSA-44", "ML-DSA-65"];
+    expect(suggestAlgorithm("Kyber768", signing)).toBe("Kyber became ML-KEM (FIPS 203)");
+    expect(suggestAlgorithm("mlkem768", signing)).toBeUndefined();
+  });
+
+  it.each(["", "RSA-2048", "Dilithium4", "Kyber", "constructor", "-".repeat(65), `mldsa65${" ".repeat(64)}`])(
+    "is none for what is like no algorithm, too long, or for another field: %j",
+    (given) => {
+      const allowed = given === "Kyber" ? ["SIGN", "KEM"] : names;
+      expect(suggestAlgorithm(given, allowed)).toBeUndefined();
+    },
+  );
+});

@@ -1,0 +1,135 @@
+import { Writable } from "node:stream";
+import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import { pino } from "pino";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createCrossSiteLog } from "../../src/server/cross-site-log.ts";
+import { createServer } from "../../src/server/server.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { defaultLimits } from "./default-limits.ts";
+import { connectHttp2, request } from "./raw.ts";
+
+type Line = Record<string, unknown>;
+
+/** A log over a clock of the test. */
+function openLog() {
+  const lines: Line[] = [];
+  const sink = new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      lines.push(JSON.parse(chunk.toString()) as Line);
+      done();
+    },
+  });
+  const logger = pino({ level: "warn" }, sink);
+  const clock = { nowMs: 1 };
+  const log = createCrossSiteLog(logger, () => clock.nowMs);
+  const refuse = (origin: string | undefined, times = 1): void => {
+    for (let i = 0; i < times; i += 1) log.refused({ origin, requestId: "r-1" });
+  };
+  return { lines, clock, refuse, logger };
+}
+
+const minuteMs = 60_000;
+
+describe("the lines about pages of other origins", () => {
+  it("name the origin, the setting that allows it, and the request", () => {
+    const { lines, refuse } = openLog();
+    refuse("https://elsewhere.example");
+    expect(lines).toEqual([
+      expect.objectContaining({
+        level: 40,
+        reason: "CROSS_SITE_REFUSED",
+        origin: "https://elsewhere.example",
+        requestId: "r-1",
+        msg: expect.stringContaining("--cors-origins"),
+      }),
+    ]);
+  });
+
+  it("are one for an origin in ten minutes, and the next one counts those between", () => {
+    const { lines, clock, refuse } = openLog();
+    refuse("https://a.example", 5);
+    clock.nowMs += 10 * minuteMs - 1;
+    refuse("https://a.example", 2);
+    expect(lines).toHaveLength(1);
+    clock.nowMs += 1;
+    refuse("https://a.example");
+    expect(lines).toHaveLength(2);
+    expect(lines[1]).toMatchObject({ more: 6 });
+  });
+
+  it("are at most twenty in ten minutes, however many origins somebody makes up", () => {
+    const { lines, clock, refuse } = openLog();
+    for (let i = 0; i < 10_000; i += 1) refuse(`https://${i}.example`);
+    expect(lines).toHaveLength(20);
+    clock.nowMs += 10 * minuteMs;
+    refuse("https://real.example");
+    expect(lines.slice(20)).toEqual([
+      expect.objectContaining({ origin: "https://real.example", others: 9980 }),
+    ]);
+    refuse("https://next.example");
+    expect(lines[21]).not.toHaveProperty("others");
+  });
+
+  it.each([
+    undefined,
+    "null",
+    "file://",
+    "https://a.example/path",
+    "https://*.example",
+    "https://",
+    "javascript:1",
+  ])("do not tell to allow what no setting can: %s", (origin) => {
+    const { lines, refuse } = openLog();
+    refuse(origin);
+    expect(lines).toHaveLength(1);
+    expect(lines[0]?.msg).not.toContain("--cors-origins");
+  });
+
+  it("shorten what is long", () => {
+    const { lines, refuse } = openLog();
+    refuse(`https://${"a".repeat(8000)}.example`);
+    expect(String(lines[0]?.origin).length).toBeLessThanOrEqual(100);
+  });
+});
+
+describe("a server that refuses a page of another origin", () => {
+  it("counts each refusal, and writes a line with the ID of the answer", async () => {
+    const { logger, lines } = openLog();
+    const server = await createServer({
+      services: [createServiceImplSpec<typeof Probe>(Probe, {} as ServiceImpl<typeof Probe>)],
+      logger,
+      limits: defaultLimits,
+      corsOrigins: ["https://allowed.example"],
+    });
+    onTestFinished(() => server.destroy());
+    const { port } = await server.listen(0, "127.0.0.1");
+    const url = `http://127.0.0.1:${port}`;
+    const count = async () =>
+      /^qsp_requests_refused_total\{reason="CROSS_SITE_REFUSED"\} (\d+)$/m.exec(
+        await (await fetch(`${url}/metrics`)).text(),
+      )?.[1];
+    expect(await count()).toBe("0");
+    const session = connectHttp2(url);
+    const preflight = { ":method": "OPTIONS", "access-control-request-method": "POST" };
+    const grpc = { ":method": "POST", "content-type": "application/grpc" };
+    const ids: unknown[] = [];
+    for (const [path, more] of [
+      ["/probe/look", {}],
+      ["/probe/ask", preflight],
+      ["/probing.Probe/Ask", grpc],
+    ] as const) {
+      const head = {
+        ":path": path,
+        origin: "https://elsewhere.example",
+        "sec-fetch-site": "cross-site",
+        ...more,
+      };
+      ids.push((await request(session, head)).headers["x-request-id"]);
+    }
+    await request(session, { ":path": "/livez", origin: "https://allowed.example" });
+    expect(await count()).toBe("3");
+    expect(lines).toEqual([
+      expect.objectContaining({ origin: "https://elsewhere.example", requestId: ids[0] }),
+    ]);
+  });
+});
