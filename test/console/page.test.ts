@@ -187,6 +187,8 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     afterAll(() => page?.context().close());
 
     async function tell(path: string): Promise<void> {
+      // A tool shows what the stories made.
+      if (toolPaths.includes(path) && !told.has("keys")) await tell("keys");
       await page.goto(`${server.url}/#/${path}`);
       await openWhole(page, path);
       told.add(path);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { createClientStore, type NewClient } from "../../src/identity/clients.ts";
 import { createUserStore } from "../../src/identity/users.ts";
@@ -24,58 +24,72 @@ import {
 const audience = "https://orders.example.com";
 const other = "https://other.example.com";
 
+/** A service, the server that decides about its requests, and the Envoy before both. */
+interface Protected {
+  readonly server: RunningServer;
+  readonly edge: TestEdge;
+  readonly dataDir: string;
+  /** The headers of the requests that the service received. */
+  readonly received: http.IncomingHttpHeaders[];
+}
+
+async function startProtected(atEnd: AtEnd): Promise<Protected> {
+  const dataDir = makeTemporaryDirectory(atEnd);
+  await addAccounts(dataDir);
+  const args = [
+    "--auth",
+    "token",
+    "--issuer-url",
+    "https://id.example.com",
+    "--trusted-proxies",
+    "127.0.0.1",
+  ];
+  const server = await startBackend(atEnd, [...args, "--max-calls-per-second", "50"], dataDir);
+  const received: http.IncomingHttpHeaders[] = [];
+  const orders = await startOrders(received, atEnd);
+  const edge = await startTestEdge(
+    { configuration: "protect.yaml", backends: { servers: [server.authority], orders: [orders] } },
+    atEnd,
+  );
+  await eventually(async () => expect((await askEdge(edge, "/")).status).toBe(401));
+  return { server, edge, dataDir, received };
+}
+
+/** A token of a client of this name. */
+async function getTokenOf({ url }: RunningServer, client: string, resource = audience): Promise<string> {
+  const body = new URLSearchParams({ grant_type: "client_credentials", resource });
+  const authorization = `Basic ${btoa(`${client}:${secret}`)}`;
+  const answer = await fetch(`${url}/oauth/token`, { method: "POST", body, headers: { authorization } });
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as { access_token: string }).access_token;
+}
+
+function askEdge(edge: TestEdge, path: string, token?: string, more: Partial<Ask> = {}): Promise<Answer> {
+  return request(edge, {
+    path,
+    ...more,
+    headers: { ...more.headers, ...(token && { authorization: `Bearer ${token}` }) },
+  });
+}
+
 describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
   let server: RunningServer;
   let edge: TestEdge;
   let dataDir: string;
-  /** The headers of the requests that the service received. */
-  const received: http.IncomingHttpHeaders[] = [];
+  let received: http.IncomingHttpHeaders[];
 
   const ends: (() => void | Promise<void>)[] = [];
-  const atEnd: AtEnd = (end) => void ends.push(end);
 
   afterAll(async () => {
     for (const end of ends.reverse()) await end();
   });
 
   beforeAll(async () => {
-    dataDir = makeTemporaryDirectory(atEnd);
-    await addAccounts(dataDir);
-    const args = [
-      "--auth",
-      "token",
-      "--issuer-url",
-      "https://id.example.com",
-      "--trusted-proxies",
-      "127.0.0.1",
-    ];
-    server = await startBackend(atEnd, [...args, "--max-calls-per-second", "50"], dataDir);
-    const orders = await startOrders(received, atEnd);
-    edge = await startTestEdge(
-      { configuration: "protect.yaml", backends: { servers: [server.authority], orders: [orders] } },
-      atEnd,
-    );
-    await eventually(async () => expect((await ask("/")).status).toBe(401));
+    ({ server, edge, dataDir, received } = await startProtected((end) => void ends.push(end)));
   });
 
-  /** A token of a client of this name. */
-  const getToken = async (client: string, resource = audience): Promise<string> => {
-    const body = new URLSearchParams({ grant_type: "client_credentials", resource });
-    const authorization = `Basic ${btoa(`${client}:${secret}`)}`;
-    const answer = await fetch(`${server.url}/oauth/token`, {
-      method: "POST",
-      body,
-      headers: { authorization },
-    });
-    expect(answer.status).toBe(200);
-    return ((await answer.json()) as { access_token: string }).access_token;
-  };
-  const ask = (path: string, token?: string, more: Partial<Ask> = {}): Promise<Answer> =>
-    request(edge, {
-      path,
-      ...more,
-      headers: { ...more.headers, ...(token && { authorization: `Bearer ${token}` }) },
-    });
+  const getToken = (client: string, resource?: string) => getTokenOf(server, client, resource);
+  const ask = (path: string, token?: string, more?: Partial<Ask>) => askEdge(edge, path, token, more);
 
   it("answers 401 without a token, says how to authenticate, and does not bother the service", async () => {
     const before = received.length;
@@ -183,12 +197,12 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
   });
 
   it("denies everything while the server is away, and nothing of that reaches the service", async () => {
-    const token = await getToken("reader");
-    await server.stop("SIGKILL");
-    const before = received.length;
-    expect((await ask("/orders", token)).status).toBe(503);
-    expect(received).toHaveLength(before);
-    expect((await ask("/public/news")).status).toBe(200);
+    const other = await startProtected(onTestFinished);
+    const token = await getTokenOf(other.server, "reader");
+    await other.server.stop("SIGKILL");
+    expect((await askEdge(other.edge, "/orders", token)).status).toBe(503);
+    expect(other.received).toHaveLength(0);
+    expect((await askEdge(other.edge, "/public/news")).status).toBe(200);
   });
 });
 
