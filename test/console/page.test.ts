@@ -409,8 +409,9 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       expect.stringContaining("VerifySignature(ctx,"),
     ]);
     await page.reload();
+    await page.locator("main details.call").first().waitFor({ state: "attached" });
     await unfold(page);
-    await go.waitFor();
+    await go.first().waitFor();
   });
 
   it("does not scroll sideways with values of 50,000 bytes, on a phone or a screen", async () => {
