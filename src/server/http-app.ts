@@ -1,7 +1,7 @@
 /**
  * The Fastify application: Connect's handlers, pages and probes. The transcoder answers all other requests.
  */
-import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
+import { createRegistry, type DescMethod, type Registry } from "@bufbuild/protobuf";
 import { Code, type ConnectError, type Interceptor, type ServiceImplSpec } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import Fastify, {
@@ -31,6 +31,7 @@ import {
   isKnownMethod,
   methodNotAllowed,
   methodUnknown,
+  type PathMethods,
   routedMethods,
 } from "./path-methods.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
@@ -70,14 +71,61 @@ export interface ServingApp {
 
 /** Creates the application, ready to serve. */
 export async function createApp(deps: AppDeps): Promise<ServingApp> {
-  const { services, interceptors, transcoder, health, metrics, limits, shutdown } = deps;
-  const { intake, requestIds, options } = deps;
-  const files = collectFiles([...services.map(({ service }) => service.file), ...errorFiles]);
-  const registry = createRegistry(...files);
-
+  const { services, transcoder, intake, requestIds, options } = deps;
   const pathMethods = createPathMethods();
-  // The transcoder answers requests that Fastify has no route for or cannot read.
-  const fallBack = async (req: NodeRequest, res: NodeResponse): Promise<void> => {
+  const fallBack = createFallBack(deps, pathMethods);
+  const app = createBareApp(deps, fallBack);
+  const isRpc = new Set(
+    services.flatMap(({ methods }) => Object.values(methods).map(({ method }) => `/${methodName(method)}`)),
+  );
+  app.addHook("onRoute", ({ url, method }) => {
+    if (!isRpc.has(url)) pathMethods.add(url, [method].flat());
+  });
+  const files = collectFiles([...services.map(({ service }) => service.file), ...errorFiles]);
+  const index = listRoutes(transcoder.routes);
+  for (const mount of options.pages ?? []) {
+    await mount(app, {
+      services: options.services,
+      profiles: options.profiles ?? {},
+      files,
+      transcoder,
+      index,
+    });
+  }
+  if (!transcoder.routes.some(matchesRoot) && !app.hasRoute({ method: "GET", url: "/" })) {
+    app.get("/", (_request, reply) => reply.type("text/plain").send(index));
+  }
+  addProbes(app, deps);
+  await addConnect(app, deps, createRegistry(...files), pathMethods);
+  await app.ready();
+  return {
+    app,
+    serve(req, res) {
+      const route = intake.routeOf(req);
+      // A page keeps its path, also if a template matches it.
+      const isRest = route !== undefined && !pathMethods.has(splitTarget(req.url ?? "").path);
+      // Fastify throws for unknown methods.
+      if (!isRest && routedMethods.has(req.method ?? "")) return app.routing(req, res);
+      const serving = isRest ? serveRest(deps, req, res, intake.valuesOf(req), route) : fallBack(req, res);
+      serving.catch((error: unknown) => {
+        const requestId = requestIds.identify(intake.valuesOf(req), req.headers[requestIdHeader]);
+        options.logger.error(
+          { requestId, err: error, target: req.url },
+          "request failed outside of any call",
+        );
+        res.destroy();
+      });
+    },
+  };
+}
+
+/** Serves a request that no route of Fastify serves. */
+type FallBack = (req: NodeRequest, res: NodeResponse) => Promise<void>;
+
+/** The transcoder answers requests that Fastify has no route for or cannot read. */
+function createFallBack(deps: AppDeps, pathMethods: PathMethods): FallBack {
+  const { transcoder, requestIds, intake } = deps;
+  return async (req, res) => {
     const { method = "", url = "" } = req;
     const form = readCallForm(req, false);
     const renderRest = (error: ConnectError): RestResponse =>
@@ -96,11 +144,17 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
     if (isCall) return refuseIn(form, refuse("RPC_NOT_FOUND", `the RPC ${path} does not exist`, { path }));
     return serveRest(deps, req, res, intake.valuesOf(req));
   };
+}
+
+/** Fastify without routes, whose own answers are replaced by ours. */
+function createBareApp(
+  { transcoder, requestIds, intake, options }: AppDeps,
+  fallBack: FallBack,
+): FastifyInstance {
   const hijack = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     reply.hijack();
     await fallBack(request.raw, reply.raw);
   };
-
   const app = Fastify({
     logger: false,
     // The code that reads bodies limits them.
@@ -111,45 +165,26 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
   app.setNotFoundHandler(hijack);
-  app.setErrorHandler(async (thrown: FastifyError, request, reply) => {
+  app.setErrorHandler(async (thrown: FastifyError, { raw }, reply) => {
     reply.hijack();
     // The media type is the only part of a request that Fastify still reads itself.
     const isRefusal = thrown.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE";
-    const type = request.raw.headers["content-type"] ?? "";
+    const type = raw.headers["content-type"] ?? "";
     const error = isRefusal
       ? refuse("MEDIA_TYPE_UNSUPPORTED", `content-type "${type}" is not a media type`, { contentType: type })
       : toConnectError(options.explainFailure?.(thrown) ?? thrown);
-    const requestId = requestIds.identify(intake.valuesOf(request.raw), request.raw.headers[requestIdHeader]);
+    const requestId = requestIds.identify(intake.valuesOf(raw), raw.headers[requestIdHeader]);
     error.metadata.set(requestIdHeader, requestId);
     if (error.code === Code.Internal || findReason(error) === undefined)
-      options.logger.error(
-        { requestId, err: thrown, target: request.raw.url },
-        "request failed outside any call",
-      );
-    const { method = "", url: target = "" } = request.raw;
+      options.logger.error({ requestId, err: thrown, target: raw.url }, "request failed outside any call");
+    const { method = "", url: target = "" } = raw;
     await writeResponse(reply.raw, transcoder.renderFailure(error, { method, target }));
   });
+  return app;
+}
 
-  const isRpc = new Set(
-    services.flatMap(({ methods }) => Object.values(methods).map(({ method }) => `/${methodName(method)}`)),
-  );
-  app.addHook("onRoute", ({ url, method }) => {
-    if (!isRpc.has(url)) pathMethods.add(url, [method].flat());
-  });
-
-  const index = listRoutes(transcoder.routes);
-  for (const mount of options.pages ?? []) {
-    await mount(app, {
-      services: options.services,
-      profiles: options.profiles ?? {},
-      files,
-      transcoder,
-      index,
-    });
-  }
-  if (!transcoder.routes.some(matchesRoot) && !app.hasRoute({ method: "GET", url: "/" })) {
-    app.get("/", (_request, reply) => reply.type("text/plain").send(index));
-  }
+/** Adds what supervisors and Prometheus ask for. */
+function addProbes(app: FastifyInstance, { health, metrics, options }: AppDeps): void {
   app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
   app.get("/readyz", (_request, reply) =>
     reply
@@ -162,6 +197,15 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
     const { contentType, text } = await metrics.expose();
     return reply.type(contentType).send(text);
   });
+}
+
+/** Adds the calls of gRPC, gRPC-Web and Connect. */
+async function addConnect(
+  app: FastifyInstance,
+  { services, interceptors, transcoder, limits, shutdown, intake, requestIds }: AppDeps,
+  registry: Registry,
+  pathMethods: PathMethods,
+): Promise<void> {
   await app.register(fastifyConnectPlugin, {
     interceptors,
     readMaxBytes: limits.maxMessageBytes,
@@ -187,26 +231,6 @@ export async function createApp(deps: AppDeps): Promise<ServingApp> {
       }
     },
   });
-  await app.ready();
-  return {
-    app,
-    serve(req, res) {
-      const route = intake.routeOf(req);
-      // A page keeps its path, also if a template matches it.
-      const isRest = route !== undefined && !pathMethods.has(splitTarget(req.url ?? "").path);
-      // Fastify throws for unknown methods.
-      if (!isRest && routedMethods.has(req.method ?? "")) return app.routing(req, res);
-      const serving = isRest ? serveRest(deps, req, res, intake.valuesOf(req), route) : fallBack(req, res);
-      serving.catch((error: unknown) => {
-        const requestId = requestIds.identify(intake.valuesOf(req), req.headers[requestIdHeader]);
-        options.logger.error(
-          { requestId, err: error, target: req.url },
-          "request failed outside of any call",
-        );
-        res.destroy();
-      });
-    },
-  };
 }
 
 /** @throws ROUTE_NOT_FOUND, ROLE_MISSING, SCOPE_MISSING, or what the access policy throws */
