@@ -72,6 +72,9 @@ export class UnaryCall implements HandlerContext, Expiring {
   readonly #running: RunningCalls;
   #deadlineMs: number | undefined;
   #slot: number | undefined;
+  /** When the timer in the slot fires. It may be before the time of the call, and then sets the next one. */
+  #timerAtMs = 0;
+  #expiresAtMs = Number.POSITIVE_INFINITY;
   #expiry: (() => unknown) | undefined;
   /** Why the call ended, once it has. */
   #end: { readonly reason: unknown } | undefined;
@@ -114,18 +117,19 @@ export class UnaryCall implements HandlerContext, Expiring {
    */
   endWithin(limitMs: number, limitExceeded: () => unknown): void {
     if (this.#end !== undefined) return;
-    this.#stopTimer();
-    const limitAtMs = performance.now() + limitMs;
+    const nowMs = performance.now();
+    const limitAtMs = nowMs + limitMs;
     const isLimitFirst = this.#deadlineMs === undefined || limitAtMs < this.#deadlineMs;
     this.#expiry = isLimitFirst ? limitExceeded : deadlineExceeded;
-    const atMs = isLimitFirst ? limitAtMs : (this.#deadlineMs ?? limitAtMs);
-    if (atMs <= performance.now()) this.expire();
-    else if (atMs < Number.POSITIVE_INFINITY) this.#slot = this.#running.timers.add(this, atMs);
+    this.#expiresAtMs = isLimitFirst ? limitAtMs : (this.#deadlineMs ?? limitAtMs);
+    if (this.#expiresAtMs <= nowMs) this.abort(this.#expiry());
+    else if (this.#slot === undefined || this.#timerAtMs > this.#expiresAtMs) this.#startTimer();
   }
 
   expire(): void {
     this.#slot = undefined;
-    this.abort(this.#expiry?.());
+    if (performance.now() < this.#expiresAtMs) this.#startTimer();
+    else this.abort(this.#expiry?.());
   }
 
   /** Ends the call early. Its handler may still run, but its answer no longer counts. */
@@ -156,6 +160,13 @@ export class UnaryCall implements HandlerContext, Expiring {
     this.#endWait = reject;
     if (this.#end !== undefined) reject(this.#end.reason);
     return promise;
+  }
+
+  #startTimer(): void {
+    this.#stopTimer();
+    if (this.#expiresAtMs === Number.POSITIVE_INFINITY) return;
+    this.#timerAtMs = this.#expiresAtMs;
+    this.#slot = this.#running.timers.add(this, this.#timerAtMs);
   }
 
   #stopTimer(): void {

@@ -52,7 +52,7 @@ function closeWhenIdle(session: http2.ServerHttp2Session): void {
   let open = 0;
   session.on("stream", (stream) => {
     open += 1;
-    stream.once("close", () => {
+    stream.on("close", () => {
       open -= 1;
       forgetListeners(stream);
     });

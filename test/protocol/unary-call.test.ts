@@ -127,6 +127,26 @@ describe("a unary call", () => {
     await expect(run(call, never)).rejects.toThrow("limit");
   });
 
+  it("ends after its last limit, be that earlier or later than the one before", async () => {
+    const [later, earlier] = [startCall(), startCall()];
+    later.endWithin(20, () => new Error("first"));
+    later.endWithin(100, () => new Error("last"));
+    earlier.endWithin(60_000, () => new Error("first"));
+    earlier.endWithin(20, () => new Error("last"));
+    const startedMs = performance.now();
+    await expect(run(earlier, never)).rejects.toThrow("last");
+    await expect(run(later, never)).rejects.toThrow("last");
+    expect(performance.now() - startedMs).toBeGreaterThan(95);
+  });
+
+  it("has no limit if its last one is Infinity", async () => {
+    const call = startCall();
+    call.endWithin(20, () => new Error("limit"));
+    call.endWithin(Number.POSITIVE_INFINITY, () => new Error("limit"));
+    const answered = run(call, () => new Promise((resolve) => setTimeout(() => resolve(answer), 60)));
+    await expect(answered).resolves.toMatchObject({ status: 1 });
+  });
+
   it("ends at once if its deadline has passed already", () => {
     const call = startCall();
     call.setDeadline(-1);
