@@ -10,7 +10,16 @@ const { method } = IdentityLogService;
 
 /** The operations that entries record. */
 const operations = [
-  ...["LOG_IN", "ISSUE_TOKEN", "REVOKE_TOKEN", "LOG_INS", "CREATE_USER", "SET_PASSWORD", "REMOVE_USER"],
+  ...[
+    "LOG_IN",
+    "ISSUE_TOKEN",
+    "INTROSPECT_TOKEN",
+    "REVOKE_TOKEN",
+    "LOG_INS",
+    "CREATE_USER",
+    "SET_PASSWORD",
+    "REMOVE_USER",
+  ],
   ...["CREATE_CLIENT", "SET_CLIENT_SECRET", "REMOVE_CLIENT", "CREATE_ISSUER_KEY", "RETIRE_ISSUER_KEY"],
 ] as const;
 

@@ -1,5 +1,6 @@
 /**
- * Records log-ins: in the log of identities, and as lines of the server's own log.
+ * Records log-ins, and what clients may not do with tokens: in the log of identities, and as lines of the server's own
+ * log.
  *
  * Anyone can fail to log in, so failures are bounded, whoever causes how many. Each minute the first ten of a name, and
  * the first sixty of users and sixty of clients, have a line and an entry of their own. Names of nobody have as many
@@ -21,9 +22,14 @@ export interface FailedLogIn extends LogInOrigin {
   readonly reason: string;
   /** Whether there is a user or a client of the name. The entry of any other would have what a stranger wrote. */
   readonly isKnown: boolean;
+  /** The ID (`jti`) of the token that a client asked about. Only of a token that this server has verified. */
+  readonly tokenId?: string | undefined;
 }
 
-type Operation = "LOG_IN" | "ISSUE_TOKEN";
+/** What a client asks for. */
+export type TokenOperation = "ISSUE_TOKEN" | "INTROSPECT_TOKEN" | "REVOKE_TOKEN";
+
+type LogInOperation = "LOG_IN" | "ISSUE_TOKEN";
 
 /** Records log-ins. */
 export interface LogInRecords {
@@ -34,9 +40,9 @@ export interface LogInRecords {
    * @param details what the token is for
    * @throws StoreFailureError
    */
-  succeeded(operation: Operation, origin: LogInOrigin, details?: string): Promise<void>;
+  succeeded(operation: LogInOperation, origin: LogInOrigin, details?: string): Promise<void>;
   /** Returns at once: the time that an answer takes must not tell whether the name exists. */
-  failed(operation: Operation, failure: FailedLogIn): void;
+  failed(operation: "LOG_IN" | TokenOperation, failure: FailedLogIn): void;
   /** Records what was counted. */
   close(): Promise<void>;
 }
@@ -54,9 +60,9 @@ const maxClientTokens = 600;
 
 /** What was counted since the last window ended. */
 interface Counts {
-  /** By operation, and whether the name exists. */
+  /** By who it is, a user or a client, and whether the name exists. */
   readonly singleFailures: Map<string, number>;
-  /** By operation and name. */
+  /** By who it is, and the name. */
   readonly failuresOfName: Map<string, number>;
   singleTokens: number;
   /** Beyond the limits, by operation and reason. */
@@ -104,17 +110,19 @@ export function createLogInRecords(
       await add({ keyId: name, operation, user: name, outcome: "OK", details, ...origin });
       logger?.info({ operation, user: name, ...origin }, "logged in");
     },
-    failed(operation, { name, reason, isKnown, ...origin }) {
+    failed(operation, { name, reason, isKnown, tokenId, ...origin }) {
       // A refusal without a look at the password is the answer to a flood.
       if (reason === "LOGIN_LIMITED") return count(reason);
+      // Not by operation: a guess at a secret is one, whatever it was sent with.
+      const kind = operation === "LOG_IN" ? "user" : "client";
       const isSingle =
-        (!isKnown || takePlace(counts.failuresOfName, `${operation} ${name}`, maxFailuresOfName)) &&
-        takePlace(counts.singleFailures, `${operation} ${isKnown}`, maxFailures);
+        (!isKnown || takePlace(counts.failuresOfName, `${kind} ${name}`, maxFailuresOfName)) &&
+        takePlace(counts.singleFailures, `${kind} ${isKnown}`, maxFailures);
       // People type passwords where names belong. Therefore a name of nobody is neither in a line nor in an entry.
       if (isSingle)
         logger?.warn(
-          { operation, ...(isKnown && { user: name }), reason, ...origin },
-          "a log-in was refused",
+          { operation, ...(isKnown && { user: name }), reason, ...(tokenId && { tokenId }), ...origin },
+          isLogIn(operation) ? "a log-in was refused" : "a request about a token was refused",
         );
       if (!isKnown) return count(`${reason}_UNKNOWN_NAME`);
       if (!isSingle) return count(reason);
@@ -123,7 +131,7 @@ export function createLogInRecords(
         operation,
         user: name,
         outcome: "REFUSED",
-        details: `reason=${reason}`,
+        details: `reason=${reason}${tokenId === undefined ? "" : `, token=${tokenId}`}`,
         ...origin,
       });
     },
@@ -133,6 +141,10 @@ export function createLogInRecords(
       await Promise.all(writing);
     },
   };
+}
+
+function isLogIn(operation: "LOG_IN" | TokenOperation): operation is LogInOperation {
+  return operation === "LOG_IN" || operation === "ISSUE_TOKEN";
 }
 
 function startCounting(): Counts {

@@ -34,7 +34,11 @@ export async function* meterEnvelopes(
         at += part.length;
         if (prefixLength < prefixBytes) break;
         left = prefix.readUInt32BE(1);
-        if (left > maxBytes) throw bodyTooLarge(maxBytes);
+        if (left > maxBytes) {
+          // The messages before it are whole. Whether the handler gets them must not depend on how the pieces were cut.
+          if (wholeUntil > 0) yield piece.subarray(0, wholeUntil);
+          throw bodyTooLarge(maxBytes);
+        }
       } else {
         const taken = Math.min(left, piece.length - at);
         left -= taken;

@@ -21,7 +21,7 @@ import { requireAccess, streamAccessInterceptor } from "./interceptors/access.ts
 import { callerInterceptor } from "./interceptors/caller.ts";
 import { streamDeadlineInterceptor, unaryDeadlineInterceptor } from "./interceptors/deadline.ts";
 import { drainInterceptor } from "./interceptors/drain.ts";
-import { createErrorMap, streamErrorInterceptor } from "./interceptors/errors.ts";
+import { createErrorMap, requestErrorInterceptor, streamErrorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
 import { createObserver, logUnobserved, type Observer } from "./interceptors/observe.ts";
 import { streamStatusInterceptor } from "./interceptors/status.ts";
@@ -219,6 +219,7 @@ function createInterceptors(
     ]),
     callerInterceptor,
     validationInterceptor(),
+    requestErrorInterceptor(mapError),
     idempotencyInterceptor(),
   ];
 }

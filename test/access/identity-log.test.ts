@@ -8,7 +8,16 @@ import { expect, it, vi } from "vitest";
 import { type IdentityLogEntry, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import { auditStart, verifyAuditCheckpoint, verifyAuditEntries } from "../../src/client/verify-audit.ts";
 import { present } from "../services/answers.ts";
-import { claimsOf, exchange } from "../services/oauth-tools.ts";
+import {
+  basicOf,
+  claimsOf,
+  exchange,
+  introspect,
+  makeClient,
+  postForm,
+  requestToken,
+  revoke,
+} from "../services/oauth-tools.ts";
 import { describeClient, issuerUrl } from "../support/clients.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import { refusal } from "../support/refusal.ts";
@@ -35,9 +44,20 @@ async function logInTwice({ office, connect }: AccessServer): Promise<string> {
 
 /** Reads until the entry of a failure is there: it is written after its answer. */
 async function readUntilRefused(log: Client<typeof IdentityLogService>, subject: string) {
-  for await (const { entry } of log.watchIdentityLog({ subject, afterSequence: 0 }))
-    if (entry?.outcome === "REFUSED") break;
+  await readUntil(log, { subject, outcome: "REFUSED" }, 1);
   return (await log.getIdentityLog({ subject })).entries;
+}
+
+/** Reads entries until there are so many. */
+async function readUntil(
+  log: Client<typeof IdentityLogService>,
+  query: { readonly subject: string; readonly outcome: string },
+  count: number,
+): Promise<IdentityLogEntry[]> {
+  const entries: IdentityLogEntry[] = [];
+  for await (const { entry } of log.watchIdentityLog({ ...query, afterSequence: 0 }))
+    if (entries.push(present(entry)) === count) break;
+  return entries;
 }
 
 async function readAll(log: Client<typeof IdentityLogService>): Promise<IdentityLogEntry[]> {
@@ -86,6 +106,57 @@ describeAccess("the log of identities over calls", (shared) => {
       ["ISSUE_TOKEN", `token=${jti}, for=${ada.name}, scopes=kms.read, audiences=${issuerUrl}`],
       ["ISSUE_TOKEN", "reason=SCOPE_INVALID"],
     ]);
+  });
+
+  it("says which client tried to revoke, to read or to exchange which token of another", async () => {
+    const server = await shared();
+    const victim = await makeClient(server, { scopes: ["kms.read"] }, `victim-${names}`);
+    const eve = await makeClient(server, { scopes: ["kms.read"], mayExchange: true }, `eve-${names}`);
+    const token = (await requestToken(server, victim)).body.access_token;
+    const tokenName = `token=${claimsOf(token).jti}`;
+    const ada = await server.makePerson();
+    for (const attempt of [revoke, introspect, exchange]) await attempt(server, eve, token);
+    await revoke(server, eve, ada.token);
+    const log = logOf(await server.makePerson("auditor"));
+    const entries = await readUntil(log, { subject: eve, outcome: "REFUSED" }, 4);
+    expect(entries.map(({ operation, user, details }) => [operation, user, details])).toEqual([
+      ["REVOKE_TOKEN", eve, `reason=CLIENT_UNAUTHORIZED, ${tokenName}`],
+      ["INTROSPECT_TOKEN", eve, `reason=CLIENT_UNAUTHORIZED, ${tokenName}`],
+      ["ISSUE_TOKEN", eve, `reason=SUBJECT_TOKEN_INVALID, ${tokenName}`],
+      ["REVOKE_TOKEN", eve, "reason=CLIENT_UNAUTHORIZED"],
+    ]);
+    expect(entries[0]).toMatchObject({ clientAddress: "127.0.0.1" });
+    expect(inspect(entries)).not.toContain(token.slice(0, 40));
+  });
+
+  it.each([
+    ["/oauth/token", "ISSUE_TOKEN"],
+    ["/oauth/introspect", "INTROSPECT_TOKEN"],
+    ["/oauth/revoke", "REVOKE_TOKEN"],
+  ])("says that the secret of a client was wrong, and for what: %s", async (path, operation) => {
+    const server = await shared();
+    const name = await makeClient(server, {}, `guessed${path.replaceAll("/", "-")}`);
+    const form = { grant_type: "client_credentials", token: "a.b.c" };
+    await postForm(server, path, form, basicOf(name, "A".repeat(43)));
+    const entries = await readUntilRefused(logOf(await server.makePerson("auditor")), name);
+    expect(entries.slice(1).map(({ operation, details }) => [operation, details])).toEqual([
+      [operation, "reason=CLIENT_INVALID"],
+    ]);
+  });
+
+  it("has no entry of what is no token of this server, or of a token that its client may know", async () => {
+    const server = await shared();
+    const [one, other] = [await makeClient(server), await makeClient(server)];
+    const token = (await requestToken(server, one)).body.access_token;
+    const forged = `${token.slice(0, -8)}AAAAAAAA`;
+    for (const unreadable of ["a.b.c", forged]) {
+      await revoke(server, other, unreadable);
+      await introspect(server, other, unreadable);
+    }
+    await introspect(server, one, token);
+    await revoke(server, other, token);
+    const entries = await readUntilRefused(logOf(await server.makePerson("auditor")), other);
+    expect(entries.map(({ operation }) => operation)).toEqual(["CREATE_CLIENT", "REVOKE_TOKEN"]);
   });
 
   it("refuses texts and times that no entry has", async () => {

@@ -109,6 +109,18 @@ describeStores("the log of identities", (makePlace) => {
     expect(lines).toHaveLength(11);
   });
 
+  it("has at most ten failures of a client a minute one by one, for whatever it asks", async () => {
+    const place = await makePlace();
+    const records = createLogInRecords(await place.open(), {});
+    for (let i = 0; i < 100; i += 1)
+      for (const operation of ["ISSUE_TOKEN", "INTROSPECT_TOKEN", "REVOKE_TOKEN"] as const)
+        records.failed(operation, { ...from, reason: "CLIENT_INVALID", isKnown: true });
+    await records.close();
+    const log = await readLog(place);
+    expect(log).toHaveLength(11);
+    expect(log).toContain("LOG_INS||system|REFUSED|CLIENT_INVALID=290||");
+  });
+
   it("does not hide the failures of a user behind those of clients, of others and of nobody", async () => {
     const place = await makePlace();
     const records = createLogInRecords(await place.open(), {});

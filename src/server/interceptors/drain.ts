@@ -2,8 +2,8 @@
 import { getOption } from "@bufbuild/protobuf";
 import type { Interceptor, StreamRequest, StreamResponse, UnaryResponse } from "@connectrpc/connect";
 import { Drain, drain } from "#gen/qsp/drain_pb.ts";
-import { createInterrupt, raceSignal } from "../../protocol/interrupt.ts";
-import { untilAborted } from "./streams.ts";
+import { raceSignal } from "../../protocol/interrupt.ts";
+import { cutOff, untilAborted } from "./streams.ts";
 
 type Next = (req: StreamRequest) => Promise<UnaryResponse | StreamResponse>;
 
@@ -47,37 +47,4 @@ async function endAfterAnswers(
     if (requests.isCut()) throw draining.reason;
   })();
   return { ...res, message };
-}
-
-/** Passes messages on until a signal aborts; then they end without an error. */
-function cutOff<T>(source: AsyncIterable<T>, signal: AbortSignal) {
-  let isCut = false;
-  const { race, interrupt } = createInterrupt();
-  const cut = (): void => {
-    isCut = true;
-    interrupt(signal.reason);
-  };
-  async function* pass(): AsyncGenerator<T> {
-    if (signal.aborted) cut();
-    else signal.addEventListener("abort", cut, { once: true });
-    const iterator = source[Symbol.asyncIterator]();
-    let isOpen = true;
-    try {
-      while (!isCut) {
-        const next = await race(iterator.next()).catch((error: unknown) => {
-          if (isCut) return undefined;
-          isOpen = false;
-          throw error;
-        });
-        isOpen &&= next?.done !== true;
-        if (next === undefined || next.done === true) return;
-        yield next.value;
-      }
-    } finally {
-      signal.removeEventListener("abort", cut);
-      // Returning the source after a cut would close the connection before the answers are sent.
-      if (isOpen && !isCut) await iterator.return?.();
-    }
-  }
-  return { messages: pass(), isCut: () => isCut };
 }

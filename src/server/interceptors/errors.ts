@@ -7,7 +7,7 @@ import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/valid
 import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { bodyTooLarge, explainAbort, findReason, refuse, toConnectError } from "../../errors.ts";
-import { mapStream } from "./streams.ts";
+import { cutOff, mapStream } from "./streams.ts";
 import { describeRule } from "./validation.ts";
 import { findValueHint, type HintValue } from "./value-hints.ts";
 
@@ -36,13 +36,32 @@ export function createErrorMap(
 /** Finds a hint for the value at a path; undefined if there is none, and for the messages of streams. */
 type FindHint = (path: Path) => string | undefined;
 
-/** Maps the errors of streams and of their messages. */
+/**
+ * Gives the handler of a stream the reason why there are no more requests: one breaks a rule or cannot be read, or the
+ * call has ended, as by its deadline or with its token. Runs inside of the validation. Without it a handler could not
+ * record the reason, and would wait for requests of a call that is over.
+ */
+export function requestErrorInterceptor(mapError: MapError): Interceptor {
+  return (next) => (req) => {
+    if (!req.stream || req.method.methodKind === "server_streaming") return next(req);
+    const error = (thrown: unknown): ConnectError => mapError(thrown, req);
+    return next({ ...req, message: mapStream(failOnAbort(req.message, req.signal), { error }) });
+  };
+}
+
+async function* failOnAbort<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  const requests = cutOff(source, signal);
+  yield* requests.messages;
+  if (requests.isCut()) throw signal.reason;
+}
+
+/** Maps the errors of streams and of their responses. */
 export function streamErrorInterceptor(mapError: MapError): Interceptor {
   return (next) => async (req) => {
     if (!req.stream) return next(req);
     const error = (thrown: unknown): ConnectError => mapError(thrown, req);
     try {
-      const res = await next({ ...req, message: mapStream(req.message, { error }) });
+      const res = await next(req);
       return res.stream ? { ...res, message: mapStream(res.message, { error }) } : res;
     } catch (thrown) {
       throw error(thrown);

@@ -62,3 +62,43 @@ export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSi
     void iterator.return?.()?.catch(() => {});
   }
 }
+
+/** Requests that end when a signal aborts. */
+export interface CutRequests<T> {
+  readonly messages: AsyncIterable<T>;
+  /** Tells whether the signal has aborted before their own end. */
+  readonly isCut: () => boolean;
+}
+
+/** Passes the requests of a stream on until a signal aborts; then they end without an error. */
+export function cutOff<T>(source: AsyncIterable<T>, signal: AbortSignal): CutRequests<T> {
+  let isCut = false;
+  const { race, interrupt } = createInterrupt();
+  const cut = (): void => {
+    isCut = true;
+    interrupt(signal.reason);
+  };
+  async function* pass(): AsyncGenerator<T> {
+    if (signal.aborted) cut();
+    else signal.addEventListener("abort", cut, { once: true });
+    const iterator = source[Symbol.asyncIterator]();
+    let isOpen = true;
+    try {
+      while (!isCut) {
+        const next = await race(iterator.next()).catch((error: unknown) => {
+          if (isCut) return undefined;
+          isOpen = false;
+          throw error;
+        });
+        isOpen &&= next?.done !== true;
+        if (next === undefined || next.done === true) return;
+        yield next.value;
+      }
+    } finally {
+      signal.removeEventListener("abort", cut);
+      // Returning the source after a cut would close the connection before the answers are sent.
+      if (isOpen && !isCut) await iterator.return?.();
+    }
+  }
+  return { messages: pass(), isCut: () => isCut };
+}

@@ -5,7 +5,7 @@ import { isAccountName } from "../../identity/account-name.ts";
 import type { Accounts } from "../../identity/authenticate.ts";
 import type { CheckClient } from "../../identity/client-secrets.ts";
 import type { StoredClient } from "../../identity/clients.ts";
-import type { LogInRecords } from "../../identity/log-in-records.ts";
+import type { LogInRecords, TokenOperation } from "../../identity/log-in-records.ts";
 import { readOrigin } from "../../protocol/call-values.ts";
 
 /** The fields of a request that can identify a client. */
@@ -24,18 +24,20 @@ export interface ClientAuthDeps {
 /**
  * Authenticates the client of a call.
  *
+ * @param operation what the client asks for, for the log of identities
  * @throws CLIENT_INVALID, FIELD_INVALID for two ways to authenticate, RECORD_DAMAGED
  */
 export async function requireClient(
   { checkClient, logInRecords, accounts }: ClientAuthDeps,
   fields: ClientFields,
   context: Pick<HandlerContext, "requestHeader" | "values">,
+  operation: TokenOperation,
 ): Promise<StoredClient> {
   const { name, secret } = readCredentials(fields, context.requestHeader.get("authorization"));
   const client = await checkClient(name, secret);
   if (client !== undefined) return client;
   const isKnown = isAccountName(name) && (await accounts.clients.find(name)) !== undefined;
-  logInRecords.failed("ISSUE_TOKEN", { name, reason: "CLIENT_INVALID", isKnown, ...readOrigin(context) });
+  logInRecords.failed(operation, { name, reason: "CLIENT_INVALID", isKnown, ...readOrigin(context) });
   throw clientInvalid("the client is unknown, or its secret is wrong or missing");
 }
 

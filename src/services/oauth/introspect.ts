@@ -4,6 +4,7 @@ import { type Accounts, findHolder, type TokenHolder } from "../../identity/auth
 import type { StoredClient } from "../../identity/clients.ts";
 import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
 import type { RevocationInput } from "../../identity/revocations.ts";
+import type { ClientCall } from "./client-call.ts";
 
 /** What both calls need. */
 export interface IntrospectDeps {
@@ -19,11 +20,16 @@ export interface IntrospectDeps {
  */
 export async function introspect(
   { issuer, accounts }: IntrospectDeps,
-  client: StoredClient,
+  call: ClientCall,
   token: string,
 ): Promise<TokenHolder | undefined> {
   const check = await issuer.check(token);
-  return check.ok && mayKnow(client, check) ? findHolder(accounts, check) : undefined;
+  if (!check.ok) return undefined;
+  if (mayKnow(call.client, check)) return findHolder(accounts, check);
+  // The client learns nothing, but the operator does: somebody has a token that was not meant for them.
+  call.isAbout(check);
+  call.refused("CLIENT_UNAUTHORIZED");
+  return undefined;
 }
 
 function mayKnow({ name, resources }: StoredClient, { access }: TokenClaims): boolean {
@@ -39,12 +45,13 @@ function mayKnow({ name, resources }: StoredClient, { access }: TokenClaims): bo
  */
 export async function revoke(
   { issuer, accounts, now }: IntrospectDeps & { readonly now: () => Date },
-  client: StoredClient,
+  { client, isAbout }: ClientCall,
   token: string,
   origin: RevocationInput["origin"],
 ): Promise<void> {
   const check = await issuer.check(token);
   if (!check.ok) return;
+  isAbout(check);
   if (check.access?.clientId !== client.name)
     throw refuse("CLIENT_UNAUTHORIZED", `the token was not issued to the client ${client.name}`);
   const { tokenId } = check.access;

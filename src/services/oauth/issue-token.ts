@@ -10,6 +10,7 @@ import {
 import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
 import type { StoredClient } from "../../identity/clients.ts";
 import type { AccessTokenInput, IssuedAccessToken, Issuer } from "../../identity/issuer.ts";
+import type { ClientCall } from "./client-call.ts";
 
 /** RFC 6749, section 4.4, and RFC 8693, section 2.1. */
 export const grantTypes = {
@@ -58,13 +59,14 @@ export interface GrantedToken extends IssuedAccessToken {
  */
 export async function issueToken(
   deps: IssueTokenDeps,
-  client: StoredClient,
+  call: ClientCall,
   request: TokenRequest,
 ): Promise<GrantedToken> {
+  const { client } = call;
   const isExchange = request.grantType === grantTypes.tokenExchange;
   if (!isExchange && request.grantType !== grantTypes.clientCredentials)
     throw refuse("GRANT_TYPE_UNSUPPORTED", `grant_type must be ${Object.values(grantTypes).join(" or ")}`);
-  const subject = isExchange ? await requireSubject(deps, client, request) : undefined;
+  const subject = isExchange ? await requireSubject(deps, call, request) : undefined;
   const scopes = chooseScopes(client, subject, request.scope);
   const audiences = chooseAudiences(deps, client, request);
   const input: AccessTokenInput = {
@@ -86,7 +88,7 @@ export async function issueToken(
 /** Finds the holder of the token to exchange. */
 async function requireSubject(
   { issuer, accounts, issuerUrl }: IssueTokenDeps,
-  client: StoredClient,
+  { client, isAbout }: ClientCall,
   request: TokenRequest,
 ): Promise<TokenHolder> {
   if (!client.mayExchange)
@@ -103,6 +105,7 @@ async function requireSubject(
     throw refuseField("requested_token_type", `must be ${tokenTypes.join(" or ")}`);
   const check = await issuer.check(subjectToken);
   if (!check.ok) throw refuse("SUBJECT_TOKEN_INVALID", `subject_token: ${check.message}`);
+  isAbout(check);
   // A server that received a token must not exchange it for one that reaches further than that server.
   const meant = [issuerUrl, client.name, ...client.resources];
   if (check.access && !check.access.audiences.some((audience) => meant.includes(audience)))

@@ -1,11 +1,12 @@
 /** oauth.AuthorizationService: unpack, call, pack. */
-import { ConnectError, type HandlerContext, type ServiceImpl } from "@connectrpc/connect";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
 import { excerpt } from "../../errors/shorten.ts";
-import { findReason, refuse } from "../../errors.ts";
+import { refuse } from "../../errors.ts";
 import type { TokenHolder } from "../../identity/authenticate.ts";
 import { readOrigin } from "../../protocol/call-values.ts";
-import { type ClientAuthDeps, requireClient } from "./client-auth.ts";
+import type { ClientAuthDeps } from "./client-auth.ts";
+import { openClientCall } from "./client-call.ts";
 import { type IntrospectDeps, introspect, revoke } from "./introspect.ts";
 import { accessTokenType, type GrantedToken, issueToken } from "./issue-token.ts";
 import { describeServer } from "./metadata.ts";
@@ -36,16 +37,11 @@ export function authorizationService(
     getJwks: async () => ({ keys: [...(await issuer.publicJwks())] }),
     async issueToken(request, context) {
       const issuerUrl = requireIssuerUrl();
-      const client = await requireClient(deps, request, context);
-      const origin = { name: client.name, ...readOrigin(context) };
-      const granted = await issueToken({ issuer, accounts, issuerUrl }, client, request).catch(
-        (error: unknown) => {
-          const reason = findReason(ConnectError.from(error));
-          if (reason !== undefined)
-            deps.logInRecords.failed("ISSUE_TOKEN", { ...origin, reason, isKnown: true });
-          throw error;
-        },
+      const call = await openClientCall(deps, request, context, "ISSUE_TOKEN");
+      const granted = await call.recordRefusal(() =>
+        issueToken({ issuer, accounts, issuerUrl }, call, request),
       );
+      const origin = { name: call.client.name, ...readOrigin(context) };
       await deps.logInRecords.succeeded("ISSUE_TOKEN", origin, describeGranted(granted));
       forbidCaching(context);
       return {
@@ -57,14 +53,14 @@ export function authorizationService(
       };
     },
     async introspectToken(request, context) {
-      const client = await requireClient(deps, request, context);
-      const holder = await introspect(deps, client, request.token);
+      const call = await openClientCall(deps, request, context, "INTROSPECT_TOKEN");
+      const holder = await introspect(deps, call, request.token);
       forbidCaching(context);
       return holder === undefined ? { active: false } : packHolder(holder, deps.issuerUrl);
     },
     async revokeToken(request, context) {
-      const client = await requireClient(deps, request, context);
-      await revoke(deps, client, request.token, readOrigin(context));
+      const call = await openClientCall(deps, request, context, "REVOKE_TOKEN");
+      await call.recordRefusal(() => revoke(deps, call, request.token, readOrigin(context)));
       return {};
     },
   };

@@ -1,0 +1,49 @@
+/** The call of an authenticated client, and its refusals in the log of identities. */
+import { ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { findReason, type ReasonName } from "../../errors.ts";
+import type { StoredClient } from "../../identity/clients.ts";
+import type { TokenClaims } from "../../identity/issuer.ts";
+import type { TokenOperation } from "../../identity/log-in-records.ts";
+import { readOrigin } from "../../protocol/call-values.ts";
+import { type ClientAuthDeps, type ClientFields, requireClient } from "./client-auth.ts";
+
+/** A call of a client. */
+export interface ClientCall {
+  readonly client: StoredClient;
+  /** Names the token that the call is about, for its entry. Only a verified token has an ID that nobody can invent. */
+  isAbout(claims: TokenClaims): void;
+  /** Records that the client was refused something. Returns at once. */
+  refused(reason: ReasonName): void;
+  /** Runs a function, and records the reason if it refuses. */
+  recordRefusal<T>(run: () => Promise<T>): Promise<T>;
+}
+
+/** Authenticates the client of a call. @throws as requireClient does */
+export async function openClientCall(
+  deps: ClientAuthDeps,
+  fields: ClientFields,
+  context: Pick<HandlerContext, "requestHeader" | "values">,
+  operation: TokenOperation,
+): Promise<ClientCall> {
+  const client = await requireClient(deps, fields, context, operation);
+  const origin = { name: client.name, ...readOrigin(context) };
+  let tokenId: string | undefined;
+  const refused = (reason: ReasonName): void =>
+    deps.logInRecords.failed(operation, { ...origin, reason, isKnown: true, tokenId });
+  return {
+    client,
+    isAbout({ access }) {
+      tokenId = access?.tokenId;
+    },
+    refused,
+    async recordRefusal(run) {
+      try {
+        return await run();
+      } catch (error) {
+        const reason = findReason(ConnectError.from(error));
+        if (reason !== undefined) refused(reason);
+        throw error;
+      }
+    },
+  };
+}
