@@ -14,8 +14,9 @@ import { findStateAfter, type KeyEvent, statesAfter } from "./event.ts";
 import { createGrantStore, type UseOfGrant } from "./grant-store.ts";
 import { createImportStore } from "./import-store.ts";
 import { allKeys, type KeyFilter, narrowKeys } from "./key-filter.ts";
-import type { KeyName, KeyRecord, KeyState } from "./record.ts";
-import { changes, keyTable, nameTable } from "./tables.ts";
+import { createNameStore } from "./name-store.ts";
+import type { KeyRecord, KeyState } from "./record.ts";
+import { changes, keyTable } from "./tables.ts";
 
 /** A key as it was read. A restored older record is not intact either, because the audit log has the newer state. */
 export interface StoredKey extends Stored<KeyRecord> {
@@ -41,7 +42,6 @@ export type KmsStore = ReturnType<typeof createKmsStore>;
 /** Creates the store of the key service on top of the shared store. */
 export function createKmsStore(store: Store, now: () => Date = () => new Date()) {
   const keys = openTable(store, keyTable);
-  const names = openTable(store, nameTable);
   const grants = createGrantStore(store, now);
   const imports = createImportStore(store);
   const recordUses = store.batch(async ({ db, audit, audited }, uses: readonly KeyUse[]) => {
@@ -65,7 +65,6 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
   const recordRefusals = store.batch(async ({ audit }, events: readonly KeyEvent[]) =>
     events.map((event) => audit(event)),
   );
-  const selectAudited = () => store.reader.selectFrom("audit_entries").select("key_id");
   const find = async (wanted: Partial<KeyRecord>, transaction?: WriteTransaction) => {
     const found = await keys.find(wanted, transaction && { db: transaction.db });
     return found && toStoredKey(found, transaction?.audited());
@@ -136,8 +135,18 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     recordUse: (use: KeyUse): Promise<boolean> => recordUses(use),
     /** Records a refused operation. */
     recordRefusal: (event: KeyEvent): Promise<void> => recordRefusals(event),
+    ...createLogQueries(store),
+    /** The names of keys. */
+    names: createNameStore(store),
+  };
+}
+
+/** What the audit log tells of keys. */
+function createLogQueries({ reader }: Pick<Store, "reader">) {
+  const selectAudited = () => reader.selectFrom("audit_entries").select("key_id");
+  return {
     /** The number of the newest entry of the audit log. */
-    newestEntry: async () => (await readHead(store.reader)).sequence,
+    newestEntry: async () => (await readHead(reader)).sequence,
     /** Lists keys that were created according to the audit log, but have no record. */
     async listLost(): Promise<string[]> {
       const rows = await selectAudited()
@@ -157,45 +166,7 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
         .execute();
       return rows.map((row) => row.key_id);
     },
-    /** The names of keys. */
-    names: {
-      insert: names.insert,
-      update: names.update,
-      list: names.list,
-      count: names.count,
-      /** @throws RecordDamagedError */
-      find: (owner: string, name: string, transaction?: WriteTransaction): Promise<KeyName | undefined> =>
-        names.findIntact({ owner, name }, transaction && { db: transaction.db }),
-      /** Finds the names of several keys. A damaged name is left out. */
-      async findOf(records: readonly KeyRecord[]): Promise<(record: KeyRecord) => KeyName | undefined> {
-        const named = records.filter(({ name }) => name !== undefined);
-        // With the owners, the search takes the index of both.
-        const [owners, wanted] = [listOf(named, "owner"), listOf(named, "name")];
-        const where = sql<boolean>`owner in (${owners}) and key_name in (${wanted})`;
-        const found = named.length === 0 ? [] : await names.listWhere(where, sql`position`, maxNames);
-        const known = new Map(
-          found.flatMap(({ record, isIntact }) => (isIntact ? [[keyOf(record), record]] : [])),
-        );
-        return ({ owner, name = "" }) => known.get(keyOf({ owner, name }));
-      },
-      /** Lists names whose rotation is due. */
-      async listDue(atMs: number, limit: number) {
-        const where = sql<boolean>`next_rotation_at_ms <= ${atMs}`;
-        return names.listWhere(where, sql`next_rotation_at_ms`, limit);
-      },
-    },
   };
-}
-
-/** The most names that the keys of one page can have, if each of their owners has all of them. */
-const maxNames = 1_000_000;
-
-function listOf(records: readonly KeyRecord[], property: "owner" | "name") {
-  return sql.join([...new Set(records.map((record) => record[property]))]);
-}
-
-function keyOf({ owner, name }: Pick<KeyName, "owner" | "name">): string {
-  return JSON.stringify([owner, name]);
 }
 
 /** @param pending audit entries of the reading transaction that are not in the database yet */

@@ -1,0 +1,48 @@
+/** The names of keys, on top of the shared store. */
+import { sql } from "kysely";
+import { openTable, type RecordStore } from "../../records/record-table.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
+import type { KeyName, KeyRecord } from "./record.ts";
+import { nameTable } from "./tables.ts";
+
+/** Creates the store of names. */
+export function createNameStore(store: RecordStore) {
+  const names = openTable(store, nameTable);
+  return {
+    insert: names.insert,
+    update: names.update,
+    list: names.list,
+    count: names.count,
+    /** @throws RecordDamagedError */
+    find: (owner: string, name: string, transaction?: WriteTransaction): Promise<KeyName | undefined> =>
+      names.findIntact({ owner, name }, transaction && { db: transaction.db }),
+    /** Finds the names of several keys. A damaged name is left out. */
+    async findOf(records: readonly KeyRecord[]): Promise<(record: KeyRecord) => KeyName | undefined> {
+      const named = records.filter(({ name }) => name !== undefined);
+      // With the owners, the search takes the index of both.
+      const [owners, wanted] = [listOf(named, "owner"), listOf(named, "name")];
+      const where = sql<boolean>`owner in (${owners}) and key_name in (${wanted})`;
+      const found = named.length === 0 ? [] : await names.listWhere(where, sql`position`, maxNames);
+      const known = new Map(
+        found.flatMap(({ record, isIntact }) => (isIntact ? [[keyOf(record), record]] : [])),
+      );
+      return ({ owner, name = "" }) => known.get(keyOf({ owner, name }));
+    },
+    /** Lists names whose rotation is due. */
+    async listDue(atMs: number, limit: number) {
+      const where = sql<boolean>`next_rotation_at_ms <= ${atMs}`;
+      return names.listWhere(where, sql`next_rotation_at_ms`, limit);
+    },
+  };
+}
+
+/** The most names that the keys of one page can have, if each of their owners has all of them. */
+const maxNames = 1_000_000;
+
+function listOf(records: readonly KeyRecord[], property: "owner" | "name") {
+  return sql.join([...new Set(records.map((record) => record[property]))]);
+}
+
+function keyOf({ owner, name }: Pick<KeyName, "owner" | "name">): string {
+  return JSON.stringify([owner, name]);
+}
