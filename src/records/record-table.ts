@@ -58,17 +58,30 @@ export interface Narrowing {
   readonly where: RawBuilder<boolean>;
 }
 
+/** The column of a table that has no other. */
+const defaultTagColumn = "record_tag";
+/** The column by which a table without another is ordered. */
+const defaultOrder = "position";
+
 /** Opens a table of a store. */
 export function openTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
+  const core = prepareTable(store, declaration);
+  return {
+    readRow: core.readRow,
+    toTaggedRow: core.toTaggedRow,
+    ...createFinds(core),
+    ...createLists(core),
+    ...createWrites(core),
+  };
+}
+
+/** What all operations on a table need. */
+type TableCore<C extends Columns> = ReturnType<typeof prepareTable<C>>;
+
+function prepareTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
   type T = RecordOf<C>;
-  const { name, columns, key, describe, owner, filters = [], quota, orderedBy = "position" } = declaration;
-  const {
-    tagKind = name,
-    tagColumn = "record_tag",
-    omittedAtEnd = [],
-    sizeOfListed,
-    alsoSelect,
-  } = declaration;
+  const { name, columns, owner, tagKind = name, omittedAtEnd = [], alsoSelect } = declaration;
+  const { tagColumn = defaultTagColumn } = declaration;
   const columnOf = (property: string): string => columns[property]?.name ?? property;
   const ownerOf = (record: T): string => (owner === undefined ? "" : String(record[owner]));
 
@@ -91,19 +104,20 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
     const query = anyTable(db).selectFrom(name).selectAll(name);
     return alsoSelect === undefined ? query : query.select(alsoSelect);
   };
-  const whereKey = (record: T): [string, ColumnValue][] => {
-    const row: AnyRow = toRow(columns, record);
-    return key.map(columnOf).map((column) => [column, row[column] ?? null]);
-  };
-  const counts = countRecords(declaration);
+  return { store, declaration, columnOf, ownerOf, listTagFields, readRow, toTaggedRow, select };
+}
+
+function createFinds<C extends Columns>({
+  store,
+  declaration: { columns, describe, owner },
+  columnOf,
+  ownerOf,
+  readRow,
+  select,
+}: TableCore<C>) {
+  type T = RecordOf<C>;
   const isSeen = (principal: Principal | undefined, record: T): boolean =>
     principal === undefined || owner === undefined || isSeenBy(principal, { owner: ownerOf(record) });
-  const listConditions = (principal: Principal, wanted: Filters<C>): [string, ColumnValue][] => {
-    const given = filters.filter((filter) => wanted[filter]);
-    const conditions = given.map((filter): [string, ColumnValue] => [columnOf(filter), wanted[filter] ?? ""]);
-    const isOwned = owner !== undefined && principal.owner !== undefined;
-    return isOwned ? [[columnOf(owner), principal.owner ?? ""], ...conditions] : conditions;
-  };
   const findAny = async (
     wanted: Partial<T>,
     db: Kysely<Schema> = store.reader,
@@ -114,10 +128,7 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
     const row = await query.executeTakeFirst();
     return row && readRow(row);
   };
-
   return {
-    readRow,
-    toTaggedRow,
     async find(wanted: Partial<T>, { principal, db }: FindOptions = {}): Promise<Found<T> | undefined> {
       const found = await findAny(wanted, db);
       return found && isSeen(principal, found.record) ? found : undefined;
@@ -133,6 +144,19 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
       const query = select(db).where(columnOf(property), "in", [...new Set(values)]);
       return (await query.execute()).map(readRow);
     },
+  };
+}
+
+function createLists<C extends Columns>({ store, declaration, columnOf, readRow, select }: TableCore<C>) {
+  type T = RecordOf<C>;
+  const { name, owner, filters = [], sizeOfListed, orderedBy = defaultOrder } = declaration;
+  const listConditions = (principal: Principal, wanted: Filters<C>): [string, ColumnValue][] => {
+    const given = filters.filter((filter) => wanted[filter]);
+    const conditions = given.map((filter): [string, ColumnValue] => [columnOf(filter), wanted[filter] ?? ""]);
+    const isOwned = owner !== undefined && principal.owner !== undefined;
+    return isOwned ? [[columnOf(owner), principal.owner ?? ""], ...conditions] : conditions;
+  };
+  return {
     /**
      * Lists a page of records.
      *
@@ -203,6 +227,25 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
         query = query.where(column, "=", value);
       return Number((await query.executeTakeFirstOrThrow()).row_count);
     },
+  };
+}
+
+function createWrites<C extends Columns>({
+  store,
+  declaration,
+  columnOf,
+  ownerOf,
+  listTagFields,
+  toTaggedRow,
+}: TableCore<C>) {
+  type T = RecordOf<C>;
+  const { name, columns, key, quota, orderedBy = defaultOrder, tagColumn = defaultTagColumn } = declaration;
+  const counts = countRecords(declaration);
+  const whereKey = (record: T): [string, ColumnValue][] => {
+    const row: AnyRow = toRow(columns, record);
+    return key.map(columnOf).map((column) => [column, row[column] ?? null]);
+  };
+  return {
     /**
      * Inserts a record within a transaction.
      *
