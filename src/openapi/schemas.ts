@@ -48,7 +48,7 @@ type FieldParts = readonly DescField[];
 export function createSchemas(describe: Describe, answered: readonly DescMessage[]): Schemas {
   const components = new Map<string, Schema>();
   const fromServer = collectMessages(answered);
-  const validator = createValidator();
+  const listRequired = createListRequired();
 
   const refer = (name: string, make: () => Schema): Schema => {
     if (!components.has(name)) {
@@ -120,18 +120,6 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
     return single();
   };
 
-  const requiredOf = new Map<DescMessage, readonly DescField[]>();
-  /** The fields that the validator misses in an empty message, by "required" and by all other rules. */
-  const listRequired = (desc: DescMessage): readonly DescField[] => {
-    const known = requiredOf.get(desc);
-    if (known !== undefined) return known;
-    const { violations = [] } = validator.validate(desc, create(desc));
-    const missed = violations.map(({ field }) => (field.length === 1 ? field[0] : undefined));
-    const required = desc.fields.filter((field) => missed.includes(field));
-    requiredOf.set(desc, required);
-    return required;
-  };
-
   const isRequired = (desc: DescMessage, field: DescField): boolean => listRequired(desc).includes(field);
 
   return {
@@ -145,6 +133,21 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
     ofRemainder: (desc, without) => objectSchema(desc, "request", without),
     isRequired,
     components,
+  };
+}
+
+/** The fields that the validator misses in an empty message, by "required" and by all other rules. */
+function createListRequired(): (desc: DescMessage) => readonly DescField[] {
+  const validator = createValidator();
+  const requiredOf = new Map<DescMessage, readonly DescField[]>();
+  return (desc) => {
+    const known = requiredOf.get(desc);
+    if (known !== undefined) return known;
+    const { violations = [] } = validator.validate(desc, create(desc));
+    const missed = violations.map(({ field }) => (field.length === 1 ? field[0] : undefined));
+    const required = desc.fields.filter((field) => missed.includes(field));
+    requiredOf.set(desc, required);
+    return required;
   };
 }
 

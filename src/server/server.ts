@@ -57,7 +57,8 @@ export interface Server {
 }
 
 /**
- * Creates a server.
+ * Creates a server. It is long because it makes each part of the server and connects it with the others, and does
+ * nothing else.
  *
  * @throws Error if an RPC's HTTP rule cannot work, or if an RPC does not say who may call it; TlsError.
  */

@@ -34,7 +34,7 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
     row.signed_at_ms,
     row.note,
   ];
-  const select = (db: Reader) => db.selectFrom("tlog_checkpoints").selectAll().where("log", "=", log);
+  const select = (db: Reader) => selectOf(db, log).selectAll();
   const readRow = (row: TlogCheckpointsTable): PublishedCheckpoint => {
     if (!store.isTagged(listFields(row), row.record_tag)) throw damaged(log, row.tree_size);
     // The tag shows that this program wrote the note.
@@ -46,42 +46,6 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
     const row = await query.executeTakeFirst();
     return row && readRow(row);
   };
-  /**
-   * Removes checkpoints that are no longer among the recent ones. The last of each span stays, and so does the newest
-   * that a witness has cosigned.
-   */
-  const prune = async (db: Kysely<Schema>): Promise<void> => {
-    const [edge, ...older] = await select(db)
-      .clearSelect()
-      .select("tree_size")
-      .orderBy("tree_size", "desc")
-      .offset(recentCheckpoints - 1)
-      .limit(3)
-      .execute();
-    if (edge === undefined) return;
-    const [newestCosigned, ...cosigned] = await db
-      .selectFrom("tlog_cosignatures")
-      .select("tree_size")
-      .distinct()
-      .where("log", "=", log)
-      .orderBy("tree_size", "desc")
-      .limit(3)
-      .execute();
-    const sizes = new Set([...older, ...cosigned].map(({ tree_size }) => tree_size));
-    for (const size of sizes) {
-      if (size >= edge.tree_size || size === newestCosigned?.tree_size) continue;
-      const next = await select(db)
-        .where("tree_size", ">", size)
-        .orderBy("tree_size")
-        .limit(1)
-        .executeTakeFirst();
-      if (next !== undefined && spanOf(next.tree_size) === spanOf(size)) await remove(db, size);
-    }
-  };
-  const remove = async (db: Kysely<Schema>, size: number): Promise<void> => {
-    for (const table of ["tlog_checkpoints", "tlog_cosignatures"] as const)
-      await db.deleteFrom(table).where("log", "=", log).where("tree_size", "=", size).execute();
-  };
   return {
     /** Reads the newest checkpoint. @throws RecordDamagedError if it was changed */
     readNewest: (db: Reader = store.reader) => readOne(select(db).orderBy("tree_size", "desc").limit(1)),
@@ -89,10 +53,8 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
     find: (size: number, db: Reader = store.reader) => readOne(select(db).where("tree_size", "=", size)),
     /** Reads the size of the newest checkpoint, without the rest. */
     async readNewestSize(): Promise<number | undefined> {
-      const row = await store.reader
-        .selectFrom("tlog_checkpoints")
+      const row = await selectOf(store.reader, log)
         .select("tree_size")
-        .where("log", "=", log)
         .orderBy("tree_size", "desc")
         .limit(1)
         .executeTakeFirst();
@@ -100,10 +62,8 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
     },
     /** Reads the sizes of checkpoints after a size, in order. */
     async listSizes(after: number, limit: number): Promise<number[]> {
-      const rows = await store.reader
-        .selectFrom("tlog_checkpoints")
+      const rows = await selectOf(store.reader, log)
         .select("tree_size")
-        .where("log", "=", log)
         .where("tree_size", ">", after)
         .orderBy("tree_size")
         .limit(limit)
@@ -116,15 +76,57 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
       { size, root, signedAt }: Omit<PublishedCheckpoint, "note">,
       note: string,
     ) {
-      await remove(db, size);
+      await remove(db, log, size);
       const row = { log, tree_size: size, root, signed_at_ms: signedAt.getTime(), note };
       await db
         .insertInto("tlog_checkpoints")
         .values({ ...row, record_tag: store.tagRecord(listFields(row)) })
         .execute();
-      await prune(db);
+      await prune(db, log);
     },
   };
+}
+
+function selectOf(db: Reader, log: string) {
+  return db.selectFrom("tlog_checkpoints").where("log", "=", log);
+}
+
+/**
+ * Removes checkpoints that are no longer among the recent ones. The last of each span stays, and so does the newest
+ * that a witness has cosigned.
+ */
+async function prune(db: Kysely<Schema>, log: string): Promise<void> {
+  const [edge, ...older] = await selectOf(db, log)
+    .select("tree_size")
+    .orderBy("tree_size", "desc")
+    .offset(recentCheckpoints - 1)
+    .limit(3)
+    .execute();
+  if (edge === undefined) return;
+  const [newestCosigned, ...cosigned] = await db
+    .selectFrom("tlog_cosignatures")
+    .select("tree_size")
+    .distinct()
+    .where("log", "=", log)
+    .orderBy("tree_size", "desc")
+    .limit(3)
+    .execute();
+  const sizes = new Set([...older, ...cosigned].map(({ tree_size }) => tree_size));
+  for (const size of sizes) {
+    if (size >= edge.tree_size || size === newestCosigned?.tree_size) continue;
+    const next = await selectOf(db, log)
+      .select("tree_size")
+      .where("tree_size", ">", size)
+      .orderBy("tree_size")
+      .limit(1)
+      .executeTakeFirst();
+    if (next !== undefined && spanOf(next.tree_size) === spanOf(size)) await remove(db, log, size);
+  }
+}
+
+async function remove(db: Kysely<Schema>, log: string, size: number): Promise<void> {
+  for (const table of ["tlog_checkpoints", "tlog_cosignatures"] as const)
+    await db.deleteFrom(table).where("log", "=", log).where("tree_size", "=", size).execute();
 }
 
 /** The error for a checkpoint that was changed outside of the server. */

@@ -72,21 +72,9 @@ function createWalk({ store, provider, source, signal, onProgress }: TreeVerific
   let hashes = 0;
   let checked = 0;
   let leaves = 0;
-  /** The roots of perfect subtrees, by height: the digits of the number of leaves in base two. */
-  const subtrees: (Uint8Array | undefined)[] = [];
+  const tree = growTree();
   /** The hashes of the last tile of each level, until it is full. */
   const open: Uint8Array[][] = [[]];
-
-  const addToSubtrees = (leafHash: Uint8Array): void => {
-    let hash = leafHash;
-    let height = 0;
-    for (; subtrees[height] !== undefined; height++) {
-      hash = hashChildren(subtrees[height] as Uint8Array, hash);
-      subtrees[height] = undefined;
-    }
-    subtrees[height] = hash;
-  };
-  const root = (): Uint8Array => combine(subtrees.filter((hash) => hash !== undefined).reverse());
 
   /** Compares the root of a full tile, and of the tiles above that it fills. */
   const closeTiles = async (published: number): Promise<void> => {
@@ -123,10 +111,24 @@ function createWalk({ store, provider, source, signal, onProgress }: TreeVerific
     });
     // It was replaced since the list was read.
     if (checkpoint === undefined) return;
-    if (Buffer.compare(checkpoint.root, root()) !== 0)
+    if (Buffer.compare(checkpoint.root, tree.root()) !== 0)
       throw fault("has a root that is not that of the entries");
     if (!(await isSigned(store, provider, checkpoint))) throw fault("has no valid signature");
     checked += 1;
+  };
+
+  /** Finds hashes of entries that the log does not have. */
+  const checkEnd = async (end: number): Promise<void> => {
+    for (let level = 1; level <= open.length; level++) {
+      const known = await stored.count(level);
+      const complete = Math.floor(end / tileWidth ** level);
+      // Another program may have added hashes of entries that were written since.
+      const now = Math.floor((await source.readSize()) / tileWidth ** level);
+      if (known > Math.max(complete, now)) {
+        const reason = `the ${describeHash(source.log, { level, index: known - 1 })} is beyond the end of the log`;
+        throw new FaultError({ leaf: end, reason });
+      }
+    }
   };
 
   return {
@@ -152,7 +154,7 @@ function createWalk({ store, provider, source, signal, onProgress }: TreeVerific
         if (chunk.length === 0) throw new FaultError({ leaf: leaves, reason: "the entry is missing" });
         for (const leaf of chunk) {
           const leafHash = hashLeaf(leaf);
-          addToSubtrees(leafHash);
+          tree.add(leafHash);
           open[0]?.push(leafHash);
           leaves += 1;
           if (sizes[next] === leaves) await checkHere();
@@ -161,17 +163,26 @@ function createWalk({ store, provider, source, signal, onProgress }: TreeVerific
         onProgress?.(leaves, end);
         await setImmediate();
       }
-      for (let level = 1; level <= open.length; level++) {
-        const known = await stored.count(level);
-        const complete = Math.floor(end / tileWidth ** level);
-        // Another program may have added hashes of entries that were written since.
-        const now = Math.floor((await source.readSize()) / tileWidth ** level);
-        if (known > Math.max(complete, now)) {
-          const reason = `the ${describeHash(source.log, { level, index: known - 1 })} is beyond the end of the log`;
-          throw new FaultError({ leaf: end, reason });
-        }
-      }
+      await checkEnd(end);
     },
+  };
+}
+
+/** Computes the root of a tree that grows, from the hashes of its leaves in order. */
+function growTree() {
+  /** The roots of perfect subtrees, by height: the digits of the number of leaves in base two. */
+  const subtrees: (Uint8Array | undefined)[] = [];
+  return {
+    add(leafHash: Uint8Array): void {
+      let hash = leafHash;
+      let height = 0;
+      for (; subtrees[height] !== undefined; height++) {
+        hash = hashChildren(subtrees[height] as Uint8Array, hash);
+        subtrees[height] = undefined;
+      }
+      subtrees[height] = hash;
+    },
+    root: (): Uint8Array => combine(subtrees.filter((hash) => hash !== undefined).reverse()),
   };
 }
 

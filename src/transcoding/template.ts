@@ -47,104 +47,140 @@ export class TemplateError extends Error {
  * @throws TemplateError if it does not follow the grammar, or could never match.
  */
 export function parseTemplate(text: string): Template {
-  const segments: Segment[] = [];
-  const variables: Variable[] = [];
-  let index = 0;
-
-  const fail = (what: string, at = index): never => {
-    throw new TemplateError(text, at, what);
-  };
-  const expect = (character: string, where: string): void => {
-    if (text[index] !== character) fail(`expected "${character}" ${where}`);
-    index += 1;
-  };
-  const readWhile = (pattern: RegExp): string => {
-    const start = index;
-    while (index < text.length && pattern.test(text[index] ?? "")) index += 1;
-    return text.slice(start, index);
-  };
-
-  const readSegment = (insideVariable: boolean): void => {
-    if (segments.at(-1)?.kind === "rest") fail('nothing may follow "**" but a verb');
-    if (text[index] === "{") {
-      if (insideVariable) fail("a variable may not contain another variable");
-      return readVariable();
-    }
-    if (text.startsWith("**", index)) {
-      index += 2;
-      segments.push({ kind: "rest" });
-    } else if (text[index] === "*") {
-      index += 1;
-      segments.push({ kind: "one" });
-    } else {
-      segments.push({ kind: "literal", text: readLiteral("a segment") });
-    }
-    const next = text[index];
-    if (next !== undefined && !"/:}".includes(next)) fail(`unexpected "${next}" after a segment`);
-  };
-
-  const readSegments = (insideVariable: boolean): void => {
-    readSegment(insideVariable);
-    while (text[index] === "/") {
-      index += 1;
-      readSegment(insideVariable);
-    }
-  };
-
-  const readLiteral = (what: string): string => {
-    const start = index;
-    // RFC 3986, section 3.3: pchar without ":", which begins a verb, and "*", which is a wildcard here.
-    const raw = readWhile(/[A-Za-z0-9\-._~!$&'()+,;=@%]/);
-    if (raw === "") fail(index < text.length ? `unexpected "${text[index]}" in ${what}` : `${what} is empty`);
-    try {
-      return decodeURIComponent(raw);
-    } catch {
-      return fail(`"${raw}" is no valid percent-encoding`, start);
-    }
-  };
-
-  const readVariable = (): void => {
-    const opened = index;
-    expect("{", "to begin a variable");
-    const fieldPath = [readIdentifier()];
-    while (text[index] === ".") {
-      index += 1;
-      fieldPath.push(readIdentifier());
-    }
-    const name = fieldPath.join(".");
-    if (variables.some((other) => other.fieldPath.join(".") === name))
-      fail(`variable "${name}" occurs twice`, opened);
-    const start = segments.length;
-    if (text[index] === "=") {
-      index += 1;
-      readSegments(true);
-    } else {
-      segments.push({ kind: "one" });
-    }
-    expect("}", "to end the variable");
-    const pattern = segments.slice(start);
-    const multiSegment = pattern.length > 1 || pattern[0]?.kind === "rest";
-    variables.push({ fieldPath, start, end: segments.length, multiSegment });
-    const next = text[index];
-    if (next !== undefined && !"/:".includes(next)) fail(`unexpected "${next}" after a variable`);
-  };
-
-  const readIdentifier = (): string => {
-    const start = index;
-    const name = readWhile(/[A-Za-z0-9_]/);
-    if (!/^[A-Za-z_]/.test(name)) fail("expected the name of a field", start);
-    return name;
-  };
-
-  expect("/", "at the beginning");
+  const cursor = new Cursor(text);
+  const parts: Parts = { segments: [], variables: [] };
+  cursor.expect("/", "at the beginning");
   // "/" alone is the template of the root.
-  if (index < text.length) readSegments(false);
+  if (cursor.next !== undefined) readSegments(cursor, parts, false);
   let verb = "";
-  if (text[index] === ":") {
-    if (segments.length === 0) fail("a verb needs a segment before it");
-    index += 1;
-    verb = readLiteral("a verb");
+  if (cursor.next === ":") {
+    if (parts.segments.length === 0) cursor.fail("a verb needs a segment before it");
+    cursor.skip(1);
+    verb = readLiteral(cursor, "a verb");
   }
-  if (index < text.length) fail(`unexpected "${text[index]}"`);
-  return { text, segments, variables, verb };
+  if (cursor.next !== undefined) cursor.fail(`unexpected "${cursor.next}"`);
+  return { text, ...parts, verb };
+}
+
+/** What was read of a template so far. */
+interface Parts {
+  readonly segments: Segment[];
+  readonly variables: Variable[];
+}
+
+/** A text and the place up to which it was read. */
+class Cursor {
+  readonly text: string;
+  index = 0;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  /** The next character; undefined at the end. */
+  get next(): string | undefined {
+    return this.text[this.index];
+  }
+
+  startsWith(text: string): boolean {
+    return this.text.startsWith(text, this.index);
+  }
+
+  skip(characters: number): void {
+    this.index += characters;
+  }
+
+  expect(character: string, where: string): void {
+    if (this.next !== character) this.fail(`expected "${character}" ${where}`);
+    this.skip(1);
+  }
+
+  readWhile(pattern: RegExp): string {
+    const start = this.index;
+    while (this.next !== undefined && pattern.test(this.next)) this.skip(1);
+    return this.text.slice(start, this.index);
+  }
+
+  fail(what: string, at = this.index): never {
+    throw new TemplateError(this.text, at, what);
+  }
+}
+
+function readSegments(cursor: Cursor, parts: Parts, insideVariable: boolean): void {
+  readSegment(cursor, parts, insideVariable);
+  while (cursor.next === "/") {
+    cursor.skip(1);
+    readSegment(cursor, parts, insideVariable);
+  }
+}
+
+function readSegment(cursor: Cursor, parts: Parts, insideVariable: boolean): void {
+  const { segments } = parts;
+  if (segments.at(-1)?.kind === "rest") cursor.fail('nothing may follow "**" but a verb');
+  if (cursor.next === "{") {
+    if (insideVariable) cursor.fail("a variable may not contain another variable");
+    return readVariable(cursor, parts);
+  }
+  if (cursor.startsWith("**")) {
+    cursor.skip(2);
+    segments.push({ kind: "rest" });
+  } else if (cursor.next === "*") {
+    cursor.skip(1);
+    segments.push({ kind: "one" });
+  } else {
+    segments.push({ kind: "literal", text: readLiteral(cursor, "a segment") });
+  }
+  requireEnd(cursor, "/:}", "a segment");
+}
+
+function readVariable(cursor: Cursor, parts: Parts): void {
+  const { segments, variables } = parts;
+  const opened = cursor.index;
+  cursor.expect("{", "to begin a variable");
+  const fieldPath = [readIdentifier(cursor)];
+  while (cursor.next === ".") {
+    cursor.skip(1);
+    fieldPath.push(readIdentifier(cursor));
+  }
+  const name = fieldPath.join(".");
+  if (variables.some((other) => other.fieldPath.join(".") === name))
+    cursor.fail(`variable "${name}" occurs twice`, opened);
+  const start = segments.length;
+  if (cursor.next === "=") {
+    cursor.skip(1);
+    readSegments(cursor, parts, true);
+  } else {
+    segments.push({ kind: "one" });
+  }
+  cursor.expect("}", "to end the variable");
+  const pattern = segments.slice(start);
+  const multiSegment = pattern.length > 1 || pattern[0]?.kind === "rest";
+  variables.push({ fieldPath, start, end: segments.length, multiSegment });
+  requireEnd(cursor, "/:", "a variable");
+}
+
+/** Refuses a character that does not end what was read before it. */
+function requireEnd(cursor: Cursor, ends: string, what: string): void {
+  if (cursor.next !== undefined && !ends.includes(cursor.next))
+    cursor.fail(`unexpected "${cursor.next}" after ${what}`);
+}
+
+function readLiteral(cursor: Cursor, what: string): string {
+  const start = cursor.index;
+  // RFC 3986, section 3.3: pchar without ":", which begins a verb, and "*", which is a wildcard here.
+  const raw = cursor.readWhile(/[A-Za-z0-9\-._~!$&'()+,;=@%]/);
+  if (raw === "")
+    cursor.fail(cursor.next === undefined ? `${what} is empty` : `unexpected "${cursor.next}" in ${what}`);
+  try {
+    return decodeURIComponent(raw);
+  } catch {
+    return cursor.fail(`"${raw}" is no valid percent-encoding`, start);
+  }
+}
+
+function readIdentifier(cursor: Cursor): string {
+  const start = cursor.index;
+  const name = cursor.readWhile(/[A-Za-z0-9_]/);
+  if (!/^[A-Za-z_]/.test(name)) cursor.fail("expected the name of a field", start);
+  return name;
 }

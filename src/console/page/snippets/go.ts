@@ -31,75 +31,20 @@ const types: Readonly<Partial<Record<ScalarType, string>>> = {
 export function writeGo(call: SnippetCall, { origin, isShort = false }: SnippetOptions): string {
   const { method, token } = call;
   const { target, isSecure } = readTarget(origin);
-  const standard = new Set(["context", "fmt", "log"]);
-  const others = new Set(["google.golang.org/grpc"]);
-  let decodes = false;
-
-  const nameIn = (path: string, name: string): string => {
-    const [folder = "", alias = folder.replace(/^.*\//, "")] = path.split(";");
-    others.add(folder);
-    return `${alias}.${name}`;
-  };
-  const nameMessage = (desc: DescMessage): string =>
-    nameIn(
-      desc.file.proto.options?.goPackage ?? "",
-      desc.typeName.slice(desc.file.proto.package.length + 1).replaceAll(".", "_"),
-    );
-  const nameType = (message: DescMessage | undefined, scalar: ScalarType | undefined): string =>
-    message ? `*${nameMessage(message)}` : (types[scalar ?? ScalarType.STRING] ?? "string");
-
-  const writeField = ({ field, value }: FieldValue): readonly [string, string] => {
-    const written = write(value);
-    const type = field.fieldKind === "scalar" ? (types[field.scalar] ?? "string") : "[]byte";
-    // A slice can be nil; other values that may be unset are pointers.
-    const isPointer = field.presence === explicitPresence && type !== "[]byte";
-    if (!isPointer) return [toGoName(field), written];
-    others.add("google.golang.org/protobuf/proto");
-    return [toGoName(field), `proto.${type.replace(/^./, (first) => first.toUpperCase())}(${written})`];
-  };
-
-  const write = (value: Value): string => {
-    switch (value.kind) {
-      case "message":
-        return writeEntries(`&${nameMessage(value.desc)}{`, value.fields.map(writeField));
-      case "list": {
-        const { message, scalar } = value.field.fieldKind === "list" ? value.field : {};
-        return writeItems(`[]${nameType(message, scalar)}{`, value.items.map(write), "}");
-      }
-      case "map": {
-        const { message, scalar } = value.field.fieldKind === "map" ? value.field : {};
-        const entries = value.entries.map(([key, item]) => [write(key), write(item)] as const);
-        return writeEntries(`map[string]${nameType(message, scalar)}{`, entries);
-      }
-      case "text":
-        return quote(value.text);
-      case "password":
-        standard.add("os");
-        return `os.Getenv(${quote(passwordVariable)})`;
-      case "text bytes":
-        return `[]byte(${quote(value.text)})`;
-      case "bytes":
-        decodes = true;
-        standard.add("encoding/base64");
-        return `decode(${quote(value.base64)})`;
-      case "number":
-        return value.digits;
-      case "boolean":
-        return String(value.isTrue);
-    }
-  };
-
-  const request = write(readRequest(method.input, call.request, isShort));
-  const client = nameIn(method.parent.file.proto.options?.goPackage ?? "", `New${method.parent.name}Client`);
-  if (!isSecure) others.add("google.golang.org/grpc/credentials/insecure");
+  const imports = new Imports();
+  const request = writeValue(imports, readRequest(method.input, call.request, isShort));
+  const client = imports.name(
+    method.parent.file.proto.options?.goPackage ?? "",
+    `New${method.parent.name}Client`,
+  );
+  imports.others.add(`google.golang.org/grpc/credentials${isSecure ? "" : "/insecure"}`);
   const credentials = isSecure ? "credentials.NewTLS(nil)" : "insecure.NewCredentials()";
-  if (isSecure) others.add("google.golang.org/grpc/credentials");
   if (token !== undefined) {
-    standard.add("os");
-    others.add("google.golang.org/grpc/metadata");
+    imports.standard.add("os");
+    imports.others.add("google.golang.org/grpc/metadata");
   }
   const isStream = method.methodKind !== "unary";
-  if (isStream) standard.add("io");
+  if (isStream) imports.standard.add("io");
   const made = `${client}(conn).${method.name}(ctx, ${request})`;
   const body = [
     `conn, err := grpc.NewClient(${quote(target)}, grpc.WithTransportCredentials(${credentials}))`,
@@ -117,17 +62,86 @@ export function writeGo(call: SnippetCall, { origin, isShort = false }: SnippetO
     "package main",
     "",
     "import (",
-    ...[...standard].sort().map((path) => `\t"${path}"`),
+    ...[...imports.standard].sort().map((path) => `\t"${path}"`),
     "",
-    ...[...others].sort().map((path) => `\t"${path}"`),
+    ...[...imports.others].sort().map((path) => `\t"${path}"`),
     ")",
     "",
     "func main() {",
     ...body.map((line) => `\t${indentRest(line, "\t")}`),
     "}",
-    ...(decodes ? decoder : []),
+    ...(imports.standard.has(base64) ? decoder : []),
     "",
   ].join("\n");
+}
+
+/** The package whose function `decode` the program gets. */
+const base64 = "encoding/base64";
+
+/** The packages that a program imports. */
+class Imports {
+  readonly standard = new Set(["context", "fmt", "log"]);
+  readonly others = new Set(["google.golang.org/grpc"]);
+
+  /** Imports a package, and returns the qualified name of one of its parts. */
+  name(path: string, name: string): string {
+    const [folder = "", alias = folder.replace(/^.*\//, "")] = path.split(";");
+    this.others.add(folder);
+    return `${alias}.${name}`;
+  }
+
+  nameMessage(desc: DescMessage): string {
+    const name = desc.typeName.slice(desc.file.proto.package.length + 1).replaceAll(".", "_");
+    return this.name(desc.file.proto.options?.goPackage ?? "", name);
+  }
+
+  nameType(message: DescMessage | undefined, scalar: ScalarType | undefined): string {
+    if (message !== undefined) return `*${this.nameMessage(message)}`;
+    return types[scalar ?? ScalarType.STRING] ?? "string";
+  }
+}
+
+function writeValue(imports: Imports, value: Value): string {
+  const write = (item: Value): string => writeValue(imports, item);
+  switch (value.kind) {
+    case "message": {
+      const fields = value.fields.map((field) => writeField(imports, field));
+      return writeEntries(`&${imports.nameMessage(value.desc)}{`, fields);
+    }
+    case "list": {
+      const { message, scalar } = value.field.fieldKind === "list" ? value.field : {};
+      return writeItems(`[]${imports.nameType(message, scalar)}{`, value.items.map(write), "}");
+    }
+    case "map": {
+      const { message, scalar } = value.field.fieldKind === "map" ? value.field : {};
+      const entries = value.entries.map(([key, item]) => [write(key), write(item)] as const);
+      return writeEntries(`map[string]${imports.nameType(message, scalar)}{`, entries);
+    }
+    case "text":
+      return quote(value.text);
+    case "password":
+      imports.standard.add("os");
+      return `os.Getenv(${quote(passwordVariable)})`;
+    case "text bytes":
+      return `[]byte(${quote(value.text)})`;
+    case "bytes":
+      imports.standard.add(base64);
+      return `decode(${quote(value.base64)})`;
+    case "number":
+      return value.digits;
+    case "boolean":
+      return String(value.isTrue);
+  }
+}
+
+function writeField(imports: Imports, { field, value }: FieldValue): readonly [string, string] {
+  const written = writeValue(imports, value);
+  const type = field.fieldKind === "scalar" ? (types[field.scalar] ?? "string") : "[]byte";
+  // A slice can be nil; other values that may be unset are pointers.
+  const isPointer = field.presence === explicitPresence && type !== "[]byte";
+  if (!isPointer) return [toGoName(field), written];
+  imports.others.add("google.golang.org/protobuf/proto");
+  return [toGoName(field), `proto.${type.replace(/^./, (first) => first.toUpperCase())}(${written})`];
 }
 
 function fail(): readonly string[] {

@@ -20,7 +20,7 @@ const claim = "the device's signature over the challenge";
 
 export function Page() {
   const devices = useDevices();
-  const { form, making, registering, authenticating } = devices;
+  const { form, making, registering } = devices;
 
   return (
     <Story
@@ -93,36 +93,43 @@ export function Page() {
           different contexts, so that a signature for one is never valid for the other.
         </p>
       </Step>
-      <Step
-        step={authenticating}
-        title={titles.authenticating}
-        action="Request a challenge and sign it"
-        outcome={({ verdicts, reason }) =>
-          verdicts.server
-            ? "The server authenticated the device and issued a token."
-            : `The server did not authenticate the device: ${reason}.`
-        }
-        result={({ challenge, signature, verdicts }) => (
-          <>
-            <Evidence label="Challenge and signature">
-              <Bytes label="Challenge" value={challenge} />
-              <Bytes label="Signature" value={signature} />
-            </Evidence>
-            <Checks checks={reportBoth(claim, verdicts)} />
-            <SignatureSizes algorithm="ML-DSA-44" bytes={signature.length} />
-          </>
-        )}
-      >
-        <p>
-          The challenge is 32 unpredictable bytes. It is valid for this device only, one time, within 60
-          seconds. Only the device with the secret key can sign it. There is no password that could leak.
-        </p>
-      </Step>
+      <Authentication {...devices} />
       <Imposture {...devices} />
       <DeviceToken step={devices.reading} />
       <Readings {...devices} />
       <Firmware {...devices} />
     </Story>
+  );
+}
+
+/** The answer of the device to a challenge. */
+function Authentication({ authenticating }: Pick<Devices, "authenticating">) {
+  return (
+    <Step
+      step={authenticating}
+      title={titles.authenticating}
+      action="Request a challenge and sign it"
+      outcome={({ verdicts, reason }) =>
+        verdicts.server
+          ? "The server authenticated the device and issued a token."
+          : `The server did not authenticate the device: ${reason}.`
+      }
+      result={({ challenge, signature, verdicts }) => (
+        <>
+          <Evidence label="Challenge and signature">
+            <Bytes label="Challenge" value={challenge} />
+            <Bytes label="Signature" value={signature} />
+          </Evidence>
+          <Checks checks={reportBoth(claim, verdicts)} />
+          <SignatureSizes algorithm="ML-DSA-44" bytes={signature.length} />
+        </>
+      )}
+    >
+      <p>
+        The challenge is 32 unpredictable bytes. It is valid for this device only, one time, within 60
+        seconds. Only the device with the secret key can sign it. There is no password that could leak.
+      </p>
+    </Step>
   );
 }
 

@@ -9,7 +9,7 @@ import { Quorum } from "../../parts/diagrams/quorum.tsx";
 import { Scene } from "../../parts/diagrams/scene.tsx";
 import { TextField } from "../../parts/fields.tsx";
 import { settings } from "../../settings.ts";
-import { Step, useStep } from "../../step.tsx";
+import { Step, type StepOf, useStep } from "../../step.tsx";
 import { Story } from "../../story.tsx";
 import { listBallots, proposalLifecycle, walkProposal } from "./quorum.ts";
 import { SignerList } from "./signatures.tsx";
@@ -56,26 +56,7 @@ export function Page() {
           walk={walkProposal(steps)}
         />
       </Scene>
-      <Step
-        step={gathering}
-        title="Three signers generate their keys"
-        action="Generate three keys"
-        outcome={({ you, grace, alan }) =>
-          `Your key is ${you.place}, Grace's ${grace.place}, Alan's ${alan.place}.`
-        }
-        result={({ you, all }) => (
-          <>
-            <Bytes label="Your public key" value={you.publicKey} publicKeyOf={algorithm} />
-            <SignerList signers={all} />
-          </>
-        )}
-      >
-        <p>
-          Your secret key is generated here and stays in this page. Grace and Alan have their keys in the key
-          service, if it runs, and call it to sign. A signer's address is the first part of SHA-256 of the
-          public key.
-        </p>
-      </Step>
+      <Gathering step={gathering} />
       <Step
         step={founding}
         title="They create a wallet"
@@ -129,5 +110,30 @@ export function Page() {
       </Step>
       <Signing {...steps} signers={gathering.value?.all ?? []} />
     </Story>
+  );
+}
+
+function Gathering({ step }: { readonly step: StepOf<typeof gatherSigners> }) {
+  return (
+    <Step
+      step={step}
+      title="Three signers generate their keys"
+      action="Generate three keys"
+      outcome={({ you, grace, alan }) =>
+        `Your key is ${you.place}, Grace's ${grace.place}, Alan's ${alan.place}.`
+      }
+      result={({ you, all }) => (
+        <>
+          <Bytes label="Your public key" value={you.publicKey} publicKeyOf={algorithm} />
+          <SignerList signers={all} />
+        </>
+      )}
+    >
+      <p>
+        Your secret key is generated here and stays in this page. Grace and Alan have their keys in the key
+        service, if it runs, and call it to sign. A signer's address is the first part of SHA-256 of the
+        public key.
+      </p>
+    </Step>
   );
 }

@@ -68,22 +68,7 @@ export function Page() {
           The destruction of an active key can be scheduled, too. Any key can be destroyed at once.
         </p>
       </Scene>
-      <Step
-        step={watching}
-        title="Watch the audit log"
-        action="Watch"
-        plan={planCall(watchAuditLog, { afterSequence: 0 })}
-        outcome={({ totalSize }) =>
-          `The log has ${formatNumber(totalSize)} entries. New ones appear below as they are written.`
-        }
-        result={({ afterSequence }) => <Calls calls={[planCall(watchAuditLog, { afterSequence })]} />}
-      >
-        <p>
-          Each entry contains the hash of the previous entry, so a changed or removed entry changes all later
-          ones. Your browser recomputes each hash as the entries arrive. On a server with users, you see the
-          entries of your own keys, and auditors see all.
-        </p>
-      </Step>
+      <Watch step={watching} />
       <Step
         step={creating}
         title="Create a key"
@@ -133,6 +118,27 @@ export function Page() {
       <Retirement {...life} />
       <LogVerification />
     </Story>
+  );
+}
+
+function Watch({ step }: { readonly step: StepOf<typeof prepareWatch> }) {
+  return (
+    <Step
+      step={step}
+      title="Watch the audit log"
+      action="Watch"
+      plan={planCall(watchAuditLog, { afterSequence: 0 })}
+      outcome={({ totalSize }) =>
+        `The log has ${formatNumber(totalSize)} entries. New ones appear below as they are written.`
+      }
+      result={({ afterSequence }) => <Calls calls={[planCall(watchAuditLog, { afterSequence })]} />}
+    >
+      <p>
+        Each entry contains the hash of the previous entry, so a changed or removed entry changes all later
+        ones. Your browser recomputes each hash as the entries arrive. On a server with users, you see the
+        entries of your own keys, and auditors see all.
+      </p>
+    </Step>
   );
 }
 
