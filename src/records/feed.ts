@@ -1,8 +1,10 @@
 /** A log that many callers follow: one poller reads its new rows for all of them. */
 import { createRecentRows, type RecentRows } from "./recent-rows.ts";
 
-/** Rows to read at once. A caller who stops reading holds at most this many. */
-const pageRows = 100;
+/** Rows that the poller reads at once. */
+const polledRows = 100;
+/** Rows that a caller who is behind reads at once. A caller who stops reading holds at most this many in memory. */
+const followedRows = 16;
 /** Milliseconds between polls for rows of other programs. A write of this program polls at once. */
 const pollMs = 500;
 /** Followers to wake in one turn of the event loop. */
@@ -40,7 +42,7 @@ export interface FollowInput {
 export interface Feed<Row> {
   /**
    * Yields new rows in order, each once, at the pace of the caller, until the signal aborts. A caller who falls behind
-   * reads pages from the store, so a slow caller keeps at most one page of rows in memory.
+   * reads from the store, a few rows at a time, so a slow caller keeps few rows in memory.
    */
   follow(input: FollowInput): AsyncGenerator<Row>;
 }
@@ -83,7 +85,7 @@ async function* followPoller<Row>(
       last = row === undefined ? newest : positionOf(row);
       if (row !== undefined) yield row;
     } else {
-      const rows = await read(last, pageRows, topic);
+      const rows = await read(last, followedRows, topic);
       for (const row of rows) {
         last = positionOf(row);
         yield row;
@@ -132,7 +134,7 @@ function startPoller<Row>(source: FeedSource<Row>): Poller<Row> {
   };
   const readNew = async (recent: RecentRows<Row>): Promise<void> => {
     for (;;) {
-      const rows = await read(recent.newest, pageRows, "");
+      const rows = await read(recent.newest, polledRows, "");
       if (rows.length === 0 || ended.signal.aborted) return;
       recent.add(rows);
       await wake(new Set(["", ...rows.flatMap(topicsOf)]));

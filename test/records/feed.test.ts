@@ -12,6 +12,7 @@ function createLog(topics: readonly string[] = []) {
   const listeners = new Set<() => void>();
   const log = {
     reads: 0,
+    rowsRead: 0,
     listeners,
     failure: undefined as Error | undefined,
     /** Appends rows as another program does. */
@@ -30,7 +31,9 @@ function createLog(topics: readonly string[] = []) {
       log.reads += 1;
       if (log.failure) throw log.failure;
       const found = rows.filter((row) => row.position > after && (topic === "" || row.topic === topic));
-      return found.slice(0, limit);
+      const page = found.slice(0, limit);
+      log.rowsRead += page.length;
+      return page;
     },
     positionOf: ({ position }) => position,
     topicsOf: ({ topic }) => [topic],
@@ -73,6 +76,12 @@ describe("a feed", () => {
     const fresh = take(150);
     subject.log.write(...many(150));
     expect(await fresh).toEqual(from(251, 150));
+  });
+
+  it("reads few rows at once for a caller who is behind, since one who stops reading holds them", async () => {
+    const subject = createLog(many(250));
+    await follow(subject, 0).take(1);
+    expect(subject.log.rowsRead).toBeLessThanOrEqual(16);
   });
 
   it("reads each new row once, however many follow", async () => {
