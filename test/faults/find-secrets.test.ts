@@ -27,7 +27,17 @@ describe("findSecrets", () => {
       expect(findSecrets([{ name: "log", bytes }], [secret])).toEqual(["secret in log"]);
     });
   });
+  it("does not take the zeros at the end of a signature for those of another", () => {
+    const token = { name: "token", bytes: Buffer.from(endedByZeros().toString("base64url")) };
+    const bytes = Buffer.from(endedByZeros().toString("base64url"));
+    expect(findSecrets([{ name: "log", bytes }], [token])).toEqual([]);
+    expect(findSecrets([{ name: "log", bytes: token.bytes }], [token])).toEqual(["token in log"]);
+  });
   it("finds nothing in other bytes", () => {
     expect(findSecrets([{ name: "log", bytes: randomBytes(100_000) }], [secret])).toEqual([]);
   });
 });
+
+function endedByZeros(): Buffer {
+  return Buffer.concat([randomBytes(99), Buffer.alloc(60)]);
+}

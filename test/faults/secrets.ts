@@ -16,6 +16,8 @@ export interface Haystack {
 const pieceBytes = 32;
 /** Bytes from one piece to the next. */
 const strideBytes = 16;
+/** A piece with fewer different bytes tells nothing: signatures of ML-DSA end with zeros (FIPS 204, algorithm 20). */
+const differentBytes = 8;
 
 /** @returns "<secret> in <haystack>" for each secret that is in one, in whatever form. */
 export function findSecrets(haystacks: readonly Haystack[], secrets: readonly Secret[]): string[] {
@@ -51,7 +53,10 @@ function piecesOf(bytes: Uint8Array): Buffer[] {
   if (bytes.length < strideBytes) throw new Error("too short to tell from chance");
   const last = Math.max(0, bytes.length - pieceBytes);
   const starts = Array.from({ length: Math.ceil(last / strideBytes) + 1 }, (_, i) => i * strideBytes);
-  return starts.map((start) => Buffer.from(bytes).subarray(Math.min(start, last)).subarray(0, pieceBytes));
+  const pieces = starts.map((start) =>
+    Buffer.from(bytes).subarray(Math.min(start, last)).subarray(0, pieceBytes),
+  );
+  return pieces.filter((piece) => new Set(piece).size >= differentBytes);
 }
 
 /** What a piece looks like in a file, in JSON, and in what Node prints. */
