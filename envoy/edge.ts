@@ -48,7 +48,7 @@ export class EnvoyMissing extends Error {
 }
 
 /** Milliseconds that Envoy may take to start. */
-const maxStartMs = 20_000;
+const maxStartMs = 60_000;
 
 const folder = import.meta.dirname;
 

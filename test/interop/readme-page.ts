@@ -211,7 +211,9 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
   writeFileSync(join(notes, "typed"), `${password}\n`);
   const database = databaseUrl === undefined ? undefined : new URL(databaseUrl);
   const env = { ...cleanEnvironment(), ...(database && postgresEnvironment(database)) };
-  const shell = spawn("sh", ["-e"], { cwd: checkout, env, stdio: ["pipe", "ignore", "ignore", "pipe"] });
+  const stdio = ["pipe", "ignore", "ignore", "pipe"] as const;
+  // In a group of its own, with what the page starts in the background.
+  const shell = spawn("sh", ["-e"], { cwd: checkout, env, stdio: [...stdio], detached: true });
   shell.stdin?.on("error", () => {}); // After its end nothing is read.
   const answers = createInterface({ input: shell.stdio[3] as Readable })[Symbol.asyncIterator]();
   const ended = once(shell, "close");
@@ -238,8 +240,8 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
       const url = `export QSP_URL=${withPorts("http://127.0.0.1:8080")}\n`;
       writeFileSync(path, url + (hasUsedNpx ? withoutNpx(checkout) : "") + withPorts(text));
       hasUsedNpx ||= text.includes("npx qsp");
-      shell.stdin?.write(`. ${path} <${notes}/typed >${path}.out 2>${path}.err; echo $? >&3\n`);
-      // A command that fails ends the shell, and with it the lines.
+      // A command that fails ends the shell, and with it the lines, as no program in the background has them open.
+      shell.stdin?.write(`. ${path} <${notes}/typed >${path}.out 2>${path}.err 3>&-; echo $? >&3\n`);
       const { value: code = await ended.then(([code]) => code) } = await answers.next();
       const read = (file: string): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
       return {
@@ -262,9 +264,19 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
     async leave(): Promise<void> {
       shell.stdin?.end();
       await ended;
+      killGroup(shell);
       await Promise.all([...servers.values()].map((server) => server.stop()));
     },
   };
+}
+
+/** Kills what a shell has left in the background. */
+function killGroup({ pid = 0 }: ChildProcess): void {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // There is nothing left.
+  }
 }
 
 /**
