@@ -83,6 +83,16 @@ export class CallHeaders implements Headers {
     return this.#values;
   }
 
+  /** The headers as a list of names and values in turn, after others. Node copies an object, but not a list. */
+  toList(...first: string[]): string[] {
+    for (const name of Object.keys(this.#values)) {
+      const value = this.#values[name];
+      if (typeof value === "string") first.push(name, value);
+      else for (const one of value ?? []) first.push(name, one);
+    }
+    return first;
+  }
+
   /** Node's object has a prototype, whose "constructor" is no header. */
   #find(key: string): string | string[] | undefined {
     return Object.hasOwn(this.#values, key) ? this.#values[key] : undefined;

@@ -1,5 +1,29 @@
 /** The values of a call that the server sets before its handler runs. */
-import { createContextKey, type HandlerContext } from "@connectrpc/connect";
+import {
+  type ContextKey,
+  type ContextValues,
+  createContextKey,
+  type HandlerContext,
+} from "@connectrpc/connect";
+
+/** The values of one call. Those of createContextValues have three functions for each call. */
+export class CallValues implements ContextValues {
+  readonly #byKey: Record<symbol, unknown> = {};
+
+  get<T>({ id, defaultValue }: ContextKey<T>): T {
+    return id in this.#byKey ? (this.#byKey[id] as T) : defaultValue;
+  }
+
+  set<T>({ id }: ContextKey<T>, value: T): this {
+    this.#byKey[id] = value;
+    return this;
+  }
+
+  delete({ id }: ContextKey<unknown>): this {
+    delete this.#byKey[id];
+    return this;
+  }
+}
 
 /** The context key of the address that a call came from. */
 export const clientKey = createContextKey("unknown", { description: "client address" });

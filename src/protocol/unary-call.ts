@@ -103,7 +103,10 @@ export class UnaryCall implements HandlerContext, Expiring {
     return this.#controller.signal;
   }
 
-  timeoutMs = (): number | undefined => this.#deadlineMs && this.#deadlineMs - performance.now();
+  /** A function without a receiver, as handlers may take it out of the context. Made for the few that ask for it. */
+  get timeoutMs(): () => number | undefined {
+    return () => this.#deadlineMs && this.#deadlineMs - performance.now();
+  }
 
   /** Sets the caller's deadline, in milliseconds from now. It applies from the next `endWithin` on. */
   setDeadline(timeoutMs: number): void {

@@ -19,7 +19,7 @@ import {
   type CallLimits,
   type CallsInProgress,
   createCallsInProgress,
-  type Release,
+  type Held,
 } from "./calls-in-progress.ts";
 import {
   type AccessPolicy,
@@ -33,21 +33,21 @@ import { createRateLimiter } from "./rate-limiter.ts";
 
 /** The resources that one call holds, to be released when it ends. */
 export class Ticket {
-  readonly #releases: Release[] = [];
+  readonly #held: Held[] = [];
   #isClosed = false;
 
   /** Adds a resource to release. Releases it at once if the call has already ended. */
-  add(release: Release): void {
-    if (this.#isClosed) release();
-    else this.#releases.push(release);
+  add(held: Held): void {
+    if (this.#isClosed) held.close();
+    else this.#held.push(held);
   }
 
   /** Releases everything. A second call does nothing. */
-  readonly close = (): void => {
+  close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    for (const release of this.#releases) release();
-  };
+    for (const held of this.#held) held.close();
+  }
 }
 
 /** A call that is not admitted yet. */
@@ -114,12 +114,12 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
   const share = ({ method, values, ticket }: ArrivingCall, name: string): void => {
     const client = clients.claim(name);
-    ticket.add(client.close);
+    ticket.add(client);
     if (!isProbe(method)) requireReader(client);
     calls.enterFor(method, client);
     const account = bytes.open(client);
     values.set(accountKey, account);
-    ticket.add(account.close);
+    ticket.add(account);
   };
   return {
     calls,

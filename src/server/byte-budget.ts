@@ -28,7 +28,7 @@ export interface ByteAccount {
   /** Releases the cost of pieces that were passed on. */
   refund(cost: number): void;
   /** Releases everything. Later charges do not count. */
-  readonly close: () => void;
+  close(): void;
 }
 
 /** The context key under which body readers find the account of their call. */
@@ -110,10 +110,10 @@ class Account implements ByteAccount {
     this.#add(-cost);
   }
 
-  readonly close = (): void => {
+  close(): void {
     this.#add(-this.#held);
     this.#isClosed = true;
-  };
+  }
 
   #add(bytes: number): void {
     if (this.#isClosed || bytes === 0) return;

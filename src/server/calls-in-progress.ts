@@ -20,8 +20,11 @@ export interface CallLimits {
   readonly maxStreamsPerUser: number;
 }
 
-/** Ends the count of a call. Must be called once. */
-export type Release = () => void;
+/** Something that a call holds. */
+export interface Held {
+  /** Releases it. Must be called once. */
+  close(): void;
+}
 
 /** The calls in progress of one server. */
 export interface CallsInProgress {
@@ -30,7 +33,7 @@ export interface CallsInProgress {
   /** The refusal while the server is full. All calls share it, because a flood must cost nothing. */
   readonly fullRefusal: ConnectError;
   /** Counts a call for the server. @throws SERVER_BUSY */
-  enter(method: DescMethod): Release;
+  enter(method: DescMethod): Held;
   /** Counts a call for the client that makes it, until its claim is closed. @throws CONCURRENCY_LIMITED */
   enterFor(method: DescMethod, client: Claim): void;
 }
@@ -39,11 +42,10 @@ export interface CallsInProgress {
 const retryMs = 1000;
 
 /** A count of the whole server and its limit. */
-interface Counter {
+interface Counter extends Held {
   readonly limit: number;
   readonly count: () => number;
   readonly enter: () => boolean;
-  readonly release: Release;
 }
 
 /**
@@ -76,7 +78,7 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients): Cal
     enter(method) {
       const counter = counterOf(method);
       if (!counter.enter()) throw serverFull(counter, method);
-      return counter.release;
+      return counter;
     },
     enterFor(method, client) {
       const isUnary = method.methodKind === "unary";
@@ -100,7 +102,7 @@ function createCounter(all: Claim, holding: "calls" | "streams", limit: number):
     limit,
     count: () => all.sum(holding),
     enter: () => all.enter(holding, limit),
-    release: () => all.add(holding, -1),
+    close: () => all.add(holding, -1),
   };
 }
 

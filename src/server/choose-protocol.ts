@@ -16,17 +16,15 @@ export function chooseProtocol(
   http1Server: http.Server,
   http2Server: http2.Http2Server,
   undecided: Set<Socket>,
-  { tls, maxHeaderMs, watchConnection }: ListenerOptions,
+  { tls, maxHeaderMs, unread }: ListenerOptions,
 ): void {
   const event = tls === undefined ? "connection" : "secureConnection";
   const acceptHttp1 = http1Server.listeners(event);
   http1Server.removeAllListeners(event);
   http1Server.on(event, (socket: Socket) => {
-    const stopWatching = watchConnection({
-      pendingBytes: () => socket.writableLength,
-      drop: () => socket.destroy(),
-    });
-    socket.once("close", stopWatching);
+    const connection = { pendingBytes: () => socket.writableLength, drop: () => void socket.destroy() };
+    unread.watch(connection);
+    socket.once("close", () => unread.forget(connection));
     undecided.add(socket);
     const forget = (): void => void undecided.delete(socket);
     socket.once("close", forget);

@@ -7,16 +7,11 @@
  */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { type Message, toBinary } from "@bufbuild/protobuf";
-import {
-  type ConnectError,
-  createContextValues,
-  type Interceptor,
-  type MethodImplSpec,
-} from "@connectrpc/connect";
+import type { ConnectError, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { bodyTooLarge, refuse, toConnectError } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
-import { clientKey } from "../protocol/call-values.ts";
+import { CallValues, clientKey } from "../protocol/call-values.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
 import { callTooSlow, parseGrpcTimeout } from "../protocol/timeout.ts";
 import {
@@ -63,6 +58,7 @@ export interface GrpcUnaryOptions {
 }
 
 const contentType = "application/grpc+proto";
+const withTrailers = { waitForTrailers: true };
 
 /** Shared by all canceled calls, because an error with a stack for each call is costly. */
 const canceled = refuse("CALL_CANCELED", "the caller canceled the call");
@@ -169,11 +165,11 @@ class GrpcUnaryStream implements Writing {
         requestMethod: "POST",
         url: `${headers[":scheme"] ?? "http"}://${headers[":authority"] ?? ""}${headers[":path"]}`,
         requestHeader: new CallHeaders(headers),
-        values: createContextValues().set(clientKey, client),
+        values: new CallValues().set(clientKey, client),
       },
       setup.running,
     );
-    this.#ticket.add(setup.unread.watch(this));
+    setup.unread.watch(this);
   }
 
   client(): string {
@@ -218,20 +214,16 @@ class GrpcUnaryStream implements Writing {
 
   close(): void {
     this.#ticket.close();
+    this.#setup.unread.forget(this);
     // Node itself ends the writable side of a stream that the caller resets.
     if (this.#stream.aborted || !this.#stream.writableFinished) this.#call.abort(canceled);
   }
 
   /** Admits the call before the body is read. Does not wait if there is no token to check. */
   #admit(): Promise<void> | undefined {
-    const { method, values, requestHeader } = this.#call;
-    return this.#setup.intake.admit({
-      method,
-      authorization: this.#headers.authorization,
-      values,
-      ticket: this.#ticket,
-      header: () => requestHeader,
-    });
+    const { method, values, requestHeader: header } = this.#call;
+    const { authorization = null } = this.#headers;
+    return this.#setup.intake.admit({ method, authorization, values, ticket: this.#ticket, header });
   }
 
   #limitReceiving(): void {
@@ -302,10 +294,7 @@ class GrpcUnaryStream implements Writing {
     if (stream.destroyed) return;
     const { method, responseHeader } = this.#call;
     const body = this.#served.codec?.write(message) ?? toBinary(method.output, message);
-    stream.respond(
-      { ":status": 200, "content-type": contentType, ...responseHeader.toNode() },
-      { waitForTrailers: true },
-    );
+    stream.respond(responseHeader.toList(":status", "200", "content-type", contentType), withTrailers);
     stream.on("wantTrailers", onWantTrailers);
     endInPieces(stream, packMessage(body));
   }

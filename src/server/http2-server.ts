@@ -50,12 +50,14 @@ const idleMs = 300_000;
 /** Closes an idle session. A session with open streams may stay silent without limit. */
 function closeWhenIdle(session: http2.ServerHttp2Session): void {
   let open = 0;
+  // One function for all streams of the session.
+  function onClose(this: http2.Http2Stream): void {
+    open -= 1;
+    forgetListeners(this);
+  }
   session.on("stream", (stream) => {
     open += 1;
-    stream.on("close", () => {
-      open -= 1;
-      forgetListeners(stream);
-    });
+    stream.on("close", onClose);
   });
   session.setTimeout(idleMs, () => {
     if (open === 0) session.close();

@@ -3,13 +3,13 @@
  */
 import type { IncomingHttpHeaders } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
-import { type ConnectError, type ContextValues, createContextValues } from "@connectrpc/connect";
+import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { toConnectError } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
-import { clientKey } from "../protocol/call-values.ts";
+import { CallValues, clientKey } from "../protocol/call-values.ts";
 import { type RestResponse, splitTarget } from "../transcoding/http.ts";
 import type { FoundRoute, Transcoder } from "../transcoding/transcoder.ts";
-import { type Admission, nameClient, Ticket } from "./admission.ts";
+import { type Admission, type ArrivingCall, nameClient, Ticket } from "./admission.ts";
 import { type BrowserHeaders, isPreflight } from "./browser.ts";
 import type { ReadClient } from "./client-address.ts";
 import { refuseCutBody } from "./cut-body.ts";
@@ -22,7 +22,7 @@ import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import { createHeadCheck, type HeadPolicy } from "./request-head.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 import { announcesBody, writeResponse } from "./rest.ts";
-import type { UnreadResponses } from "./unread-responses.ts";
+import type { UnreadResponses, Writing } from "./unread-responses.ts";
 
 /** The parts of the intake of one server. */
 export interface IntakeOptions {
@@ -45,13 +45,8 @@ export interface IntakeOptions {
 }
 
 /** A call that was found for a request. */
-export interface FoundCall {
-  readonly method: DescMethod;
-  readonly authorization: string | undefined;
-  readonly values: ContextValues;
-  readonly ticket: Ticket;
-  /** Reads the metadata of the request; called only if the call is refused. */
-  readonly header: () => Headers;
+export interface FoundCall extends ArrivingCall {
+  readonly header: Headers;
 }
 
 /** The intake of one server. */
@@ -75,27 +70,27 @@ interface Arrived {
   readonly route: FoundRoute | undefined;
 }
 
+const always = (): boolean => true;
+
 /** Creates the intake of one server. */
 export function createIntake(options: IntakeOptions): Intake {
   const { rpcs, transcoder, admission, observer, requestIds, unread, readClient } = options;
   const findHeadFault = createHeadCheck(options.head);
   const arrived = new WeakMap<NodeRequest, Arrived>();
 
+  const explain = ({ method, header }: FoundCall, thrown: unknown, startedMs: number): ConnectError => {
+    const error = options.explainFailure(thrown) ?? toConnectError(thrown);
+    observer.refused({ method, header, error, durationMs: performance.now() - startedMs });
+    return error;
+  };
   const admit = (call: FoundCall): Promise<void> | undefined => {
     const startedMs = performance.now();
-    const explain = (thrown: unknown): ConnectError => {
-      const error = options.explainFailure(thrown) ?? toConnectError(thrown);
-      const durationMs = performance.now() - startedMs;
-      observer.refused({ method: call.method, header: call.header(), error, durationMs });
-      return error;
-    };
     try {
-      const { method, values, ticket, authorization = null } = call;
-      return admission.admit({ method, values, ticket, authorization })?.catch((thrown: unknown) => {
-        throw explain(thrown);
+      return admission.admit(call)?.catch((thrown: unknown) => {
+        throw explain(call, thrown, startedMs);
       });
     } catch (thrown) {
-      throw explain(thrown);
+      throw explain(call, thrown, startedMs);
     }
   };
 
@@ -130,9 +125,9 @@ export function createIntake(options: IntakeOptions): Intake {
         targetHost: undefined,
         rawHeaders,
         announcesBody: true,
-        isCall: () => true,
+        isCall: always,
       }) === undefined,
-    valuesOf: (req) => arrived.get(req)?.values ?? createContextValues(),
+    valuesOf: (req) => arrived.get(req)?.values ?? new CallValues(),
     routeOf: (req) => arrived.get(req)?.route,
     onRequest(req, res) {
       refuseCutBody(req);
@@ -146,17 +141,17 @@ export function createIntake(options: IntakeOptions): Intake {
       }
       if (isPreflight(req) && options.browserHeaders.answerPreflight(req, res)) return;
       const client = readClient(findPeerAddress(req), req.headers["x-forwarded-for"]);
-      const values = createContextValues().set(clientKey, client);
+      const values = new CallValues().set(clientKey, client);
       arrived.set(req, { values, method, route });
       // Pages are the same bytes for all clients, so they do not count for the memory of a client.
       watchResponse(req, res, method && (() => nameClient(values)), unread);
       if (method === undefined) return begin(req, res);
       const ticket = new Ticket();
-      res.once("close", ticket.close);
+      res.once("close", () => ticket.close());
       try {
-        const { authorization } = req.headers;
-        const call = { method, authorization, values, ticket, header: () => new CallHeaders(req.headers) };
-        const admitting = admit(call);
+        const { authorization = null } = req.headers;
+        const header = new CallHeaders(req.headers);
+        const admitting = admit({ method, authorization, values, ticket, header });
         if (admitting === undefined) return begin(req, res);
         admitting.then(
           () => begin(req, res),
@@ -198,18 +193,19 @@ function watchResponse(
   unread: UnreadResponses,
 ): void {
   const { stream } = req;
-  const stop =
+  const writing: Writing =
     stream === undefined
-      ? unread.watch({
+      ? {
           ...(client && { client }),
           pendingBytes: () => res.writableLength,
           drop: () => res.destroy(),
-        })
-      : unread.watch({
+        }
+      : {
           ...(client && { client }),
           pendingBytes: () => stream.writableLength,
           arrivedBytes: () => stream.readableLength,
           drop: () => stream.destroy(),
-        });
-  res.once("close", stop);
+        };
+  unread.watch(writing);
+  res.once("close", () => unread.forget(writing));
 }

@@ -3,7 +3,7 @@ import type { Claim } from "../shared-memory/clients.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";
 import type { TlsOptions } from "./tls.ts";
-import type { Writing } from "./unread-responses.ts";
+import type { UnreadResponses } from "./unread-responses.ts";
 
 /** The settings and handlers of a listener. */
 export interface ListenerOptions {
@@ -21,8 +21,8 @@ export interface ListenerOptions {
   readonly allConnections: Claim;
   /** Whether other event loops listen on the same port. The system then spreads connections over them. */
   readonly isShared: boolean;
-  /** Watches the bytes that a connection's peer does not read. @returns a function that stops the watch */
-  readonly watchConnection: (connection: Writing) => () => void;
+  /** Watches the bytes that the peers of connections do not read. */
+  readonly unread: UnreadResponses;
   /** Certificates and their keys. Without them connections are plaintext. */
   readonly tls?: TlsOptions | undefined;
 }

@@ -4,8 +4,9 @@
  * It takes descriptors and implementations and does not depend on any of them.
  */
 import type { AddressInfo } from "node:net";
-import { createContextValues, type Interceptor } from "@connectrpc/connect";
+import type { Interceptor } from "@connectrpc/connect";
 import { findReason, serverStopping, toConnectError } from "../errors.ts";
+import { CallValues } from "../protocol/call-values.ts";
 import { createOwnMemory } from "../shared-memory/shared-memory.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
@@ -97,7 +98,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     shutdownSignal: shutdown.signal,
     onError: (error, { contextValues, headers }) =>
       logUnobserved(logger, error, () =>
-        requestIds.identify(contextValues ?? createContextValues(), headers.get(requestIdHeader)),
+        requestIds.identify(contextValues ?? new CallValues(), headers.get(requestIdHeader)),
       ),
   });
   const rpcs = new Map(specs.map(({ method }) => [`/${methodName(method)}`, method]));
@@ -172,7 +173,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     onStream: (stream, headers, rawHeaders) =>
       intake.isHeadFaultless(headers, rawHeaders) && grpcUnary(stream, headers, rawHeaders),
     onRequest: intake.onRequest,
-    watchConnection: (socket) => unread.watch(socket),
+    unread,
   });
 
   const stopWatching = tls.length > 0 ? watchTls(tls, listener.renewTls, options.logger) : () => {};

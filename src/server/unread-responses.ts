@@ -19,8 +19,9 @@ export interface Writing {
 
 /** The responses of one server. */
 export interface UnreadResponses {
-  /** Watches until the returned function is called. */
-  watch(writing: Writing): () => void;
+  /** Watches until `forget`. */
+  watch(writing: Writing): void;
+  forget(writing: Writing): void;
 }
 
 /** Milliseconds between polls. */
@@ -89,7 +90,7 @@ export function createUnreadResponses(
     watch(writing) {
       writings.set(writing, nothing);
       timer ??= setInterval(check, pollIntervalMs).unref();
-      return () => void writings.delete(writing);
     },
+    forget: (writing) => void writings.delete(writing),
   };
 }

@@ -65,16 +65,17 @@ export class Claim {
   }
 
   /** Gives back all that was added through this claim. Later additions do not count. */
-  readonly close = (): void => {
+  close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     const table = this.#table;
     table.lock.hold(() => {
-      this.#held.forEach((amount, column) => {
+      for (let column = 0; column < columns; column += 1) {
+        const amount = this.#held[column] ?? 0;
         if (amount !== 0) table.add(this.#place, column, -amount);
-      });
+      }
     });
-  };
+  }
 
   #add(holding: Holding, amount: number): void {
     const column = columnOf[holding];

@@ -1,6 +1,7 @@
 /** Who is charged for the work of a call. */
 import { createContextValues } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { callerKey, clientKey, type Role } from "../../src/protocol/call-values.ts";
 import { findNetwork, listNetworks } from "../../src/protocol/networks.ts";
 import { callerInterceptor, chargeTo, currentCaller } from "../../src/server/interceptors/caller.ts";
@@ -14,7 +15,8 @@ async function findCaller(): Promise<string | undefined> {
 }
 
 function requestFrom(address: string) {
-  return { contextValues: createContextValues().set(clientKey, address), stream: false };
+  const contextValues = createContextValues().set(clientKey, address);
+  return { contextValues, method: TokenService.method.hello, stream: false };
 }
 
 /** Makes a call whose answer is who it is charged to. */

@@ -7,6 +7,7 @@ import type { ContextValues, Interceptor, StreamResponse, UnaryResponse } from "
 import { type CallSpan, callSpanKey } from "../../protocol/call-span.ts";
 import { callerKey, clientKey } from "../../protocol/call-values.ts";
 import { listNetworks } from "../../protocol/networks.ts";
+import { isInfrastructure } from "./access.ts";
 
 /** The values of the current call, or the name that the current work is charged to. */
 const charged = new AsyncLocalStorage<ContextValues | string>();
@@ -33,8 +34,12 @@ export function chargeCall<T>(values: ContextValues, run: () => T): T {
   return charged.run(values, run);
 }
 
-/** Charges every call and its streams to its user, or to its network while the user is unknown. */
+/**
+ * Charges every call and its streams to its user, or to its network while the user is unknown. Health checks and
+ * reflection do no work that is charged.
+ */
 export const callerInterceptor: Interceptor = (next) => (req) => {
+  if (isInfrastructure(req.method)) return next(req);
   const running = charged.run(req.contextValues, next, req);
   return req.stream ? running.then((res) => chargeMessages(res, req.contextValues)) : running;
 };

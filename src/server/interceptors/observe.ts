@@ -46,34 +46,20 @@ export interface ObserverDeps {
 
 /** Creates the observer of one server. */
 export function createObserver({ metrics, logger, requestIds, tracing }: ObserverDeps): Observer {
-  const end = (call: StartedCall, error: ConnectError | undefined): void => {
+  const end: EndCall = (call, error) => {
     const durationMs = performance.now() - call.startedMs;
     metrics.callEnded(call.method, error && { code: error.code, reason: findReason(error) }, durationMs);
     call.span?.end(error);
     const faulty = error !== undefined && isServerFault(error);
     if (faulty || logger.isLevelEnabled("debug")) logCall(logger, { ...call, durationMs, error }, faulty);
   };
-  const start = ({ method, header, contextValues, sinceMs }: CallToObserve): StartedCall & ObservedCall => {
+  const start = ({ method, header, contextValues, sinceMs = 0 }: CallToObserve): StartedCall => {
     metrics.callStarted(method);
     const requestId = requestIds.choose(header.get(requestIdHeader));
     contextValues?.set(requestIdKey, requestId);
-    const span = tracing?.startCall({ method, header, requestId, ...(sinceMs !== undefined && { sinceMs }) });
+    const span = tracing?.startCall({ method, header, requestId, sinceMs });
     if (span !== undefined) contextValues?.set(callSpanKey, span);
-    return {
-      method,
-      header,
-      requestId,
-      span,
-      startedMs: performance.now(),
-      succeeded(answer) {
-        end(this, undefined);
-        answer.set(requestIdHeader, this.requestId);
-      },
-      failed(error) {
-        end(this, error);
-        error.metadata.set(requestIdHeader, this.requestId);
-      },
-    };
+    return new StartedCall({ method, header, requestId, span, startedMs: performance.now() - sinceMs }, end);
   };
   return {
     start,
@@ -85,7 +71,7 @@ export function createObserver({ metrics, logger, requestIds, tracing }: Observe
         res.header.set(requestIdHeader, call.requestId);
         if (!res.stream) return res;
         const finish = (thrown?: unknown): void =>
-          end(call, thrown === undefined ? undefined : ConnectError.from(thrown));
+          call.end(thrown === undefined ? undefined : ConnectError.from(thrown));
         return { ...res, message: endOnAbort(mapStream(res.message, { end: finish }), req.signal) };
       } catch (thrown) {
         const error = ConnectError.from(thrown);
@@ -94,9 +80,7 @@ export function createObserver({ metrics, logger, requestIds, tracing }: Observe
       }
     },
     refused({ method, header, error, durationMs }) {
-      const call = start({ method, header, sinceMs: durationMs });
-      end({ ...call, startedMs: performance.now() - durationMs }, error);
-      error.metadata.set(requestIdHeader, call.requestId);
+      start({ method, header, sinceMs: durationMs }).failed(error);
     },
   };
 }
@@ -108,13 +92,44 @@ interface CallToObserve extends Pick<RefusedCall, "method" | "header"> {
   readonly sinceMs?: number;
 }
 
-interface StartedCall {
+/** What is known of a call when it starts. */
+interface CallStart {
   readonly method: DescMethod;
   readonly requestId: string;
   readonly header: Headers;
   /** Undefined if the call is not traced. */
   readonly span: CallSpan | undefined;
   readonly startedMs: number;
+}
+
+type EndCall = (start: CallStart, error: ConnectError | undefined) => void;
+
+class StartedCall implements ObservedCall {
+  readonly #start: CallStart;
+  readonly #end: EndCall;
+
+  constructor(start: CallStart, end: EndCall) {
+    this.#start = start;
+    this.#end = end;
+  }
+
+  get requestId(): string {
+    return this.#start.requestId;
+  }
+
+  end(error: ConnectError | undefined): void {
+    this.#end(this.#start, error);
+  }
+
+  succeeded(answer: Headers): void {
+    this.end(undefined);
+    answer.set(requestIdHeader, this.requestId);
+  }
+
+  failed(error: ConnectError): void {
+    this.end(error);
+    error.metadata.set(requestIdHeader, this.requestId);
+  }
 }
 
 interface EndedCall {
