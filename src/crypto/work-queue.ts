@@ -173,7 +173,7 @@ export class WorkQueue {
   }
 
   async #compute<T>(work: Work<T>): Promise<T> {
-    this.#shared?.computing.report(this.quick.waiting + this.slow.waiting);
+    this.#shared?.computing.set(this.quick.waiting + this.slow.waiting);
     // Only work that starts at once and succeeds shows how long it takes by itself.
     const beginsAtOnce = this.quick.handed + this.slow.handed <= this.#threads;
     const startedMs = this.#now();

@@ -57,7 +57,7 @@ const exposeAll = (): Promise<Exposition> =>
   });
 
 const shared = openSharedMemory(memory, worker);
-setInterval(() => shared.heartbeat.beat(), beatMs).unref();
+setInterval(() => shared.heartbeat.increment(), beatMs).unref();
 
 const othersEnded = Promise.withResolvers<void>();
 let app: App | undefined;
