@@ -4,17 +4,16 @@ import { pino } from "pino";
 import { type App, createApp, type PlaceServices } from "../app.ts";
 import { explainStoreFailure } from "../cli/operator/explain-failure.ts";
 import { explainOperatorError } from "../cli/operator/store-verb.ts";
-import { ConfigError } from "../config.ts";
 import { describeLocation } from "../database/database.ts";
 import { refuse } from "../errors.ts";
 import { chargeCall } from "../server/interceptors/caller.ts";
 import type { Exposition } from "../server/metrics.ts";
-import { TlsError } from "../server/tls.ts";
 import { explainFailure } from "../services/explain-failure.ts";
 import { servicePackages } from "../services/registry.ts";
 import type { OpenModule } from "../services/service-module.ts";
 import { storeSettings } from "../settings/store-settings.ts";
 import { openSharedMemory } from "../shared-memory/shared-memory.ts";
+import { toConfigError } from "../start-app.ts";
 import { forwardServices, offerServices } from "./bridge/service-bridge.ts";
 import type { FromWorker, StartFailure, ToWorker, WorkerInput } from "./messages.ts";
 
@@ -122,9 +121,8 @@ async function endAfterFailure(reason: Error): Promise<void> {
 }
 
 function describe(error: unknown): StartFailure {
-  const failure = error instanceof TlsError ? new ConfigError(error.message) : error;
   const store = describeLocation(storeSettings(config).location);
-  const explained = explainOperatorError(explainStoreFailure(failure, store));
+  const explained = explainOperatorError(explainStoreFailure(toConfigError(error), store));
   const shown = explained ?? (error instanceof Error ? error : new Error(String(error)));
   const code = error instanceof Error && "code" in error ? String(error.code) : undefined;
   return { code, message: shown.message, exitCode: explained?.exitCode, stack: shown.stack };
