@@ -108,11 +108,6 @@ export function formatCryptoKeyName(name: CryptoKeyName): string {
   return `${formatKeyRingName(name)}/cryptoKeys/${name.cryptoKey}`;
 }
 
-/** Formats the name of a version of a key. */
-export function formatCryptoKeyVersionName(name: CryptoKeyVersionName): string {
-  return `${formatCryptoKeyName(name)}/cryptoKeyVersions/${name.version}`;
-}
-
 /** Formats the name of an import job. */
 export function formatImportJobName(name: ImportJobName): string {
   return `${formatKeyRingName(name)}/importJobs/${name.importJob}`;
