@@ -47,7 +47,7 @@ export async function openSigner(provider: CryptoProvider, { options, server }: 
 }
 
 /** Finds a key of the server. A name stands for one version from then on, whatever is rotated meanwhile. */
-export async function openServerKey(
+async function openServerKey(
   provider: CryptoProvider,
   server: ApiClient,
   reference: string,

@@ -70,7 +70,7 @@ export interface CertificateInput extends Lifetime {
 }
 
 /** What a certificate may be used for: its extKeyUsage (RFC 5280, section 4.2.1.12; RFC 9336 for documents). */
-export const certificatePurposes = {
+const certificatePurposes = {
   server: "1.3.6.1.5.5.7.3.1",
   client: "1.3.6.1.5.5.7.3.2",
   code: "1.3.6.1.5.5.7.3.3",

@@ -57,7 +57,7 @@ export function toVerb(verb: StoreVerb): Verb {
 }
 
 /** Creates the settings as options of a verb. If one is given twice, the last value counts. */
-export function createSettingOptions(): Options {
+function createSettingOptions(): Options {
   return Object.fromEntries(
     listSettings()
       .filter(({ isSecret }) => isSecret !== true)
@@ -75,7 +75,7 @@ export function createSettingOptions(): Options {
 }
 
 /** Converts the settings of a command line to flags for `readConfig`. */
-export function toFlags(settings: Options, options: ParsedOptions): string[] {
+function toFlags(settings: Options, options: ParsedOptions): string[] {
   return Object.entries(settings).flatMap(([name, { value }]) => {
     if (!options.flag(name)) return [];
     return value === undefined ? [`--${name}`] : [`--${name}=${options.all(name).at(-1)}`];
