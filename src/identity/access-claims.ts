@@ -6,9 +6,9 @@ export interface TokenContent extends JsonObject {
   sub: string;
 }
 
-/** What an access token says besides its subject and its times. */
+/** The claims of an access token besides its subject and its times. */
 export interface AccessClaims {
-  /** Those that may accept the token. */
+  /** The servers that may accept the token. */
   readonly audiences: readonly string[];
   /** The client that the token was issued to. */
   readonly clientId: string;
@@ -33,10 +33,10 @@ export interface Actor {
 /** The most audiences of a token. */
 export const maxAudiences = 10;
 
-/** The most access tokens that a token may come from: with each exchange, it grows. */
+/** The most access tokens that a token may come from: each exchange adds one. */
 export const maxOrigins = 4;
 
-/** Writes the claims of a token that is of no generation if it is the client's own: then that of the client counts. */
+/** Writes the claims of a token. The client's own token has no generation: that of the client counts. */
 export function toAccessPayload(
   input: AccessClaims & { readonly subject: string; readonly generation: string | undefined },
   issuerUrl: string,

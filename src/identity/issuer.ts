@@ -191,7 +191,7 @@ export async function openIssuer(
   };
 }
 
-/** What a token has besides its claims. */
+/** The parts of a token besides its claims. */
 interface TokenForm {
   readonly type?: TokenType;
   readonly header?: Readonly<Record<string, string>>;

@@ -56,7 +56,7 @@ export interface Identity {
   readonly issuerUrl: string | undefined;
   /** Authenticates a caller by the `authorization` header. The result also tells how to check for a revocation. */
   authenticate(authorization: string | null): Promise<AuthenticatedCaller>;
-  /** Records what is left. The store must still be open. */
+  /** Records the remaining counts. The store must still be open. */
   close(): Promise<void>;
 }
 

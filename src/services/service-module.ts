@@ -47,7 +47,7 @@ export interface OpenModule {
 /** Opens the services of a package. */
 export type OpenServices = (deps: ModuleDeps) => OpenModule | Promise<OpenModule>;
 
-/** What the module.ts of a package exports. */
+/** The exports of the module.ts of a package. */
 export interface ServiceModule {
   readonly openServices: OpenServices;
   /** Example requests for each call; each one comes after those whose answers it needs. */

@@ -31,7 +31,7 @@ export interface ImportJobName extends KeyRingName {
 /** The rule of one kind of ID. */
 interface IdRule {
   readonly pattern: RegExp;
-  /** What an ID must be, for the sentence of a refusal. */
+  /** The form of an ID, for the sentence of a refusal. */
   readonly form: string;
 }
 
