@@ -183,7 +183,7 @@ function createBareApp(
   return app;
 }
 
-/** Adds what supervisors and Prometheus ask for. */
+/** Adds the probes of supervisors, and the metrics for Prometheus. */
 function addProbes(app: FastifyInstance, { health, metrics, options }: AppDeps): void {
   app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
   app.get("/readyz", (_request, reply) =>

@@ -3,7 +3,7 @@
  * counts and turns are as exact as with one event loop.
  *
  * A worker reads and writes it directly, so that a call costs no message to another thread. Numbers that a worker holds
- * are in places of its own, so that they can be removed when it dies.
+ * are in separate places, so that they can be removed when it dies.
  */
 import { randomBytes } from "node:crypto";
 import { allocateClients, Clients, type ClientsMemory } from "./clients.ts";
@@ -12,7 +12,7 @@ import { allocatePlaces, Places, type PlacesMemory } from "./places.ts";
 import { allocateRecentNames, RecentNames, type RecentNamesMemory } from "./recent-names.ts";
 import { allocateWorkerNumbers, WorkerNumbers, type WorkerNumbersMemory } from "./worker-numbers.ts";
 
-/** What is remembered by name: the rates of addresses and users, failed log-ins, and networks of users. */
+/** Tables by name: the rates of addresses and users, failed log-ins, and networks of users. */
 type RecentTable = "addressRates" | "userRates" | "logIns" | "knownNetworks";
 
 /** The memory as it goes from thread to thread: it can be posted. */

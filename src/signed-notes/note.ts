@@ -9,7 +9,7 @@ export interface NoteSignature {
   readonly signature: Uint8Array;
 }
 
-/** A note whose signatures nobody has verified yet. */
+/** A note whose signatures are not verified yet. */
 export interface Note {
   /** Ends with a newline. */
   readonly text: string;

@@ -93,7 +93,7 @@ try {
     } else if (message.kind === "finish") {
       othersEnded.resolve();
     } else {
-      // What remains open would keep the thread alive.
+      // Open resources would keep the thread alive.
       void stop(opened).finally(() => process.exit());
     }
   });
@@ -110,7 +110,7 @@ async function stop(opened: App): Promise<void> {
   await opened.close();
 }
 
-/** Ends the calls, and leaves what was counted to the supervisor. */
+/** Ends the calls, and sends the metrics to the supervisor. */
 async function endAfterFailure(reason: Error): Promise<void> {
   try {
     await app?.server.close(0, reason);
