@@ -1,4 +1,4 @@
-/** `qsp proposal`: what the signers of a wallet decide on. */
+/** `qsp proposal`: proposals that the signers of a wallet decide on. */
 import { hash } from "node:crypto";
 import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import canonicalize from "canonicalize";
@@ -141,7 +141,7 @@ function signHere(server: ApiClient, proposalId: string, keyFile: string) {
   });
 }
 
-/** What signers sign; see DefiService in the proto. */
+/** Hashes the bytes that signers sign; see DefiService in the proto. */
 function hashProposal({
   proposalId,
   walletId,
