@@ -70,7 +70,7 @@ export interface ServingApp {
 }
 
 /** Creates the application, ready to serve. */
-export async function createApp(deps: AppDeps): Promise<ServingApp> {
+export async function createHttpApp(deps: AppDeps): Promise<ServingApp> {
   const { services, transcoder, intake, requestIds, options } = deps;
   const pathMethods = createPathMethods();
   const fallBack = createFallBack(deps, pathMethods);
