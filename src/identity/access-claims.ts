@@ -1,5 +1,5 @@
 /** The claims of access tokens (RFC 9068, section 2.2), and those that this server adds. */
-import type { JsonObject, JsonValue } from "../crypto/strict-json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../crypto/strict-json.ts";
 
 /** The claims of a token without its times. */
 export interface TokenContent extends JsonObject {
@@ -71,7 +71,7 @@ function listEarlierActors(act: JsonValue | undefined): Actor[] | undefined {
   const actors: Actor[] = [];
   let at = innerActor(act);
   while (at !== undefined) {
-    const { sub, cgen } = isObject(at) ? at : {};
+    const { sub, cgen } = isJsonObject(at) ? at : {};
     if (typeof sub !== "string" || typeof cgen !== "string" || actors.length >= maxOrigins) return undefined;
     actors.push({ clientId: sub, clientGeneration: cgen });
     at = innerActor(at);
@@ -80,11 +80,7 @@ function listEarlierActors(act: JsonValue | undefined): Actor[] | undefined {
 }
 
 function innerActor(act: JsonValue | undefined): JsonValue | undefined {
-  return isObject(act) ? act.act : undefined;
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isJsonObject(act) ? act.act : undefined;
 }
 
 /**
