@@ -1,4 +1,4 @@
-/** What a server, or the gateway before it, shows to the operator at the start: where to look, and calls to try. */
+/** The text that a server, or the gateway in front of it, prints at the start: its address, and calls to try. */
 
 /** The parts of the calls that depend on the server. */
 export interface FirstCallsOptions {

@@ -17,7 +17,7 @@ interface CryptoWorker {
   readonly memory: Pick<SharedMemory, "passwordPlaces" | "slowPlaces" | "computing">;
 }
 
-/** What computing needs. */
+/** The dependencies of cryptographic work. */
 interface CryptoDeps {
   readonly metrics: Metrics;
   readonly logger: Logger;

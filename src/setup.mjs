@@ -15,7 +15,7 @@ import { isFresh } from "./setup/freshness.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const modules = join(root, "node_modules");
-/** What npm says it installed. */
+/** Lists the packages that npm installed. */
 const installedLock = join(modules, ".package-lock.json");
 const withDev = process.argv.includes("--dev");
 /** Where Node 26 is, once it is installed. */
@@ -58,7 +58,7 @@ function readPackages(lockPath) {
  */
 function install() {
   const isFresh = !existsSync(installedLock);
-  // What an earlier run installed for tests stays.
+  // Packages that an earlier run installed for tests stay.
   const dev = withDev || Object.values(readPackages(installedLock) ?? {}).some((entry) => entry.dev);
   console.error(
     `setup: installing missing packages into node_modules${dev ? ", with the tools for tests" : ""}`,

@@ -28,7 +28,7 @@ export interface StartedServer {
 /** Starts the server. @throws errors of `createApp`, and of the system if it cannot listen */
 export async function startApp({ config, logger, onOpen }: StartOptions): Promise<StartedServer> {
   const app = await createApp(config, logger).catch((error: unknown) => {
-    throw error instanceof TlsError ? new ConfigError(error.message) : error;
+    throw toConfigError(error);
   });
   onOpen(app.listRoutes());
   const address = await app.server.listen(config.port, config.host).catch(async (error: unknown) => {
@@ -36,4 +36,9 @@ export async function startApp({ config, logger, onOpen }: StartOptions): Promis
     throw error;
   });
   return { address, cryptoVersion: app.cryptoVersion, close: app.close, onFailure: () => {} };
+}
+
+/** Turns an error of a TLS file into one of the settings that name it; returns any other error unchanged. */
+export function toConfigError(error: unknown): unknown {
+  return error instanceof TlsError ? new ConfigError(error.message) : error;
 }

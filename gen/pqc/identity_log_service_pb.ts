@@ -91,14 +91,14 @@ export type IdentityLogEntry = Message<"pqc.IdentityLogEntry"> & {
   entryHash: string;
 
   /**
-   * Gives the address that the call came from, behind trusted proxies that of the client; empty for all that is no call.
+   * Gives the address that the call came from, behind trusted proxies that of the client; empty outside a call.
    *
    * @generated from field: string client_address = 9;
    */
   clientAddress: string;
 
   /**
-   * Identifies the call: the x-request-id of its answer, which the caller may choose; empty for all that is no call.
+   * Identifies the call: the x-request-id of its answer, which the caller may choose; empty outside a call.
    *
    * @generated from field: string request_id = 10;
    */

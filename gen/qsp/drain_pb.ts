@@ -64,7 +64,7 @@ export const DrainSchema: GenEnum<Drain> = /*@__PURE__*/
   enumDesc(file_qsp_drain, 0);
 
 /**
- * Declares what happens to a stream when the server begins to stop. Every stream without an end of its own has this
+ * Declares what happens to a stream when the server begins to stop. Every stream that does not end by itself has this
  * option.
  *
  * @generated from extension: qsp.Drain drain = 52002;

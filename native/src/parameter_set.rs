@@ -69,35 +69,36 @@ declare_sign_internal! {
 const fn ml_dsa(
     name: &'static str,
     nid: c_int,
-    [public_key_bytes, secret_key_bytes, output_bytes]: [usize; 3],
+    sizes: [usize; 3],
     sign_internal: SignInternal,
 ) -> ParameterSet {
-    ParameterSet {
-        name,
-        family: Family::MlDsa,
-        nid,
-        public_key_bytes,
-        secret_key_bytes,
-        seed_bytes: 32,
-        output_bytes,
-        sign_internal: Some(sign_internal),
-    }
+    parameter_set(Family::MlDsa, name, nid, sizes, Some(sign_internal))
 }
 
-const fn ml_kem(
+const fn ml_kem(name: &'static str, nid: c_int, sizes: [usize; 3]) -> ParameterSet {
+    parameter_set(Family::MlKem, name, nid, sizes, None)
+}
+
+const fn parameter_set(
+    family: Family,
     name: &'static str,
     nid: c_int,
     [public_key_bytes, secret_key_bytes, output_bytes]: [usize; 3],
+    sign_internal: Option<SignInternal>,
 ) -> ParameterSet {
+    let seed_bytes = match family {
+        Family::MlDsa => 32,
+        Family::MlKem => 64,
+    };
     ParameterSet {
         name,
-        family: Family::MlKem,
+        family,
         nid,
         public_key_bytes,
         secret_key_bytes,
-        seed_bytes: 64,
+        seed_bytes,
         output_bytes,
-        sign_internal: None,
+        sign_internal,
     }
 }
 
@@ -129,6 +130,6 @@ static PARAMETER_SETS: [ParameterSet; 6] = [
 impl ParameterSet {
     pub fn find(name: &str) -> Result<&'static ParameterSet> {
         let found = PARAMETER_SETS.iter().find(|set| set.name == name);
-        found.ok_or_else(|| Failure(format!("{name} is no parameter set of this library")))
+        found.ok_or_else(|| Failure(format!("{name} is not a parameter set of this library")))
     }
 }

@@ -9,7 +9,7 @@ import { createHmac, hash } from "node:crypto";
 import { checkpointText, emptyChainHash, entryText } from "./entry-text.ts";
 import { keyLog, type LogTables } from "./tables.ts";
 
-/** What happened to a key or an identity. */
+/** An event of a key or an identity. */
 export interface AuditEvent {
   /** The key of the event, as the caller named it; in the log of identities its subject. */
   readonly keyId: string;

@@ -22,7 +22,7 @@ export interface HashedEntry {
   readonly requestId?: string;
 }
 
-/** What precedes the first entry of a log, in place of a hash. */
+/** Stands in place of the hash before the first entry of a log. */
 export const emptyChainHash = "0".repeat(64);
 
 /**
@@ -53,7 +53,7 @@ export function entryText(entry: HashedEntry, previousHash: string): string {
   });
 }
 
-/** What a checkpoint signs: an end of the chain, and its time. */
+/** The content that a checkpoint signs: an end of the chain, and its time. */
 export interface HashedCheckpoint {
   readonly sequence: number;
   /** 64 lower-case hexadecimal digits. */

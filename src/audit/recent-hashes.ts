@@ -1,4 +1,4 @@
-/** The hashes of entries that this program has just written, so that nobody needs to read and check them again. */
+/** The hashes of entries that this program has just written, so that they need not be read and checked again. */
 
 /** Hashes to keep: those of some seconds. A hash takes about 100 bytes. */
 const maxHashes = 16_384;

@@ -1,4 +1,4 @@
-import type { TableOwner } from "../database/schema.ts";
+import type { SqlTypes, TableOwner } from "../database/schema.ts";
 
 /** The tables of one log. */
 export interface LogTables {
@@ -86,31 +86,20 @@ export const auditTables: TableOwner = {
     identity_checkpoints: ["sequence"],
   },
   steps: {
-    "0001-audit": ({ bytes, integer }) => [
+    "0001-audit": (types) => [
       `create table audit_entries (
-        sequence ${integer} not null primary key,
+        sequence ${types.integer} not null primary key,
         key_id text not null,
         operation text not null,
         user_name text not null,
-        occurred_at_ms ${integer} not null,
+        occurred_at_ms ${types.integer} not null,
         outcome text not null,
         details text not null,
         entry_hash text not null,
         entry_tag text not null
       )`,
       "create index audit_entries_by_key_id_sequence on audit_entries (key_id, sequence)",
-      `create table audit_head (
-        id ${integer} not null primary key,
-        sequence ${integer} not null,
-        entry_hash text not null,
-        head_tag text not null
-      )`,
-      `create table audit_checkpoints (
-        sequence ${integer} not null primary key,
-        entry_hash text not null,
-        signed_at_ms ${integer} not null,
-        signature ${bytes} not null
-      )`,
+      ...createEnds(keyLog, types),
     ],
     "0002-audit": () => [
       ...["client_address", "request_id", "owner", "key_name"].map(
@@ -120,13 +109,13 @@ export const auditTables: TableOwner = {
       `create index audit_entries_by_owner_key_name_sequence on audit_entries (owner, key_name, sequence)
         where key_name <> ''`,
     ],
-    "0003-audit": ({ bytes, integer }) => [
+    "0003-audit": (types) => [
       `create table identity_entries (
-        sequence ${integer} not null primary key,
+        sequence ${types.integer} not null primary key,
         key_id text not null,
         operation text not null,
         user_name text not null,
-        occurred_at_ms ${integer} not null,
+        occurred_at_ms ${types.integer} not null,
         outcome text not null,
         details text not null,
         entry_hash text not null,
@@ -137,18 +126,25 @@ export const auditTables: TableOwner = {
         key_name text not null
       )`,
       "create index identity_entries_by_key_id_sequence on identity_entries (key_id, sequence)",
-      `create table identity_head (
+      ...createEnds(identityLog, types),
+    ],
+  },
+};
+
+/** Creates the tables of the end of a log and of its checkpoints. */
+function createEnds({ head, checkpoints }: LogTables, { bytes, integer }: SqlTypes): string[] {
+  return [
+    `create table ${head} (
         id ${integer} not null primary key,
         sequence ${integer} not null,
         entry_hash text not null,
         head_tag text not null
       )`,
-      `create table identity_checkpoints (
+    `create table ${checkpoints} (
         sequence ${integer} not null primary key,
         entry_hash text not null,
         signed_at_ms ${integer} not null,
         signature ${bytes} not null
       )`,
-    ],
-  },
-};
+  ];
+}

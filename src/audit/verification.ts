@@ -245,7 +245,7 @@ async function readEnd(db: Reader, { head }: LogTables): Promise<number> {
 }
 
 /** Converts a row to a checkpoint. */
-export function toCheckpoint(row: AuditCheckpointsTable): SignedCheckpoint {
+function toCheckpoint(row: AuditCheckpointsTable): SignedCheckpoint {
   return {
     sequence: row.sequence,
     entryHash: row.entry_hash,

@@ -3,7 +3,8 @@ import { type Block, BlockchainService } from "#gen/blockchain/blockchain_servic
 import { askPages, oneOf } from "./client.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { readData } from "./files.ts";
-import { counted, facts, listing, table, time } from "./output.ts";
+import { counted, facts, table, time } from "./output.ts";
+import { printList } from "./print-list.ts";
 import type { Verb } from "./verb.ts";
 
 const { method } = BlockchainService;
@@ -33,24 +34,18 @@ export const chainVerbs: readonly Verb[] = [
     meaning: "Lists the validators; --json also shows their public keys.",
     example: "qsp chain validators",
     async run({ output, server }) {
-      const answer = await askPages(
-        (pageToken) => server.ask(method.listValidators, { pageToken }),
-        ({ validators }) => validators,
-      );
-      output.answer(method.listValidators.output, answer, () =>
-        listing(
-          "There are no validators.",
-          ["VALIDATOR", "STATUS", "REGISTERED", "NAME"],
-          answer.validators,
-          (validator) => [
-            validator.validatorAddress,
-            validator.registrationStatus,
-            time(validator.registeredAt),
-            validator.name,
-          ],
-        ),
-      );
-      return exitCodes.done;
+      return printList(output, method.listValidators.output, {
+        ask: (pageToken) => server.ask(method.listValidators, { pageToken }),
+        itemsOf: ({ validators }) => validators,
+        none: "There are no validators.",
+        headers: ["VALIDATOR", "STATUS", "REGISTERED", "NAME"],
+        toCells: (validator) => [
+          validator.validatorAddress,
+          validator.registrationStatus,
+          time(validator.registeredAt),
+          validator.name,
+        ],
+      });
     },
   },
   {

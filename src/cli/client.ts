@@ -66,7 +66,7 @@ export function readUrl(options: ParsedOptions): string {
 
 /** How a client keeps its connection. */
 export interface ConnectionOptions {
-  /** Notices within seconds that the server is gone without a word, and connects again. Otherwise TCP decides. */
+  /** Notices within seconds that the server has vanished, and connects again. Otherwise TCP decides. */
   readonly isLongLived?: boolean | undefined;
 }
 

@@ -1,7 +1,7 @@
 /** Colours on a terminal (ECMA-48, section 8.3.117), and none elsewhere. */
 import { styleText } from "node:util";
 
-/** What may be coloured. */
+/** The styles of text. */
 export type Style = "good" | "bad" | "warning" | "heading" | "quiet";
 
 /** Colours a text, or returns it as it is. */
@@ -34,7 +34,7 @@ export function hasColors(
   return isTTY === true && env.TERM !== "dumb";
 }
 
-/** Creates what colours text for a stream. */
+/** Creates the painter of text for a stream. */
 export function createPaint(
   target: ColorTarget,
   env: Readonly<Record<string, string | undefined>> = process.env,

@@ -42,7 +42,7 @@ function nextWords(verbs: readonly Verb[]): ReadonlyMap<string, readonly string[
   return new Map([...next].map(([before, words]) => [before, [...words]]));
 }
 
-/** Lists the options that have a value, and what completion offers for it. */
+/** Lists the options that have a value, and its completions. */
 function listValues(verb: Verb): readonly { readonly name: string; readonly offers: string }[] {
   return Object.entries(listOptions(verb))
     .filter(([, { value }]) => value !== undefined)

@@ -1,7 +1,6 @@
 /** `qsp device`: acts as a device with its own key. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { askPages } from "./client.ts";
 import {
   defaultDeviceFile,
   deviceOption,
@@ -13,8 +12,9 @@ import {
 import { signChallenge } from "./device-signatures.ts";
 import { distrustError, exitCodes } from "./exit-codes.ts";
 import { readText } from "./files.ts";
-import { facts, listing, time } from "./output.ts";
+import { facts, time } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
+import { printList } from "./print-list.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = IotService;
@@ -54,26 +54,20 @@ export const deviceVerbs: readonly Verb[] = [
     meaning: "Lists the devices of the server.",
     example: "qsp device list",
     async run({ output, server }) {
-      const answer = await askPages(
-        (pageToken) => server.ask(method.listDevices, { pageToken }),
-        ({ devices }) => devices,
-      );
-      output.answer(method.listDevices.output, answer, () =>
-        listing(
-          "There are no devices.",
-          ["DEVICE", "NAME", "TYPE", "STATUS", "LAST SEEN", "FIRMWARE"],
-          answer.devices,
-          (device) => [
-            device.deviceId,
-            device.deviceName,
-            device.deviceType,
-            device.registrationStatus,
-            time(device.lastSeenAt),
-            device.firmwareVersion === undefined ? "" : String(device.firmwareVersion),
-          ],
-        ),
-      );
-      return exitCodes.done;
+      return printList(output, method.listDevices.output, {
+        ask: (pageToken) => server.ask(method.listDevices, { pageToken }),
+        itemsOf: ({ devices }) => devices,
+        none: "There are no devices.",
+        headers: ["DEVICE", "NAME", "TYPE", "STATUS", "LAST SEEN", "FIRMWARE"],
+        toCells: (device) => [
+          device.deviceId,
+          device.deviceName,
+          device.deviceType,
+          device.registrationStatus,
+          time(device.lastSeenAt),
+          device.firmwareVersion === undefined ? "" : String(device.firmwareVersion),
+        ],
+      });
     },
   },
 ];

@@ -36,7 +36,7 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
 /** Ends the client with a code and a sentence. */
 export class CliError extends Error {
   readonly exitCode: number;
-  /** What a server said; undefined for an error of the client's own. */
+  /** The server's refusal; undefined for an error of the client itself. */
   readonly refusal: Refusal | undefined;
 
   constructor(

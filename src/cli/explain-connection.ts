@@ -9,7 +9,7 @@ const probeMs = 2000;
 /** The most characters of names from a certificate, which a stranger may have written. */
 const maxNameCharacters = 200;
 
-/** What Node.js says of a certificate that no trusted CA has signed. */
+/** The codes of Node.js for a certificate that no trusted CA has signed. */
 const untrusted: ReadonlySet<string> = new Set([
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
@@ -20,7 +20,7 @@ const untrusted: ReadonlySet<string> = new Set([
   "CERT_SIGNATURE_FAILURE",
 ]);
 
-/** What OpenSSL says of an answer that is not TLS. */
+/** The codes of OpenSSL for an answer that is not TLS. */
 const notTls: ReadonlySet<string> = new Set([
   "EPROTO",
   "ERR_SSL_WRONG_VERSION_NUMBER",
@@ -28,7 +28,7 @@ const notTls: ReadonlySet<string> = new Set([
   "ERR_SSL_UNEXPECTED_MESSAGE",
 ]);
 
-/** What a failed connection says. */
+/** The facts about a failed connection. */
 interface Failure {
   /** Such as ECONNREFUSED; empty if there is none. */
   readonly code: string;
@@ -37,7 +37,7 @@ interface Failure {
   readonly names: string;
 }
 
-/** @returns undefined for an error of something else than the connection */
+/** @returns undefined for an error other than of the connection */
 export async function explainConnection(
   error: unknown,
   { url, caSource }: Pick<ApiClient, "url" | "caSource">,

@@ -2,7 +2,7 @@
 import { listOptions, type Option } from "./options.ts";
 import type { Verb } from "./verb.ts";
 
-/** What the script is made of. */
+/** The parts of the script. */
 export interface FishWords {
   readonly verbs: readonly Verb[];
   /** The next words by the words before them, as "kms" for "kms create". */
@@ -38,7 +38,7 @@ function __qsp_at
   test (__qsp_verb) = "$argv[1]"
 end
 
-# Where a verb takes a word that is no file.
+# Where a verb takes a word that is not a file.
 function __qsp_no_files
   contains -- (__qsp_verb) '' ${groups.join(" ")}
 end
@@ -55,7 +55,7 @@ function nextRule(before: string, word: string, verbs: readonly Verb[]): string 
 }
 
 function optionRule({ name: verb }: Verb, name: string, { value, offers, meaning }: Option): string {
-  // -r: needs a value; -f: which is no file; -F: which is one.
+  // -r: needs a value; -f: the value is not a file; -F: it is one.
   const values =
     value === undefined
       ? ""

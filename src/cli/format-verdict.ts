@@ -1,4 +1,4 @@
-/** What verifying has in common for all formats. */
+/** The parts of verification that all formats share. */
 import { isSignatureAlgorithm, signatureAlgorithms } from "../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import { maxEmbeddedBytes } from "../formats/limits.ts";
@@ -13,7 +13,7 @@ export interface VerifyingKey {
   readonly publicKey: PublicKey;
 }
 
-/** What a document is checked with. */
+/** The key and the content that a document is checked with. */
 export interface VerifyingJob extends VerifyingKey {
   readonly input: VerbInput;
   readonly document: Uint8Array;
@@ -28,7 +28,7 @@ export interface Verdict {
   readonly reason?: string;
   /** The content of the document. */
   readonly payload?: Uint8Array | undefined;
-  /** What the signer states, such as the type of the content. */
+  /** The statements of the signer, such as the type of the content. */
   readonly claims?: Readonly<Record<string, string>>;
 }
 

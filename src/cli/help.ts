@@ -1,4 +1,4 @@
-/** What `--help` and `qsp help` print. */
+/** Writes the texts of `--help` and `qsp help`. */
 import { exitCodeMeanings } from "./exit-codes.ts";
 import type { Options } from "./options.ts";
 import { commonOptions, describeUsage, serverOptions } from "./options.ts";
@@ -6,7 +6,7 @@ import type { Verb } from "./verb.ts";
 
 const exitCodeLines = exitCodeMeanings.map(([code, meaning]) => `  ${String(code).padEnd(4)}${meaning}`);
 
-/** What the verbs of a group do. Those of a group that is not here have a line each. */
+/** The meanings of groups of verbs. Verbs of other groups have a line each. */
 const groupMeanings: Readonly<Record<string, string>> = {
   audit: "Verifies the audit log and the log of identities, and lists log-ins.",
   store: "Creates a store, and verifies its content.",

@@ -1,8 +1,9 @@
 /** `qsp identity log` and `verify-log`: the log of identities, as a server shows it. */
 import { type IdentityLogEntry, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
-import { askPages, oneOf } from "./client.ts";
+import { oneOf } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { facts, listing, time } from "./output.ts";
+import { facts, time } from "./output.ts";
+import { printList } from "./print-list.ts";
 import { readTime } from "./time-options.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
@@ -81,14 +82,13 @@ async function list(input: VerbInput): Promise<number> {
   if (options.text("after") !== undefined) throw usageError("--after needs --watch");
   const [from, to] = [readTime(options, "from", -1), readTime(options, "to", -1)];
   const filter = { ...readFilter(input), ...(from && { from }), ...(to && { to }) };
-  const answer = await askPages(
-    (pageToken) => server.ask(method.getIdentityLog, { ...filter, pageToken }),
-    ({ entries }) => entries,
-  );
-  output.answer(method.getIdentityLog.output, answer, () =>
-    listing("There are no entries.", headers, answer.entries, toCells),
-  );
-  return exitCodes.done;
+  return printList(output, method.getIdentityLog.output, {
+    ask: (pageToken) => server.ask(method.getIdentityLog, { ...filter, pageToken }),
+    itemsOf: ({ entries }) => entries,
+    none: "There are no entries.",
+    headers,
+    toCells,
+  });
 }
 
 async function watch(input: VerbInput): Promise<number> {

@@ -1,9 +1,10 @@
 /** `qsp kms audit` and `verify-audit`. */
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { askPages, oneOf } from "./client.ts";
+import { oneOf } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { facts, listing, time } from "./output.ts";
+import { facts, time } from "./output.ts";
+import { printList } from "./print-list.ts";
 import { readTime } from "./time-options.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
@@ -81,14 +82,13 @@ function readFilter({ operands: [keyId = ""], options }: VerbInput) {
 async function list(input: VerbInput): Promise<number> {
   const { output, server } = input;
   const filter = readFilter(input);
-  const answer = await askPages(
-    (pageToken) => server.ask(method.getAuditLog, { ...filter, pageToken }),
-    ({ auditLog }) => auditLog,
-  );
-  output.answer(method.getAuditLog.output, answer, () =>
-    listing("There are no entries.", headers, answer.auditLog, toCells),
-  );
-  return exitCodes.done;
+  return printList(output, method.getAuditLog.output, {
+    ask: (pageToken) => server.ask(method.getAuditLog, { ...filter, pageToken }),
+    itemsOf: ({ auditLog }) => auditLog,
+    none: "There are no entries.",
+    headers,
+    toCells,
+  });
 }
 
 async function watch(input: VerbInput): Promise<number> {

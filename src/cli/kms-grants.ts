@@ -1,9 +1,9 @@
 /** `qsp kms grant`, `grants` and `revoke`: let other users use a key. */
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { askPages } from "./client.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { facts, listing, time } from "./output.ts";
+import { facts, time } from "./output.ts";
+import { printList } from "./print-list.ts";
 import { readTime } from "./time-options.ts";
 import type { Verb } from "./verb.ts";
 
@@ -49,22 +49,16 @@ export const kmsGrantVerbs: readonly Verb[] = [
     example: "qsp kms grants --received",
     async run({ operands: [keyId = ""], options, output, server }) {
       const filter = { keyId, received: options.flag("received") };
-      const answer = await askPages(
-        (pageToken) => server.ask(method.listGrants, { ...filter, pageToken }),
-        ({ grants }) => grants,
-      );
-      output.answer(method.listGrants.output, answer, () =>
-        listing(
-          "There are no grants.",
-          ["GRANT", "KEY", "OWNER", "USER", "EXPIRES", "OPERATIONS"],
-          answer.grants,
-          (grant) => [
-            ...[grant.grantId, nameKey(grant), grant.owner, grant.grantee],
-            ...[time(grant.expiresAt) || "never", grant.operations.join(",")],
-          ],
-        ),
-      );
-      return exitCodes.done;
+      return printList(output, method.listGrants.output, {
+        ask: (pageToken) => server.ask(method.listGrants, { ...filter, pageToken }),
+        itemsOf: ({ grants }) => grants,
+        none: "There are no grants.",
+        headers: ["GRANT", "KEY", "OWNER", "USER", "EXPIRES", "OPERATIONS"],
+        toCells: (grant) => [
+          ...[grant.grantId, nameKey(grant), grant.owner, grant.grantee],
+          ...[time(grant.expiresAt) || "never", grant.operations.join(",")],
+        ],
+      });
     },
   },
   {

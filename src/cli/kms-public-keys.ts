@@ -52,7 +52,7 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
 ];
 
 /**
- * Asks for a name to which no key belongs. An empty set would make every signature of a misspelt name invalid.
+ * Requires that a name has a key. An empty set would make every signature of a misspelt name invalid.
  *
  * @throws ConnectError NOT_FOUND, KEY_NOT_FOUND if there is no such name
  */

@@ -1,12 +1,12 @@
 /** `qsp kms create`, `list` and `get`. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { askPages } from "./client.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { writeFile } from "./files.ts";
 import { chosenAlias, describeKey, describeVersions, markVersion } from "./kms-describe.ts";
 import { newKeyOptions, readNewKey } from "./kms-new-key.ts";
-import { listing, time, unlessDamaged } from "./output.ts";
+import { time, unlessDamaged } from "./output.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
+import { printList } from "./print-list.ts";
 import type { Verb } from "./verb.ts";
 
 const { method } = KmsService;
@@ -59,22 +59,16 @@ export const kmsVerbs: readonly Verb[] = [
       const filter = Object.fromEntries(
         ["status", "algorithm", "usage", "name", "label"].map((field) => [field, options.text(field) ?? ""]),
       );
-      const answer = await askPages(
-        (pageToken) => server.ask(method.listKeys, { ...filter, pageToken }),
-        ({ keys }) => keys,
-      );
-      output.answer(method.listKeys.output, answer, () =>
-        listing(
-          "There are no keys.",
-          ["KEY", "ALGORITHM", "STATUS", "CREATED", "NAME", "ALIAS"],
-          answer.keys,
-          (key) => [
-            ...[key.keyId, key.algorithm, key.status, time(key.createdAt)],
-            ...[markVersion(key), unlessDamaged(key, chosenAlias(key))],
-          ],
-        ),
-      );
-      return exitCodes.done;
+      return printList(output, method.listKeys.output, {
+        ask: (pageToken) => server.ask(method.listKeys, { ...filter, pageToken }),
+        itemsOf: ({ keys }) => keys,
+        none: "There are no keys.",
+        headers: ["KEY", "ALGORITHM", "STATUS", "CREATED", "NAME", "ALIAS"],
+        toCells: (key) => [
+          ...[key.keyId, key.algorithm, key.status, time(key.createdAt)],
+          ...[markVersion(key), unlessDamaged(key, chosenAlias(key))],
+        ],
+      });
     },
   },
   {

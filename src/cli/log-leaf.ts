@@ -2,6 +2,7 @@
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import { auditStart, hashAuditEntry } from "../client/verify-audit.ts";
+import { isJsonObject } from "../crypto/strict-json.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readWhole } from "./files.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -56,13 +57,13 @@ async function readEntry(input: VerbInput): Promise<ChainedEntry> {
   const { operands, options } = input;
   const found = parse(input, Buffer.from(await readWhole(operands[0] ?? "")).toString());
   const entries =
-    isObject(found) && Array.isArray(found.auditLog) ? found.auditLog.filter(isObject) : [found];
+    isJsonObject(found) && Array.isArray(found.auditLog) ? found.auditLog.filter(isJsonObject) : [found];
   const wanted = options.whole("sequence", 1, Number.MAX_SAFE_INTEGER);
   const chosen =
     wanted === undefined && entries.length === 1
       ? entries[0]
-      : entries.find((one) => isObject(one) && one.sequence === wanted);
-  if (chosen === undefined || !isObject(chosen))
+      : entries.find((one) => isJsonObject(one) && one.sequence === wanted);
+  if (chosen === undefined || !isJsonObject(chosen))
     throw usageError(
       wanted === undefined
         ? `${nameOf(input)} has ${entries.length} entries; select one with --sequence NUMBER`
@@ -105,17 +106,13 @@ function findPrevious(
   entries: readonly JsonValue[],
 ): string {
   if (sequence === 1) return auditStart.entryHash;
-  const before = entries.find((one) => isObject(one) && one.sequence === sequence - 1);
+  const before = entries.find((one) => isJsonObject(one) && one.sequence === sequence - 1);
   const previous =
     input.options.text("previous") ??
     chosen.previousHash ??
-    (isObject(before) ? before.entryHash : undefined);
+    (isJsonObject(before) ? before.entryHash : undefined);
   if (previous === undefined)
     throw usageError(`--previous is missing: the entryHash of entry ${sequence - 1}, 64 hexadecimal digits`);
   if (typeof previous === "string" && /^[0-9a-f]{64}$/i.test(previous)) return previous.toLowerCase();
   throw usageError(`--previous: "${previous}" is not a hash; expected 64 hexadecimal digits`);
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

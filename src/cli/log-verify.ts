@@ -12,12 +12,12 @@ import { readText } from "./files.ts";
 import { withProvider } from "./pem-keys.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
-/** What was verified. */
+/** The result of a verification. */
 interface Verdict {
   readonly checkpoint: Checkpoint;
-  /** What is wrong, for a person; undefined if all is valid. */
+  /** The fault, for a person; undefined if all is valid. */
   readonly problem: string | undefined;
-  /** What is valid. */
+  /** States what is valid. */
   readonly statement: string;
 }
 

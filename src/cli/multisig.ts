@@ -1,9 +1,9 @@
 /** `qsp multisig`: wallets whose signers decide together. */
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { askPages } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { facts, listing, unlessDamaged } from "./output.ts";
+import { facts, unlessDamaged } from "./output.ts";
 import { readPublicKey, withProvider } from "./pem-keys.ts";
+import { printList } from "./print-list.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = DefiService;
@@ -38,23 +38,17 @@ export const multisigVerbs: readonly Verb[] = [
     meaning: "Lists wallets of signers in the order of their creation.",
     example: "qsp multisig list",
     async run({ output, server }) {
-      const answer = await askPages(
-        (pageToken) => server.ask(method.listWallets, { pageToken }),
-        ({ wallets }) => wallets,
-      );
-      output.answer(method.listWallets.output, answer, () =>
-        listing(
-          "There are no wallets of signers.",
-          ["WALLET", "THRESHOLD", "SIGNERS"],
-          answer.wallets,
-          (wallet) => [
-            wallet.walletId,
-            `${wallet.threshold} of ${wallet.signers.length}`,
-            unlessDamaged(wallet, wallet.signers.join(" ")),
-          ],
-        ),
-      );
-      return exitCodes.done;
+      return printList(output, method.listWallets.output, {
+        ask: (pageToken) => server.ask(method.listWallets, { pageToken }),
+        itemsOf: ({ wallets }) => wallets,
+        none: "There are no wallets of signers.",
+        headers: ["WALLET", "THRESHOLD", "SIGNERS"],
+        toCells: (wallet) => [
+          wallet.walletId,
+          `${wallet.threshold} of ${wallet.signers.length}`,
+          unlessDamaged(wallet, wallet.signers.join(" ")),
+        ],
+      });
     },
   },
 ];

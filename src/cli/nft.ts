@@ -1,8 +1,8 @@
 /** `qsp nft`: tokens that their creator signed. */
 import { NftService } from "#gen/nft/nft_service_pb.ts";
-import { askPages } from "./client.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { facts, listing, time, unlessDamaged } from "./output.ts";
+import { facts, time, unlessDamaged } from "./output.ts";
+import { printList } from "./print-list.ts";
 import type { Verb } from "./verb.ts";
 
 const { method } = NftService;
@@ -37,18 +37,13 @@ export const nftVerbs: readonly Verb[] = [
     example: "qsp nft list",
     async run({ options, output, server }) {
       const owner = options.text("owner") ?? "";
-      const answer = await askPages(
-        (pageToken) => server.ask(method.listTokens, { owner, pageToken }),
-        ({ tokens }) => tokens,
-      );
-      output.answer(method.listTokens.output, answer, () =>
-        listing("There are no tokens.", ["TOKEN", "OWNER", "NAME"], answer.tokens, (token) => [
-          token.tokenId,
-          token.currentOwner,
-          unlessDamaged(token, token.name),
-        ]),
-      );
-      return exitCodes.done;
+      return printList(output, method.listTokens.output, {
+        ask: (pageToken) => server.ask(method.listTokens, { owner, pageToken }),
+        itemsOf: ({ tokens }) => tokens,
+        none: "There are no tokens.",
+        headers: ["TOKEN", "OWNER", "NAME"],
+        toCells: (token) => [token.tokenId, token.currentOwner, unlessDamaged(token, token.name)],
+      });
     },
   },
   {

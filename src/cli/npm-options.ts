@@ -33,7 +33,7 @@ export function explainTakenOptions(
   );
   if (taken.length === 0) return undefined;
   const operands = args.filter((arg) => !arg.startsWith("-"));
-  // Which operand belongs to which of several options, npm does not tell.
+  // npm does not tell which operand belongs to which of several options.
   const isSingle = taken.length === 1 && operands.length === 1;
   const line = taken.map(({ name, valueName }) => {
     if (valueName === undefined) return `--${name}`;

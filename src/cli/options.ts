@@ -10,7 +10,7 @@ export interface Option {
   readonly meaning: string;
   /** May be given more than once. */
   readonly isMany?: boolean;
-  /** What completion offers for the value: the names of files, or these words. */
+  /** The completions of the value: the names of files, or these words. */
   readonly offers?: "files" | readonly string[];
 }
 

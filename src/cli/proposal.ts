@@ -1,4 +1,4 @@
-/** `qsp proposal`: what the signers of a wallet decide on. */
+/** `qsp proposal`: proposals that the signers of a wallet decide on. */
 import { hash } from "node:crypto";
 import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import canonicalize from "canonicalize";
@@ -8,8 +8,9 @@ import { equalBytes } from "../crypto/bytes.ts";
 import { type ApiClient, askPages } from "./client.ts";
 import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
 import { readData } from "./files.ts";
-import { facts, listing, time, unlessDamaged } from "./output.ts";
+import { facts, time, unlessDamaged } from "./output.ts";
 import { readSecretKey, withProvider } from "./pem-keys.ts";
+import { printList } from "./print-list.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = DefiService;
@@ -39,25 +40,19 @@ export const proposalVerbs: readonly Verb[] = [
     example: "qsp proposal list --status PENDING",
     async run({ operands: [walletId = ""], options, output, server }) {
       const proposalStatus = options.text("status") ?? "";
-      const answer = await askPages(
-        (pageToken) => server.ask(method.listProposals, { walletId, proposalStatus, pageToken }),
-        ({ proposals }) => proposals,
-      );
-      output.answer(method.listProposals.output, answer, () =>
-        listing(
-          "There are no proposals.",
-          ["PROPOSAL", "STATUS", "SIGNED", "CREATED", "TITLE"],
-          answer.proposals,
-          (proposal) => [
-            proposal.proposalId,
-            proposal.proposalStatus,
-            `${proposal.signatureCount} of ${proposal.threshold}`,
-            time(proposal.createdAt),
-            unlessDamaged(proposal, proposal.title),
-          ],
-        ),
-      );
-      return exitCodes.done;
+      return printList(output, method.listProposals.output, {
+        ask: (pageToken) => server.ask(method.listProposals, { walletId, proposalStatus, pageToken }),
+        itemsOf: ({ proposals }) => proposals,
+        none: "There are no proposals.",
+        headers: ["PROPOSAL", "STATUS", "SIGNED", "CREATED", "TITLE"],
+        toCells: (proposal) => [
+          proposal.proposalId,
+          proposal.proposalStatus,
+          `${proposal.signatureCount} of ${proposal.threshold}`,
+          time(proposal.createdAt),
+          unlessDamaged(proposal, proposal.title),
+        ],
+      });
     },
   },
   {
@@ -146,7 +141,7 @@ function signHere(server: ApiClient, proposalId: string, keyFile: string) {
   });
 }
 
-/** What signers sign; see DefiService in the proto. */
+/** Hashes the bytes that signers sign; see DefiService in the proto. */
 function hashProposal({
   proposalId,
   walletId,

@@ -156,7 +156,7 @@ function throwNoServer(): never {
 const noServer: ApiClient = {
   url: "",
   ask: throwNoServer,
-  // biome-ignore lint/correctness/useYield: it never comes to that
+  // biome-ignore lint/correctness/useYield: it always throws
   stream: async function* () {
     throwNoServer();
   },

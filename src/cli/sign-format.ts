@@ -16,7 +16,7 @@ import { parsePublicKey, withProvider } from "./pem-keys.ts";
 import { openSigner, readContent, type Signer } from "./signing.ts";
 import type { VerbInput } from "./verb.ts";
 
-/** What a format signs, and with which key. */
+/** The content that a format signs, and the key. */
 interface SigningJob {
   readonly input: VerbInput;
   readonly provider: CryptoProvider;

@@ -15,7 +15,7 @@ const maxSlhDsaBytes = 64 * 1024 * 1024;
 /** Longest file that can hold a signature: the base64 of the largest, SLH-DSA-SHA2-256f. */
 const maxSignatureFileBytes = 128 * 1024;
 
-/** What is signed: content, and the use that its signature is bound to. */
+/** The content to sign, and the use that its signature is bound to. */
 export interface Content {
   readonly chunks: AsyncIterable<Uint8Array>;
   /** 0 to 255 bytes. */

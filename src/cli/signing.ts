@@ -11,7 +11,7 @@ import { createProgress, withProgress } from "./progress.ts";
 import { type Content, hashContent, signContent } from "./signatures.ts";
 import type { VerbInput } from "./verb.ts";
 
-/** A signature, and what made it. */
+/** A signature, and the key that made it. */
 export interface Signed {
   readonly signature: Uint8Array;
   readonly algorithm: string;
@@ -47,7 +47,7 @@ export async function openSigner(provider: CryptoProvider, { options, server }: 
 }
 
 /** Finds a key of the server. A name stands for one version from then on, whatever is rotated meanwhile. */
-export async function openServerKey(
+async function openServerKey(
   provider: CryptoProvider,
   server: ApiClient,
   reference: string,

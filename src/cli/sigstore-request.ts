@@ -5,15 +5,15 @@ import { usageError } from "./exit-codes.ts";
 /** One call of a method. */
 export interface SigstoreRequest {
   readonly method: string;
-  /** What stands behind qsp://. */
+  /** The text after qsp://. */
   readonly keyReference: string;
   /** The arguments of the method. */
   readonly args: JsonObject;
   /** The number of a hash function, as Go's crypto.Hash has it; 0 for none. */
   readonly hashFunction: number;
-  /** What the message must hash to; undefined if the caller has not computed it. */
+  /** The hash of the message; undefined if the caller has not computed it. */
   readonly digest: Uint8Array | undefined;
-  /** When the caller stops to wait; undefined if it does not. */
+  /** When the caller stops waiting; undefined if it does not. */
   readonly deadline: Date | undefined;
 }
 

@@ -2,7 +2,7 @@
 import { usageError } from "./exit-codes.ts";
 import { readText, replacePrivateFile } from "./files.ts";
 
-/** What all these files contain. */
+/** The content that all these files share. */
 interface State {
   /** The server that the state belongs to. */
   readonly url: string;

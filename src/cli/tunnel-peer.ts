@@ -26,7 +26,7 @@ export interface GatewayKeys {
   readonly identity: PublicKey;
 }
 
-/** What a handshake needs. */
+/** The input of a handshake. */
 export interface HandshakeDeps {
   readonly provider: CryptoProvider;
   readonly server: ApiClient;

@@ -73,7 +73,7 @@ export async function pingOnce(
   return { packet, roundTripMs };
 }
 
-/** What was sent. */
+/** The totals of a transfer. */
 export interface Sent {
   readonly packets: number;
   readonly bytes: number;

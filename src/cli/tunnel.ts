@@ -1,11 +1,11 @@
 /** `qsp tunnel`: acts as a peer of the gateway, with its own half of the key agreement. */
 import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { askPages } from "./client.ts";
 import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
 import { readChunks, readSize, readText } from "./files.ts";
-import { bytes, counted, facts, listing, unlessDamaged } from "./output.ts";
+import { bytes, counted, facts, unlessDamaged } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
+import { printList } from "./print-list.ts";
 import { createProgress, withProgress } from "./progress.ts";
 import {
   askGatewayKeys,
@@ -68,26 +68,20 @@ export const tunnelVerbs: readonly Verb[] = [
     meaning: "Lists the tunnels of the gateway.",
     example: "qsp tunnel list",
     async run({ output, server }) {
-      const answer = await askPages(
-        (pageToken) => server.ask(method.listTunnels, { pageToken }),
-        ({ tunnels }) => tunnels,
-      );
-      output.answer(method.listTunnels.output, answer, () =>
-        listing(
-          "There are no tunnels.",
-          ["TUNNEL", "NAME", "ADDRESS", "SESSION", "PACKETS", "BYTES"],
-          answer.tunnels,
-          (tunnel) => [
-            tunnel.tunnelId,
-            unlessDamaged(tunnel, tunnel.peerName),
-            tunnel.assignedIp,
-            tunnel.sessionStatus,
-            String(tunnel.packetCount),
-            String(tunnel.byteCount),
-          ],
-        ),
-      );
-      return exitCodes.done;
+      return printList(output, method.listTunnels.output, {
+        ask: (pageToken) => server.ask(method.listTunnels, { pageToken }),
+        itemsOf: ({ tunnels }) => tunnels,
+        none: "There are no tunnels.",
+        headers: ["TUNNEL", "NAME", "ADDRESS", "SESSION", "PACKETS", "BYTES"],
+        toCells: (tunnel) => [
+          tunnel.tunnelId,
+          unlessDamaged(tunnel, tunnel.peerName),
+          tunnel.assignedIp,
+          tunnel.sessionStatus,
+          String(tunnel.packetCount),
+          String(tunnel.byteCount),
+        ],
+      });
     },
   },
   {

@@ -6,7 +6,7 @@ const clientVariables: readonly string[] = ["QSP_URL", "QSP_CA", "QSP_TOKEN", "Q
 /** Variables of npm run gateway, and of the files in deploy/. */
 const otherVariables: readonly string[] = ["QSP_ENVOY", "QSP_UID", "QSP_GID", "QSP_BACKUP_DAYS"];
 
-/** What Kubernetes and Docker set in each container for a service whose name begins with qsp. */
+/** Variables that Kubernetes and Docker set in each container for a service whose name begins with qsp. */
 const ofServiceLink = /^QSP_(\w+_)?(SERVICE_(HOST|PORT)(_\w+)?|PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?)$/;
 
 /** The most variables to name. */

@@ -1,9 +1,9 @@
 /** `qsp wallet`: keys with an address; the server stores them. */
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { askPages } from "./client.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { readData, readText, writeFile } from "./files.ts";
-import { bytes, facts, listing, time, unlessDamaged } from "./output.ts";
+import { bytes, facts, time, unlessDamaged } from "./output.ts";
+import { printList } from "./print-list.ts";
 import { readSignature } from "./signatures.ts";
 import type { Verb } from "./verb.ts";
 
@@ -35,24 +35,18 @@ export const walletVerbs: readonly Verb[] = [
     meaning: "Lists wallets in the order of their creation.",
     example: "qsp wallet list",
     async run({ output, server }) {
-      const answer = await askPages(
-        (pageToken) => server.ask(method.listWallets, { pageToken }),
-        ({ wallets }) => wallets,
-      );
-      output.answer(method.listWallets.output, answer, () =>
-        listing(
-          "There are no wallets.",
-          ["WALLET", "ADDRESS", "CREATED", "LABEL"],
-          answer.wallets,
-          (wallet) => [
-            wallet.walletId,
-            wallet.address,
-            time(wallet.createdAt),
-            unlessDamaged(wallet, wallet.label),
-          ],
-        ),
-      );
-      return exitCodes.done;
+      return printList(output, method.listWallets.output, {
+        ask: (pageToken) => server.ask(method.listWallets, { pageToken }),
+        itemsOf: ({ wallets }) => wallets,
+        none: "There are no wallets.",
+        headers: ["WALLET", "ADDRESS", "CREATED", "LABEL"],
+        toCells: (wallet) => [
+          wallet.walletId,
+          wallet.address,
+          time(wallet.createdAt),
+          unlessDamaged(wallet, wallet.label),
+        ],
+      });
     },
   },
   {

@@ -7,7 +7,7 @@ import { type Services, services } from "./services.ts";
 /** A client for each service: `clients.kms.sign({ … })`. */
 export type Clients = { readonly [Name in keyof Services]: Client<Services[Name]> };
 
-/** What a transport is created with. */
+/** The options of a transport. */
 export interface TransportInput {
   readonly baseUrl: string;
   readonly interceptors: Interceptor[];

@@ -13,7 +13,7 @@ export interface AuditPosition {
   readonly entryHash: string;
 }
 
-/** What the entries prove. */
+/** The verdict on entries. */
 export type AuditVerdict =
   | { readonly valid: true; readonly head: AuditPosition }
   | { readonly valid: false; readonly firstBrokenSequence: number };
@@ -43,9 +43,9 @@ export async function hashAuditEntry(
 /**
  * Verifies that entries follow one another and the place before them, without gaps and unchanged.
  *
- * An entry that a server cannot have written breaks the log; it is no error.
+ * An entry that a server cannot have written breaks the log; it is not an error.
  *
- * @param after what is known and trusted: `auditStart`, the head of an earlier verdict, or a verified checkpoint
+ * @param after the trusted place: `auditStart`, the head of an earlier verdict, or a verified checkpoint
  */
 export async function verifyAuditEntries(
   entries: EntriesOf<AuditEntry> | EntriesOf<IdentityLogEntry>,
@@ -65,10 +65,10 @@ export async function verifyAuditEntries(
 /**
  * Verifies a checkpoint: its signature, and that its statement says what its fields say.
  *
- * @param publicKey the ML-DSA-65 key of the store, 1952 bytes, which you stored or compared on another way. The key in
- *   the checkpoint itself proves nothing: who forges a checkpoint sends a key that fits.
+ * @param publicKey the ML-DSA-65 key of the store, 1952 bytes, which you stored or compared over another channel. The
+ *   key in the checkpoint itself proves nothing: a forger sends a matching key.
  * @returns false also for a signature of another length
- * @throws TypeError for a key of another length, and a key or a signature that is no Uint8Array
+ * @throws TypeError for a key of another length, and a key or a signature that is not a Uint8Array
  */
 export async function verifyAuditCheckpoint(
   { $typeName, sequence, entryHash, signedAt, statement, signature }: AuditCheckpoint | IdentityLogCheckpoint,
@@ -81,7 +81,7 @@ export async function verifyAuditCheckpoint(
   return statement === checkpointText({ sequence, entryHash, signedAt: time }, purposes[$typeName]);
 }
 
-/** One key signs both logs, so a checkpoint says which one it is of. */
+/** One key signs both logs, so a checkpoint names its log. */
 const purposes = {
   "kms.AuditCheckpoint": "audit checkpoint",
   "pqc.IdentityLogCheckpoint": "identity audit checkpoint",

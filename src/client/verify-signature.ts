@@ -1,6 +1,6 @@
 /** Verifies signatures of ML-DSA (FIPS 204) without a server, in Node and browsers. */
 
-/** A signature and what it is to be checked with. */
+/** A signature, and the key and message to check it with. */
 export interface SignatureInput {
   /** The parameter set, as the server names it. */
   readonly algorithm: "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87";
@@ -17,11 +17,11 @@ export interface SignatureInput {
 /**
  * Tells whether a signature is valid (FIPS 204, algorithm 3). Loads the library at the first use.
  *
- * A signature of a wrong length is not valid: whoever sends it chooses its length, and a program treats it as any other
+ * A signature of a wrong length is not valid: its sender chooses the length, and a program treats it as any other
  * forgery. Everything else of a wrong form is a mistake of the program.
  *
- * @throws TypeError for an unknown algorithm, a public key or context of a wrong length, or a value that is no
- *   Uint8Array. For a text, encode it: `new TextEncoder().encode(text)`.
+ * @throws TypeError for an unknown algorithm, a public key or context of a wrong length, or a value that is not
+ *   a Uint8Array. For a text, encode it: `new TextEncoder().encode(text)`.
  */
 export async function verifySignature(input: SignatureInput): Promise<boolean> {
   const { algorithm, publicKey, message, signature, context = new Uint8Array() } = input;
@@ -42,9 +42,9 @@ export async function verifySignature(input: SignatureInput): Promise<boolean> {
   return found.verify(signature, message, publicKey, { context });
 }
 
-/** A program without types may pass a text, which no signature is over. @throws TypeError that names the value */
+/** A program without types may pass a text, which cannot be signed. @throws TypeError that names the value */
 function requireBytes(values: Readonly<Record<string, unknown>>): void {
-  // The bytes of another frame, or of a test environment, have a constructor of their own.
+  // The bytes of another frame, or of a test environment, have another constructor.
   for (const [name, value] of Object.entries(values))
     if (Object.prototype.toString.call(value) !== "[object Uint8Array]")
       throw new TypeError(`${name} must be a Uint8Array, not ${nameType(value)}`);

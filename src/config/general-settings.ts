@@ -64,7 +64,7 @@ export const generalSettings = {
   ),
   workers: defineWorkers(
     "workers",
-    "Event loops that serve the port, each on a thread of its own: auto, or a number; auto takes half of the cores, at most 8, on Linux and 1 elsewhere.",
+    "Event loops that serve the port, each on its own thread: auto, or a number; auto takes half of the cores, at most 8, on Linux and 1 elsewhere.",
   ),
   tlsCert: defineText(
     "tls-cert",

@@ -12,7 +12,7 @@ import type { BundledFile } from "./bundler.ts";
 export interface Assets {
   /** By name, such as "main-AB12CD34.js". The name has a hash of the content, so the content never changes. */
   readonly files: ReadonlyMap<string, Content>;
-  /** What each page starts with. */
+  /** The files that each page starts with. */
   readonly console: PageFiles;
   readonly reference: PageFiles;
   readonly icon: string;

@@ -12,7 +12,7 @@ import {
 } from "../protocol/static-content.ts";
 import { type Assets, readAssets } from "./assets.ts";
 
-/** What the console needs to know before its first call. */
+/** The settings that the console needs before its first call. */
 export interface ConsoleOptions {
   /** Whether calls need a token. */
   readonly auth: "open" | "token";
@@ -20,7 +20,7 @@ export interface ConsoleOptions {
   readonly publicUrl: string;
 }
 
-/** What a server provides to modules that add pages to it. */
+/** The parts of a server that modules use to add pages to it. */
 interface Served {
   readonly services: readonly { readonly service: { readonly typeName: string } }[];
   /** The answer of "/" to callers that do not accept HTML. */
@@ -64,7 +64,7 @@ function mountConsole(app: FastifyInstance, { services, index }: Served, options
   });
 }
 
-/** What a page is before its script runs. */
+/** A page before its script runs. */
 interface Page {
   readonly entry: "console" | "reference";
   readonly title: string;

@@ -21,7 +21,7 @@ export interface CertificateRequestInput {
 }
 
 /**
- * Creates a request. It asks for the names alone: whoever issues the certificate decides on its uses.
+ * Creates a request. It asks for the names alone: the issuer of the certificate decides on its uses.
  *
  * @param sign signs a message with the secret key, pure and without context; ECDSA over SHA-256, in DER.
  * @returns DER.

@@ -24,7 +24,7 @@ const { publicKeyBytes: mldsaKeyBytes, signatureBytes: mldsaSignatureBytes } = s
 const { publicKeyBytes: pointBytes } = signatureAlgorithms[ecdsa];
 
 /** Bytes of a composite public key: the ML-DSA key and an uncompressed point. */
-export const compositeKeyBytes = mldsaKeyBytes + pointBytes;
+const compositeKeyBytes = mldsaKeyBytes + pointBytes;
 /** Bytes of the shortest signature with a complete ML-DSA half; DER varies in length. */
 export const shortestCompositeBytes = mldsaSignatureBytes + 1;
 
@@ -55,15 +55,6 @@ export interface CompositeVerification {
 
 /** The algorithms of the two halves, ML-DSA first. */
 export const compositeAlgorithms = [mldsa, ecdsa] as const;
-
-/** Generates a key pair for composite signatures only. The caller erases both secret keys. */
-export async function generateCompositeKeyPair(provider: CryptoProvider): Promise<CompositeKeyPair> {
-  const [first, second] = await Promise.all([
-    provider.generateKeyPair(mldsa),
-    provider.generateKeyPair(ecdsa),
-  ]);
-  return joinKeyPairs(first, second);
-}
 
 /** Makes a composite of two new key pairs that are used for nothing else. */
 export function joinKeyPairs(first: KeyPair, second: KeyPair): CompositeKeyPair {

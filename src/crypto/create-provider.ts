@@ -13,7 +13,7 @@ import { testProvider } from "./self-test.ts";
 /** Which provider to create: the one of this name, or the best that works here. */
 export type ProviderChoice = ProviderName | "auto";
 
-/** What `createCryptoProvider` needs besides the choice. */
+/** The options of `createCryptoProvider` besides the choice. */
 export interface CreateProviderOptions {
   /** The folder of the native library. */
   readonly nativeFolder?: string | undefined;

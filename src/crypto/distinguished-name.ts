@@ -4,7 +4,7 @@
  */
 import { CryptoError } from "./crypto-error.ts";
 
-/** What a value of a type may be. */
+/** The rule for the value of a type. */
 interface AttributeRule {
   readonly oid: string;
   /** Characters, of the upper bounds in RFC 5280, appendix A.1, where it has one. */
@@ -64,7 +64,7 @@ const special = /["+,;<>\\]/;
  * Reads the text of a name.
  *
  * @returns an empty name for an empty text.
- * @throws INVALID_ARGUMENT that says what is wrong with which part
+ * @throws INVALID_ARGUMENT that names the invalid part and its fault
  */
 export function parseDistinguishedName(text: string): DistinguishedName {
   if (text === "") return [];

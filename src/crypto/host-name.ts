@@ -1,7 +1,7 @@
 /** Host names as certificates have them. */
 
 /** Longest host name, in characters (RFC 1035, section 2.3.4, without the lengths). */
-export const maxHostCharacters = 253;
+const maxHostCharacters = 253;
 
 /** One part of a host name (RFC 1123, section 2.1). */
 const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;

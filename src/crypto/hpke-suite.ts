@@ -13,13 +13,13 @@ export interface HpkeKem {
   readonly id: number;
 }
 
-/** What a KEM has encapsulated. */
+/** The result of an encapsulation. */
 export interface KemResult {
   readonly enc: Uint8Array;
   readonly sharedSecret: Uint8Array;
 }
 
-/** What both sides know. */
+/** The inputs that both sides know. */
 export interface HpkeContext {
   readonly info: Uint8Array;
   readonly aad: Uint8Array;

@@ -32,7 +32,7 @@ export const maxPlaintextBytes = 16_384;
 /** The most bytes of `info` and of `aad` each. */
 const maxContextBytes = 65_535;
 
-/** What both sides must know, and use alike; both empty if left out. */
+/** The inputs that both sides must use alike; empty if left out. */
 export interface WrapContext {
   /** Binds the key schedule to one use (RFC 9180, section 5.1); at most 65,535 bytes. */
   readonly info?: Uint8Array | undefined;

@@ -1,5 +1,5 @@
 import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "./algorithms.ts";
-import { decodeBase64url, encodeBase64url } from "./base64url.ts";
+import { encodeBase64url } from "./base64url.ts";
 import { CryptoError } from "./crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "./provider.ts";
 
@@ -25,31 +25,6 @@ export function toPublicJwk(provider: CryptoProvider, publicKey: PublicKey): Pub
     throw new CryptoError("UNSUPPORTED", `no standard defines a JWK of ${algorithm}`);
   const pub = encodeBase64url(publicKey.exportRaw());
   return { kty: "AKP", alg: algorithm, pub, kid: computeThumbprint(provider, algorithm, pub), use: "sig" };
-}
-
-/**
- * Reads a public JSON Web Key of type AKP.
- *
- * @returns the key and its thumbprint as `kid`, regardless of the `kid` in the JWK.
- * @throws INVALID_KEY when it is of another type or algorithm, holds a private key, or `pub` is not
- *   strict base64url of the right length.
- */
-export function importPublicJwk(
-  provider: CryptoProvider,
-  jwk: Readonly<Record<string, unknown>>,
-): { keyId: string; publicKey: PublicKey } {
-  const { kty, alg, pub } = jwk;
-  if (kty !== "AKP") throw new CryptoError("INVALID_KEY", "the JWK must have kty AKP");
-  if (typeof alg !== "string" || !isMlDsaAlgorithm(alg)) {
-    throw new CryptoError("INVALID_KEY", "the JWK must have alg ML-DSA-44, ML-DSA-65 or ML-DSA-87");
-  }
-  if ("priv" in jwk)
-    throw new CryptoError("INVALID_KEY", "the JWK contains a private key; expected a public key");
-  const raw = typeof pub === "string" ? decodeBase64url(pub) : undefined;
-  if (raw === undefined)
-    throw new CryptoError("INVALID_KEY", "pub of the JWK must be base64url without padding");
-  const publicKey = provider.importPublicKey(alg, { raw });
-  return { keyId: computeThumbprint(provider, alg, encodeBase64url(raw)), publicKey };
 }
 
 /** SHA-256 over the required members in lexicographic order (RFC 7638, section 3), in base64url. */

@@ -105,7 +105,7 @@ export function decodeSecretKeyPem(algorithm: Algorithm, pem: string): SlotValue
  * Reads PKCS#8 in DER, as strictly as `decodeSecretKeyPem`.
  *
  * @returns the parts that the document holds, as views into it.
- * @throws INVALID_KEY; its message names the algorithm found if we support it. INVALID_ARGUMENT for what is not bytes
+ * @throws INVALID_KEY; its message names the algorithm found if we support it. INVALID_ARGUMENT for other values than bytes
  */
 export function decodeSecretKeyDer(algorithm: Algorithm, der: Uint8Array): SlotValues {
   checkBytes("DER", der);

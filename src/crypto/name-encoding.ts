@@ -39,7 +39,7 @@ const generalNameTags = { email: 1, dns: 2, uri: 6, ip: 7 } as const satisfies R
 
 const stringTypes = { utf8: Utf8String, printable: PrintableString, ia5: IA5String };
 
-/** Encodes a name; each attribute is a part of its own. */
+/** Encodes a name; each attribute is a separate part. */
 export function encodeDistinguishedName(name: DistinguishedName): RelativeDistinguishedNames {
   const parts = name.map(({ type, value }) => {
     const { oid, encoding } = attributeRules[type];
@@ -84,7 +84,7 @@ function findType(oid: string): AttributeType | undefined {
   return (Object.keys(attributeRules) as AttributeType[]).find((type) => attributeRules[type].oid === oid);
 }
 
-/** Reads the bytes of a string itself, because asn1js replaces what is not UTF-8. */
+/** Reads the bytes of a string itself, because asn1js replaces invalid UTF-8. */
 function decodeString(type: AttributeType, block: BaseBlock): string {
   const bytes = contentOf(block);
   const isAscii = bytes.every((byte) => byte < 0x80);

@@ -19,7 +19,7 @@ export function encodePem(label: string, der: Uint8Array): string {
  * @param label the text that must be between BEGIN and the dashes.
  * @param maxCharacters the longest accepted text.
  * @returns DER; the caller wipes it when it is secret.
- * @throws INVALID_KEY; INVALID_ARGUMENT for what is not a string
+ * @throws INVALID_KEY; INVALID_ARGUMENT for a value that is not a string
  */
 export function decodePem(label: string, pem: string, maxCharacters = maxPemCharacters): Uint8Array {
   if (typeof pem !== "string")

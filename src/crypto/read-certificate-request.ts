@@ -29,7 +29,7 @@ export interface CertificateRequest {
 }
 
 /** Largest request in bytes: 100 names of 2,048 characters, and an SLH-DSA signature of 49,856 bytes, fit. */
-export const maxRequestBytes = 320 * 1024;
+const maxRequestBytes = 320 * 1024;
 /** Largest file: base64 in lines, with white space around it. */
 export const maxRequestFileBytes = 512 * 1024;
 

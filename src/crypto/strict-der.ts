@@ -1,4 +1,4 @@
-/** What asn1js accepts but DER (ITU-T X.690, section 10) does not, in documents of strangers. */
+/** Refuses forms that asn1js accepts but DER (ITU-T X.690, section 10) does not, in documents of strangers. */
 import { CryptoError } from "./crypto-error.ts";
 
 /** Nesting of a document: a request has seven levels, and a CMS message with certificates about seventeen. */

@@ -40,7 +40,8 @@ function hasMoreTokens(text: string, maxTokens: number): boolean {
 
 const structure = new Set<string | undefined>("{}[]:,");
 
-function isJsonObject(value: JsonValue): value is JsonObject {
+/** Tells a JSON object from every other value. */
+export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 

@@ -24,7 +24,7 @@ export interface WorkQueueOptions {
   readonly maxBacklogMs?: number;
   /** Counts threads that do other work now, such as password checks. Quick work leaves cores for them. */
   readonly busyElsewhere?: () => number;
-  /** What it shares with the queues of other event loops; nothing with one event loop. */
+  /** The memory that it shares with the queues of other event loops; undefined with one event loop. */
   readonly shared?: Pick<SharedMemory, "slowPlaces" | "computing"> | undefined;
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
@@ -173,7 +173,7 @@ export class WorkQueue {
   }
 
   async #compute<T>(work: Work<T>): Promise<T> {
-    this.#shared?.computing.report(this.quick.waiting + this.slow.waiting);
+    this.#shared?.computing.set(this.quick.waiting + this.slow.waiting);
     // Only work that starts at once and succeeds shows how long it takes by itself.
     const beginsAtOnce = this.quick.handed + this.slow.handed <= this.#threads;
     const startedMs = this.#now();

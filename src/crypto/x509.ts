@@ -59,7 +59,7 @@ export interface ServerCertificateInput extends Lifetime {
   readonly names: readonly string[];
 }
 
-/** What a certificate says, whoever generated the key. */
+/** The content of a certificate, for a key that the server or its holder generated. */
 export interface CertificateInput extends Lifetime {
   readonly subject: DistinguishedName;
   readonly alternativeNames: readonly AlternativeName[];
@@ -69,8 +69,8 @@ export interface CertificateInput extends Lifetime {
   readonly purposes: readonly CertificatePurpose[];
 }
 
-/** What a certificate may be used for: its extKeyUsage (RFC 5280, section 4.2.1.12; RFC 9336 for documents). */
-export const certificatePurposes = {
+/** The purposes of a certificate: its extKeyUsage (RFC 5280, section 4.2.1.12; RFC 9336 for documents). */
+const certificatePurposes = {
   server: "1.3.6.1.5.5.7.3.1",
   client: "1.3.6.1.5.5.7.3.2",
   code: "1.3.6.1.5.5.7.3.3",

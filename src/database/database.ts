@@ -105,7 +105,7 @@ function preparePlace(path: string, mode: OpenMode): void {
   }
 }
 
-/** What to do about a store that is not there: its name may be misspelt, or it is lost. */
+/** Advice about a missing store: its name may be misspelt, or it is lost. */
 const howToCreate = {
   existing: "check --data-dir and --database-url, or create a store there with: qsp store init",
   upgrade:

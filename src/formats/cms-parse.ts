@@ -10,7 +10,7 @@ import { FormatError } from "./format-error.ts";
 import { maxSignatures } from "./limits.ts";
 
 /** The longest message in DER: some signatures and chains of certificates, of SLH-DSA too. */
-export const maxCmsBytes = 1024 * 1024;
+const maxCmsBytes = 1024 * 1024;
 /** The longest message in PEM, in characters. */
 const maxCmsPemCharacters = 1_500_000;
 /** Certificates have a depth of about 12, and some 100 elements each. */

@@ -43,7 +43,7 @@ const setTag = 0x31;
 
 /**
  * Makes the attributes: content type, message digest and signing time (RFC 5652, section 11), and the algorithms
- * (RFC 6211), so that nobody can replace them.
+ * (RFC 6211), so that they cannot be replaced.
  *
  * @param contentDigest of the content, with `selectDigest(algorithm)`
  */

@@ -10,7 +10,7 @@ import { FormatError } from "./format-error.ts";
 export interface CmsSignature {
   readonly algorithm: SignatureAlgorithm;
   readonly digest: CmsDigest;
-  /** What the content must hash to. */
+  /** The hash of the content. */
   readonly messageDigest: Uint8Array;
   /** The signed bytes: the DER of the signed attributes as a SET OF. */
   readonly signedAttributes: Uint8Array;

@@ -18,7 +18,7 @@ export interface CoseSign1 {
 }
 
 /** The longest message: the longest content, the longest signature, and 64 KiB for headers. */
-export const maxCoseBytes = maxEmbeddedBytes + 64 * 1024;
+const maxCoseBytes = maxEmbeddedBytes + 64 * 1024;
 /** Maximum data items of a message, which also bounds their depth. Ours has eleven, counting the protected ones. */
 const maxItems = 256;
 

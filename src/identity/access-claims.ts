@@ -1,14 +1,14 @@
 /** The claims of access tokens (RFC 9068, section 2.2), and those that this server adds. */
-import type { JsonObject, JsonValue } from "../crypto/strict-json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../crypto/strict-json.ts";
 
 /** The claims of a token without its times. */
 export interface TokenContent extends JsonObject {
   sub: string;
 }
 
-/** What an access token says besides its subject and its times. */
+/** The claims of an access token besides its subject and its times. */
 export interface AccessClaims {
-  /** Those that may accept the token. */
+  /** The servers that may accept the token. */
   readonly audiences: readonly string[];
   /** The client that the token was issued to. */
   readonly clientId: string;
@@ -33,10 +33,10 @@ export interface Actor {
 /** The most audiences of a token. */
 export const maxAudiences = 10;
 
-/** The most access tokens that a token may come from: with each exchange, it grows. */
+/** The most access tokens that a token may come from: each exchange adds one. */
 export const maxOrigins = 4;
 
-/** Writes the claims of a token that is of no generation if it is the client's own: then that of the client counts. */
+/** Writes the claims of a token. The client's own token has no generation: that of the client counts. */
 export function toAccessPayload(
   input: AccessClaims & { readonly subject: string; readonly generation: string | undefined },
   issuerUrl: string,
@@ -71,7 +71,7 @@ function listEarlierActors(act: JsonValue | undefined): Actor[] | undefined {
   const actors: Actor[] = [];
   let at = innerActor(act);
   while (at !== undefined) {
-    const { sub, cgen } = isObject(at) ? at : {};
+    const { sub, cgen } = isJsonObject(at) ? at : {};
     if (typeof sub !== "string" || typeof cgen !== "string" || actors.length >= maxOrigins) return undefined;
     actors.push({ clientId: sub, clientGeneration: cgen });
     at = innerActor(at);
@@ -80,11 +80,7 @@ function listEarlierActors(act: JsonValue | undefined): Actor[] | undefined {
 }
 
 function innerActor(act: JsonValue | undefined): JsonValue | undefined {
-  return isObject(act) ? act.act : undefined;
-}
-
-function isObject(value: JsonValue | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isJsonObject(act) ? act.act : undefined;
 }
 
 /**

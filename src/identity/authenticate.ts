@@ -25,7 +25,7 @@ export interface TokenHolder extends TokenClaims {
   readonly scopes: readonly string[] | undefined;
 }
 
-/** Whom tokens are checked against. */
+/** The accounts that tokens are checked against. */
 export interface Accounts {
   /** The users that must include the subject of a token; without it, a valid token is enough. */
   readonly users: UserStore | undefined;

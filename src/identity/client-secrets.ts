@@ -25,9 +25,9 @@ export function hashClientSecret(secret: string): string {
 /**
  * Creates the check of clients' secrets.
  *
- * A secret is random, so that nobody can guess it, and a fast hash of it tells nothing. A slow hash as for passwords
+ * A secret is random: nobody can guess it, and a fast hash does not reveal it. A slow hash as for passwords
  * would cost a resource server 300 ms for each introspection, and let wrong secrets delay the log-ins of users. A limit
- * on failures as for passwords would let anyone lock out a client whose name they know.
+ * on failures, as for passwords, would let anyone lock out a client whose name is known.
  */
 export function createClientCheck(clients: ClientStore): CheckClient {
   return async (name, secret) => {

@@ -1,4 +1,4 @@
-/** The clients of OAuth 2 (RFC 6749, section 2): programs that get access tokens with a secret of their own. */
+/** The clients of OAuth 2 (RFC 6749, section 2): programs that get access tokens with their own secret. */
 import { randomUUID } from "node:crypto";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
@@ -13,7 +13,7 @@ export type StoredClient = RecordOf<typeof clientTable.columns>;
 /** A client to add. */
 export type NewClient = Omit<StoredClient, "generation" | "createdAt" | "userId">;
 
-/** What a client may request, and what it is. */
+/** The rights of a client, and its role. */
 export type ClientRights = Pick<StoredClient, "role" | "scopes" | "audiences" | "resources" | "mayExchange">;
 
 /** The clients of a store. */
@@ -62,7 +62,7 @@ export function createClientStore(store: Store) {
   };
 }
 
-/** What the operator granted, for the audit log. */
+/** Describes the rights that the operator granted, for the audit log. */
 function describeRights({ role, scopes, audiences, resources, mayExchange }: ClientRights): string {
   return [
     `role=${role}`,

@@ -20,7 +20,7 @@ import { IssuerKeys } from "./issuer-keys.ts";
 import type { IssuerStore, NewIssuerKey } from "./issuer-store.ts";
 
 /** The lifetime of a token in seconds. */
-export const tokenLifetimeSeconds = 3600;
+const tokenLifetimeSeconds = 3600;
 
 /** A token and its expiry time. */
 export interface IssuedToken {
@@ -191,7 +191,7 @@ export async function openIssuer(
   };
 }
 
-/** What a token has besides its claims. */
+/** The parts of a token besides its claims. */
 interface TokenForm {
   readonly type?: TokenType;
   readonly header?: Readonly<Record<string, string>>;

@@ -10,7 +10,7 @@ export interface KnownNetworks {
   remember(name: string, network: string): void;
 }
 
-/** Remembers networks in a table, in which those that were not used for the longest time make room for others. */
+/** Remembers networks in a table, where the least recently used ones make room for others. */
 export function createKnownNetworks(table: RecentNames): KnownNetworks {
   const nameOf = (name: string, network: string): string => `${name} at ${network}`;
   return {

@@ -2,14 +2,14 @@
  * Records log-ins, and what clients may not do with tokens: in the log of identities, and as lines of the server's own
  * log.
  *
- * Anyone can fail to log in, so failures are bounded, whoever causes how many. Each minute the first ten of a name, and
- * the first sixty of users and sixty of clients, have a line and an entry of their own. Names of nobody have as many
- * lines, without the name, and no entries. The others are counted, and have one line and one entry together.
+ * Anyone can fail to log in, so the records of failures are limited. Each minute, the first ten failures of a name,
+ * and the first sixty of users and sixty of clients, each have a line and an entry. Unknown names have as many lines,
+ * without the name, and no entries. All other failures are counted, and share one line and one entry.
  */
 import type { Logger } from "pino";
 import type { Store } from "../store/store.ts";
 
-/** Who tries, and from where. */
+/** The caller who tries to log in, and their address. */
 export interface LogInOrigin {
   /** The name as the caller gave it. */
   readonly name: string;
@@ -26,7 +26,7 @@ export interface FailedLogIn extends LogInOrigin {
   readonly tokenId?: string | undefined;
 }
 
-/** What a client asks for. */
+/** The operations of a client. */
 export type TokenOperation = "ISSUE_TOKEN" | "INTROSPECT_TOKEN" | "REVOKE_TOKEN";
 
 type LogInOperation = "LOG_IN" | "ISSUE_TOKEN";
@@ -41,24 +41,24 @@ export interface LogInRecords {
    * @throws StoreFailureError
    */
   succeeded(operation: LogInOperation, origin: LogInOrigin, details?: string): Promise<void>;
-  /** Returns at once: the time that an answer takes must not tell whether the name exists. */
+  /** Returns at once: the time of an answer must not reveal whether the name exists. */
   failed(operation: "LOG_IN" | TokenOperation, failure: FailedLogIn): void;
-  /** Records what was counted. */
+  /** Records the remaining counts. */
   close(): Promise<void>;
 }
 
 const windowMs = 60_000;
 /**
- * Failures of a minute that are recorded one by one. Users, clients and names of nobody have a budget each, so that a
- * flood of one cannot hide the others.
+ * Failures of a minute that are recorded one by one. Users, clients and unknown names have separate budgets, so that
+ * a flood of one cannot hide the others.
  */
 const maxFailures = 60;
-/** Those of one name, so that the failures of one cannot hide those of all. */
+/** Failures of one name in a minute that are recorded, so that those of one name cannot hide all others. */
 const maxFailuresOfName = 10;
 /** Tokens of clients in a minute that are recorded one by one: a secret is checked in microseconds. */
 const maxClientTokens = 600;
 
-/** What was counted since the last window ended. */
+/** The counts since the last window ended. */
 interface Counts {
   /** By who it is, a user or a client, and whether the name exists. */
   readonly singleFailures: Map<string, number>;
@@ -69,7 +69,7 @@ interface Counts {
   readonly more: Map<string, number>;
 }
 
-/** Starts to record. @param options.logger left out, there are no lines */
+/** Starts recording. @param options.logger writes the lines; without it there are none */
 export function createLogInRecords(
   store: Pick<Store, "write">,
   {
@@ -81,7 +81,7 @@ export function createLogInRecords(
   const writing = new Set<Promise<void>>();
   const count = (name: string): void => void counts.more.set(name, (counts.more.get(name) ?? 0) + 1);
   const add = (entry: Parameters<typeof writeEntry>[1]): Promise<void> => writeEntry(store, entry);
-  /** A failure is no reason to fail otherwise. The next verification does not miss an entry that was never written. */
+  /** A failed write does not fail the log-in. The next verification does not miss an entry that was never written. */
   const addLater = (entry: Parameters<typeof writeEntry>[1]): void => {
     const adding = add(entry).catch((error: unknown) => {
       logger?.warn(
@@ -111,14 +111,14 @@ export function createLogInRecords(
       logger?.info({ operation, user: name, ...origin }, "logged in");
     },
     failed(operation, { name, reason, isKnown, tokenId, ...origin }) {
-      // A refusal without a look at the password is the answer to a flood.
+      // The server refuses a flood without checking passwords.
       if (reason === "LOGIN_LIMITED") return count(reason);
-      // Not by operation: a guess at a secret is one, whatever it was sent with.
+      // Not by operation: a guess at a secret counts the same in every operation.
       const kind = operation === "LOG_IN" ? "user" : "client";
       const isSingle =
         (!isKnown || takePlace(counts.failuresOfName, `${kind} ${name}`, maxFailuresOfName)) &&
         takePlace(counts.singleFailures, `${kind} ${isKnown}`, maxFailures);
-      // People type passwords where names belong. Therefore a name of nobody is neither in a line nor in an entry.
+      // People type passwords where names belong. Therefore an unknown name is neither in a line nor in an entry.
       if (isSingle)
         logger?.warn(
           { operation, ...(isKnown && { user: name }), reason, ...(tokenId && { tokenId }), ...origin },

@@ -46,16 +46,17 @@ export interface Identity {
   /** Undefined if anyone may call. */
   readonly users: UserStore | undefined;
   readonly logIn: LogIn;
+  /** The accounts that tokens are checked against. */
   readonly accounts: Accounts;
   /** Records the log-ins of clients. */
   readonly logInRecords: LogInRecords;
-  /** Checks the name and the secret of a client. */
+  /** Checks the name and the secret of a client of OAuth 2. */
   readonly checkClient: CheckClient;
   /** The claim `iss` of access tokens, and the audience of those for this server; undefined if there are none. */
   readonly issuerUrl: string | undefined;
   /** Authenticates a caller by the `authorization` header. The result also tells how to check for a revocation. */
   authenticate(authorization: string | null): Promise<AuthenticatedCaller>;
-  /** Records what is left. The store must still be open. */
+  /** Records the remaining counts. The store must still be open. */
   close(): Promise<void>;
 }
 

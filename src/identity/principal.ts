@@ -25,7 +25,7 @@ export function isAuditor({ values }: Pick<HandlerContext, "values">): boolean {
   return role === undefined || role === "auditor" || role === "admin";
 }
 
-/** Returns the idempotency key of a call, if it has one. Each user has keys of their own. */
+/** Returns the idempotency key of a call, if it has one. Each user has separate keys. */
 export function readIdempotentCall(context: Pick<HandlerContext, "values">): IdempotentCall | undefined {
   const repeatable = context.values.get(repeatableKey);
   return repeatable && { ...repeatable, userId: readPrincipal(context).userId };

@@ -18,7 +18,7 @@ export function createStoredTokens(read: () => string | undefined): TokenSource 
   return { find: async () => read(), drop: () => false };
 }
 
-/** What logging in needs. */
+/** The dependencies of a log-in. */
 export interface LoginDeps {
   readonly server: ApiClient;
   readonly username: string;
@@ -33,7 +33,7 @@ interface Login {
   readonly renewAtMs: number;
 }
 
-/** Milliseconds after a refused log-in in which there is no other: the server slows down who guesses passwords. */
+/** Milliseconds between a refused log-in and the next one: the server slows down callers that guess passwords. */
 const retryMs = 10_000;
 /** Milliseconds that a token is used at least, whatever the clocks say. */
 const minUseMs = 60_000;

@@ -23,7 +23,7 @@ const maxCiphertextBytes = 1024;
 /** Maximum bytes of a plaintext. */
 export const maxPlaintextBytes = maxCiphertextBytes - overheadBytes;
 
-/** What a ciphertext belongs to. */
+/** The key that a ciphertext belongs to. */
 export interface EnvelopeKey {
   /** Identifies the version of the key. */
   readonly keyId: string;

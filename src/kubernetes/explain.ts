@@ -1,4 +1,4 @@
-/** What the API server learns of a failed call to the key service. */
+/** The errors that the API server gets for failed calls to the key service. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { CliError } from "../cli/exit-codes.ts";
 import { findReason, type ReasonName, refuse, toConnectError } from "../errors.ts";
@@ -26,7 +26,7 @@ export function unavailable(message: string): ConnectError {
   return refuse("KEY_SERVICE_UNAVAILABLE", message);
 }
 
-/** Reasons with which the key service says that the key cannot be used, whoever asks, or not by this user. */
+/** Reasons for which the key service refuses the use of the key to everyone, or to this user. */
 const keyReasons: ReadonlySet<ReasonName | undefined> = new Set<ReasonName>([
   "KEY_NOT_FOUND",
   "KEY_STATE_INVALID",

@@ -6,7 +6,7 @@ import { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
 import { discardRest } from "../server/drain-request.ts";
 import { listenOnSocket, type SocketPlace } from "./socket.ts";
 
-/** What the server serves, and its limits. */
+/** The services of the server, and its limits. */
 export interface GrpcServerOptions {
   readonly service: ServiceImpl<typeof KeyManagementService>;
   readonly interceptors: Interceptor[];

@@ -29,7 +29,7 @@ export interface KeyService {
   decapsulate(keyId: string, kemCiphertext: Uint8Array, limits: CallLimits): Promise<Uint8Array>;
 }
 
-/** What calls to the key service need. */
+/** The dependencies of calls to the key service. */
 export interface KeyServiceDeps {
   readonly server: ApiClient;
   readonly tokens: TokenSource;

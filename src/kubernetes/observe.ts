@@ -6,7 +6,7 @@ import { DecryptRequestSchema, EncryptRequestSchema, EncryptResponseSchema } fro
 import { explainAbort, findReason, isServerFault, refuse, toConnectError } from "../errors.ts";
 import type { CallFailure, CallMetrics } from "../server/call-metrics.ts";
 
-/** What watching calls needs. */
+/** The dependencies of the observer of calls. */
 export interface ObserveDeps {
   readonly logger: Logger;
   readonly metrics: CallMetrics;

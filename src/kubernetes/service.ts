@@ -9,7 +9,7 @@ import { checkPlaintext, kemAnnotation, openEnvelope, readEnvelope, sealEnvelope
 import { findHealth, type Health } from "./health.ts";
 import type { KeyService } from "./key-service.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface ServiceDeps {
   readonly keys: KeyService;
   /** Milliseconds for a call to the key service. */

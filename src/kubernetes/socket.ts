@@ -1,4 +1,4 @@
-/** The Unix socket of the plugin: who reaches it can decrypt, so the file system must let nobody else in. */
+/** The Unix socket of the plugin. Anyone who reaches it can decrypt, so the file system must keep everyone else out. */
 import { chmodSync, chownSync, lstatSync, realpathSync, type Stats, statSync, unlinkSync } from "node:fs";
 import net from "node:net";
 import { dirname, isAbsolute, normalize } from "node:path";
@@ -88,7 +88,7 @@ function isLive(path: string): Promise<boolean> {
 }
 
 /**
- * Listens on a socket that nobody could connect to before its mode is set. Closing the server removes the socket.
+ * Listens on a socket that accepts no connection before its mode is set. Closing the server removes the socket.
  *
  * @throws CliError
  */

@@ -27,7 +27,7 @@ export function findSplit(leaves: number): number {
 }
 
 /** Lists the perfect subtrees of a range, from left to right. The range begins where a subtree of its size may. */
-export function coverRange({ start, end }: LeafRange): TreeNode[] {
+function coverRange({ start, end }: LeafRange): TreeNode[] {
   const nodes: TreeNode[] = [];
   let position = start;
   while (position < end) {

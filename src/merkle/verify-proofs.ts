@@ -90,7 +90,7 @@ function isHash(bytes: Uint8Array): boolean {
   return bytes.length === hashBytes;
 }
 
-/** Hashes of a public tree are no secret, so the comparison may stop at the first difference. */
+/** Hashes of a public tree are not secret, so the comparison may stop at the first difference. */
 function isEqual(left: Uint8Array, right: Uint8Array): boolean {
   return Buffer.compare(left, right) === 0;
 }

@@ -39,7 +39,7 @@ export interface ApiDeps {
   /** The answers to the examples, by their names. */
   readonly answers: Readonly<Record<string, Json>>;
   readonly auth: AuthMode;
-  /** What the protos do not say. */
+  /** Facts that the protos do not state. */
   readonly profiles: ServiceProfiles;
 }
 

@@ -25,7 +25,7 @@ export interface DescriptionTexts {
   readonly yaml: Promise<string>;
 }
 
-/** What the thread sends, JSON first. */
+/** A message of the thread; JSON comes first. */
 export interface DescriptionText {
   readonly format: keyof DescriptionTexts;
   readonly text: string;
@@ -58,7 +58,7 @@ export function describeServices(
   // A server that stops does not wait for a description.
   worker.unref();
   const yaml = Promise.withResolvers<string>();
-  // The promise of the whole rejects first, unless somebody waits for this one.
+  // The promise of the whole rejects first, unless other code waits for this one.
   yaml.promise.catch(() => {});
   return new Promise((resolve, reject) => {
     const stop = (): void => void worker.terminate();

@@ -18,7 +18,7 @@ export function linkExamples(own: readonly Example[], all: readonly Example[]): 
   const called = new Set(all.map(({ name }) => name));
   const taken = new Set(all.flatMap(({ request }) => listAnswered(request).map(([, one]) => one.answerOf)));
   const links = own.map(({ name, request }) => {
-    // What a caller computes of answers is the answer to no call.
+    // A value that a caller computes from answers is not in any answer.
     const fields = listAnswered(request).filter(([, { answerOf }]) => called.has(answerOf));
     return [name, fields.map(([field, { answerOf, path }]) => [field, { answerOf, path }] as const)] as const;
   });

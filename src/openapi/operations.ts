@@ -61,7 +61,7 @@ export const systemParameters: Readonly<Record<string, Parameter>> = {
     name: "$prettyPrint",
     in: "query",
     required: false,
-    description: "Gives each member of the answer a line of its own.",
+    description: "Puts each member of the answer on its own line.",
     schema: { type: "boolean" },
   },
 };
@@ -139,7 +139,7 @@ function wantsToken(stated: Access, auth: AuthMode): boolean {
 
 function describeSecurity(stated: Access, auth: AuthMode): Operation["security"] {
   if (wantsToken(stated, auth)) return [{ [schemeName]: [] }];
-  // A token that is not required does no harm: the same client works with a server that requires it.
+  // A token that is not required is harmless: the same client works with a server that requires it.
   return stated === Access.PUBLIC ? [] : [{}, { [schemeName]: [] }];
 }
 

@@ -30,7 +30,7 @@ export function describeRequestBody(
     const required =
       body.kind === "all" ? isDemanding(whole, schemas) : schemas.isRequired(input, body.field);
     const shown = showValues(values);
-    // A schema of its own: generated clients choose the media type of a body by the type of its object.
+    // A separate schema: generated clients choose the media type of a body by the type of its object.
     const forms =
       route.style === "oauth"
         ? { "application/x-www-form-urlencoded": { schema: schemas.ofForm(input), ...shown } }

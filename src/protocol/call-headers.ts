@@ -93,7 +93,7 @@ export class CallHeaders implements Headers {
     return first;
   }
 
-  /** Node's object has a prototype, whose "constructor" is no header. */
+  /** Node's object has a prototype, whose "constructor" is not a header. */
   #find(key: string): string | string[] | undefined {
     return Object.hasOwn(this.#values, key) ? this.#values[key] : undefined;
   }

@@ -1,8 +1,8 @@
-/** The spans of a call, for whoever measures them. Nothing here knows a format of traces. */
+/** The spans of a call, independent of any format of traces. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ConnectError, createContextKey } from "@connectrpc/connect";
 
-/** What a span says of its work: public values of a bounded set, never data of a caller. */
+/** The attributes of a span: public values of a bounded set, never data of a caller. */
 export type SpanAttributes = Readonly<Record<string, string | number>>;
 
 /** A call that is traced. */

@@ -38,7 +38,7 @@ export function readOrigin({ values }: Pick<HandlerContext, "values">) {
   return { clientAddress: values.get(clientKey), requestId: values.get(requestIdKey) };
 }
 
-/** The context key of the ID of a call, which its answer carries too; empty for work that is no call. */
+/** The context key of the ID of a call, which its answer carries too; empty for work outside a call. */
 export const requestIdKey = createContextKey("", { description: "request ID" });
 
 /** The role of a caller. A device may only send its own readings. */
@@ -48,7 +48,7 @@ export type Role = "user" | "auditor" | "admin" | "device";
 export interface Caller {
   readonly subject: string;
   readonly role: Role;
-  /** What an access token is limited to; undefined for a token without scopes, which may do all that its role may. */
+  /** The scopes of an access token; undefined for a token without scopes, which may do all that its role may. */
   readonly scopes?: readonly string[] | undefined;
   readonly issuedAt: Date;
   readonly expiresAt: Date;

@@ -1,4 +1,4 @@
-/** What a server must know of a service that its protos do not say, in most cases because they are not ours. */
+/** Facts that a server needs about a service and that its protos do not state, mostly because they are not ours. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Access, access, scope } from "#gen/qsp/access_pb.ts";
 
@@ -14,7 +14,7 @@ import { Access, access, scope } from "#gen/qsp/access_pb.ts";
  */
 export type RestStyle = "own" | "oauth" | "google";
 
-/** The scope of access tokens for /metrics, which is no RPC. */
+/** The scope of access tokens for /metrics, which is not an RPC. */
 export const metricsScope = "metrics.read";
 
 /** One RPC. */

@@ -1,4 +1,4 @@
-/** What became of the spans of a server. */
+/** The outcomes of the spans of a server. */
 export interface SpanCounts {
   /** The collector has them. */
   readonly exported: number;

@@ -1,4 +1,4 @@
-/** Finds names that somebody may have meant. */
+/** Finds names that a person may have meant. */
 
 /** The most changed letters that still count as a typing error. */
 const maxDistance = 3;
@@ -38,7 +38,7 @@ export function findNearest(word: string, names: readonly string[]): string | un
   return nearest;
 }
 
-/** The most changes between two words that may be one, misspelt: of short words, three changes leave nothing. */
+/** The most changes between a word and a misspelt form of it. Three changes leave nothing of a short word. */
 export function limitChanges(a: string, b: string): number {
   return Math.min(maxDistance, Math.floor(Math.max(a.length, b.length) / 2));
 }

@@ -33,7 +33,7 @@ export function parseGrpcTimeout(text: string): number {
 }
 
 /** Parses "5000": at most 10 digits (Connect protocol, "Timeout"). @throws TIMEOUT_INVALID */
-export function parseConnectTimeout(text: string): number {
+function parseConnectTimeout(text: string): number {
   if (!/^\d{1,10}$/.test(text)) {
     throw refuse("TIMEOUT_INVALID", `connect-timeout-ms "${text}" is not 1 to 10 digits`);
   }

@@ -6,10 +6,10 @@ export interface WireCodec {
   /**
    * Reads a request. It needs to read only the fields that the implementation uses.
    *
-   * @returns undefined for bytes that the descriptor shall read, such as malformed ones
+   * @returns undefined for bytes to read by the descriptor, such as malformed ones
    */
   read(bytes: Uint8Array): Message | undefined;
-  /** Returns the bytes of an answer, if they are known; undefined for an answer that the descriptor shall write. */
+  /** Returns the bytes of an answer, if they are known; undefined for an answer to write by the descriptor. */
   write(message: Message): Uint8Array | undefined;
 }
 

@@ -10,7 +10,7 @@ import type { IdempotentAnswersTable } from "./tables.ts";
 
 /** A call that may be repeated. */
 export interface IdempotentCall {
-  /** The ID of the caller: each user has keys of their own. */
+  /** The ID of the caller: each user has separate keys. */
   readonly userId: string;
   /** The caller's name for it: 1 to 255 printable ASCII characters. */
   readonly idempotencyKey: string;

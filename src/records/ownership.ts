@@ -1,6 +1,6 @@
 /** Ownership of records: a user's records do not exist for other users. */
 
-/** The maker of a call, as services know it. */
+/** The caller of a call, as services know it. */
 export interface Principal {
   /** The user name that the audit log shows. */
   readonly user: string;

@@ -18,7 +18,7 @@ export const noLimits: QuotaLimits = { records: 0, tunnels: 0, idempotencyKeys: 
 /** A list in which each owner may keep a limited number of rows. list-counts.ts counts it for each owner. */
 export interface Quota {
   readonly list: string;
-  /** What it counts, in the plural. */
+  /** The counted records, in the plural. */
   readonly noun: string;
   readonly kind: keyof QuotaLimits;
 }
@@ -40,7 +40,7 @@ const explanations = {
 
 /** An owner has used up a quota. */
 export class QuotaExceededError extends Error {
-  /** What the quota counts. */
+  /** Names the records that the quota counts. */
   readonly noun: string;
   readonly limit: number;
   /** The setting of the limit, as a flag. */

@@ -58,9 +58,9 @@ export interface Narrowing {
   readonly where: RawBuilder<boolean>;
 }
 
-/** The column of a table that has no other. */
+/** The column of tags, unless the table names another. */
 const defaultTagColumn = "record_tag";
-/** The column by which a table without another is ordered. */
+/** The column that orders a table, unless it names another. */
 const defaultOrder = "position";
 
 /** Opens a table of a store. */
@@ -75,7 +75,7 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
   };
 }
 
-/** What all operations on a table need. */
+/** The dependencies of all operations on a table. */
 type TableCore<C extends Columns> = ReturnType<typeof prepareTable<C>>;
 
 function prepareTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {

@@ -17,7 +17,7 @@ export interface RecordsVerification {
 /** Finds records that do not match their tags. */
 export async function verifyRecords(
   store: RecordStore,
-  // biome-ignore lint/suspicious/noExplicitAny: each table has columns of its own, and none is used here.
+  // biome-ignore lint/suspicious/noExplicitAny: each table has its own columns, and none is used here.
   declarations: readonly TableDeclaration<any>[],
 ): Promise<RecordsVerification> {
   let checked = 0;

@@ -34,7 +34,7 @@ export async function verifySecrets(
       .limit(chunkRows)
       .execute();
     for (const { identity } of rows) {
-      // A secret that was erased in the meantime is not broken.
+      // A secret that was erased in the meantime is not damaged.
       if ((await opens(readSecret(identity))) === false) broken.push(identity);
       checked += 1;
       onProgress(checked, Math.max(total, checked));

@@ -4,7 +4,7 @@ import type { NodeRequest } from "./node-http.ts";
 
 /**
  * Makes the body of an HTTP/2 request end with an error if its stream was reset, or its connection closed, before its
- * end, or if it has not the bytes that it announced. Only END_STREAM ends a body, and a content-length must be true
+ * end, or if it lacks bytes that it announced. Only END_STREAM ends a body, and a content-length must be true
  * (RFC 9113, sections 8.1 and 8.1.1), but Node ends a body that was cut in the same way. Without this, a part of a
  * message would be signed or stored as the whole. HTTP/1.1 reports such bodies itself.
  */

@@ -63,7 +63,7 @@ const withTrailers = { waitForTrailers: true };
 /** Shared by all canceled calls, because an error with a stack for each call is costly. */
 const canceled = refuse("CALL_CANCELED", "the caller canceled the call");
 
-/** What all calls of a server share. */
+/** The options that all calls of a server share. */
 interface Setup extends GrpcUnaryOptions {
   readonly running: RunningCalls;
 }

@@ -70,7 +70,7 @@ export interface ServingApp {
 }
 
 /** Creates the application, ready to serve. */
-export async function createApp(deps: AppDeps): Promise<ServingApp> {
+export async function createHttpApp(deps: AppDeps): Promise<ServingApp> {
   const { services, transcoder, intake, requestIds, options } = deps;
   const pathMethods = createPathMethods();
   const fallBack = createFallBack(deps, pathMethods);
@@ -183,7 +183,7 @@ function createBareApp(
   return app;
 }
 
-/** Adds what supervisors and Prometheus ask for. */
+/** Adds the probes of supervisors, and the metrics for Prometheus. */
 function addProbes(app: FastifyInstance, { health, metrics, options }: AppDeps): void {
   app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
   app.get("/readyz", (_request, reply) =>

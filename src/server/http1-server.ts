@@ -12,8 +12,8 @@ import { methodUnknown } from "./path-methods.ts";
 import type { TlsOptions } from "./tls.ts";
 
 /**
- * Milliseconds that an idle connection of HTTP/1.1 stays open. Load balancers keep theirs for 60 s. Who sends a request
- * just as the server closes gets a reset, and must not repeat every call.
+ * Milliseconds that an idle connection of HTTP/1.1 stays open. Load balancers keep theirs for 60 s. A client that sends
+ * a request just as the server closes gets a reset, and must not repeat every call.
  */
 const keepAliveMs = 75_000;
 

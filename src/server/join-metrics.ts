@@ -2,7 +2,7 @@
 import { AggregatorRegistry } from "prom-client";
 import type { Exposition, MetricsDump } from "./metrics.ts";
 
-/** What describes the whole program: each event loop reports the same. */
+/** Metrics of the whole program, which each event loop reports alike. */
 const ofProgram = /^process_|^nodejs_version_info$/;
 /** Callers notice the slowest event loop. */
 const ofSlowest = /^nodejs_eventloop_lag_/;

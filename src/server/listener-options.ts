@@ -1,4 +1,4 @@
-/** What the servers of a port have in common. */
+/** The options that the servers of a port share. */
 import type { Claim } from "../shared-memory/clients.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";

@@ -1,26 +1,13 @@
 /** Measures the metadata of requests, and converts that of answers to the form of Node. */
-import type { IncomingHttpHeaders } from "node:http";
 import { CallHeaders } from "../protocol/call-headers.ts";
 
 /** Headers up to this multiple of the limit are still read, so that their sender gets an answer. */
 export const headroom = 8;
 
 /**
- * Counts the bytes of all names and values, as Envoy does, so that both accept the same requests. Pseudo-headers of
- * HTTP/2 count too.
+ * Counts the bytes of all names and values in a list of both in turn, as Envoy does, so that both accept the same
+ * requests. Pseudo-headers of HTTP/2 count too.
  */
-export function countMetadataBytes(headers: Readonly<IncomingHttpHeaders>): number {
-  let bytes = 0;
-  for (const name in headers) {
-    const value = headers[name];
-    if (value === undefined) continue;
-    if (typeof value === "string") bytes += name.length + value.length;
-    else for (const item of value) bytes += name.length + item.length;
-  }
-  return bytes;
-}
-
-/** Counts the same bytes in a list of names and values in turn. */
 export function countRawBytes(rawHeaders: readonly string[]): number {
   let bytes = 0;
   for (const text of rawHeaders) bytes += text.length;

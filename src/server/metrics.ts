@@ -25,7 +25,7 @@ export interface Metrics extends CallMetrics {
   nameProvider(provider: NamedProvider): void;
   /** Exposes which program runs, as the labels of a series that is always 1. */
   nameBuild(build: NamedBuild): void;
-  /** Exposes what became of the spans of traces. */
+  /** Exposes the outcomes of the spans of traces. */
   watchSpans(tracing: { readonly counts: SpanCounts }): void;
   /** Exposes how much work waits and how much was refused. */
   watchQueue(watched: { readonly queue: WatchedQueue; readonly passwords: WatchedLane }): void;
@@ -98,7 +98,7 @@ export function createMetrics(): Metrics {
     labelNames: ["reason"],
     registers: [registry],
   });
-  // There before the first one too: a rate needs two samples.
+  // Exposed before the first one too: a rate needs two samples.
   for (const reason of headReasons) refused.inc({ reason }, 0);
   return {
     ...calls,
@@ -183,7 +183,7 @@ function createLogMetrics(registry: Registry): Pick<Metrics, "logPublished" | "l
 }
 
 function createSpanMetrics(registry: Registry): Pick<Metrics, "watchSpans"> {
-  // There without traces too, so that an alert on them has data.
+  // Exposed without traces too, so that an alert on them has data.
   let tracing: { readonly counts: SpanCounts } = {
     counts: { exported: 0, failed: 0, dropped: 0, limited: 0 },
   };

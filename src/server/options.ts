@@ -24,7 +24,7 @@ export interface ServerOptions {
   /** Faster codecs of single RPCs. */
   readonly codecs?: WireCodecs;
   readonly logger: Logger;
-  /** What the protos of services do not say, if they are not ours. */
+  /** Facts that the protos of services do not state, if they are not ours. */
   readonly profiles?: ServiceProfiles;
   /** Decides which callers may make which calls. Without it every RPC is public and needs no `qsp.access`. */
   readonly access?: AccessPolicy;
@@ -35,7 +35,7 @@ export interface ServerOptions {
   readonly metrics?: Metrics;
   /** Traces the calls; they are not traced if left out. */
   readonly tracing?: Tracing | undefined;
-  /** What this event loop shares with others that serve the same port; the server creates its own if left out. */
+  /** The memory that event loops of the same port share; the server creates its own if left out. */
   readonly memory?: SharedMemory;
   /** Certificates. Without any, connections are plaintext. */
   readonly tls?: readonly TlsFiles[];

@@ -71,7 +71,7 @@ export function exposeQueue(
   });
   new Gauge({
     name: "qsp_crypto_queue_slow_wait_seconds",
-    help: "The same for slow operations, such as signatures of SLH-DSA, which wait in a lane of their own.",
+    help: "The same for slow operations, such as signatures of SLH-DSA, which wait in a separate lane.",
     aggregator: "max",
     registers: [registry],
     collect() {

@@ -52,7 +52,7 @@ export function createReflection(services: readonly ServiceImplSpec[]): ServiceI
 
 type Question = ServerReflectionRequest;
 
-/** Questions per stream: more than there are names. An answer can be a thousand times as large as its question. */
+/** The most questions per stream, more than all names. An answer can be a thousand times as large as its question. */
 const maxQuestions = 1000;
 
 interface Answer {

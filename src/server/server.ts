@@ -16,7 +16,7 @@ import { messageInterceptor } from "./connect.ts";
 import { createCrossSiteLog } from "./cross-site-log.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
-import { createApp, methodName } from "./http-app.ts";
+import { createHttpApp, methodName } from "./http-app.ts";
 import { createIntake } from "./intake.ts";
 import { requireAccess, streamAccessInterceptor } from "./interceptors/access.ts";
 import { callerInterceptor } from "./interceptors/caller.ts";
@@ -129,7 +129,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     },
     next: (req, res) => next(req, res),
   });
-  const { app, serve } = await createApp({
+  const { app, serve } = await createHttpApp({
     services,
     interceptors: [messageInterceptor, ...interceptors, unaryDeadlineInterceptor(limits.maxCallMs)],
     transcoder,

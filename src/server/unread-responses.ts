@@ -34,7 +34,7 @@ interface Watched {
   sinceMs: number;
 }
 
-/** Of a response of which nothing waits, as of most until they end. */
+/** The state of a response without waiting bytes, which most have until they end. */
 const nothing: Readonly<Watched> = { pendingBytes: 0, sinceMs: 0 };
 
 /**

@@ -1,4 +1,4 @@
-/** What the logs of keys and of identities have in common for callers. */
+/** The parts that callers see alike of the logs of keys and of identities. */
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type AuditEntry, checkpointMessage } from "../audit/chain.ts";
 import { type AuditFilter, matchesFilter, readHead } from "../audit/log.ts";

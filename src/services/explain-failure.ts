@@ -34,7 +34,7 @@ export function explainFailure(thrown: unknown): ConnectError | undefined {
   return error;
 }
 
-/** What a server tells callers about failures and wrong values. */
+/** The refusals that callers get for failures and wrong values. */
 export const explanations = { explainFailure, hintValue: suggestAlgorithm };
 
 /** Milliseconds after which to retry a call that could not reach the store. */

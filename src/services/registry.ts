@@ -31,7 +31,7 @@ export interface ServicePackage {
   readonly load: () => Promise<ServiceModule>;
   /** Whether it holds state in memory that all calls need, so that one event loop must answer all of them. */
   readonly hasState?: boolean;
-  /** What its protos do not say, because they are not ours. */
+  /** Facts that its protos do not state, because they are not ours. */
   readonly profiles?: ServiceProfiles;
 }
 

@@ -2,7 +2,7 @@
  * Compiles the program into dist: `node src/setup/compile.ts`. The compiled program starts in a third of the time and
  * carries the page ready made. setup.mjs runs this when a source has changed.
  *
- * Each build has a folder of its own, which dist/main.js refers to, because a server may run from an earlier one and
+ * Each build has its own folder, which dist/main.js refers to, because a server may run from an earlier one and
  * loads the modules of rarely used calls when they are needed.
  */
 import { createHash } from "node:crypto";

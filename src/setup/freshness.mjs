@@ -8,13 +8,13 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The folder of compiled programs. */
 export const compiledFolder = join(root, "dist");
-/** What starts the compiled program. */
+/** The file that starts the compiled program. */
 export const compiledMain = join(compiledFolder, "main.js");
 /** Where the build is named, and the files that it was compiled from, with what identifies them. */
 export const inputsPath = join(compiledFolder, "inputs.json");
 
 /**
- * What identifies a source.
+ * The identity of a source.
  *
  * @typedef {object} Source
  * @property {string} stamp its size and the time of its last change, which are quick to read
@@ -51,7 +51,7 @@ function readInputs() {
 }
 
 /**
- * Identifies a source.
+ * The identity of a source.
  *
  * @param {string} path below the folder of package.json
  * @returns {Source}

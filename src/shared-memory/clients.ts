@@ -1,10 +1,10 @@
-/** What clients hold on all workers together: calls, streams, bytes of requests, responses that they do not read. */
+/** The resources that clients hold on all workers: calls, streams, bytes of requests, unread responses. */
 import { firstPlace, hashName, setSize } from "./names.ts";
 import { type Lock, SpinLock, unshared } from "./spin-lock.ts";
 
-/** What is counted for a client, and its column; column 0 counts the claims. */
+/** The counted resources of a client, and their columns; column 0 counts the claims. */
 const columnOf = { calls: 1, streams: 2, bytes: 3, unread: 4, connections: 5 };
-/** One kind of what is counted. */
+/** One kind of counted resource. */
 export type Holding = keyof typeof columnOf;
 
 /** The memory of a table. */
@@ -32,7 +32,7 @@ export function allocateClients(places: number, workers: number, seed: number): 
   };
 }
 
-/** What one call, or one count, holds. */
+/** The resources that one call, or one count, holds. */
 export class Claim {
   readonly #table: Table;
   readonly #place: number;
@@ -59,7 +59,7 @@ export class Claim {
     if (!this.#isClosed && amount !== 0) this.#table.lock.hold(() => this.#add(holding, amount));
   }
 
-  /** What the client holds on all workers. */
+  /** Sums the resources of the client on all workers. */
   sum(holding: Holding): number {
     return this.#table.sum(this.#place, columnOf[holding]);
   }
@@ -116,7 +116,7 @@ class Table {
   }
 }
 
-/** The table, as one worker sees it. Every worker has numbers of its own, so that those of a dead one can be removed. */
+/** The table, as one worker sees it. Every worker has separate numbers, so that those of a dead one can be removed. */
 export class Clients {
   readonly #table: Table;
   readonly #seed: number;

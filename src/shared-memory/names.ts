@@ -9,7 +9,7 @@ export const setSize = 8;
 /**
  * Hashes a name.
  *
- * @param seed a random number of 32 bits, so that nobody can choose names that share a place
+ * @param seed a random number of 32 bits, so that callers cannot choose names that share a place
  * @returns a whole number from 1 to 2^53
  */
 export function hashName(name: string, seed: number): number {

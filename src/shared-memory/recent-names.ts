@@ -2,7 +2,7 @@
 import { firstPlace, hashName, setSize } from "./names.ts";
 import { SpinLock } from "./spin-lock.ts";
 
-/** What is known of a name. */
+/** The facts that are remembered of a name. */
 export interface RecentName {
   value: number;
   /** Milliseconds on a clock of the caller's; 0 for a name that is not known. */
@@ -44,7 +44,7 @@ export class RecentNames {
   }
 
   /**
-   * Reads and changes what is known of a name, while no other thread does.
+   * Reads and changes the facts of a name, while no other thread does.
    *
    * @param update receives the entry and changes it. An unknown name is remembered if `atMs` is not 0 afterwards; a
    *   known one is forgotten if it is 0.

@@ -3,17 +3,16 @@
  * counts and turns are as exact as with one event loop.
  *
  * A worker reads and writes it directly, so that a call costs no message to another thread. Numbers that a worker holds
- * are in places of its own, so that they can be removed when it dies.
+ * are in separate places, so that they can be removed when it dies.
  */
 import { randomBytes } from "node:crypto";
-import { allocateBusyWorkers, BusyWorkers, type BusyWorkersMemory } from "./busy-workers.ts";
 import { allocateClients, Clients, type ClientsMemory } from "./clients.ts";
-import { allocateHeartbeat, Heartbeat, type HeartbeatMemory } from "./heartbeat.ts";
 import { allocateNotices, Notices, type NoticesMemory } from "./notices.ts";
 import { allocatePlaces, Places, type PlacesMemory } from "./places.ts";
 import { allocateRecentNames, RecentNames, type RecentNamesMemory } from "./recent-names.ts";
+import { allocateWorkerNumbers, WorkerNumbers, type WorkerNumbersMemory } from "./worker-numbers.ts";
 
-/** What is remembered by name: the rates of addresses and users, failed log-ins, and networks of users. */
+/** Tables by name: the rates of addresses and users, failed log-ins, and networks of users. */
 type RecentTable = "addressRates" | "userRates" | "logIns" | "knownNetworks";
 
 /** The memory as it goes from thread to thread: it can be posted. */
@@ -23,9 +22,9 @@ export interface SharedMemoryParts extends Readonly<Record<RecentTable, RecentNa
   readonly writeTurn: PlacesMemory;
   readonly slowPlaces: PlacesMemory;
   readonly passwordPlaces: PlacesMemory;
-  readonly computing: BusyWorkersMemory;
+  readonly computing: WorkerNumbersMemory;
   readonly writes: NoticesMemory;
-  readonly heartbeat: HeartbeatMemory;
+  readonly heartbeat: WorkerNumbersMemory;
 }
 
 /** How much is shared. */
@@ -60,9 +59,9 @@ export function allocateSharedMemory({
     writeTurn: allocatePlaces(1, workers),
     slowPlaces: allocatePlaces(slowPlaces, workers),
     passwordPlaces: allocatePlaces(passwordPlaces, workers),
-    computing: allocateBusyWorkers(workers),
+    computing: allocateWorkerNumbers(workers),
     writes: allocateNotices(workers),
-    heartbeat: allocateHeartbeat(workers),
+    heartbeat: allocateWorkerNumbers(workers),
   };
 }
 
@@ -74,11 +73,12 @@ export interface SharedMemory extends Readonly<Record<RecentTable, RecentNames>>
   readonly writeTurn: Places;
   readonly slowPlaces: Places;
   readonly passwordPlaces: Places;
-  /** Workers whose cryptographic work waits. */
-  readonly computing: BusyWorkers;
+  /** Pieces of cryptographic work that wait, for each worker. */
+  readonly computing: WorkerNumbers;
   /** Transactions of other workers. */
   readonly writes: Notices;
-  readonly heartbeat: Heartbeat;
+  /** Grows while the event loop of a worker goes round. */
+  readonly heartbeat: WorkerNumbers;
   /** Releases what a worker held, after it died. */
   release(worker: number): void;
 }
@@ -93,7 +93,7 @@ export function openSharedMemory(parts: SharedMemoryParts, worker: number): Shar
     knownNetworks: openNames("knownNetworks"),
   };
   const clients = new Clients(parts.clients, worker);
-  const computing = new BusyWorkers(parts.computing, worker);
+  const computing = new WorkerNumbers(parts.computing, worker);
   const places = {
     writeTurn: new Places(parts.writeTurn, worker),
     slowPlaces: new Places(parts.slowPlaces, worker),
@@ -106,7 +106,7 @@ export function openSharedMemory(parts: SharedMemoryParts, worker: number): Shar
     clients,
     computing,
     writes: new Notices(parts.writes, worker),
-    heartbeat: new Heartbeat(parts.heartbeat, worker),
+    heartbeat: new WorkerNumbers(parts.heartbeat, worker),
     release(dead) {
       for (const one of [...Object.values(names), clients, computing, ...Object.values(places)])
         one.release(dead);

@@ -9,7 +9,7 @@ export interface NoteSignature {
   readonly signature: Uint8Array;
 }
 
-/** A note whose signatures nobody has verified yet. */
+/** A note whose signatures are not verified yet. */
 export interface Note {
   /** Ends with a newline. */
   readonly text: string;
@@ -19,7 +19,7 @@ export interface Note {
 /** The most bytes of a note: a checkpoint with 32 post-quantum signatures of 4.5 kB each in base64. */
 export const maxNoteBytes = 192 * 1024;
 /** The most signatures of a note; the specification asks for at least 16. */
-export const maxNoteSignatures = 32;
+const maxNoteSignatures = 32;
 /** The most bytes of a signature line; ML-DSA-87 has 6.2 kB in base64. */
 const maxLineBytes = 16 * 1024;
 

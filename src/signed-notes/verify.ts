@@ -16,7 +16,7 @@ export interface VerifiedSignature extends NoteSignature {
  * Finds the signature of a key in a note and verifies it.
  *
  * @returns undefined if the note has none; "invalid" if one does not verify, and then the note must not be used
- * @throws NoteError if the key is a cosigner's and the note is no checkpoint
+ * @throws NoteError if the key is a cosigner's and the note is not a checkpoint
  */
 export async function verifyNote(
   provider: Pick<CryptoProvider, "importPublicKey" | "verify">,

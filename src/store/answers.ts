@@ -18,7 +18,7 @@ import { QuotaExceededError, type QuotaLimits, requireRoom } from "../records/qu
 import type { Store } from "./store.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
-/** What the answers are sealed with, and what limits them. */
+/** The key that seals the answers, and their limits. */
 export interface AnswerDeps {
   readonly database: Pick<Database, "reader" | "writer">;
   /** RootKeys.answers */
@@ -48,7 +48,7 @@ async function findIn<Answer>(
   return found && codec.decode(found);
 }
 
-/** Creates what all transactions share. */
+/** Creates the state that all transactions share. */
 export function createAnswersOfTransaction(deps: AnswerDeps): AnswersOfTransaction {
   const { quotas, sealKey, now } = deps;
   const { writer } = deps.database;
@@ -70,7 +70,7 @@ export function createAnswersOfTransaction(deps: AnswerDeps): AnswersOfTransacti
   return answers;
 }
 
-/** Creates what runs before a transaction, around it and after it. */
+/** Creates the steps before a transaction, around it and after it. */
 export function createAnswersOfStore(
   deps: AnswerDeps,
   write: GroupCommit<WriteTransaction>["run"],

@@ -15,7 +15,7 @@ import { createStoreLogs, type StoreLog } from "./store-log.ts";
 import { createTransact } from "./transact.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
-/** Opens a store, and creates what it lacks. @throws StorageError with a sentence for the operator */
+/** Opens a store, and creates its missing parts. @throws StorageError with a sentence for the operator */
 export async function openStoreOf(options: StoreOptions): Promise<Store> {
   const { owners, location, mode = "create" } = options;
   const database = await openDatabaseOf(owners, location, mode);

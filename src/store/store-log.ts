@@ -10,7 +10,7 @@ import type { Database } from "../database/database.ts";
 import { listAuditedTables, listIdentityTables } from "../database/schema.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
-/** What the caller of a verification chooses. */
+/** The options of a verification. */
 export type VerifyOptions = Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside">;
 
 /** One log. */
@@ -32,7 +32,7 @@ export interface StoreLogs {
   readonly identities: StoreLog;
 }
 
-/** What the logs of a store have in common. */
+/** The dependencies that the logs of a store share. */
 export interface StoreLogDeps {
   readonly database: Database;
   readonly signer: CheckpointSigner;
@@ -55,7 +55,7 @@ export function createStoreLogs(deps: StoreLogDeps, tagKey: Uint8Array): StoreLo
   };
 }
 
-/** A key of its own, so that the entries of one log are not valid in the other, whose hashes begin alike. */
+/** Derives a separate key, so that the entries of one log are not valid in the other, whose hashes begin alike. */
 function identityTagKey(auditKey: Uint8Array): Uint8Array {
   return createHmac("sha256", auditKey).update("identity log").digest();
 }

@@ -25,7 +25,7 @@ export interface Store {
   readonly reader: Reader;
   /**
    * Runs work in a shared transaction. Its changes are on the disk when this returns. The work may run several times,
-   * so it must have no effects beyond its transaction, and must read through that transaction.
+   * so it must have no other effects than its transaction, and must read through that transaction.
    *
    * @throws StoreFailureError if the database is at fault; then nothing was written, or the outcome is unknown.
    */
@@ -122,6 +122,6 @@ export interface StoreOptions {
   readonly mode?: OpenMode;
   /** How many records one owner may have; no limits if omitted. */
   readonly quotas?: QuotaLimits;
-  /** What it shares with stores on other event loops of this program. */
+  /** The memory that it shares with stores on other event loops of this program. */
   readonly memory?: Pick<SharedMemory, "writeTurn" | "writes">;
 }

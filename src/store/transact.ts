@@ -11,7 +11,7 @@ import type { AnswersOfTransaction } from "./answers.ts";
 import type { StoreLogs } from "./store-log.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
-/** What transactions write to, and whom they tell. */
+/** The dependencies of transactions, and their listeners. */
 export interface TransactDeps {
   readonly database: Database;
   readonly vault: Vault;
@@ -117,7 +117,7 @@ class EntriesOfTransaction {
   }
 }
 
-/** Overwrites what erased secrets leave in the files, in the background, so that callers do not wait for it. */
+/** Overwrites the traces of erased secrets in the files, in the background, so that callers do not wait for it. */
 function createScrubber(connection: Pick<WriteConnection, "scrub">) {
   /** Whether it could not run after an earlier transaction. */
   let isDue = false;

@@ -33,7 +33,7 @@ export function createCosignatureStore(
   ];
   const readRow = (row: TlogCosignaturesTable): Cosignature[] => {
     const witness = trusted.find(({ key, keyId }) => key.name === row.witness && keyId === row.key_id);
-    // A damaged cosignature helps nobody, and must not keep the checkpoint from its readers.
+    // A damaged cosignature is useless, and must not keep the checkpoint from its readers.
     if (witness === undefined || !store.isTagged(listFields(row), row.record_tag)) return [];
     const { key, keyId } = witness;
     const timestamp = Number(Buffer.from(row.signature).readBigUInt64BE());

@@ -14,9 +14,6 @@ export interface StoredHash {
   readonly hash: Uint8Array;
 }
 
-/** The hashes of one log. */
-export type HashStore = ReturnType<typeof createHashStore>;
-
 /** Creates the store of the hashes of a log. */
 export function createHashStore(store: Pick<Store, "reader" | "tagRecord" | "isTagged">, log: string) {
   const listFields = ({ level, index, hash }: StoredHash) => ["tlog_hashes", log, level, index, hash];

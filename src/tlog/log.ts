@@ -17,7 +17,7 @@ import { createTree } from "./tree.ts";
 /** A log that is open. */
 export type Log = Awaited<ReturnType<typeof openLog>>;
 
-/** What a log needs. */
+/** The dependencies of a log. */
 export interface LogDeps {
   readonly store: Store;
   readonly provider: CryptoProvider;

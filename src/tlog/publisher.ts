@@ -12,7 +12,7 @@ import type { Tree } from "./tree.ts";
 /** Milliseconds between two signatures, for all callers and all programs that share the store. */
 export const publishIntervalMs = 1000;
 
-/** What the publisher needs. */
+/** The dependencies of the publisher. */
 export interface PublisherDeps {
   readonly store: Store;
   readonly source: LeafSource;
@@ -40,7 +40,7 @@ export function createPublisher(deps: PublisherDeps): Publisher {
   const { source, origin, now, onPublish = () => {} } = deps;
   const checkpoints = createCheckpointStore(deps.store, source.log);
   let running: Promise<PublishedCheckpoint> | undefined;
-  // What this program has seen, so that it notices an older store that was put back.
+  // The newest tree that this program has seen, so that it notices an older store that was put back.
   let seen: Checkpoint | undefined;
 
   const run = async (): Promise<PublishedCheckpoint> => {

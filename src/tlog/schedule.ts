@@ -18,7 +18,7 @@ export function schedulePublishing({
   let isClosed = false;
 
   const run = async (): Promise<void> => {
-    // A new store signs nothing before there is something to sign, or somebody asks.
+    // A new store signs nothing before it has an entry or a caller asks.
     if ((await source.readSize()) === source.firstLeaves) return;
     const published = await publisher.publish();
     // Another program may have published less than a second ago.

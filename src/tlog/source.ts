@@ -1,4 +1,4 @@
-/** Where the leaves of a log come from: records that the store has anyway. */
+/** The source of the leaves of a log: records that the store has anyway. */
 import { RecordDamagedError } from "../database/store-error.ts";
 import type { Store } from "../store/store.ts";
 

@@ -29,7 +29,7 @@ export interface TreeFault {
   readonly reason: string;
 }
 
-/** What the verification needs. */
+/** The dependencies of the verification. */
 export interface TreeVerificationDeps {
   readonly store: Store;
   readonly provider: CryptoProvider;
@@ -50,8 +50,8 @@ class FaultError extends Error {
 
 /**
  * Computes the tree again from all leaves as they are stored, and compares: each stored hash, and the root of each
- * checkpoint, which also needs its tag and the signature of the store's own key. Whether the records are those that the
- * server wrote is another verification.
+ * checkpoint, which also needs its tag and the signature of the store's own key. Another verification
+ * checks that the server wrote the records.
  */
 export async function verifyTree(deps: TreeVerificationDeps): Promise<TreeVerification> {
   const { source } = deps;

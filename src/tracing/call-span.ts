@@ -19,7 +19,7 @@ export function createCallSpan(
   return {
     ...span.spanContext(),
     startPart(name, attributes) {
-      // What a call leaves behind, such as the signature of a checkpoint, is no part of it.
+      // Work that a call leaves behind, such as signing a checkpoint, is not part of its span.
       if (hasEnded) return undefined;
       parts += 1;
       if (parts > maxParts) return undefined;

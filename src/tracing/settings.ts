@@ -1,4 +1,4 @@
-/** What tracing needs to know. */
+/** The settings of tracing. */
 import type { Sampling } from "./sampling.ts";
 
 /** The protocols of OTLP. */

@@ -173,7 +173,7 @@ export interface MediaType {
 }
 
 /** Parses a content-type (RFC 9110, section 8.3.1); undefined if there is none. */
-export function parseMediaType(header: string | null): MediaType | undefined {
+function parseMediaType(header: string | null): MediaType | undefined {
   if (header === null) return undefined;
   const [name = "", ...parameters] = header.split(";").map((part) => part.trim());
   const charset = parameters.find((parameter) => /^charset=/i.test(parameter))?.slice("charset=".length);

@@ -62,7 +62,7 @@ export function parseTemplate(text: string): Template {
   return { text, ...parts, verb };
 }
 
-/** What was read of a template so far. */
+/** The parts of a template that were read so far. */
 interface Parts {
   readonly segments: Segment[];
   readonly variables: Variable[];

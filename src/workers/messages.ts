@@ -1,4 +1,4 @@
-/** What the supervisor and the threads of its workers send each other. */
+/** The messages between the supervisor and the threads of its workers. */
 import type { AddressInfo } from "node:net";
 import type { MessagePort } from "node:worker_threads";
 import type { Route } from "../app.ts";
@@ -6,7 +6,7 @@ import type { Config } from "../config.ts";
 import type { Exposition, MetricsDump } from "../server/metrics.ts";
 import type { SharedMemoryParts } from "../shared-memory/shared-memory.ts";
 
-/** What a worker starts with. */
+/** The input of a worker. */
 export interface WorkerInput {
   /** Its number, from 0. The worker with number 0 is the home of services with state. */
   readonly worker: number;
@@ -24,7 +24,7 @@ export type ToWorker =
   | { readonly kind: "finish" }
   /** Throw an error that nothing catches. Tests send it. */
   | { readonly kind: "fail" }
-  /** Stand still for ever. Tests send it. */
+  /** Block the event loop for ever. Tests send it. */
   | { readonly kind: "hang" }
   | { readonly kind: "dump metrics"; readonly id: number }
   /** The answer to "expose metrics". */

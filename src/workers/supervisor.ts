@@ -18,7 +18,7 @@ import { allocateSharedMemory, openSharedMemory } from "../shared-memory/shared-
 import type { StartedServer, StartOptions } from "../start-app.ts";
 import type { FromWorker, StartFailure, ToWorker, WorkerInput } from "./messages.ts";
 
-/** Deaths in a minute after which the server gives up: a worker that dies at once would be started for ever. */
+/** Deaths in a minute after which the server gives up: a worker that dies at once would be restarted for ever. */
 const maxDeaths = 5;
 const minuteMs = 60_000;
 /** Milliseconds that a worker has to report its metrics. */
@@ -26,10 +26,10 @@ const dumpMs = 2000;
 /** Milliseconds between looks at the workers, and looks without a sign of life after which one is replaced. */
 const defaultLookMs = 1000;
 const maxSilentLooks = 30;
-/** Milliseconds that a worker has to end after its calls were broken off. */
+/** Milliseconds that a worker has to end after its calls were aborted. */
 const endMs = 5000;
 
-/** A thread and what is known of it. */
+/** A thread and its state. */
 interface Running {
   readonly thread: Worker;
   /** Its last metrics. */
@@ -79,7 +79,7 @@ export class Supervisor {
   readonly #parts;
   readonly #memory;
   readonly #running: (Running | undefined)[] = [];
-  /** What workers that died have counted. */
+  /** The counts of workers that died. */
   readonly #kept: MetricsDump[] = [];
   readonly #dumps = new Map<number, (dump: MetricsDump) => void>();
   #lastId = 0;
@@ -200,7 +200,7 @@ export class Supervisor {
     });
   }
 
-  /** Ends workers whose event loop stands still. Looks are counted, not time: a pause of the machine stops both. */
+  /** Ends workers whose event loop is stuck. It counts looks, not time, because a pause of the machine stops both. */
   #look(): void {
     for (const [worker, running] of this.#running.entries()) {
       if (running === undefined || !running.isReady) continue;

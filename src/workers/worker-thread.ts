@@ -4,17 +4,16 @@ import { pino } from "pino";
 import { type App, createApp, type PlaceServices } from "../app.ts";
 import { explainStoreFailure } from "../cli/operator/explain-failure.ts";
 import { explainOperatorError } from "../cli/operator/store-verb.ts";
-import { ConfigError } from "../config.ts";
 import { describeLocation } from "../database/database.ts";
 import { refuse } from "../errors.ts";
 import { chargeCall } from "../server/interceptors/caller.ts";
 import type { Exposition } from "../server/metrics.ts";
-import { TlsError } from "../server/tls.ts";
 import { explainFailure } from "../services/explain-failure.ts";
 import { servicePackages } from "../services/registry.ts";
 import type { OpenModule } from "../services/service-module.ts";
 import { storeSettings } from "../settings/store-settings.ts";
 import { openSharedMemory } from "../shared-memory/shared-memory.ts";
+import { toConfigError } from "../start-app.ts";
 import { forwardServices, offerServices } from "./bridge/service-bridge.ts";
 import type { FromWorker, StartFailure, ToWorker, WorkerInput } from "./messages.ts";
 
@@ -57,7 +56,7 @@ const exposeAll = (): Promise<Exposition> =>
   });
 
 const shared = openSharedMemory(memory, worker);
-setInterval(() => shared.heartbeat.beat(), beatMs).unref();
+setInterval(() => shared.heartbeat.increment(), beatMs).unref();
 
 const othersEnded = Promise.withResolvers<void>();
 let app: App | undefined;
@@ -94,7 +93,7 @@ try {
     } else if (message.kind === "finish") {
       othersEnded.resolve();
     } else {
-      // What remains open would keep the thread alive.
+      // Open resources would keep the thread alive.
       void stop(opened).finally(() => process.exit());
     }
   });
@@ -111,7 +110,7 @@ async function stop(opened: App): Promise<void> {
   await opened.close();
 }
 
-/** Ends the calls, and leaves what was counted to the supervisor. */
+/** Ends the calls, and sends the metrics to the supervisor. */
 async function endAfterFailure(reason: Error): Promise<void> {
   try {
     await app?.server.close(0, reason);
@@ -122,9 +121,8 @@ async function endAfterFailure(reason: Error): Promise<void> {
 }
 
 function describe(error: unknown): StartFailure {
-  const failure = error instanceof TlsError ? new ConfigError(error.message) : error;
   const store = describeLocation(storeSettings(config).location);
-  const explained = explainOperatorError(explainStoreFailure(failure, store));
+  const explained = explainOperatorError(explainStoreFailure(toConfigError(error), store));
   const shown = explained ?? (error instanceof Error ? error : new Error(String(error)));
   const code = error instanceof Error && "code" in error ? String(error.code) : undefined;
   return { code, message: shown.message, exitCode: explained?.exitCode, stack: shown.stack };

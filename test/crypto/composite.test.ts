@@ -3,9 +3,9 @@ import {
   type CompositeKeyPair,
   encodeCompositePublicKeyPem,
   exportCompositePublicKey,
-  generateCompositeKeyPair,
   importCompositePublicKey,
   importCompositePublicKeyPem,
+  joinKeyPairs,
   signComposite,
   verifyComposite,
 } from "../../src/crypto/composite.ts";
@@ -21,6 +21,13 @@ const context = Uint8Array.of(1, 2, 3);
 const both = { mldsaValid: true, ecdsaValid: true };
 const neither = { mldsaValid: false, ecdsaValid: false };
 const mldsaSignatureBytes = 3309;
+
+async function generateCompositeKeyPair(provider: CryptoProvider): Promise<CompositeKeyPair> {
+  return joinKeyPairs(
+    await provider.generateKeyPair("ML-DSA-65"),
+    await provider.generateKeyPair("ECDSA-P256"),
+  );
+}
 
 describeProviders("composite signatures of %s", (name) => {
   let provider: CryptoProvider;

@@ -1,10 +1,11 @@
 import { createLocalJWKSet, exportJWK, generateKeyPair, jwtVerify, SignJWT } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { importPublicJwk, type PublicJwk, toPublicJwk } from "../../src/crypto/jwk.ts";
+import { type PublicJwk, toPublicJwk } from "../../src/crypto/jwk.ts";
 import { type JwtVerification, maxTokenCharacters, signJwt, verifyJwt } from "../../src/crypto/jwt.ts";
 import type { CryptoProvider, KeyPair, PublicKey } from "../../src/crypto/provider.ts";
 import type { JsonObject } from "../../src/crypto/strict-json.ts";
+import { importPublicJwk } from "./import-jwk.ts";
 import { refusal } from "./refusal.ts";
 
 /** Seconds since 1970; the tokens of these tests live for an hour from here. */

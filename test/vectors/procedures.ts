@@ -1,10 +1,10 @@
 import { type Algorithm, algorithms, isMlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import { decodeBase64url } from "../../src/crypto/base64url.ts";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
-import { importPublicJwk } from "../../src/crypto/jwk.ts";
 import { verifyJwt } from "../../src/crypto/jwt.ts";
 import { mlDsa } from "../../src/crypto/noble/parameter-sets.ts";
 import type { CryptoProvider, PublicKey, SecretKeyMaterial } from "../../src/crypto/provider.ts";
+import { importPublicJwk } from "../crypto/import-jwk.ts";
 import { bytesOf, textOf, type Vector } from "./vector-files.ts";
 
 /**

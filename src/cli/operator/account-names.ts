@@ -5,7 +5,7 @@ import { userRoles } from "../../identity/tables.ts";
 import type { UserRole } from "../../identity/users.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
 
-/** The owner of the records of open mode, and who acts in the logs without an account: due work, and commands like this. */
+/** The owner of the records of open mode, and the actors in the logs without an account: due work, and operators. */
 const reservedNames: readonly string[] = [systemPrincipal.user, "schedule", "operator"];
 
 /** @throws ConfigError for an invalid or reserved name */

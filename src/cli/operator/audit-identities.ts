@@ -62,6 +62,6 @@ function describeEntry(entry: AuditEntry): string {
     ...(details === "" ? [] : [details]),
   ];
   const parts = [sequence, timestamp.toISOString(), operation, outcome, keyId || "-", ...facts];
-  // An entry that was changed in the database must not write to the terminal what it likes.
+  // A changed entry of the database must not control the terminal.
   return parts.join("  ").replaceAll(/\p{C}/gu, "?");
 }

@@ -60,7 +60,7 @@ export const backup: StoreVerb = {
 /** A copy of a store, and the keys that it needs. */
 interface Copied {
   readonly masterKeyIds: readonly string[];
-  /** Why the keys of the operator do not open it. */
+  /** The reason why the keys of the operator do not open it. */
   readonly faults: readonly KeyFault[];
 }
 

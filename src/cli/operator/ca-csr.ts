@@ -1,6 +1,6 @@
 /**
- * Issues certificates for requests of others (PKCS#10). A request only proves that its sender has a key. Whose key it is,
- * the operator knows; therefore the certificate has only names that the operator has chosen.
+ * Issues certificates for requests of others (PKCS#10). A request only proves that its sender has a key. Only the
+ * operator knows whose key it is; therefore the certificate has only names that the operator has chosen.
  */
 import { X509Certificate } from "node:crypto";
 import { ConfigError } from "../../config.ts";
@@ -55,7 +55,7 @@ export const requestOptions = {
   out: { value: "FILE", meaning: "New file for the certificate (PEM) of the request", offers: "files" },
 } as const satisfies Options;
 
-/** What the operator has decided about a request. */
+/** The decisions of the operator about a request. */
 export interface RequestChoice {
   /** Path of the request. */
   readonly csr: string;
@@ -109,7 +109,7 @@ function readSubject(text: string | undefined): DistinguishedName | undefined {
   return text === undefined ? undefined : readName("subject", () => parseDistinguishedName(text));
 }
 
-/** A certificate without a purpose would be good for any, also for a server whose host is the common name. */
+/** A certificate without a purpose would be valid for any, even for a server whose host is the common name. */
 function readPurposes(options: ParsedOptions): readonly CertificatePurpose[] {
   const chosen = new Set(options.all("purpose").map((word) => readWord("purpose", purposes, word)));
   if (chosen.size === 0) throw usageError(`--purpose is missing; use one or more of ${purposes.join(", ")}`);

@@ -5,7 +5,7 @@ import { isIP } from "node:net";
 /** Port of the gateway in envoy/envoy.yaml. */
 const gatewayPort = 8443;
 
-/** What clients must trust. */
+/** The certificates that clients must trust. */
 interface Trust {
   /** Paths of the certificates of the CA; every client accepts the first one. */
   readonly certificates: readonly string[];

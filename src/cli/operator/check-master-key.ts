@@ -41,7 +41,7 @@ export type KeyFault =
   | { readonly kind: "damaged" }
   | { readonly kind: "incomplete"; readonly masterKeyId: string; readonly secrets: number };
 
-/** Finds what prevents that these keys open all secrets of a store. @returns nothing if there are no keys to check */
+/** Finds what keeps these keys from opening all secrets of a store. @returns nothing if there are no keys to check */
 export async function findKeyFaults(reader: SecretReader, keys: FoundKeys): Promise<KeyFault[]> {
   if (keys.kind === "absent") return [];
   if (keys.kind === "invalid") return [keys];

@@ -1,4 +1,4 @@
-/** The operator's verbs for clients of OAuth 2: programs that request tokens with a secret of their own. */
+/** The operator's verbs for clients of OAuth 2: programs that request tokens with their own secret. */
 import { ConfigError } from "../../config.ts";
 import { makeClientSecret } from "../../identity/client-secrets.ts";
 import { type ClientStore, createClientStore, type StoredClient } from "../../identity/clients.ts";

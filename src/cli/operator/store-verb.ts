@@ -1,4 +1,4 @@
-/** What the operator's verbs share: the settings of `qsp serve`, a store, and the explanation of errors. */
+/** The parts that the operator's verbs share: the settings of `qsp serve`, a store, and the explanation of errors. */
 import { type Config, ConfigError, listSettings, readConfig } from "../../config.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import { type DatabaseLocation, describeLocation } from "../../database/database.ts";
@@ -57,7 +57,7 @@ export function toVerb(verb: StoreVerb): Verb {
 }
 
 /** Creates the settings as options of a verb. If one is given twice, the last value counts. */
-export function createSettingOptions(): Options {
+function createSettingOptions(): Options {
   return Object.fromEntries(
     listSettings()
       .filter(({ isSecret }) => isSecret !== true)
@@ -75,7 +75,7 @@ export function createSettingOptions(): Options {
 }
 
 /** Converts the settings of a command line to flags for `readConfig`. */
-export function toFlags(settings: Options, options: ParsedOptions): string[] {
+function toFlags(settings: Options, options: ParsedOptions): string[] {
   return Object.entries(settings).flatMap(([name, { value }]) => {
     if (!options.flag(name)) return [];
     return value === undefined ? [`--${name}`] : [`--${name}=${options.all(name).at(-1)}`];
@@ -84,7 +84,7 @@ export function toFlags(settings: Options, options: ParsedOptions): string[] {
 
 /** Explains an error that the operator can fix. @returns undefined for a bug */
 export function explainOperatorError(error: unknown): CliError | undefined {
-  // Another code than that of a wrong setting: a service manager should try again.
+  // Not the code of a wrong setting: a service manager should try again.
   if (error instanceof StorageError && error.mayPass)
     return new CliError(exitCodes.unreachable, error.message);
   const isExplained =

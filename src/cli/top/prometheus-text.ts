@@ -14,7 +14,7 @@ const maxSamples = 100_000;
 const line = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([+-]?(?:Inf|NaN|[\d.eE+-]+))(?:\s+-?\d+)?$/;
 const label = /([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"\s*,?\s*/y;
 
-/** Reads all samples; leaves out comments, and lines that are none. */
+/** Reads all samples; leaves out comments and other lines. */
 export function parseMetrics(text: string): Sample[] {
   const samples: Sample[] = [];
   for (const row of text.split("\n")) {

@@ -1,4 +1,4 @@
-/** A screen of a terminal that is drawn in place, and left as it was found (ECMA-48, and the modes of xterm). */
+/** A screen of a terminal that is drawn in place, and restored at the end (ECMA-48, and the modes of xterm). */
 import type { ReadStream, WriteStream } from "node:tty";
 import { createPaint } from "../colors.ts";
 import type { Line, Size } from "./draw.ts";

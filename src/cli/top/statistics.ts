@@ -128,7 +128,7 @@ class Reading {
   }
 }
 
-/** By how much a counter has grown. A counter that is smaller began anew: the server was restarted. */
+/** Computes by how much a counter has grown. A counter that is smaller began anew: the server was restarted. */
 function increase(old: Reading, now: Reading, name: string, where: Where): number {
   const [was, is] = [old.sum(name, where) ?? 0, now.sum(name, where) ?? 0];
   return is >= was ? is - was : is;

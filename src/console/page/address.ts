@@ -5,7 +5,7 @@ export interface Address {
   readonly path: string;
   /** Names a step of the page: "rotate". */
   readonly step?: string;
-  /** What the page shows. */
+  /** The parameters of the page. */
   readonly query: URLSearchParams;
 }
 

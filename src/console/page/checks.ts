@@ -2,14 +2,14 @@
 
 export interface Check {
   readonly by: "server" | "browser";
-  /** What was checked: "the signature over the message". */
+  /** The claim: "the signature over the message". */
   readonly claim: string;
   readonly holds: boolean;
   /** The finding in words: "valid". */
   readonly found: string;
 }
 
-/** What each side found when it checked one claim for itself. */
+/** The results of both sides for one claim. */
 export interface Verdicts {
   readonly server: boolean;
   readonly browser: boolean;

@@ -1,6 +1,6 @@
 /**
- * What the reader has created on the server since the page was loaded, for the inventory. In memory only; a log-in and a
- * log-out empty it.
+ * The records that the reader has created on the server since the page was loaded, for the inventory. In memory only; a
+ * log-in and a log-out empty it.
  */
 import { type DescMessage, type JsonObject, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import { useEffect, useState } from "preact/hooks";

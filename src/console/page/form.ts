@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 
 export interface FormState<Name extends string> {
   readonly values: Readonly<Record<Name, string>>;
-  /** What a field needs: its value, and what to do with a new one. */
+  /** The properties of a field: its value, and the handler of a new one. */
   bind(name: Name): { readonly value: string; readonly onChange: (value: string) => void };
 }
 

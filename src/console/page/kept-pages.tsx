@@ -2,7 +2,7 @@
  * Keeps stories as the reader left them: results, fields, and what is unfolded. They are kept in memory only, because
  * some hold secret keys of the reader. A reload, and every change of the user, drops them.
  *
- * A kept story is a tree of its own in an element that leaves the document with it. Therefore ids must not come from
+ * A kept story is a separate tree in an element that leaves the document with it. Therefore ids must not come from
  * Preact's useId, which counts from the start in each tree; unique-id.ts has them.
  */
 import { type ComponentType, createContext, render } from "preact";

@@ -21,7 +21,7 @@ export interface PageEntry {
   /** Its address: "#/sign". */
   readonly path: string;
   readonly title: string;
-  /** What a reader sees there, in one sentence. */
+  /** Describes the page in one sentence. */
   readonly summary: string;
   readonly icon: IconName;
   readonly accent: Accent;

@@ -78,7 +78,7 @@ export const sources: Readonly<Record<string, Source>> = {
   "pqc.TokenService/IssueToken": logIn,
 };
 
-/** What a call says of a record. */
+/** The facts about a record in a call. */
 export interface FoundRecord {
   readonly kind: RecordKind;
   readonly isNew: boolean;
@@ -89,7 +89,7 @@ export interface FoundRecord {
 
 /**
  * @param call the full name of a call: "kms.KmsService/CreateKey"
- * @param read returns request and answer as JSON; not called for a call that is no source
+ * @param read returns request and answer as JSON; not called for a call that is not a source
  * @returns undefined if the call says nothing of a record
  */
 export function findRecord(

@@ -28,7 +28,7 @@ export function setSession(session: Session | undefined): void {
   for (const listener of listeners) listener();
 }
 
-/** Calls a function when somebody logs in or out. */
+/** Calls a function when a user logs in or out. */
 export function watchSession(listener: () => void): void {
   listeners.add(listener);
 }

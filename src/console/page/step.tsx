@@ -100,7 +100,7 @@ export function useStep<T, const Steps extends readonly StepState<unknown>[] = r
   };
 }
 
-/** What every step shows before it runs. */
+/** The parts of a step before it runs. */
 export interface StepFrameProps<T> {
   readonly step: StepState<T>;
   readonly title: string;
@@ -108,7 +108,7 @@ export interface StepFrameProps<T> {
   readonly slug?: string;
   /** The button's text. */
   readonly action: string;
-  /** What happens and why. */
+  /** Explains what happens and why. */
   readonly children: ComponentChildren;
   /** Fields for what the reader can choose. */
   readonly fields?: ComponentChildren;

@@ -4,11 +4,11 @@ import { usePlace } from "./kept-pages.tsx";
 
 interface StoryProps {
   readonly title: string;
-  /** What the reader will see, and which standards it is of. */
+  /** Introduces the story, and names its standards. */
   readonly lead: ComponentChildren;
   /** Steps. */
   readonly children: ComponentChildren;
-  /** What is below the steps. */
+  /** The content below the steps. */
   readonly after?: ComponentChildren;
 }
 

@@ -17,7 +17,7 @@ export interface StreamState<T> {
   /** "open" from the call on: a server may be silent before its first message. */
   readonly status: "closed" | "open" | "failed";
   readonly failure: Failure | undefined;
-  /** What came, oldest first. */
+  /** The items so far, oldest first. */
   readonly items: readonly T[];
   /** Opens the stream. A stream that is open is closed first, and its items are dropped. */
   open<I extends DescMessage, O extends DescMessage>(
@@ -49,7 +49,7 @@ export function useStream<T>(maxItems = Number.POSITIVE_INFINITY): StreamState<T
     controller.current?.abort();
     controller.current = undefined;
     reopen.current = undefined;
-    // What came is shown at once: a closed stream must not change any more.
+    // Arrived items are shown at once: a closed stream must not change any more.
     setItems(seen.current);
     setStatus("closed");
   };

@@ -5,7 +5,7 @@
  */
 import type { PageEntry } from "./page-entry.ts";
 
-/** A page of the console that is no story. */
+/** A page of the console that is not a story. */
 export type ToolEntry = Omit<PageEntry, "standards" | "icon" | "accent"> &
   Partial<Pick<PageEntry, "icon" | "accent">>;
 

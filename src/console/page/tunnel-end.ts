@@ -13,7 +13,7 @@ const tagBytes = 16;
 /** A packet has this many bytes more than what it carries. */
 export const packetOverhead = ivBytes + tagBytes;
 
-/** What a handshake asks for: one key per direction. */
+/** The key form that a handshake requests: one key per direction. */
 export const keyForm = "PER_DIRECTION";
 
 /** The labels of HKDF (RFC 5869, section 3.2). */
@@ -79,7 +79,7 @@ export async function makeTunnelEnd(sharedSecret: Uint8Array, ownTranscript: str
   };
 }
 
-/** What the gateway signs of a handshake: which tunnel it is, what was sent, and to whose key. */
+/** The transcript that the gateway signs: the tunnel, the ciphertext, and the key that it is for. */
 export async function buildTranscript(
   tunnelId: string,
   ciphertext: Uint8Array,

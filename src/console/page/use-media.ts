@@ -1,7 +1,7 @@
-/** What the screen is like, for a component that depends on it. */
+/** The properties of the screen, for components that depend on them. */
 import { useEffect, useState } from "preact/hooks";
 
-/** What the style sheet calls narrow. */
+/** The width that the style sheet calls narrow. */
 export const narrow = "(max-width: 50rem)";
 
 /** @param query of media (W3C Media Queries): "(max-width: 50rem)" */

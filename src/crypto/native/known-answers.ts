@@ -26,7 +26,7 @@ export const knownAnswers: Readonly<Record<MlDsaAlgorithm | MlKemAlgorithm, stri
   "ML-KEM-1024": "64fa90dde80b6bed9480bdeee4449d4e03133870fde1158dd69c8ec050df6bfe",
 };
 
-/** What the known answers of ML-DSA sign. */
+/** The message that the known answers of ML-DSA sign. */
 export const knownMessage = new TextEncoder().encode("known answer");
 export const knownContext = new TextEncoder().encode("qsp");
 

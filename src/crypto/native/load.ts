@@ -14,7 +14,7 @@ export const nativeFolder = join(packageFolder, "native/build");
 export const nativeFile = "qsp-native.node";
 export const manifestFile = "qsp-native.json";
 
-/** What the build writes beside the library, so that a wrong or damaged file is found before it runs. */
+/** The file that the build writes beside the library, so that a wrong or damaged library is found before it runs. */
 export interface NativeManifest {
   readonly version: string;
   /** Such as "linux-x64". */
@@ -23,7 +23,7 @@ export interface NativeManifest {
   readonly sha256: string;
 }
 
-/** What became of loading the library. */
+/** The result of loading the library. */
 export type NativeBuild =
   | { readonly kind: "loaded"; readonly addon: NativeAddon }
   /** It was never built. */

@@ -35,7 +35,7 @@ export function requireRole(method: DescMethod, caller: Caller, roles: readonly 
 }
 
 /**
- * Refuses a caller whose token has scopes, but not that of the RPC. An RPC without a scope is for no such token.
+ * Refuses a caller whose token has scopes, but not that of the RPC. No such token may call an RPC without a scope.
  *
  * @throws SCOPE_MISSING
  */

@@ -149,7 +149,7 @@ function logCall(logger: Logger, call: EndedCall, isFault: boolean): void {
     requestId,
     durationMs: Math.round(durationMs * 1000) / 1000,
     ...readTraceIds(header),
-    // A call that is traced has a span of its own in the trace of its caller, or in a new one.
+    // A traced call has its own span, in the trace of its caller or in a new one.
     ...(span && { traceId: span.traceId, spanId: span.spanId }),
     ...(error && { code: Code[error.code], reason: findReason(error), message: error.rawMessage }),
   };

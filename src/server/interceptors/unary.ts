@@ -1,4 +1,4 @@
-/** What happens around every unary call, in every protocol. */
+/** The steps around every unary call, in every protocol. */
 import type { Interceptor, UnaryRequest } from "@connectrpc/connect";
 import type { MapError } from "./errors.ts";
 import type { Observer } from "./observe.ts";
@@ -6,7 +6,7 @@ import { setStatus } from "./status.ts";
 
 type Next = ReturnType<Interceptor>;
 
-/** Observes unary calls, completes their answers and explains their errors. Streams have interceptors of their own. */
+/** Observes unary calls, completes their answers and explains their errors. Streams have separate interceptors. */
 export function unaryInterceptor(observer: Observer, mapError: MapError): Interceptor {
   const run = async (req: UnaryRequest, next: Next): ReturnType<Next> => {
     const observed = observer.start(req);

@@ -17,7 +17,7 @@ import { findNearest } from "../../protocol/suggest.ts";
  * Suggests a value.
  *
  * @param allowed the values that the rule lists
- * @returns a clause for an error message; undefined if the value is like none
+ * @returns a clause for an error message; undefined if the value is unlike all of them
  */
 export type HintValue = (given: string, allowed: readonly string[]) => string | undefined;
 
@@ -34,7 +34,7 @@ const hintNearest: HintValue = (given, allowed) => {
  * Finds a hint for a broken rule `string.in`.
  *
  * @param path the field that breaks it
- * @param hint knows the values of some fields better than their spelling tells
+ * @param hint suggests values of some fields by more than their spelling
  */
 export function findValueHint(
   input: DescMessage,

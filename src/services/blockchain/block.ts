@@ -1,4 +1,4 @@
-/** What a block is: its content, and the bytes that are hashed. */
+/** A block: its content, and the bytes that are hashed. */
 import { createHash } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";

@@ -13,7 +13,7 @@ import { validatorAlgorithm } from "./block.ts";
 import type { ChainStore, Validator } from "./store.ts";
 import { validatorQuota } from "./tables.ts";
 
-/** What the RPCs of the service need. */
+/** The dependencies of the RPCs of the service. */
 export interface ChainDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

@@ -15,7 +15,7 @@ import { type ChainDeps, packValidator, registerNode } from "./register-node.ts"
 import { validatorList } from "./tables.ts";
 import { verifyChain } from "./verify-chain.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface BlockchainServiceDeps extends ChainDeps {
   /** The validators' secret keys. */
   readonly openKeys: OpenKeys;

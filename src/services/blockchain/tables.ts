@@ -8,7 +8,7 @@ const validatorColumns = {
   name: column.text("name"),
   /** Raw. */
   publicKey: column.bytes("public_key"),
-  /** Who registered it. */
+  /** The user who registered it. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
 };

@@ -5,10 +5,10 @@ import type { ChainHead } from "./block-store.ts";
 import type { ChainDeps } from "./register-node.ts";
 import type { ChainStore } from "./store.ts";
 
-/** What can be wrong with a block. */
+/** The faults that a block can have. */
 export type ChainFault = "INDEX" | "LINK" | "HASH" | "VALIDATOR" | "SIGNATURE" | "END";
 
-/** What verification found. */
+/** The result of a verification. */
 export interface ChainVerification {
   readonly valid: boolean;
   readonly blocksChecked: number;

@@ -9,7 +9,7 @@ import type { Store } from "../../store/store.ts";
 import type { Contract, DappStore } from "./store.ts";
 import { contractQuota } from "./tables.ts";
 
-/** What the RPCs of the service need. */
+/** The dependencies of the RPCs of the service. */
 export interface DappDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

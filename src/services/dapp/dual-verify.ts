@@ -8,19 +8,11 @@ import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
 import { checkSignatureLength, readPublicKey } from "../fields.ts";
+import type { DualSigned } from "./dual-sign.ts";
 
-/** What to verify: two signatures with their keys, or a composite. */
-export interface DualVerifyInput {
+/** The data, and two signatures of it with their keys, or a composite. The fields of the others are empty. */
+export interface DualVerifyInput extends DualSigned {
   readonly data: Uint8Array;
-  readonly ecdsaSignature: Uint8Array;
-  readonly mldsaSignature: Uint8Array;
-  readonly ecdsaPublicKey: Uint8Array;
-  readonly mldsaPublicKey: Uint8Array;
-  readonly ecdsaPublicKeyPem: string;
-  readonly mldsaPublicKeyPem: string;
-  readonly compositeSignature: Uint8Array;
-  readonly compositePublicKey: Uint8Array;
-  readonly compositePublicKeyPem: string;
 }
 
 /** Which of the signatures verified. */

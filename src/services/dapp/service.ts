@@ -14,7 +14,7 @@ import { dualVerify } from "./dual-verify.ts";
 import type { Contract } from "./store.ts";
 import { contractList } from "./tables.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface DappServiceDeps extends DappDeps {}
 
 /** Implements the service. */

@@ -12,7 +12,7 @@ const columns = {
   signature: column.bytes("signature"),
   /** Raw ML-DSA-65. */
   publicKey: column.bytes("public_key"),
-  /** Who deployed it. */
+  /** The user who deployed it. */
   owner: column.text("owner"),
   deployedAt: column.time("deployed_at_ms"),
 };

@@ -12,7 +12,7 @@ import type { Store } from "../../store/store.ts";
 import { type DefiStore, type MultisigWallet, signerAlgorithm } from "./store.ts";
 import { signerQuota } from "./tables.ts";
 
-/** What the RPCs of the service need. */
+/** The dependencies of the RPCs of the service. */
 export interface DefiDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

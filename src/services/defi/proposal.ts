@@ -1,4 +1,4 @@
-/** What is signed of a proposal, whether it is still pending, and its message. */
+/** The signed bytes of a proposal, whether it is still pending, and its message. */
 import { hash } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
@@ -7,7 +7,7 @@ import type { ProposalSchema } from "#gen/defi/defi_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import type { Proposal } from "./proposal-store.ts";
 
-/** What signers sign: 32 bytes, as DefiService in the proto says. */
+/** The 32 bytes that signers sign, as DefiService in the proto says. */
 export function hashProposal(proposal: Proposal): Uint8Array {
   const { proposalId, walletId, data, title, threshold, createdAt, expiresAt } = proposal;
   const canonical = canonicalize({

@@ -13,7 +13,7 @@ import { proposalList } from "./proposal-store.ts";
 import { signProposal } from "./sign-proposal.ts";
 import { walletList } from "./tables.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface DefiServiceDeps extends DefiDeps {}
 
 /** Implements the service. */

@@ -8,7 +8,7 @@ const walletColumns = {
   threshold: column.int32("threshold"),
   /** Addresses. */
   signers: column.jsonList("signers"),
-  /** Who made it. */
+  /** The user who made it. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
 };

@@ -10,7 +10,7 @@ import { keepBytes } from "./codec.ts";
 import { type FindTokenHolder, refusesToken } from "./holders.ts";
 import { findRequirements, type Requirements } from "./requirements.ts";
 
-/** What a decision needs. */
+/** The dependencies of a decision. */
 export interface CheckDeps {
   readonly findTokenHolder: FindTokenHolder;
   /** The URL of this server, the audience of routes that name none. */
@@ -24,7 +24,7 @@ export interface CheckDeps {
  */
 export type Check = (attributes: AttributeContext | undefined) => CheckResponse | Promise<CheckResponse>;
 
-/** What a request shows, and what its route demands. */
+/** The properties of a request, and the demands of its route. */
 interface Question {
   readonly token: string;
   readonly requirements: Requirements;
@@ -135,7 +135,7 @@ function findFault(
   return undefined;
 }
 
-/** Tells the upstream who calls. The headers replace those of a client that claims to be somebody else. */
+/** Tells the upstream who calls. The headers replace those that a client may have forged. */
 function allow(
   { subject, role, scopes, access }: TokenHolder,
   { forwardsToken }: Requirements,

@@ -51,7 +51,7 @@ const codec: WireCodec = {
 /** The codecs of the package. */
 export const codecs: WireCodecs = new Map([[Authorization.method.check, codec]]);
 
-/** Where the parts of a question are that a decision needs. */
+/** The positions of the parts of a question that a decision needs. */
 interface Parts {
   /** The value of the header `authorization`. */
   authorization: Range | undefined;
@@ -132,7 +132,7 @@ function describeQuestion(
 /** A message, or a map entry, within the bytes. */
 type ReadField = (number: number, from: number, to: number) => boolean;
 
-/** @returns undefined if the bytes are not as Envoy writes them; the descriptor shall read them then */
+/** @returns undefined if the bytes are not as Envoy writes them; they are read by the descriptor then */
 function findParts(bytes: Buffer): Parts | undefined {
   const found: Parts = { authorization: undefined, extensions: [] };
   let requests = 0;
@@ -153,7 +153,7 @@ function findParts(bytes: Buffer): Parts | undefined {
   return readMessage(bytes, 0, bytes.length, readRoot) && requests === 1 ? found : undefined;
 }
 
-/** Notes where a header's value is, if it is the authorization. @returns false for what the descriptor shall read */
+/** Notes where a header's value is, if it is the authorization. @returns false for a field to read by the descriptor */
 function findHeader(bytes: Buffer, from: number, to: number, found: Parts): boolean {
   const entry = findEntry(bytes, from, to);
   if (entry === undefined) return false;
@@ -198,7 +198,7 @@ function readMessage(bytes: Buffer, from: number, to: number, read: ReadField): 
   return at === to;
 }
 
-/** Reads the entry of a map. @returns false for what the descriptor shall read */
+/** Reads the entry of a map. @returns false for a field to read by the descriptor */
 function readEntry(bytes: Buffer, [from, to]: Range, into: Record<string, string>): boolean {
   const entry = findEntry(bytes, from, to);
   if (entry === undefined || !isText(bytes, entry.key) || !isText(bytes, entry.value)) return false;
@@ -212,7 +212,7 @@ function readEntry(bytes: Buffer, [from, to]: Range, into: Record<string, string
   return true;
 }
 
-/** Finds the key and the value in the entry of a map. @returns undefined for what the descriptor shall read */
+/** Finds the key and the value in the entry of a map. @returns undefined for an entry to read by the descriptor */
 function findEntry(bytes: Buffer, from: number, to: number): { key: Range; value: Range } | undefined {
   let key: Range | undefined;
   let value: Range | undefined;
@@ -234,7 +234,7 @@ function isText(bytes: Buffer, [from, to]: Range): boolean {
   return true;
 }
 
-/** What readVarint multiplies a value with, to return the number of its bytes with it: an object would take longer. */
+/** readVarint multiplies a value by this and adds the number of its bytes: returning an object would be slower. */
 const varintBytes = 8;
 
 /**

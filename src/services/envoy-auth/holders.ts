@@ -21,7 +21,7 @@ interface KnownToken {
   refreshing: Promise<TokenHolder> | undefined;
 }
 
-/** What the look-up needs. */
+/** The dependencies of the look-up. */
 export interface HolderDeps {
   readonly issuer: Issuer;
   readonly accounts: Accounts;
@@ -34,7 +34,7 @@ export type FindTokenHolder = (token: string) => TokenHolder | Promise<TokenHold
 
 /**
  * Creates the look-up. A revoked token, a removed user and a retired key count within `trustMs`. Only tokens with a
- * valid signature are remembered, so that nobody fills the memory with others.
+ * valid signature are remembered, so that callers cannot fill the memory with others.
  */
 export function createHolders({
   issuer,

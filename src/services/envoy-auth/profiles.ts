@@ -1,4 +1,4 @@
-/** What Envoy's protos do not say about their service. */
+/** Facts that Envoy's protos do not state about their service. */
 import { Access } from "#gen/qsp/access_pb.ts";
 import type { ServiceProfiles } from "../../protocol/service-profile.ts";
 

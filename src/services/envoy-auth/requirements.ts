@@ -1,21 +1,21 @@
-/** What a route of Envoy demands of a token: its context extensions (CheckSettings.context_extensions). */
+/** The demands of a route of Envoy on a token: its context extensions (CheckSettings.context_extensions). */
 import { LRUCache } from "lru-cache";
 import { excerpt } from "../../errors/shorten.ts";
 import { splitList } from "../../identity/access-claims.ts";
 
 /** The demands of one route. */
 export interface Requirements {
-  /** What the token must name among its audiences. */
+  /** An audience that the token must name. */
   readonly audience: string;
   /** The scopes that the token must have, all of them. */
   readonly scopes: readonly string[];
   /** The roles of which the subject must have one; any if empty. */
   readonly roles: readonly string[];
-  /** Whether the upstream gets the token, besides who it is of. */
+  /** Whether the upstream gets the token, besides the name of its holder. */
   readonly forwardsToken: boolean;
 }
 
-/** The longest extensions of a route, names and values together, in characters. Whoever asks can send any. */
+/** The longest extensions of a route, names and values together, in characters. Callers can send any. */
 const maxExtensionCharacters = 4096;
 
 /** The names that a route may set. */
@@ -38,7 +38,7 @@ export function findRequirements(
   const before = known.get(key);
   if (before !== undefined) return before;
   const requirements = readRequirements(extensions, defaultAudience);
-  // Whoever asks can send any demands. Those that are faulty, also by their size, take no memory.
+  // Callers can send any demands. Faulty ones, including those that are too large, take no memory.
   if (typeof requirements !== "string") known.set(key, requirements);
   return requirements;
 }

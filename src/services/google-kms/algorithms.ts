@@ -12,7 +12,7 @@ import { refuseField } from "../../errors.ts";
 /** Our algorithms. X-Wing combines ML-KEM-768 and X25519 (draft-connolly-cfrg-xwing-kem). */
 export type OwnAlgorithm = SignatureAlgorithm | KemAlgorithm | "X-Wing";
 
-/** What a signing key takes: the data, the representative µ of FIPS 204 (algorithm 7, line 6), or a SHA-256 digest. */
+/** The input of a signing key: data, the representative µ of FIPS 204 (algorithm 7, line 6), or a SHA-256 digest. */
 export type SigningInput = "data" | "externalMu" | "sha256";
 
 /** One of Google's algorithms. */

@@ -1,4 +1,4 @@
-/** What all groups of calls need. */
+/** The dependencies of all groups of calls. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { sql } from "kysely";
 import { refuse, refuseField } from "../../errors.ts";
@@ -50,7 +50,7 @@ interface NamedRows<Row> {
   /** The column of the name. */
   readonly column: string;
   readonly prefix: string;
-  /** What filters may name. */
+  /** The fields that filters may name. */
   readonly fields: FilterFields<Row>;
 }
 

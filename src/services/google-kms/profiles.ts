@@ -1,4 +1,4 @@
-/** What Google's protos do not say about their services: who may call, and which calls this server has. */
+/** Facts that Google's protos do not state: who may call, and which calls this server has. */
 import { Access } from "#gen/qsp/access_pb.ts";
 import type { RpcProfile, ServiceProfiles } from "../../protocol/service-profile.ts";
 

@@ -31,7 +31,7 @@ export interface ImportJobName extends KeyRingName {
 /** The rule of one kind of ID. */
 interface IdRule {
   readonly pattern: RegExp;
-  /** What an ID must be, for the sentence of a refusal. */
+  /** The form of an ID, for the sentence of a refusal. */
   readonly form: string;
 }
 
@@ -106,11 +106,6 @@ export function formatKeyRingName(name: KeyRingName): string {
 /** Formats the name of a key. */
 export function formatCryptoKeyName(name: CryptoKeyName): string {
   return `${formatKeyRingName(name)}/cryptoKeys/${name.cryptoKey}`;
-}
-
-/** Formats the name of a version of a key. */
-export function formatCryptoKeyVersionName(name: CryptoKeyVersionName): string {
-  return `${formatCryptoKeyName(name)}/cryptoKeyVersions/${name.version}`;
 }
 
 /** Formats the name of an import job. */

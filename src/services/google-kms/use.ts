@@ -62,7 +62,7 @@ export function useCalls(deps: GoogleDeps): Calls {
   };
 }
 
-/** What each kind of key signs, for a person. */
+/** The field that each kind of key signs, for a person. */
 const inputs: Readonly<Record<SigningInput, string>> = {
   data: "data",
   externalMu: "digest.externalMu",

@@ -93,8 +93,8 @@ export function versionCalls(deps: GoogleDeps): Calls {
 }
 
 /**
- * Finds a version of a key that the caller owns. Google's names have no place for their owner, so another user could put
- * a key of theirs in the place of one that was granted; grantees use kms.
+ * Finds a version of a key that the caller owns. Google's names do not contain the owner, so another user could put
+ * their key in the place of one that was granted; grantees use kms.
  *
  * @throws FIELD_INVALID, KEY_NOT_FOUND, KEY_DAMAGED
  */

@@ -1,8 +1,8 @@
-/** What a device last did, and how that decides what it may do next. */
+/** The last actions of a device, and how they decide what it may do next. */
 import type { RecordOf } from "../../records/columns.ts";
 import type { stateTable } from "./tables.ts";
 
-/** What a device last did. */
+/** The last actions of a device. */
 export type DeviceState = Omit<RecordOf<typeof stateTable.columns>, "deviceId">;
 
 /** The state of a device that has done nothing yet. */

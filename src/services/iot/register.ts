@@ -12,7 +12,7 @@ import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
 import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
 import { deviceQuota } from "./tables.ts";
 
-/** What the RPCs of the service need. */
+/** The dependencies of the RPCs of the service. */
 export interface IotDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

@@ -18,7 +18,7 @@ import { deviceAlgorithm, type ListedDevice, vendorAlgorithm } from "./store.ts"
 import { deviceList } from "./tables.ts";
 import { createReadingChecks, type Reading, type ReadingVerdict } from "./telemetry.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface IotServiceDeps extends IotDeps {
   /** Issues a token to an authenticated device. */
   readonly issueToken: (deviceId: string) => Promise<{ token: string; expiresAt: Date }>;

@@ -1,4 +1,4 @@
-/** What a device signs, and under which context (FIPS 204, section 5.2). */
+/** The messages that a device signs, and their contexts (FIPS 204, section 5.2). */
 import type { SignatureOptions } from "../../crypto/provider.ts";
 
 /** The context of each use, for devices that registered with signing contexts. Part of the wire contract. */

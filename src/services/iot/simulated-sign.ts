@@ -5,7 +5,7 @@ import { type IotDeps, requireDevice } from "./register.ts";
 import { findSignatureOptions, readPurpose } from "./signing-contexts.ts";
 import { nameSealedKey } from "./store.ts";
 
-/** What a simulated device signs. */
+/** The message that a simulated device signs. */
 export interface SimulatedSignInput {
   readonly deviceId: string;
   readonly data: Uint8Array;

@@ -14,7 +14,7 @@ const deviceColumns = {
   isSimulated: column.flag("is_simulated"),
   /** Raw ML-DSA-87; empty if no vendor is pinned. */
   vendorPublicKey: column.bytes("vendor_public_key"),
-  /** Who registered it. */
+  /** The user who registered it. */
   owner: column.text("owner"),
   registeredAt: column.time("registered_at_ms"),
   /** Whether it signs with a context for each use. */

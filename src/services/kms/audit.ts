@@ -30,7 +30,7 @@ export interface AuditReader {
   readonly isAuditor: boolean;
 }
 
-/** Turns a query into a filter. A caller who is no auditor sees the entries of their own keys only. */
+/** Turns a query into a filter. A caller who is not an auditor sees only the entries of their own keys. */
 export async function toFilter(
   deps: FindDeps,
   { keyId, operation, outcome, user, from, to }: AuditQuery,
@@ -50,7 +50,7 @@ export async function toFilter(
 async function findSubject(deps: FindDeps, handle: string, principal: Principal): Promise<AuditFilter> {
   const parsed = parseHandle(handle);
   if (parsed.kind === "id") return { keyId: parsed.keyId };
-  // What does not exist has no entries, like what the caller may not know of.
+  // A name that does not exist has no entries, like one that the caller may not know of.
   if (parsed.version !== undefined) return { keyId: (await findId(deps, { handle, principal })) ?? handle };
   const { owner, name } = (await findName(deps, { handle, principal })) ?? {
     owner: principal.userId,

@@ -9,7 +9,7 @@ import { checkAllowed, type FindDeps, keyNotFound, resolveAnew, type Wanted } fr
 import type { StoredKey } from "./store.ts";
 import { describeRefusal, type KeyInput, recordingRefusal, toWanted } from "./with-key.ts";
 
-/** What changes of keys need. */
+/** The dependencies of changes of keys. */
 export interface ChangeDeps extends CreateDeps, FindDeps {}
 
 /** The key to change, and the call that changes it. */

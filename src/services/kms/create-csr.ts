@@ -36,8 +36,9 @@ export interface CreatedCsr {
 }
 
 /**
- * Creates a certificate request (RFC 2986) and signs it with its key. To whoever may use the key, this gives nothing that
- * `sign` would not: a request is data to sign. Therefore it is the operation SIGN, for states, grants and the audit log.
+ * Creates a certificate request (RFC 2986) and signs it with its key. A caller who may use the key gains nothing that
+ * `sign` would not give: a request is data to sign. Therefore states, grants and the audit log treat it as the operation
+ * SIGN.
  *
  * @throws as useKey does; FIELD_INVALID for a name that is not well-formed
  */

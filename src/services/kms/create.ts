@@ -13,7 +13,7 @@ import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts
 import type { KmsStore } from "./store.ts";
 import { keyQuota } from "./tables.ts";
 
-/** What the creation of keys needs. */
+/** The dependencies of the creation of keys. */
 export interface CreateDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;
@@ -63,7 +63,7 @@ export interface KeyToStore extends NewKey {
   readonly isImported?: boolean;
 }
 
-/** Stores a key pair of its own, or as the first version of its name, within a transaction. @throws NAME_TAKEN */
+/** Stores a key pair without a name, or as the first version of its name, within a transaction. @throws NAME_TAKEN */
 export async function storeKey(
   { keys, now }: Pick<CreateDeps, "keys" | "now">,
   transaction: WriteTransaction,
@@ -162,7 +162,7 @@ export function chooseAlgorithm({ algorithm, usage }: Pick<NewKey, "algorithm" |
   throw refuseField("usage", `"${usage}" is not a usage of ${name}; omit it or send "${right}"`);
 }
 
-/** Checks that an owner has no name like a new one. @throws NAME_TAKEN */
+/** Checks that an owner does not have a name yet. @throws NAME_TAKEN */
 export async function requireNameFree(
   keys: KmsStore,
   owner: string,

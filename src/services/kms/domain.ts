@@ -6,7 +6,7 @@ import { createKeyCache } from "./key-cache.ts";
 import { startSchedule } from "./schedule.ts";
 import { createKmsStore } from "./store.ts";
 
-/** What services do with keys, until they close it. */
+/** The keys as services use them, until they close it. */
 export interface KeyDomain {
   readonly deps: ChangeDeps;
   close(): Promise<void>;
@@ -18,7 +18,7 @@ interface Opened {
   services: number;
 }
 
-/** By their stores, because each server has one of its own. */
+/** By store, because each server has its own. */
 const opened = new WeakMap<Store, Opened>();
 
 /** Opens the keys of a store, or shares what another service of the server has opened. */

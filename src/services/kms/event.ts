@@ -47,7 +47,7 @@ export interface KeyEvent extends AuditEvent, AuditContext {
   readonly operation: Operation;
 }
 
-/** What an entry is about: the ID of a key, whose it is, and its name. */
+/** The subject of an entry: the ID of a key, its owner, and its name. */
 export type Subject = Pick<KeyEvent, "keyId" | "owner" | "keyName">;
 
 /** The subject of entries about a key. */

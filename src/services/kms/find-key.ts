@@ -10,7 +10,7 @@ import type { KeyCache } from "./key-cache.ts";
 import type { KeyName, KeyRecord } from "./record.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
-/** What finding keys needs. */
+/** The dependencies of the search for keys. */
 export interface FindDeps {
   readonly keys: KmsStore;
   readonly cache: KeyCache;
@@ -101,7 +101,7 @@ export async function findName(
   return owner === undefined ? undefined : keys.names.find(owner, name);
 }
 
-/** Finds the ID of a user or a client; without users, everybody is who they say. */
+/** Finds the ID of a user or a client; without users, any name is its own ID. */
 export async function findUserId(users: UserStore | undefined, user: string): Promise<string | undefined> {
   if (users === undefined || user === systemPrincipal.userId) return user;
   return users.findOwner(user);

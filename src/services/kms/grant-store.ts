@@ -15,9 +15,6 @@ export interface UseOfGrant {
   readonly operation: Operation;
 }
 
-/** The grants of a store. */
-export type GrantStore = ReturnType<typeof createGrantStore>;
-
 /** Creates the store of grants on the shared store. */
 export function createGrantStore(store: Store, now: () => Date) {
   const grants = openTable(store, grantTable);

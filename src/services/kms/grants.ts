@@ -78,7 +78,7 @@ export async function createGrant(deps: ChangeDeps, input: GrantInput): Promise<
   );
 }
 
-/** What a grant is for. */
+/** The target of a grant. */
 interface Target {
   readonly subject: Subject;
   readonly owner: string;

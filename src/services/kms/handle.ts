@@ -20,7 +20,7 @@ export function parseHandle(text: string): Handle {
   return { kind: "name", user, name, version: number === undefined ? undefined : Number(number) };
 }
 
-/** Writes the handle of a name of the caller's own. */
+/** Writes the handle of one of the caller's names. */
 export function writeName(name: string, version?: number): string {
   return version === undefined ? `name/${name}` : `name/${name}/${version}`;
 }

@@ -6,9 +6,6 @@ import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { importTable } from "./tables.ts";
 
-/** The imports of a store. */
-export type ImportStore = ReturnType<typeof createImportStore>;
-
 /** Creates the store of imports on the shared store. */
 export function createImportStore(store: Store) {
   const imports = openTable(store, importTable);

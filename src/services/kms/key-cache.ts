@@ -40,7 +40,7 @@ const maxHandles = 10_000;
 /** Milliseconds between polls for keys that other replicas changed, to erase them here too. */
 const pollIntervalMs = 1000;
 
-/** What the cache needs. */
+/** The dependencies of the cache. */
 export interface KeyCacheDeps {
   readonly provider: CryptoProvider;
   readonly keys: KmsStore;

@@ -5,7 +5,7 @@ import type { TextMap } from "../../records/columns.ts";
 /** The algorithms of stored keys. */
 export type KeyAlgorithm = Algorithm;
 
-/** What a key is for. */
+/** The usage of a key. */
 export type KeyUsage = "SIGN" | "KEM";
 
 /** The state of a key: see docs/keys.md for the changes between states. */
@@ -20,7 +20,7 @@ export interface KeyRecord {
   readonly state: KeyState;
   /** Raw, as FIPS 203, 204 or 205 defines it. */
   readonly publicKey: Uint8Array;
-  /** Who made it. */
+  /** The user who made it. */
   readonly owner: string;
   readonly createdAt: Date;
   /** The stable handle of its versions; undefined for a key without a name. */

@@ -108,7 +108,7 @@ async function replaceKey(
   return packRecord(record, renamed);
 }
 
-/** What a new primary version changes in its name. */
+/** The changes of a name that gets a new primary version. */
 export function nextVersion(
   { versions, rotationPeriodSeconds }: KeyName,
   { keyId, createdAt }: KeyRecord,
@@ -120,7 +120,7 @@ export function nextVersion(
   };
 }
 
-/** A name is rotated many times, so its aliases end to grow at some length. */
+/** A name is rotated many times, so its aliases stop growing at some length. */
 function aliasAfter({ alias, name }: KeyRecord): string {
   const rotated = `${alias}-rotated`;
   return name !== undefined && rotated.length > maxAliasCharacters ? alias : rotated;

@@ -1,8 +1,8 @@
 /**
- * What happens to keys when its time comes: destructions, rotations, and the end of grants and import tokens.
+ * Does scheduled work on keys: destructions, rotations, and the end of grants and import tokens.
  *
  * Every server looks for due work. The transaction that does it looks again, and only one transaction writes at a time,
- * so the work is done exactly once. After a crash, the next look of any server finds what is left.
+ * so the work is done exactly once. After a crash, the next look of any server finds the remaining work.
  */
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { poll } from "../../database/poll.ts";
@@ -30,7 +30,7 @@ const maxItems = 64;
 /** Seconds after which a rotation that failed is tried again, or its period if that is shorter. */
 const retrySeconds = 3600;
 
-/** Does scheduled work in the name of nobody. */
+/** The principal of scheduled work, which no user requests. */
 const schedulePrincipal: Principal = { user: "schedule", userId: "schedule", owner: undefined };
 const never = new AbortController().signal;
 
@@ -124,7 +124,7 @@ interface Hindrance {
   readonly reason: string;
 }
 
-/** Puts a rotation off that is not possible, and records why. */
+/** Postpones a rotation that is not possible, and records why. */
 async function putOff(
   deps: ChangeDeps,
   transaction: WriteTransaction,

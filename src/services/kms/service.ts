@@ -37,7 +37,7 @@ import { type BatchItem, sign, signBatch, signStream } from "./sign.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 import { verify } from "./verify.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface KmsServiceDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

@@ -18,7 +18,7 @@ import {
   useKey,
 } from "./with-key.ts";
 
-/** What signing needs. */
+/** The dependencies of signing. */
 export interface SignDeps extends UseDeps {
   readonly provider: CryptoProvider;
 }
@@ -30,7 +30,7 @@ export interface Signed {
   readonly algorithm: string;
 }
 
-/** What to sign: data, or the mu of data that stays with the caller. */
+/** The data to sign, or the mu of data that stays with the caller. */
 export interface SignInput extends KeyInput {
   readonly data: Uint8Array;
   /** 0 to 255 bytes. */

@@ -141,7 +141,7 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
   };
 }
 
-/** What the audit log tells of keys. */
+/** Creates the queries about keys in the audit log. */
 function createLogQueries({ reader }: Pick<Store, "reader">) {
   const selectAudited = () => reader.selectFrom("audit_entries").select("key_id");
   return {

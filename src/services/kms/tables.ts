@@ -129,7 +129,7 @@ export const importTable: TableDeclaration<typeof importColumns> = {
   describe: ({ importId }) => `import token ${importId}`,
 };
 
-/** What is kept for an import until it is used or expires; its secret key is in the vault. */
+/** An import until it is used or expires. Its secret key is in the vault. */
 export type ImportRecord = RecordOf<typeof importColumns>;
 
 declare module "../../database/schema.ts" {

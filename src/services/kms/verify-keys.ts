@@ -6,7 +6,7 @@ import { importSealedKey } from "../../secrets/sealed-keys.ts";
 import { allKeys, nameKeyList } from "./key-filter.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
-/** What the verification of keys needs. */
+/** The dependencies of the verification of keys. */
 export interface VerifyKeysDeps {
   readonly keys: KmsStore;
   readonly provider: CryptoProvider;

@@ -22,7 +22,7 @@ import { type CachedKey, keyDamaged } from "./key-cache.ts";
 import type { KeyRecord, KeyState, KeyUsage } from "./record.ts";
 import type { StoredKey } from "./store.ts";
 
-/** What the uses of keys need. */
+/** The dependencies of uses of keys. */
 export type UseDeps = FindDeps;
 
 /** The key to use, and its caller. */
@@ -39,7 +39,7 @@ export interface UseInput extends KeyInput {
   readonly operation: Operation;
   /** The states that allow it. */
   readonly states: readonly KeyState[];
-  /** What the key must be for. */
+  /** The usage that the key must have. */
   readonly usage: KeyUsage;
 }
 
@@ -106,7 +106,7 @@ export async function useKey<Result>(
   });
 }
 
-/** What a use looks for. */
+/** The key and the permission that a use looks for. */
 export function toWanted({ keyId, principal, operation }: Omit<UseInput, "states" | "usage">): Wanted {
   return { handle: keyId, principal, operation, about: aboutHandle(keyId) };
 }
@@ -186,7 +186,7 @@ export async function recordingRefusal<T>(
   }
 }
 
-/** Finds the reason to record. @returns undefined for a fault that neither the caller nor the request caused */
+/** Finds the reason to record. @returns undefined for a fault of the server */
 function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undefined {
   if (error instanceof IdempotencyConflictError) return "IDEMPOTENCY_KEY_REUSED";
   if (error instanceof QuotaExceededError) return "QUOTA_EXCEEDED";
@@ -210,9 +210,9 @@ export function keyStateInvalid({ record }: StoredKey, operation: Operation): Co
   );
 }
 
-/** What a caller can do instead of a use that is refused; empty if there is nothing. */
+/** Advises a caller whose use is refused; empty if there is no alternative. */
 function adviseInstead({ state, replacedBy }: KeyRecord, operation: Operation): string {
-  // The key that replaced it makes new signatures and secrets, but is no help with those of this key.
+  // The key that replaced it makes new signatures and secrets, but cannot verify or recover those of this key.
   if (replacedBy && (operation === "SIGN" || operation === "ENCAPSULATE")) return `use ${replacedBy}`;
   if (!["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE"].includes(operation)) return "";
   const revival: Partial<Record<KeyState, string>> = {

@@ -15,7 +15,7 @@ import { tokenQuota } from "./tables.ts";
 /** The algorithm of all creators' keys. */
 export const creatorAlgorithm = "ML-DSA-65";
 
-/** What the RPCs of the service need. */
+/** The dependencies of the RPCs of the service. */
 export interface NftDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

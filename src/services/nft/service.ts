@@ -13,7 +13,7 @@ import { type Token, tokenList, transferList } from "./store.ts";
 import { packTransfer, requireToken, transfer } from "./transfer.ts";
 import { verify } from "./verify.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface NftServiceDeps extends NftDeps {}
 
 /** Implements the service. */

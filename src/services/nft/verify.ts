@@ -9,7 +9,7 @@ import { creatorAlgorithm, type NftDeps } from "./mint.ts";
 import type { Token } from "./store.ts";
 import { requireToken } from "./transfer.ts";
 
-/** What to verify: a token of this service, or a signature with everything that it needs. */
+/** A token of this service to verify, or a signature with everything that it needs. */
 export interface VerifyInput {
   readonly tokenId: string;
   readonly metadataHash: string;
@@ -18,7 +18,7 @@ export interface VerifyInput {
   readonly creatorPublicKeyPem: string;
 }
 
-/** What has changed. */
+/** The part that has changed. */
 export type Fault = "SIGNATURE" | "METADATA" | "CREATOR" | "HISTORY" | "RECORD";
 
 /** Transfers to read at once. */

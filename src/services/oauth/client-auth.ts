@@ -14,7 +14,7 @@ export interface ClientFields {
   readonly clientSecret: string;
 }
 
-/** What authenticating clients needs. */
+/** The dependencies of the authentication of clients. */
 export interface ClientAuthDeps {
   readonly checkClient: CheckClient;
   readonly accounts: Pick<Accounts, "clients">;
@@ -24,7 +24,7 @@ export interface ClientAuthDeps {
 /**
  * Authenticates the client of a call.
  *
- * @param operation what the client asks for, for the log of identities
+ * @param operation the request of the client, for the log of identities
  * @throws CLIENT_INVALID, FIELD_INVALID for two ways to authenticate, RECORD_DAMAGED
  */
 export async function requireClient(
@@ -57,7 +57,7 @@ function readCredentials(
   const secret = decodeForm(decoded.slice(colon + 1));
   if (colon < 0 || name === undefined || secret === undefined)
     throw clientInvalid("the authorization header does not hold a form-encoded client and secret");
-  // RFC 6749, section 2.3: a client must not use more than one method. An equal client_id does no harm.
+  // RFC 6749, section 2.3: a client must not use more than one method. An equal client_id is harmless.
   if (clientSecret !== "" || (clientId !== "" && clientId !== name))
     throw refuse(
       "FIELD_INVALID",

@@ -10,7 +10,7 @@ import { type ClientAuthDeps, type ClientFields, requireClient } from "./client-
 /** A call of a client. */
 export interface ClientCall {
   readonly client: StoredClient;
-  /** Names the token that the call is about, for its entry. Only a verified token has an ID that nobody can invent. */
+  /** Names the token that the call is about, for its entry. Only the ID of a verified token cannot be invented. */
   isAbout(claims: TokenClaims): void;
   /** Records that the client was refused something. Returns at once. */
   refused(reason: ReasonName): void;

@@ -1,4 +1,4 @@
-/** Tells clients about tokens (RFC 7662), and takes tokens back (RFC 7009). */
+/** Introspects tokens for clients (RFC 7662), and revokes tokens (RFC 7009). */
 import { refuse } from "../../errors.ts";
 import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
 import type { StoredClient } from "../../identity/clients.ts";
@@ -6,7 +6,7 @@ import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
 import type { RevocationInput } from "../../identity/revocations.ts";
 import type { ClientCall } from "./client-call.ts";
 
-/** What both calls need. */
+/** The dependencies of both calls. */
 export interface IntrospectDeps {
   readonly issuer: Issuer;
   readonly accounts: Accounts;
@@ -26,7 +26,7 @@ export async function introspect(
   const check = await issuer.check(token);
   if (!check.ok) return undefined;
   if (mayKnow(call.client, check)) return findHolder(accounts, check);
-  // The client learns nothing, but the operator does: somebody has a token that was not meant for them.
+  // The client learns nothing, but the operator learns that the client has a token that was not meant for it.
   call.isAbout(check);
   call.refused("CLIENT_UNAUTHORIZED");
   return undefined;

@@ -18,14 +18,14 @@ export const grantTypes = {
   tokenExchange: "urn:ietf:params:oauth:grant-type:token-exchange",
 } as const;
 
-/** RFC 8693, section 3: an access token of ours is a JWT, so both types name it. */
+/** RFC 8693, section 3: our access tokens are JWTs, so both types name them. */
 export const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
 const tokenTypes: readonly string[] = [accessTokenType, "urn:ietf:params:oauth:token-type:jwt"];
 
-/** What a client requests. */
+/** The request of a client. */
 export interface TokenRequest {
   readonly grantType: string;
-  /** Separated by spaces; empty for all that are possible. */
+  /** Separated by spaces; empty for all possible ones. */
   readonly scope: string;
   readonly resource: readonly string[];
   readonly audience: readonly string[];
@@ -36,7 +36,7 @@ export interface TokenRequest {
   readonly actorTokenType: string;
 }
 
-/** What the token endpoint needs. */
+/** The dependencies of the token endpoint. */
 export interface IssueTokenDeps {
   readonly issuer: Issuer;
   readonly accounts: Accounts;

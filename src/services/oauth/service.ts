@@ -14,7 +14,7 @@ import { describeServer } from "./metadata.ts";
 /** The most characters of audiences in an entry of the log: a client may ask for ten of 500 bytes. */
 const maxAudienceCharacters = 500;
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface AuthorizationServiceDeps extends IntrospectDeps, ClientAuthDeps {
   readonly accounts: IntrospectDeps["accounts"];
   readonly issuerUrl: string | undefined;
@@ -66,7 +66,7 @@ export function authorizationService(
   };
 }
 
-/** What a token is for, in the log of identities. */
+/** Describes the purpose of a token for the log of identities. */
 function describeGranted({ tokenId, subject, scopes, audiences, isExchange }: GrantedToken): string {
   return [
     `token=${tokenId}`,

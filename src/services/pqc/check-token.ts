@@ -3,7 +3,7 @@ import { type Accounts, findHolder } from "../../identity/authenticate.ts";
 import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
 import { type VerifyInput, verify } from "./verify.ts";
 
-/** What to check: a token, or otherwise a signature. */
+/** A token to check, or otherwise a signature. */
 export interface CheckTokenInput extends Omit<VerifyInput, "algorithm"> {
   readonly token: string;
 }
@@ -14,12 +14,12 @@ export interface CheckTokenResult extends Partial<TokenClaims> {
   readonly reason?: string;
 }
 
-/** What the check of tokens needs. */
+/** The dependencies of the check of tokens. */
 export interface CheckTokenDeps {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;
   readonly accounts: Accounts;
-  /** What an access token must name among its audiences. */
+  /** An audience that an access token must name. */
   readonly issuerUrl: string | undefined;
 }
 

@@ -12,7 +12,7 @@ import { exchangeKeys } from "./exchange-keys.ts";
 import { signWithFreshKey } from "./sign.ts";
 import { verify } from "./verify.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface PqcServiceDeps {
   readonly provider: CryptoProvider;
   readonly issuer: Issuer;

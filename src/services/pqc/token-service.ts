@@ -8,7 +8,7 @@ import { readOrigin, requireCaller } from "../../protocol/call-values.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { type CheckTokenDeps, checkToken } from "./check-token.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface TokenServiceDeps extends CheckTokenDeps {
   readonly logIn: LogIn;
 }

@@ -13,7 +13,7 @@ export interface VerifyInput extends PublicKeyFields {
  * Tells whether a signature verifies (FIPS 204, section 5.3; FIPS 205, section 10.3; pure, empty context).
  *
  * @throws KEY_INVALID, and LENGTH_INVALID for a signature of the wrong length for the algorithm: that is a mistake of
- *   the caller, not a signature that does not verify.
+ *   the caller, not an invalid signature.
  */
 export async function verify(provider: CryptoProvider, input: VerifyInput): Promise<boolean> {
   const algorithm = toSignatureAlgorithm(input.algorithm);

@@ -4,7 +4,7 @@ import { answered, base64, example } from "../../protocol/example.ts";
 const log = "blockchain";
 /** Names the checkpoint of `get-checkpoint` with the cosignature of a witness, which no call returns. */
 export const cosignedNote = "cosigned-note";
-/** The form of a cosigned checkpoint. A real one is of the server that is asked, so this one is refused. */
+/** The form of a cosigned checkpoint. A real one comes from the server itself, so this one is refused. */
 const cosigned = `logs.example.com/blockchain
 1
 ${Buffer.alloc(32, "root ").toString("base64")}

@@ -3,7 +3,7 @@ import { formatNote } from "../../signed-notes/note.ts";
 import type { PublishedCheckpoint } from "../../tlog/checkpoint-store.ts";
 import type { ServedLog } from "./logs.ts";
 
-/** Checkpoints to look at for one with enough cosignatures; the rows of witnesses that are no longer trusted count less. */
+/** The most checkpoints to search for one with enough cosignatures, because some rows are of former witnesses. */
 const maxTried = 8;
 
 /**

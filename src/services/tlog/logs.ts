@@ -15,7 +15,7 @@ export interface ServedLog extends Log {
   readonly cosignatures: CosignatureStore;
 }
 
-/** What the calls of the service need. */
+/** The dependencies of the calls of the service. */
 export interface LogServiceDeps {
   readonly store: Store;
   readonly provider: CryptoProvider;
@@ -26,7 +26,7 @@ export interface LogServiceDeps {
   readonly now: () => Date;
 }
 
-/** What the logs are opened from. */
+/** The dependencies of opening the logs. */
 export interface OpenLogsInput {
   readonly store: Store;
   readonly provider: CryptoProvider;

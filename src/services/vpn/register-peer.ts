@@ -13,7 +13,7 @@ import type { Gateway } from "./gateway.ts";
 import { formatAddress, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
 import { tunnelQuota } from "./tables.ts";
 
-/** What the RPCs of the service need. */
+/** The dependencies of the RPCs of the service. */
 export interface VpnDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

@@ -23,7 +23,7 @@ import { readKeyForm } from "./session-keys.ts";
 import { formatAddress, identityAlgorithm, kemAlgorithm, type Tunnel } from "./store.ts";
 import { tunnelList } from "./tables.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface VpnServiceDeps extends VpnDeps {}
 
 /** Implements the service. */

@@ -12,7 +12,7 @@ const columns = {
   publicKey: column.bytes("public_key"),
   /** Whether the gateway generated the peer's key pair and stores its secret key. */
   isServerHeld: column.flag("is_server_held"),
-  /** Who registered it. */
+  /** The user who registered it. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
 };

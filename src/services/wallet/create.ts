@@ -11,7 +11,7 @@ import type { Store } from "../../store/store.ts";
 import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
 import { walletQuota } from "./tables.ts";
 
-/** What the creation of wallets needs. */
+/** The dependencies of the creation of wallets. */
 export interface CreateDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

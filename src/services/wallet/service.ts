@@ -17,7 +17,7 @@ import { signTransaction } from "./sign.ts";
 import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
 import { walletList } from "./tables.ts";
 
-/** What the service needs. */
+/** The dependencies of the service. */
 export interface WalletServiceDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

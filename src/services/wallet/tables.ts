@@ -9,7 +9,7 @@ const columns = {
   address: column.text("address"),
   /** Raw. */
   publicKey: column.bytes("public_key"),
-  /** Who made it. */
+  /** The user who made it. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
 };

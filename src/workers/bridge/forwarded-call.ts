@@ -49,7 +49,7 @@ export class ForwardedCall {
     }
   }
 
-  /** Takes what the other thread answers. Never throws. */
+  /** Receives a frame of the answer. Never throws. */
   receive(frame: AnswerFrame): void {
     try {
       this.#take(frame);

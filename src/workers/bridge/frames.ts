@@ -1,4 +1,4 @@
-/** What two threads send each other about the calls that one forwards and the other answers. */
+/** The frames that two threads send each other about calls that one forwards and the other answers. */
 import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import type { HeaderPairs } from "./header-pairs.ts";
 import type { PackedContext } from "./packed-context.ts";
@@ -7,7 +7,7 @@ import type { PackedError } from "./packed-error.ts";
 /** A message in the binary form of protobuf, in a buffer of its own. */
 export type MessageBytes = Uint8Array<ArrayBuffer>;
 
-/** What a forwarding thread sends. The ID is a number of the call that its port does not use again. */
+/** The frames of a forwarding thread. The ID is a number of the call that its port does not use again. */
 export type CallFrame = { readonly id: number } & (
   | ({ readonly kind: "call" } & CallStart)
   | { readonly kind: "message"; readonly message: MessageBytes }
@@ -30,7 +30,7 @@ export interface CallStart {
   readonly context: PackedContext;
 }
 
-/** What the thread that answers sends. An end or a failure is the last frame of its call. */
+/** The frames of the thread that answers. An end or a failure is the last frame of its call. */
 export type AnswerFrame = { readonly id: number } & (
   | { readonly kind: "message"; readonly message: MessageBytes; readonly header: HeaderPairs }
   | ({ readonly kind: "end"; readonly message: MessageBytes | undefined } & AnswerHeaders)

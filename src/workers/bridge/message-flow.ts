@@ -5,7 +5,7 @@ const windowMessages = 4;
 /** Messages after which a consumer reports how many it has taken. */
 const reportMessages = 2;
 
-/** What the producer of an inbox learns of its reader. */
+/** The events of a reader that the producer of an inbox learns of. */
 export interface InboxHooks {
   /** The reader has taken some messages, so there is room for as many. */
   readonly onTaken: (count: number) => void;

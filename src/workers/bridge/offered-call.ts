@@ -60,7 +60,7 @@ export class OfferedCall {
     });
   }
 
-  /** Runs the handler and sends what it answers. Never fails. */
+  /** Runs the handler and sends its answer. Never fails. */
   run(spec: MethodImplSpec | undefined): Promise<void> {
     return this.#options.runAs(this.#values, () => this.#answer(spec));
   }

@@ -1,4 +1,4 @@
-/** Takes the context of a call apart for the thread of its handler. */
+/** Converts the context of a call to plain data for the thread of its handler. */
 import { type ContextValues, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { CallHeaders } from "../../protocol/call-headers.ts";
 import {
@@ -10,7 +10,7 @@ import {
 } from "../../protocol/call-values.ts";
 import { type HeaderPairs, packHeaders, setHeaders } from "./header-pairs.ts";
 
-/** What handlers read of the context of a call. */
+/** The parts of the context of a call that handlers read. */
 export interface PackedContext {
   readonly protocolName: string;
   readonly requestMethod: string;
@@ -26,7 +26,7 @@ export interface PackedContext {
 /** The thread that accepted a call checks for revocations. It aborts the call of a caller that it no longer accepts. */
 type PackedCaller = Omit<Caller, "revocation"> & { readonly userId?: string };
 
-/** Takes apart what handlers read of a context. */
+/** Converts the parts of a context that handlers read. */
 export function packContext(context: HandlerContext): PackedContext {
   const { protocolName, requestMethod, url, values } = context;
   const caller = values.get(callerKey);

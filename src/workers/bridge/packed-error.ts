@@ -1,4 +1,4 @@
-/** Takes errors apart for another thread, which creates them again. A structured copy would lose what they carry. */
+/** Converts errors to plain data for another thread, which restores them. A structured clone would lose details. */
 import { create, createRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
@@ -39,7 +39,7 @@ const detailTypes = createRegistry(BadRequestSchema, ErrorInfoSchema, RetryInfoS
 /** How many causes of causes travel. A cause can be its own cause. */
 const maxCauses = 5;
 
-/** Takes any thrown value apart. Never throws. */
+/** Converts any thrown value. Never throws. */
 export function packError(thrown: unknown): PackedError {
   try {
     return thrown instanceof ConnectError ? packRefusal(thrown) : packFault(thrown);
@@ -48,7 +48,7 @@ export function packError(thrown: unknown): PackedError {
   }
 }
 
-/** Creates an error again. */
+/** Restores an error. */
 export function unpackError(packed: PackedError): Error {
   if (packed.kind === "fault") return unpackFault(packed);
   const { code, message: rawMessage, metadata, details, stack, cause } = packed;

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
+import { nameOfVersion } from "../../../src/services/google-kms/pack.ts";
 import {
+  type CryptoKeyVersionName,
   checkResourceId,
   formatCryptoKeyName,
-  formatCryptoKeyVersionName,
   formatImportJobName,
   formatKeyRingName,
   formatLocationName,
@@ -23,13 +24,15 @@ const job = `${ring}/importJobs/job`;
 const parts = { project: "my-project", location: "europe-west3" };
 const inRing = { ...parts, keyRing: "ring_1" };
 const inKey = { ...inRing, cryptoKey: "Key-1" };
+const formatVersion = (name: CryptoKeyVersionName) =>
+  nameOfVersion({ name: formatCryptoKeyName(name), version: name.version });
 
 describe("the name of a resource", () => {
   const rows = [
     ["location", location, parts, parseLocationName, formatLocationName],
     ["key ring", ring, inRing, parseKeyRingName, formatKeyRingName],
     ["key", key, inKey, parseCryptoKeyName, formatCryptoKeyName],
-    ["version", version, { ...inKey, version: 12 }, parseCryptoKeyVersionName, formatCryptoKeyVersionName],
+    ["version", version, { ...inKey, version: 12 }, parseCryptoKeyVersionName, formatVersion],
     ["import job", job, { ...inRing, importJob: "job" }, parseImportJobName, formatImportJobName],
   ] as const;
   it.each(rows)("of a %s is parsed and formatted", (_kind, text, parsed, parse, format) => {

@@ -41,7 +41,7 @@ interface BytePictureProps extends GridProps {
   readonly parts: readonly Part[];
   /** The byte from which red spreads over all others, if what the bytes stand for is broken. */
   readonly brokenAt?: number | undefined;
-  /** What is drawn above the bytes. */
+  /** The drawing above the bytes. */
   readonly children?: ComponentChildren;
 }
 

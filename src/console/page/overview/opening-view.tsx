@@ -88,7 +88,7 @@ export function OpeningView() {
   );
 }
 
-/** What was signed, where, and how long it took. */
+/** Describes the signed message, the signer, and the time. */
 function Provenance({ opening: { signed, answerMs } }: { readonly opening: Opening }) {
   return (
     <p class="signed">

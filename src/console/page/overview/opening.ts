@@ -24,10 +24,10 @@ export interface OpeningSignature {
   readonly failure?: Failure;
 }
 
-/** What one side found, or why it found nothing. */
+/** The result of one side, or why it has none. */
 export type Finding = boolean | Failure | "not asked";
 
-/** What both sides found. */
+/** The results of both sides. */
 export interface Findings {
   readonly server: Finding;
   readonly browser: Finding;
@@ -50,8 +50,8 @@ export async function signOpening(caller: Caller | undefined): Promise<OpeningSi
 }
 
 /**
- * Measures how long the server takes to generate a key pair and sign, with a call of its own. The call that makes the
- * signature of the page is no measure: the page still loads then, and a server that just started makes itself ready.
+ * Measures how long the server takes to generate a key pair and sign, with a separate call. The call that makes the
+ * signature of the page does not count: the page still loads then, and a server that just started still warms up.
  *
  * @returns milliseconds; undefined if the server refuses, or the browser does not tell
  */

@@ -27,7 +27,7 @@ function Field({
   );
 }
 
-/** What inputs have in common. */
+/** The properties that inputs share. */
 function bindInput({ value, onChange }: FieldProps) {
   return {
     value,

@@ -30,7 +30,7 @@ export interface Tampering {
 }
 
 interface TamperStepProps<T extends Tampering> extends StepFrameProps<T> {
-  /** What both sides checked. */
+  /** The claim that both sides checked. */
   readonly claim: string;
   /** The sentence if neither side finds it valid. */
   readonly says: (value: T) => string;

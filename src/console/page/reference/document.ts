@@ -78,7 +78,7 @@ export interface Operation extends RawOperation {
   readonly verb: string;
   readonly path: string;
   readonly parameters: readonly Parameter[];
-  /** What is searched, in lower case. */
+  /** The text that a search reads, in lower case. */
   readonly text: string;
 }
 

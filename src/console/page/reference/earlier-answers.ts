@@ -53,7 +53,7 @@ export function listLinkedFields(operation: Operation, chosen: string): LinkedFi
 export interface ExampleSource {
   readonly operationId: string;
   readonly name: string;
-  /** What to choose, if the call has several examples. */
+  /** The example to choose, if the call has several. */
   readonly summary: string | undefined;
 }
 

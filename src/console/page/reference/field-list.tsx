@@ -5,7 +5,7 @@ import { Prose } from "./prose.tsx";
 interface FieldListProps {
   readonly api: ApiDocument;
   readonly schema: Schema;
-  /** Whether it is an answer, whose fields nobody has to give. */
+  /** Whether it is an answer, whose fields the reader does not fill in. */
   readonly isAnswer?: boolean;
   /** How many messages this one is in. Messages may contain themselves. */
   readonly depth?: number;

@@ -1,4 +1,4 @@
-/** What a reader sees first: the conventions of all calls, the services, and the errors that calls share. */
+/** The first page: the conventions of all calls, the services, and the errors that calls share. */
 
 import { Verb } from "./call-list.tsx";
 import { type ApiDocument, nameOperation } from "./document.ts";

@@ -3,7 +3,7 @@ import type { Json, Operation, Parameter } from "./document.ts";
 import { listExamples } from "./document.ts";
 import { type LinkedField, readPath, withPath } from "./earlier-answers.ts";
 
-/** What a reader has filled in. */
+/** The values that a reader has filled in. */
 export interface Draft {
   /** By name; an empty text is left out. */
   readonly parameters: Readonly<Record<string, string>>;
@@ -80,7 +80,7 @@ function splitValues({ schema }: Parameter, text: string): string[] {
   return schema?.type === "array" ? text.split(",").map((part) => part.trim()) : [text];
 }
 
-/** Builds the message of gRPC in its JSON form. @returns undefined if the body is no JSON */
+/** Builds the message of gRPC in its JSON form. @returns undefined if the body is not JSON */
 export function buildMessage(operation: Operation, draft: Draft): Json | undefined {
   const body = draft.body === undefined ? {} : parseJson(draft.body);
   const whole = operation["x-grpc"].request;

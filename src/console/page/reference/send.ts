@@ -1,7 +1,7 @@
 /** Makes a call as the reader filled it in, and reads the answer up to a limit. */
 import type { HttpRequest } from "./request.ts";
 
-/** What came of a call, possibly so far. */
+/** The answer of a call, possibly only its start. */
 export interface Sent {
   readonly status: number;
   readonly statusText: string;

@@ -1,9 +1,9 @@
-/** What a pasted token says of itself. The server decides whether the token is valid. */
+/** Reads the claims of a pasted token. The server decides whether the token is valid. */
 import { parseJson } from "./request.ts";
 
 /** Claims of a token (RFC 7519, section 4.1). */
 export interface TokenClaims {
-  /** At most 60 characters; "a token" if the token names nobody. */
+  /** At most 60 characters; "a token" if the token has no subject. */
   readonly subject: string;
   /** Undefined if the token does not say. */
   readonly expiresAt: Date | undefined;

@@ -11,7 +11,7 @@ interface TryCallProps {
   readonly operation: Operation;
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
-  /** Takes each whole answer of JSON that is no refusal. */
+  /** Takes each complete JSON answer that is not a refusal. */
   readonly onAnswer: (answer: Json) => void;
   readonly session: Session | undefined;
   /** Stands above the form. */
@@ -148,7 +148,7 @@ function sayCaller(operation: Operation, session: Session | undefined): string {
   return session === undefined ? "Calls this server." : "Calls this server, which ignores your token here.";
 }
 
-/** What keeps a request from being sent; an empty text if nothing does. */
+/** The reason why a request cannot be sent; empty if it can. */
 function findFault(operation: Operation, draft: Draft): string {
   const missing = listMissing(operation, draft);
   if (missing.length > 0) return `Fill in ${missing.join(", ")}, which the path needs.`;

@@ -1,4 +1,4 @@
-/** What a snippet is written from. */
+/** The call that a snippet is written from. */
 import type { DescMethodServerStreaming, DescMethodUnary, Message } from "@bufbuild/protobuf";
 
 /** A call, whether it has been made or not. */

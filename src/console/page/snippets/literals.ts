@@ -35,7 +35,7 @@ export function quoteTypeScript(text: string): string {
 /** JSON without hidden characters. */
 export function writeJson(value: unknown, space?: number): string {
   return JSON.stringify(value, undefined, space).replace(hidden, (character) =>
-    // What JSON.stringify leaves as it is between its own line breaks.
+    // Hidden characters that JSON.stringify does not escape.
     character === "\n"
       ? character
       : Array.from(

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 
 interface EvidenceProps {
-  /** What is in it: "Packet, 48 bytes". */
+  /** Its content: "Packet, 48 bytes". */
   readonly label: string;
   readonly children: ComponentChildren;
 }

@@ -7,7 +7,7 @@ export interface State {
   readonly row: number;
 }
 
-/** What leads from one state to another. */
+/** A transition from one state to another. */
 export interface Transition {
   readonly from: string;
   readonly to: string;

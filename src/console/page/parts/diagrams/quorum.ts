@@ -1,4 +1,4 @@
-/** What a signer of a quorum has done. */
+/** A signer of a quorum, and their vote. */
 
 export interface Ballot {
   readonly name: string;

@@ -1,8 +1,8 @@
-/** Who may sign, who has signed, and how many signatures are missing. Whoever is refused has a red line. */
+/** The allowed signers, those who have signed, and how many signatures are missing. A refused signer has a red line. */
 import type { Ballot } from "./quorum.ts";
 
 interface QuorumProps {
-  /** What is signed. */
+  /** The subject of the signatures. */
   readonly subject: string;
   readonly ballots: readonly Ballot[];
   readonly threshold: number;

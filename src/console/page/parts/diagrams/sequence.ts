@@ -1,4 +1,4 @@
-/** What a sequence diagram shows: parties, the messages between them, and what each of them finds out. */
+/** The content of a sequence diagram: parties, the messages between them, and their findings. */
 import { formatBytes } from "../../values.ts";
 import type { StepView } from "./step-view.ts";
 
@@ -8,7 +8,7 @@ export interface Party {
   readonly isAttacker?: boolean;
 }
 
-/** What the receiver made of a message, or what a party found. */
+/** The receiver's verdict on a message, or the finding of a party. */
 export interface Verdict {
   readonly holds: boolean;
   /** In words: "refused: PACKET_REPLAYED". */
@@ -26,7 +26,7 @@ export interface Message {
   readonly verdict: Verdict | undefined;
 }
 
-/** What parties compute or find, without a message. */
+/** A finding of parties, without a message. */
 export interface Finding {
   readonly kind: "finding";
   /** The parties to whom it applies. */
@@ -74,7 +74,7 @@ export function attack(from: number, to: number, text: string, verdict?: Verdict
   return { kind: "message", from, to, text, isAttack: true, verdict };
 }
 
-/** What one party or several find or compute. */
+/** Creates a finding of one party or several. */
 export function find(
   at: number | readonly number[],
   text: string,

@@ -2,7 +2,7 @@
 
 export interface Gate {
   readonly title: string;
-  /** What was found of each half; undefined as long as nobody has looked. */
+  /** The result for each half; undefined before the check. */
   readonly halves: readonly { readonly name: string; readonly holds: boolean | undefined }[];
 }
 

@@ -1,4 +1,4 @@
-/** What a diagram reads of a step of a story. */
+/** The parts of a step of a story that a diagram reads. */
 
 export interface StepView<T> {
   readonly status: "waiting" | "ready" | "running" | "done" | "failed";

@@ -17,7 +17,7 @@ export function writeGrpcurl({ http, message, rpc, hasToken }: SnippetInput): st
   return hasToken ? `# ${tokenNote}\n${command}` : command;
 }
 
-/** grpcurl refuses null for a field that is no message. To leave the field out means the same. */
+/** grpcurl refuses null for a field that is not a message. Omitting the field means the same. */
 function omitNull(_name: string, value: unknown): unknown {
   return value === null ? undefined : value;
 }

@@ -1,11 +1,11 @@
-/** What the writers of all languages take. */
+/** The input of the writers of all languages. */
 import type { Json } from "../document.ts";
 import type { HttpRequest } from "../request.ts";
 
-/** What a snippet is written from. */
+/** The call that a snippet is written from. */
 export interface SnippetInput {
   readonly http: HttpRequest;
-  /** The message of gRPC, or undefined if the body is no JSON. */
+  /** The message of gRPC, or undefined if the body is not JSON. */
   readonly message: Json | undefined;
   /** "kms.KmsService/Sign" */
   readonly rpc: string;

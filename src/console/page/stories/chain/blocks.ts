@@ -6,10 +6,10 @@ import { loadSigner, sha256 } from "../../algorithms.ts";
 import { fromHex } from "../../hex.ts";
 import { toHex, toUtf8 } from "../../values.ts";
 
-/** What can be wrong with a block: the names are those of VerifyChain. */
+/** The faults of a block, with the names of VerifyChain. */
 export type BlockFault = "INDEX" | "LINK" | "HASH" | "VALIDATOR" | "SIGNATURE";
 
-/** What each of them means. */
+/** The meaning of each fault. */
 export const faultWords: Readonly<Record<BlockFault, string>> = {
   INDEX: "the previous block is missing",
   LINK: "its previous hash differs from the hash of the previous block",

@@ -26,7 +26,7 @@ const { registerNode, addBlock, getChain, listValidators, verifyChain } = Blockc
 const earlierBlocks = 2;
 const arrivalTimeoutMs = 10_000;
 
-/** What the browser keeps of the chain. */
+/** The browser's copy of the chain. */
 export interface ChainCopy {
   /** Public keys by address; undefined for a validator of which only the address is known. */
   readonly validators: Map<string, Uint8Array | undefined>;
@@ -112,7 +112,7 @@ export async function tamperWithCopy({ call }: Caller, { blocks, validators }: C
   return { index: forgery.index, checked, server: await call(verifyChain, {}) };
 }
 
-/** Adds a block in the name of a key that is no validator's. */
+/** Adds a block in the name of a key that does not belong to a validator. */
 export async function addAsStranger({ callRefused }: Caller, data: string): Promise<Failure> {
   const { publicKey } = await makeSigningKey(validatorAlgorithm);
   return callRefused(addBlock, { data: toUtf8(data), validatorAddress: await deriveAddress(publicKey) });

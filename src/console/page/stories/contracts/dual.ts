@@ -12,7 +12,7 @@ const mldsaKeyBytes = 1952;
 const prefix = toUtf8("CompositeAlgorithmSignatures2025");
 const label = toUtf8("COMPSIG-MLDSA65-ECDSA-P256-SHA512");
 
-/** What was found of each of two signatures. */
+/** The results for two signatures. */
 export interface Halves {
   readonly ecdsaValid: boolean;
   readonly mldsaValid: boolean;

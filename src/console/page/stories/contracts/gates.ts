@@ -1,4 +1,4 @@
-/** What became of each attempt with two signatures, as both sides found it. */
+/** The results of each attempt with two signatures, for both sides. */
 import type { Gate } from "../../parts/diagrams/signature-gates.tsx";
 import type { StepView } from "../../parts/diagrams/step-view.ts";
 import { algorithm, type HalfVerdicts } from "./steps.ts";

@@ -40,7 +40,7 @@ type SignedPair = Pick<
   "ecdsaSignature" | "mldsaSignature" | "ecdsaPublicKey" | "mldsaPublicKey"
 > & { readonly data: Uint8Array };
 
-/** What each side found of each half. */
+/** The results of each side for each half. */
 export interface HalfVerdicts {
   readonly server: Halves & { readonly bothValid: boolean };
   readonly browser: Halves;
@@ -138,7 +138,7 @@ export function areBothHalvesValid({ server, browser }: HalfVerdicts): boolean {
   return [server, browser].every(({ ecdsaValid, mldsaValid }) => ecdsaValid && mldsaValid);
 }
 
-/** What each side found of each half. */
+/** The results of each side for each half. */
 export function reportHalves({ server, browser }: HalfVerdicts): readonly Check[] {
   return [
     ...reportBoth("the ECDSA signature", { server: server.ecdsaValid, browser: browser.ecdsaValid }),
@@ -146,7 +146,7 @@ export function reportHalves({ server, browser }: HalfVerdicts): readonly Check[
   ];
 }
 
-/** What each side found of the message, which is signed if both halves are valid. */
+/** The verdict of each side on the message, which is signed if both halves are valid. */
 export function reportTogether({ server, browser }: HalfVerdicts): readonly Check[] {
   const isSigned = browser.ecdsaValid && browser.mldsaValid;
   return reportBoth("both together", { server: server.bothValid, browser: isSigned });

@@ -1,4 +1,4 @@
-/** What a device measures: signed, numbered, changed on the way, and sent again. */
+/** Readings of a device: signed, numbered, changed in transit, and sent again. */
 import { reportBoth, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";

@@ -1,9 +1,9 @@
-/** What signers sign of a proposal, as DefiService in the proto says. */
+/** The bytes that signers sign of a proposal, as DefiService in the proto says. */
 import { sha256 } from "../../algorithms.ts";
 import { toBase64 } from "../../base64.ts";
 import { toUtf8 } from "../../values.ts";
 
-/** What a proposal says. */
+/** The content of a proposal. */
 export interface ProposalFacts {
   readonly proposalId: string;
   readonly walletId: string;

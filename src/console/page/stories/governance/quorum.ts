@@ -1,4 +1,4 @@
-/** Who has signed the proposal, and the states it has had. */
+/** The signers of the proposal, and the states that it has had. */
 import type { Lifecycle } from "../../parts/diagrams/lifecycle.ts";
 import type { Ballot } from "../../parts/diagrams/quorum.ts";
 import type { StepView, StepViewOf } from "../../parts/diagrams/step-view.ts";

@@ -1,4 +1,4 @@
-/** Who may sign a proposal, who signed, and what was found of a signature. */
+/** The signers of a proposal, those who signed, and the checks of a signature. */
 import { reportBrowser, reportServer } from "../../checks.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";

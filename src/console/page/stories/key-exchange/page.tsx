@@ -164,7 +164,7 @@ function ExchangeSizes({ algorithm, publicKey, ciphertext }: Exchange) {
   );
 }
 
-/** What each side knows, next to each other. */
+/** The values that each side knows, next to each other. */
 function Sides({ browser, server }: Record<"browser" | "server", ComponentChildren>) {
   return (
     <div class="sides">

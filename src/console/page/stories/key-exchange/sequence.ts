@@ -1,4 +1,4 @@
-/** The sequence diagram of a key exchange: what travels, and who has which secret. */
+/** The sequence diagram of a key exchange: the messages, and the secrets of each side. */
 import {
   type Act,
   attack,

@@ -10,7 +10,7 @@ export interface KeyPair {
   readonly secretKey: Uint8Array;
 }
 
-/** What travelled, and the secret that the server shows for comparison. */
+/** The values in transit, and the secret that the server shows for comparison. */
 export interface Exchange {
   readonly algorithm: string;
   readonly publicKey: Uint8Array;

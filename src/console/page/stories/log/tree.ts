@@ -1,8 +1,8 @@
-/** Lays out a Merkle tree, and says of each node what the browser found. */
+/** Lays out a Merkle tree, with the browser's result for each node. */
 import { areEqual } from "../../values.ts";
 import { listEnds, type NodeHash, type TreeNode } from "./merkle.ts";
 
-/** What the browser found of a node. "wrong" is a hash that another bit would have given. */
+/** The browser's result for a node. "wrong" is a hash that results from a flipped bit. */
 export type NodeState = "plain" | "computed" | "given" | "wrong";
 
 /** A node in the image, in units of it. */

@@ -90,7 +90,7 @@ export function Page() {
   );
 }
 
-/** What is changed after the signing, and shows. */
+/** Changes after the signing, which both sides detect. */
 function Changes({ signing }: { readonly signing: StepState<SignedMessage> }) {
   const form = useForm({ place: "1000" });
   const breaking = useStep((caller, signed) => breakSignature(caller, signed, form.values.place), [signing]);

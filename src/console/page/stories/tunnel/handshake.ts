@@ -1,4 +1,4 @@
-/** What an end checks of a handshake before it uses the key. */
+/** The checks of a handshake before an end uses the key. */
 import { verifyHere } from "../../algorithms.ts";
 import { type Check, reportBrowser, reportEqual } from "../../checks.ts";
 import { buildTranscript, type TunnelEnd } from "../../tunnel-end.ts";
@@ -12,7 +12,7 @@ export interface GatewayHalf {
   readonly keyConfirmation: Uint8Array;
 }
 
-/** What this end knows without the other side. */
+/** The facts that this end knows without the other side. */
 export interface KnownFacts {
   readonly tunnelId: string;
   readonly publicKey: Uint8Array;

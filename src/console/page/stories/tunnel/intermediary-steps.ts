@@ -9,7 +9,7 @@ import { checkHandshake, type GatewayHalf, readTranscript } from "./handshake.ts
 
 const { registerPeer, handshake, verifyHandshake, disconnect } = VpnService.method;
 
-/** What Mallory has once she has swapped the keys, and what you have. */
+/** The values of Mallory and of you after she has swapped the keys. */
 export type SwappedKeys = Awaited<ReturnType<typeof swapKeys>>;
 
 export async function swapKeys({ call }: Caller) {
@@ -22,7 +22,7 @@ export async function swapKeys({ call }: Caller) {
   const withGateway = kem.decapsulate(answer.ciphertext, hers.secretKey);
   const gatewaySide = await makeTunnelEnd(withGateway, answer.transcript);
   const readsGateway = areEqual(await gatewaySide.confirm(answer.transcript), answer.keyConfirmation);
-  // On the way back: a ciphertext of her own, which your key opens.
+  // On the way back: her ciphertext, which your key opens.
   const { cipherText: ciphertext, sharedSecret: withYou } = kem.encapsulate(yours.publicKey);
   // She does not need the gateway for what follows, so nothing is left behind there.
   await call(disconnect, { tunnelId });

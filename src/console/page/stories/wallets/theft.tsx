@@ -1,4 +1,4 @@
-/** What a valid signature does not prove: that it is from the owner, and that it is new. */
+/** Two limits of a valid signature: it may not be from the owner, and may not be new. */
 import { areBothValid, reportBoth, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";

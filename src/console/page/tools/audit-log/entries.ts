@@ -41,12 +41,12 @@ export interface AuditFilters {
   readonly to: string;
 }
 
-/** What the page starts with. */
+/** The initial values of the page. */
 export const noFilters: AuditFilters = {
   ...{ key: "", operation: "", outcome: "", user: "", period: "Last 24 hours", from: "", to: "" },
 };
 
-/** What both calls take of the filters. */
+/** The filters that both calls take. */
 export type AuditQuery = Pick<
   MessageInitShape<typeof GetAuditLogRequestSchema>,
   "keyId" | "operation" | "outcome" | "user" | "from" | "to"

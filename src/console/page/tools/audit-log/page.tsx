@@ -31,7 +31,7 @@ export function Page() {
   );
 }
 
-/** What the reader searched for, and the query that continues it. */
+/** The last search, and the query that continues it. */
 interface Searched {
   readonly filters: log.AuditFilters;
   readonly query: log.AuditQuery;

@@ -1,4 +1,4 @@
-/** What the reader has created in this tab, newest first. */
+/** The records that the reader has created in this tab, newest first. */
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { parseAddress } from "../../address.ts";
 import { type CreatedAt, type CreatedRecord, useCreatedRecords } from "../../created-records.ts";
@@ -45,7 +45,7 @@ export function CreatedTable() {
 }
 
 function CreatedRow({ kind, id, name, state, createdAt, at }: CreatedRecord) {
-  // A log-in token has no ID, and is not shown: who sees it can use it.
+  // A log-in token has no ID, and is not shown: anyone who sees it can use it.
   const hasId = kind !== "log-in token";
   const shown = name || shortenId(id);
   return (

@@ -1,4 +1,4 @@
-/** What the reader has created since the page was loaded, and what the server lists. */
+/** The records that the reader has created since the page was loaded, and those that the server lists. */
 import { settings } from "../../settings.ts";
 import { CreatedTable } from "./created-table.tsx";
 import { recordLists } from "./lists.ts";

@@ -1,4 +1,4 @@
-/** What can be done with a key in each of its states, and what each action means. */
+/** The actions on a key in each of its states, and their meaning. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { Caller } from "../../caller.ts";

@@ -124,7 +124,7 @@ export function formatLabels(labels: Readonly<Record<string, string>>): string[]
     .sort();
 }
 
-/** What a reader calls the key. */
+/** The name of the key for readers. */
 export function nameKey({ name, alias, keyId }: KeyRecord): string {
   return name ?? (alias || shortenId(keyId));
 }

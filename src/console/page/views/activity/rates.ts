@@ -1,4 +1,4 @@
-/** What happened between two readings of the counters. */
+/** The calls between two readings of the counters. */
 import type { MethodCounts, Snapshot } from "./metrics-text.ts";
 
 /** The activity of all calls in one interval. */

@@ -1,4 +1,4 @@
-/** Reads the server's metrics every few seconds while somebody looks. */
+/** Reads the server's metrics every few seconds while the page is visible. */
 import { useEffect, useState } from "preact/hooks";
 import { Failure, toFailure } from "../../failure.ts";
 import { useSession } from "../../session.ts";
@@ -28,7 +28,7 @@ export function useActivity(): Activity {
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     const read = async (): Promise<void> => {
-      // A page that nobody sees asks for nothing.
+      // A hidden page sends no requests.
       if (!document.hidden) {
         const update = await fetchSnapshot(token, abort.signal).then(addSnapshot, keepFailure);
         if (abort.signal.aborted) return;

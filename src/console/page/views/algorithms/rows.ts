@@ -101,7 +101,7 @@ export function chooseRows(
 }
 
 const broken = "none: breakable";
-/** What a reader chooses categories by. */
+/** The categories that a reader can choose. */
 export const categoryNames = [broken, "1", "2", "3", "5"];
 
 function readCategory(name: string): number {
