@@ -36,6 +36,11 @@ export interface ServiceProfile {
    * the options qsp.access and qsp.scope.
    */
   readonly rpcs?: Readonly<Record<string, RpcProfile>>;
+  /**
+   * Services of the same vendor that this server does not have, by their full names, and what the REST paths of their
+   * calls match. Their calls fail with CALL_UNSUPPORTED, which lists the calls of this service.
+   */
+  readonly absent?: Readonly<Record<string, RegExp>>;
 }
 
 /** Profiles by the full names of services. A service without one says everything in its protos. */

@@ -11,6 +11,7 @@ import Fastify, {
   type FastifyRequest,
 } from "fastify";
 import { findReason, refuse, toConnectError } from "../errors.ts";
+import { findAbsentCall } from "../protocol/absent-services.ts";
 import { metricsScope } from "../protocol/service-profile.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { type RestResponse, splitTarget } from "../transcoding/http.ts";
@@ -124,7 +125,8 @@ type FallBack = (req: NodeRequest, res: NodeResponse) => Promise<void>;
 
 /** The transcoder answers requests that Fastify has no route for or cannot read. */
 function createFallBack(deps: AppDeps, pathMethods: PathMethods): FallBack {
-  const { transcoder, requestIds, intake } = deps;
+  const { transcoder, requestIds, intake, options } = deps;
+  const { profiles = {} } = options;
   return async (req, res) => {
     const { method = "", url = "" } = req;
     const form = readCallForm(req, false);
@@ -141,9 +143,13 @@ function createFallBack(deps: AppDeps, pathMethods: PathMethods): FallBack {
     const allow = pathMethods.allowInstead(method, path);
     if (allow !== undefined && !(isCall && method === "POST"))
       return refuseIn(restForm, methodNotAllowed(method, path, allow));
-    if (isCall) return refuseIn(form, refuse("RPC_NOT_FOUND", `the RPC ${path} does not exist`, { path }));
+    if (isCall) return refuseIn(form, findAbsentCall(path, profiles) ?? rpcNotFound(path));
     return serveRest(deps, req, res, intake.valuesOf(req));
   };
+}
+
+function rpcNotFound(path: string): ConnectError {
+  return refuse("RPC_NOT_FOUND", `the RPC ${path} does not exist`, { path });
 }
 
 /** Fastify without routes, whose own answers are replaced by ours. */

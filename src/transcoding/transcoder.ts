@@ -10,7 +10,8 @@ import { createRegistry } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
-import type { RestStyle } from "../protocol/service-profile.ts";
+import { findAbsentCall } from "../protocol/absent-services.ts";
+import type { RestStyle, ServiceProfiles } from "../protocol/service-profile.ts";
 import { composeUnary, RunningCalls, type UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
 import { runCall } from "./call.ts";
@@ -27,14 +28,14 @@ import {
 import { createNearPaths } from "./near-paths.ts";
 import { createRenderer } from "./rendering.ts";
 import { createRouter, type RouteMatch, type Router, type RoutingOrder } from "./router.ts";
-import { compileRoutes, type Route, type Styles } from "./routes.ts";
+import { compileRoutes, type Route } from "./routes.ts";
 
 /** The options of a transcoder. */
 export interface TranscoderOptions extends BodyLimits {
   /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
   readonly services: readonly ServiceImplSpec[];
-  /** The conventions of services by full name; our own for all others. */
-  readonly profiles?: Styles | undefined;
+  /** What the protos of services do not say. */
+  readonly profiles?: ServiceProfiles | undefined;
   /** Run for every call, outermost first, as Connect runs them for RPCs. */
   readonly interceptors?: readonly Interceptor[];
   /** Whether the path or the method decides first between templates; the method if omitted. */
@@ -90,7 +91,11 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     const match = router.match(request.method, path);
     if (match.route !== undefined) return runCall({ request, match, rawQuery, setup });
     const allow = allowedMethods(match.methods);
-    if (allow === "") throw routeNotFound(path, findNearPath(request.method, path));
+    if (allow === "")
+      throw (
+        findAbsentCall(path, options.profiles ?? {}) ??
+        routeNotFound(path, findNearPath(request.method, path))
+      );
     if (request.method === "OPTIONS") return emptyResponse(204, { allow });
     const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${request.method}`, { allow });
     error.metadata.set("allow", allow);

@@ -69,6 +69,8 @@ function compareText<Row>(
   requireOperator(field, operator, ["=", "!=", ":"]);
   if (operator === "=") return (row) => read(row) === value;
   if (operator === "!=") return (row) => read(row) !== value;
+  // google.aip.dev/160, "Has operator": an asterisk asks for presence.
+  if (value === "*") return (row) => read(row) !== undefined;
   const part = value.toLowerCase();
   return (row) => read(row)?.toLowerCase().includes(part) === true;
 }

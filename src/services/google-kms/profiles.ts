@@ -110,6 +110,15 @@ export const googleProfiles: ServiceProfiles = {
       ListRetiredResources: unsupported,
       GetRetiredResource: unsupported,
     },
+    absent: {
+      "google.cloud.kms.v1.Autokey": /^\/v1\/projects\/[^/]+\/locations\/[^/]+\/keyHandles(\/|$)/,
+      "google.cloud.kms.v1.AutokeyAdmin":
+        /^\/v1\/((folders|projects)\/[^/]+\/autokeyConfig|projects\/[^/]+:showEffectiveAutokeyConfig)$/,
+      "google.cloud.kms.v1.EkmService":
+        /^\/v1\/projects\/[^/]+\/locations\/[^/]+\/(ekmConnections(\/|$)|ekmConfig$)/,
+      "google.cloud.kms.v1.HsmManagement":
+        /^\/v1\/projects\/[^/]+\/locations\/[^/]+\/singleTenantHsmInstances(\/|$)/,
+    },
   },
   "google.cloud.location.Locations": {
     restStyle: "google",

@@ -96,6 +96,8 @@ describeGoogle("a filter of keys", (shared) => {
       ["labels.team!=alpha", "bc"],
       ["labels.größe=x", "a"],
       ["labels.team:ALPH", "ab"],
+      ["labels.team:*", "ab"],
+      ["NOT labels.team:*", "c"],
       ["labels.toString:a OR labels.__proto__:a", ""],
       ["labels.team=alpha OR labels.steam=alpha", "ac"],
       ["purpose=ASYMMETRIC_SIGN", "ab"],

@@ -1,0 +1,68 @@
+/** The services of Google Cloud KMS that this server does not have. */
+import { describe, expect, it } from "vitest";
+import { findReason } from "../../../src/errors.ts";
+import { findAbsentCall } from "../../../src/protocol/absent-services.ts";
+import { googleProfiles } from "../../../src/services/google-kms/profiles.ts";
+import { describeGoogle } from "./google-server.ts";
+
+const find = (path: string) => findAbsentCall(path, googleProfiles);
+
+describe("a call of an absent service", () => {
+  const location = "/v1/projects/p/locations/global";
+  it.each([
+    "/google.cloud.kms.v1.EkmService/ListEkmConnections",
+    "/google.cloud.kms.v1.Autokey/ListKeyHandles",
+    "/google.cloud.kms.v1.AutokeyAdmin/GetAutokeyConfig",
+    "/google.cloud.kms.v1.HsmManagement/ListSingleTenantHsmInstances",
+    `${location}/ekmConfig`,
+    `${location}/ekmConnections`,
+    `${location}/ekmConnections/e:verifyConnectivity`,
+    `${location}/keyHandles`,
+    `${location}/keyHandles/h`,
+    `${location}/singleTenantHsmInstances/i/proposals/p:approve`,
+    "/v1/folders/1/autokeyConfig",
+    "/v1/projects/p/autokeyConfig",
+    "/v1/projects/p:showEffectiveAutokeyConfig",
+  ])("lists the supported calls: %s", (path) => {
+    const error = find(path);
+    expect(error && findReason(error)).toBe("CALL_UNSUPPORTED");
+    expect(error?.rawMessage).toMatch(
+      /^google\.cloud\.kms\.v1\.[\w/]+ is not supported; the supported calls are ListKeyRings, .*AsymmetricSign/,
+    );
+    expect(error?.rawMessage).not.toContain("Encrypt");
+  });
+
+  it.each([
+    "/google.cloud.kms.v1.EkmServices/List",
+    "/google.iam.v1.IAMPolicy/GetIamPolicy",
+    `${location}/ekmConnection`,
+    `${location}/keyRings/ekmConnections`,
+    "/v2/folders/1/autokeyConfig",
+    "/",
+  ])("is none of the others: %s", (path) => {
+    expect(find(path)).toBeUndefined();
+  });
+});
+
+describeGoogle("a server without Google's other services", (shared) => {
+  const rest = { "content-type": "application/json" };
+  const connect = { ...rest, "connect-protocol-version": "1" };
+  it.each([
+    ["GET", "/v1/projects/p/locations/global/ekmConnections", {}, "error.status", "UNIMPLEMENTED"],
+    [
+      "PATCH",
+      "/v1/projects/p/locations/global/ekmConfig?updateMask=a",
+      rest,
+      "error.status",
+      "UNIMPLEMENTED",
+    ],
+    ["POST", "/google.cloud.kms.v1.Autokey/ListKeyHandles", connect, "code", "unimplemented"],
+  ])("refuses %s %s with the supported calls", async (method, path, headers, property, code) => {
+    const { url } = await shared();
+    const answer = await fetch(url + path, { method, headers, ...(method !== "GET" && { body: "{}" }) });
+    const body = await answer.text();
+    expect(answer.status).toBe(501);
+    expect(JSON.parse(body)).toHaveProperty(property, code);
+    expect(body).toContain("the supported calls are ListKeyRings, ");
+  });
+});
