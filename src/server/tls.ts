@@ -26,6 +26,10 @@ const protocol = {
 /** Milliseconds between polls for a renewed certificate. */
 const pollIntervalMs = 1000;
 
+const dayMs = 24 * 60 * 60 * 1000;
+/** Days before the end of a certificate from which the log warns of it. */
+const noticeDays = 14;
+
 /** Certificates, as node:tls takes them. If there are several kinds, each client gets the one that it prefers. */
 export type TlsOptions = typeof protocol & {
   readonly cert: readonly Buffer[];
@@ -77,7 +81,8 @@ function attempt<T>(make: () => T): T | undefined {
 
 /**
  * Polls once a second for replaced files and applies their new contents. While a pair does not match, as between the
- * renames of its two files, the previous pair stays in use.
+ * renames of its two files, the previous pair stays in use. Warns of certificates that end soon or have ended, at the start,
+ * after a renewal and each day.
  *
  * @returns a function that stops the poll
  */
@@ -89,6 +94,9 @@ export function watchTls(
   const paths = pairs.flatMap(({ certificate, key }) => [certificate, key]);
   let seen = describeFiles(paths);
   let complained = "";
+  const warnOfEnds = (): void => {
+    for (const { certificate } of pairs) warnOfEnd(certificate, logger);
+  };
   const check = (): void => {
     const found = describeFiles(paths);
     if (found === seen) return;
@@ -96,14 +104,26 @@ export function watchTls(
       apply(readTlsOptions(pairs));
       seen = found;
       logger.info({ files: paths }, "new certificates are in use");
+      warnOfEnds();
     } catch (error) {
       // Logged once for each state of the files: the next poll may find them complete.
       if (complained !== found) logger.warn({ err: error }, "new certificates are not used");
       complained = found;
     }
   };
-  const timer = setInterval(check, pollIntervalMs).unref();
-  return () => clearInterval(timer);
+  warnOfEnds();
+  const timers = [setInterval(check, pollIntervalMs).unref(), setInterval(warnOfEnds, dayMs).unref()];
+  return () => timers.forEach(clearInterval);
+}
+
+function warnOfEnd(file: string, logger: Logger): void {
+  // A file that is gone or damaged has a line of its own.
+  const validTo = attempt(() => new X509Certificate(readFileSync(file)).validToDate);
+  if (validTo === undefined) return;
+  const restMs = validTo.getTime() - Date.now();
+  const line = { file, validUntil: validTo.toISOString() };
+  if (restMs <= 0) logger.warn(line, "the certificate has expired, and clients refuse it; renew it");
+  else if (restMs < noticeDays * dayMs) logger.warn(line, "the certificate expires soon; renew it");
 }
 
 /** Identifies the current versions of files, so that replaced files differ. */

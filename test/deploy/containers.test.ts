@@ -108,6 +108,16 @@ describe("the image", () => {
     expect(readConfig([], env)).toMatchObject({ host: "0.0.0.0", port: 8080, auth: "token" });
   });
 
+  it("is built with the packages of every workspace", () => {
+    const { workspaces } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    const [copied = ""] = dockerfile.split("RUN npm ci");
+    const context = readDeployed("Dockerfile.dockerignore").split("\n");
+    for (const workspace of workspaces) {
+      expect(copied).toContain(`\nCOPY ${workspace}/package.json ./${workspace}/package.json\n`);
+      expect(context).toContain(`!${workspace}/package.json`);
+    }
+  });
+
   it("is built without the keys and stores of the machine", () => {
     const [first, ...rest] = readDeployed("Dockerfile.dockerignore")
       .split("\n")

@@ -1,5 +1,5 @@
 /** The server's own TLS: who gets which group, protocol and certificate, and what bad clients and bad files do. */
-import { createPrivateKey, randomBytes } from "node:crypto";
+import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import type http2 from "node:http2";
@@ -519,6 +519,38 @@ async function watched() {
   onTestFinished(stop);
   return { dataDir, watch, stop };
 }
+
+describe("a certificate near its end", () => {
+  /** What the log has about a certificate at a time before its end, or after it. */
+  async function linesAt(daysBefore: number): Promise<unknown[]> {
+    const dataDir = await makeCertificates();
+    const { certificate, key } = pairOf(dataDir);
+    const end = new X509Certificate(readFileSync(certificate)).validToDate;
+    vi.useFakeTimers({ now: end.getTime() - daysBefore * 86_400_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    const lines: { level: number; file: string; msg: string }[] = [];
+    const logger = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });
+    const stop = watchTls([{ certificate, key }], () => {}, logger);
+    vi.advanceTimersByTime(86_400_000);
+    stop();
+    return lines.map(({ level, file, msg }) => [level, file === certificate, msg]);
+  }
+  const soon = [40, true, "the certificate expires soon; renew it"];
+  const expired = [40, true, "the certificate has expired, and clients refuse it; renew it"];
+
+  it.each([
+    { daysBefore: 30, lines: [] },
+    { daysBefore: 14.5, lines: [soon] },
+    { daysBefore: 0.5, lines: [soon, expired] },
+    { daysBefore: -1, lines: [expired, expired] },
+  ])(
+    "has these lines in a day that begins $daysBefore days before it",
+    { timeout },
+    async ({ daysBefore, lines }) => {
+      expect(await linesAt(daysBefore)).toEqual(lines);
+    },
+  );
+});
 
 /** Starts a server that is not to come so far that it asks for its port, which is one that cannot be had. */
 function startToEnd(args: readonly string[]): Promise<Run> {
