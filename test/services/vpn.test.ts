@@ -13,7 +13,6 @@ import {
   VpnService,
 } from "#gen/vpn/vpn_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { sqliteIn } from "../../src/database/database.ts";
 import { openStore, tableNames } from "../../src/open-store.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
@@ -331,9 +330,9 @@ describeApp("vpn.VpnService.Handshake", (_start, shared) => {
   });
 });
 
-describe("vpn.VpnService.Handshake, while the gateway still signs the transcript,", () => {
-  /** The service on SQLite, with a gateway that signs when it is told to. */
-  async function startSlow() {
+describe("vpn.VpnService.Handshake, while the gateway still computes,", () => {
+  /** The service on SQLite, with a gateway that encapsulates or signs when it is told to. */
+  async function startSlow(slowMember: "encapsulate" | "sign") {
     const dataDir = makeTemporaryDirectory();
     const provider = await createCryptoProvider("openssl");
     const store = await openStore({ location: sqliteIn(dataDir), masterKey: masterKeyIn(dataDir), provider });
@@ -343,17 +342,17 @@ describe("vpn.VpnService.Handshake, while the gateway still signs the transcript
       await store.close();
       await provider.close();
     });
-    const [isSigning, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const sign: CryptoProvider["sign"] = async (...order) => {
-      isSigning.resolve();
-      await goOn.promise;
-      return provider.sign(...order);
-    };
+    const [hasBegun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const slowProvider = new Proxy(provider, {
       get(target, name) {
         const member = Reflect.get(target, name);
-        if (name === "sign") return sign;
-        return typeof member === "function" ? member.bind(target) : member;
+        if (typeof member !== "function") return member;
+        if (name !== slowMember) return member.bind(target);
+        return async (...order: unknown[]) => {
+          hasBegun.resolve();
+          await goOn.promise;
+          return member.apply(target, order);
+        };
       },
     });
     const parts = {
@@ -366,17 +365,17 @@ describe("vpn.VpnService.Handshake, while the gateway still signs the transcript
     const transport = createRouterTransport(({ service }) => {
       service(VpnService, vpnService(parts));
     });
-    return { vpn: createClient(VpnService, transport), isSigning: isSigning.promise, goOn: goOn.resolve };
+    return { vpn: createClient(VpnService, transport), hasBegun: hasBegun.promise, goOn: goOn.resolve };
   }
 
   it.each(["its own", "a made"])(
     "leaves no session of a tunnel with %s key that is disconnected",
     async (kind) => {
-      const { vpn, isSigning, goOn } = await startSlow();
+      const { vpn, hasBegun, goOn } = await startSlow("sign");
       const request = kind === "its own" ? { publicKey: makePeer().publicKey } : {};
       const { tunnelId } = await vpn.registerPeer(request);
       const handshake = vpn.handshake({ tunnelId }).catch(() => {});
-      await isSigning;
+      await hasBegun;
       const disconnect = vpn.disconnect({ tunnelId });
       // Whether the one waits for the other is not said here.
       await Promise.race([disconnect, setTimeout(500)]);
@@ -386,6 +385,16 @@ describe("vpn.VpnService.Handshake, while the gateway still signs the transcript
       expect(await vpn.getHealth({})).toMatchObject({ activePeerCount: 0, sessionCount: 0 });
     },
   );
+
+  it("knows no tunnel with a made key that is disconnected, and does not call it damaged", async () => {
+    const { vpn, hasBegun, goOn } = await startSlow("encapsulate");
+    const { tunnelId } = await registerMade(vpn);
+    const handshake = refusal(vpn.handshake({ tunnelId }));
+    await hasBegun;
+    await vpn.disconnect({ tunnelId });
+    goOn();
+    expect(await handshake).toEqual(notFound);
+  });
 });
 
 describeApp("vpn.VpnService.VerifyHandshake", (_start, shared) => {

@@ -53,7 +53,13 @@ export async function agreeOnKey(
     if (await tunnels.hasUsedCiphertext(given)) throw handshakeReplayed(tunnelId);
   }
   const { ciphertext, sharedSecret, sharedSecretMatch } =
-    given.length > 0 ? await takeCiphertext(deps, given) : await encapsulateTo(deps, peer);
+    given.length > 0
+      ? await takeCiphertext(deps, given)
+      : await encapsulateTo(deps, peer).catch(async (error: unknown) => {
+          // A disconnect erases the sealed key. Then the tunnel is missing, not damaged.
+          await requireTunnel(deps, tunnelId, principal);
+          throw error;
+        });
   const transcript = buildTranscript(tunnelId, ciphertext, peer);
   const session = new Session(deriveSessionKeys(sharedSecret, keyForm, transcript));
   try {
