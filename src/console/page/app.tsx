@@ -144,11 +144,15 @@ function PageLinks({
   readonly pages: readonly PageEntry[];
   readonly current: PageEntry | undefined;
 }) {
+  const link = useRef<HTMLAnchorElement>(null);
+  // A menu that does not fit scrolls; the page that is open should be in sight.
+  useEffect(() => link.current?.scrollIntoView({ block: "nearest" }), [current]);
   return (
     <ul>
       {pages.map((page) => (
         <li key={page.path}>
           <a
+            ref={page === current ? link : null}
             href={`#/${page.path}`}
             aria-current={page === current ? "page" : undefined}
             data-accent={page.accent}

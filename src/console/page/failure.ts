@@ -25,6 +25,12 @@ export function toFailure(thrown: unknown): Failure {
   const reason = error.findDetails(ErrorInfoSchema)[0]?.reason;
   // Fetch standard, "fetch method": a failed connection is a TypeError, without further details.
   const isLost = reason === undefined && error.cause instanceof TypeError;
-  if (isLost) return new Failure("UNREACHABLE", "UNAVAILABLE", "The server could not be reached.");
+  if (isLost) return createUnreachable();
   return new Failure(reason ?? code, code, error.rawMessage);
+}
+
+/** What a call comes to that found no server. */
+export function createUnreachable(): Failure {
+  const message = "The server could not be reached. Check that it is running, then try again.";
+  return new Failure("UNREACHABLE", "UNAVAILABLE", message);
 }

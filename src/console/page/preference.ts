@@ -1,10 +1,11 @@
 /** A choice of the reader that all parts of the page share, and that the browser remembers. */
 import { useEffect, useState } from "preact/hooks";
+import { readStored, store } from "./storage.ts";
 
 export interface Preference<T extends string> {
   readonly options: readonly T[];
   /** The choice, and what changes it, for a component. */
-  use(): readonly [choice: T, choose: (choice: T) => void];
+  use(): readonly [choice: T, choose: (choice: string) => void];
 }
 
 /**
@@ -16,21 +17,20 @@ export function createPreference<const T extends string>(
   options: readonly [T, ...T[]],
 ): Preference<T> {
   const listeners = new Set<(choice: T) => void>();
-  let current = readChoice();
+  let current = parse(readStored("localStorage", storageName));
 
-  function readChoice(): T {
-    const stored = localStorage.getItem(storageName);
+  function parse(text: string | undefined): T {
     // An older version of the page may have stored something else.
-    return options.find((option) => option === stored) ?? options[0];
+    return options.find((option) => option === text) ?? options[0];
   }
 
-  function choose(choice: T): void {
-    current = choice;
-    localStorage.setItem(storageName, choice);
-    for (const listener of listeners) listener(choice);
+  function choose(choice: string): void {
+    current = parse(choice);
+    store("localStorage", storageName, current);
+    for (const listener of listeners) listener(current);
   }
 
-  function use(): readonly [T, (choice: T) => void] {
+  function use(): readonly [T, (choice: string) => void] {
     const [choice, setChoice] = useState(current);
     useEffect(() => {
       listeners.add(setChoice);

@@ -1,5 +1,6 @@
 /** The token of the reader, for a server that requires one. The tab keeps it until it is closed. */
 import { useEffect, useState } from "preact/hooks";
+import { readStored, store } from "./storage.ts";
 
 /** A reader who has logged in. */
 export interface Session {
@@ -12,8 +13,8 @@ const listeners = new Set<() => void>();
 let current = read();
 
 function read(): Session | undefined {
-  const text = sessionStorage.getItem(storageName);
-  return text === null ? undefined : JSON.parse(text);
+  const text = readStored("sessionStorage", storageName);
+  return text === undefined ? undefined : JSON.parse(text);
 }
 
 export function getSession(): Session | undefined {
@@ -23,8 +24,7 @@ export function getSession(): Session | undefined {
 /** Keeps a session, or forgets it. */
 export function setSession(session: Session | undefined): void {
   current = session;
-  if (session === undefined) sessionStorage.removeItem(storageName);
-  else sessionStorage.setItem(storageName, JSON.stringify(session));
+  store("sessionStorage", storageName, session && JSON.stringify(session));
   for (const listener of listeners) listener();
 }
 

@@ -1,21 +1,14 @@
 /** Lets the reader choose dark or light instead of the system's setting. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { Choice } from "./parts/fields.tsx";
+import { createPreference } from "./preference.ts";
 
-const storageName = "qsp-theme";
-const themes = ["System", "Light", "Dark"];
-
-/** The choice of an earlier visit, if it is one of today's. */
-function readTheme(): string {
-  const kept = localStorage.getItem(storageName) ?? "";
-  return themes.includes(kept) ? kept : "System";
-}
+const preferredTheme = createPreference("qsp-theme", ["System", "Light", "Dark"]);
 
 export function ThemeChoice() {
-  const [theme, setTheme] = useState(readTheme);
+  const [theme, choose] = preferredTheme.use();
   useEffect(() => {
     document.documentElement.dataset.theme = theme.toLowerCase();
-    localStorage.setItem(storageName, theme);
   }, [theme]);
-  return <Choice label="Theme" value={theme} onChange={setTheme} options={themes} />;
+  return <Choice label="Theme" value={theme} onChange={choose} options={preferredTheme.options} />;
 }

@@ -2,6 +2,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { toFailure } from "../../../src/console/page/failure.ts";
 import {
   flipBits,
   isRejected,
@@ -76,9 +77,10 @@ describe("flipBits", () => {
 });
 
 describe("isRejected", () => {
-  it("needs the browser, and the server if it was asked", () => {
+  it("needs the browser, and the server if it answered", () => {
     expect(isRejected({ server: false, browser: false })).toBe(true);
     expect(isRejected({ server: "not asked", browser: false })).toBe(true);
+    expect(isRejected({ server: toFailure(new Error("lost")), browser: false })).toBe(true);
     expect(isRejected({ server: true, browser: false })).toBe(false);
     expect(isRejected({ server: false, browser: true })).toBe(false);
   });

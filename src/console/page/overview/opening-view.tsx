@@ -3,7 +3,6 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { browserLibrary } from "../algorithms.ts";
 import { classicalAlgorithms, type SizeRow } from "../classical.ts";
-import type { Failure } from "../failure.ts";
 import { FailureNote } from "../parts/failure-note.tsx";
 import { narrow, useMedia } from "../use-media.ts";
 import { formatMs, formatNumber } from "../values.ts";
@@ -11,6 +10,7 @@ import { BytePicture, CountPicture } from "./byte-picture.tsx";
 import { countBytes, publicKeyParts, signatureParts } from "./cells.ts";
 import { algorithm, type Finding, isRejected, message } from "./opening.ts";
 import { SignaturePicture } from "./signature-picture.tsx";
+import { tell } from "./tell.ts";
 import { type Opening, useOpening } from "./use-opening.ts";
 
 const signatureBytes = countBytes(signatureParts);
@@ -124,29 +124,6 @@ function Verdict({ side, finding }: { readonly side: string; readonly finding: F
       <span class="side">{side}</span> <strong>{found}</strong>
     </li>
   );
-}
-
-/** One sentence about what the reader sees, which is read out. */
-function tell({ signed, flipped, lastFlipped = 0, findings, isChecking }: Opening): string {
-  if (signed === undefined || findings === undefined) return "A key pair is made, and the message is signed.";
-  if (isChecking) return "Checking …";
-  if (flipped.size === 0) {
-    const both = signed.by === "server" ? "Server and browser accept it." : describeAlone(signed.failure);
-    return `${both} Try to forge it: click any square.`;
-  }
-  const bits = `${formatNumber(8 * signatureBytes)} bits`;
-  const flips =
-    flipped.size === 1
-      ? `You flipped one of ${bits}, in byte ${formatNumber(lastFlipped)}.`
-      : `You flipped ${formatNumber(flipped.size)} of ${bits}.`;
-  if (!isRejected(findings)) return `${flips} Not every side rejected it.`;
-  return `${flips} ${signed.by === "server" ? "Both sides reject" : "Your browser rejects"} the whole signature.`;
-}
-
-function describeAlone(failure: Failure | undefined): string {
-  return failure === undefined
-    ? "Your browser signed and checked, because calls need a log-in."
-    : "Your browser signed and checked, because the server did not.";
 }
 
 interface ComparisonProps {

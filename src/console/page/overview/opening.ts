@@ -92,7 +92,12 @@ export function flipBits(bytes: Uint8Array, places: ReadonlySet<number>): Uint8A
   return bytes.map((byte, at) => (places.has(at) ? byte ^ 1 : byte));
 }
 
-/** Tells whether every side that was asked rejects the signature. */
+/** Tells whether the browser rejects the signature, and the server too if it answered. */
 export function isRejected({ server, browser }: Findings): boolean {
-  return browser === false && (server === false || server === "not asked");
+  return browser === false && server !== true;
+}
+
+/** Tells whether the browser accepts the signature, and the server too if it answered. */
+export function isAccepted({ server, browser }: Findings): boolean {
+  return browser === true && server !== false;
 }

@@ -1,24 +1,18 @@
 /** The call in each language. The choice of a language stays for all calls. */
-import { useState } from "preact/hooks";
+import { createPreference } from "../preference.ts";
 import { CodeBlock } from "./code-block.tsx";
 import type { SnippetInput } from "./snippets/input.ts";
-import { languages } from "./snippets/snippets.ts";
+import { languageNames, languages } from "./snippets/snippets.ts";
 
-const storageName = "qsp-reference-language";
-const names = Object.keys(languages);
+const preferredLanguage = createPreference("qsp-reference-language", languageNames);
 
 export function SnippetTabs({ input }: { readonly input: SnippetInput }) {
-  const [language, setLanguage] = useState(() => localStorage.getItem(storageName) ?? "curl");
-  const write = languages[language] ?? languages.curl;
-  const choose = (name: string): void => {
-    localStorage.setItem(storageName, name);
-    setLanguage(name);
-  };
+  const [language, choose] = preferredLanguage.use();
   return (
-    <CodeBlock title="Request" text={write?.(input) ?? ""}>
+    <CodeBlock title="Request" text={languages[language](input)}>
       <fieldset class="ref-tabs">
         <legend class="unseen">Language</legend>
-        {names.map((name) => (
+        {languageNames.map((name) => (
           <button key={name} type="button" aria-pressed={name === language} onClick={() => choose(name)}>
             {name}
           </button>

@@ -6,8 +6,10 @@ import type { SnippetInput } from "./input.ts";
 import { writePython } from "./python.ts";
 import { writeTypeScript } from "./typescript.ts";
 
-/** The languages, in the order of their tabs. */
-export const languages: Readonly<Record<string, (input: SnippetInput) => string>> = {
+/** In the order of their tabs. */
+export const languageNames = ["curl", "gRPC", "Python", "Go", "TypeScript"] as const;
+
+export const languages: Readonly<Record<(typeof languageNames)[number], (input: SnippetInput) => string>> = {
   curl: writeCurl,
   gRPC: writeGrpcurl,
   Python: writePython,

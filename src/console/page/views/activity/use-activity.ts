@@ -1,6 +1,6 @@
 /** Reads the server's metrics every few seconds while the page is visible. */
 import { useEffect, useState } from "preact/hooks";
-import { Failure, toFailure } from "../../failure.ts";
+import { createUnreachable, Failure, toFailure } from "../../failure.ts";
 import { useSession } from "../../session.ts";
 import { readSnapshot, type Snapshot } from "./metrics-text.ts";
 import { compareSnapshots, type Rates } from "./rates.ts";
@@ -66,7 +66,7 @@ function keepFailure(thrown: unknown): Update {
 async function fetchSnapshot(token: string | undefined, signal: AbortSignal): Promise<Snapshot> {
   const headers: HeadersInit = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const response = await fetch("/metrics", { headers, signal }).catch(() => {
-    throw new Failure("UNREACHABLE", "UNAVAILABLE", "The server could not be reached.");
+    throw createUnreachable();
   });
   if (!response.ok) throw await readRefusal(response);
   return readSnapshot(await response.text(), performance.now());

@@ -1,0 +1,41 @@
+/** What the overview says of its signature. */
+import { formatNumber } from "../values.ts";
+import { countBytes, signatureParts } from "./cells.ts";
+import { type Findings, isAccepted, isRejected, type OpeningSignature } from "./opening.ts";
+
+/** What the reader sees, as far as it is told. */
+interface Shown {
+  readonly signed: Pick<OpeningSignature, "by" | "failure"> | undefined;
+  readonly flipped: ReadonlySet<number>;
+  readonly lastFlipped: number | undefined;
+  readonly findings: Findings | undefined;
+  readonly isChecking: boolean;
+}
+
+/** Says it in a sentence or two, which are read out. */
+export function tell({ signed, flipped, lastFlipped = 0, findings, isChecking }: Shown): string {
+  if (signed === undefined || findings === undefined) return "A key pair is made, and the message is signed.";
+  if (isChecking) return "Checking …";
+  if (flipped.size === 0) {
+    const state = signed.by === "server" ? tellAccepted(findings) : tellAlone(signed);
+    return `${state} Try to forge it: click any square.`;
+  }
+  const bits = `${formatNumber(8 * countBytes(signatureParts))} bits`;
+  const flips =
+    flipped.size === 1
+      ? `You flipped one of ${bits}, in byte ${formatNumber(lastFlipped)}.`
+      : `You flipped ${formatNumber(flipped.size)} of ${bits}.`;
+  if (!isRejected(findings)) return `${flips} Not every side rejected it.`;
+  return `${flips} ${findings.server === false ? "Both sides reject" : "Your browser rejects"} the whole signature.`;
+}
+
+function tellAccepted(findings: Findings): string {
+  if (!isAccepted(findings)) return "Not every side accepted it.";
+  return findings.server === true ? "Server and browser accept it." : "Your browser accepts it.";
+}
+
+function tellAlone({ failure }: Pick<OpeningSignature, "failure">): string {
+  return failure === undefined
+    ? "Your browser signed and checked, because calls need a log-in."
+    : "Your browser signed and checked, because the server did not.";
+}

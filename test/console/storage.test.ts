@@ -1,0 +1,19 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { readStored, store } from "../../src/console/page/storage.ts";
+
+/** A browser that blocks its storage throws at each access. */
+function blockStorage(): void {
+  vi.spyOn(globalThis, "localStorage", "get").mockImplementation(() => {
+    throw new DOMException("Access is denied for this document.", "SecurityError");
+  });
+}
+
+afterEach(() => void vi.restoreAllMocks());
+
+describe("the storage of a browser that blocks it", () => {
+  it("is empty, and forgets what is stored", () => {
+    blockStorage();
+    store("localStorage", "qsp-theme", "Dark");
+    expect(readStored("localStorage", "qsp-theme")).toBeUndefined();
+  });
+});
