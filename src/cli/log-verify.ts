@@ -121,7 +121,10 @@ async function verifySigned(
     if (found === undefined)
       return { checkpoint, problem: `${file}: ${key.name} has not signed it with its ${key.type} key` };
     if (found === "invalid")
-      return { checkpoint, problem: `${file}: the ${key.type} signature of ${key.name} does not verify` };
+      return {
+        checkpoint,
+        problem: `${file}: what ${key.name} signed with its ${key.type} key does not verify`,
+      };
   }
   return { checkpoint, problem: undefined };
 }
@@ -132,7 +135,7 @@ function checkInclusion(
   leaf: Uint8Array,
 ): string | undefined {
   const isIncluded = verifyInclusion({ index, size, leafHash: hashLeaf(leaf), hashes, root });
-  return isIncluded ? undefined : `leaf ${index} of the log is not this one`;
+  return isIncluded ? undefined : `the proof does not show that this is leaf ${index} of the log`;
 }
 
 function checkConsistency(

@@ -107,13 +107,18 @@ function checkValue(type: AttributeType, value: string): void {
   if (pattern !== undefined && !pattern.test.test(value)) throw invalid(`${type} must be ${pattern.meaning}`);
   // Such characters would make a name look like another one.
   if (!isPrintable(value))
-    throw invalid(`${type} contains a control, format or line character; use printable characters`);
+    throw invalid(
+      `${type} contains a control, format, line or invisible character; use printable characters`,
+    );
   if (value.trim() !== value) throw invalid(`${type} must not begin or end with a space`);
 }
 
-/** Tells whether each character of a text shows. Excludes unpaired surrogates and what turns the direction of text. */
+/**
+ * Tells whether each character of a text shows, and only U+0020 as a space. Excludes unpaired surrogates, what turns the
+ * direction of text, and letters and marks that do not show, such as U+3164, U+FE0F and U+2800.
+ */
 function isPrintable(text: string): boolean {
-  return !/[\p{C}\p{Zl}\p{Zp}]/u.test(text);
+  return !/[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/u.test(text.replaceAll(" ", ""));
 }
 
 /** Splits at commas that no backslash precedes. */

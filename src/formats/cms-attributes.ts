@@ -1,6 +1,6 @@
 /** Reads the signed attributes of CMS (RFC 5652, section 11). */
-import type { BaseBlock } from "asn1js";
-import { type SignedAndUnsignedAttributes, Time } from "pkijs";
+import { type BaseBlock, GeneralizedTime, UTCTime } from "asn1js";
+import type { SignedAndUnsignedAttributes } from "pkijs";
 import { FormatError } from "./format-error.ts";
 
 /**
@@ -34,16 +34,22 @@ export function readAttributes({ attributes }: SignedAndUnsignedAttributes): Rea
 export function readTime(value: BaseBlock | undefined): Date | undefined {
   if (value === undefined) return undefined;
   const time = parseTime(value);
-  if (time !== undefined && !Number.isNaN(time.getTime())) return time;
+  if (time !== undefined) return time;
   throw new FormatError("the signed attribute signing-time is not a time");
 }
 
-function parseTime(schema: BaseBlock): Date | undefined {
-  try {
-    return new Time({ schema }).value;
-  } catch {
-    return undefined;
-  }
+/** Whole seconds and Z (RFC 5652, section 11.3). asn1js would read month 13 as the next January, and text as 1899. */
+function parseTime(value: BaseBlock): Date | undefined {
+  if (!(value instanceof UTCTime)) return undefined;
+  const text = Buffer.from(value.valueBlock.valueHexView).toString("latin1");
+  // asn1js derives GeneralizedTime from UTCTime, whose years begin at 1950.
+  const century = value instanceof GeneralizedTime ? "" : text < "50" ? "20" : "19";
+  const parts = /^(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)Z$/.exec(century + text);
+  if (parts === null) return undefined;
+  const [, year, month, day, hour, minute, second] = parts;
+  const written = `${year}-${month}-${day}T${hour}:${minute}:${second}.000Z`;
+  const time = new Date(written);
+  return !Number.isNaN(time.getTime()) && time.toISOString() === written ? time : undefined;
 }
 
 function isBlock(value: unknown): value is BaseBlock {

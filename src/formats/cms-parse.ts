@@ -1,5 +1,5 @@
 /** Reads detached CMS SignedData (RFC 5652) with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs reads the ASN.1. */
-import { fromBER } from "asn1js";
+import { fromBER, Sequence } from "asn1js";
 import { ContentInfo, SignedData } from "pkijs";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { decodePem } from "../crypto/pem.ts";
@@ -15,6 +15,8 @@ const maxCmsBytes = 1024 * 1024;
 const maxCmsPemCharacters = 1_500_000;
 /** Certificates have a depth of about 12, and some 100 elements each. */
 const parseLimits = { maxDepth: 32, maxNodes: 10_000, maxContentLength: maxCmsBytes };
+/** Versions of SignedData (RFC 5652, section 5.1). */
+const versions = [1, 3, 4, 5];
 
 /**
  * Reads a message in PEM (the label CMS or PKCS7) or DER.
@@ -61,7 +63,14 @@ function readSignedData(der: Uint8Array): SignedData {
   if (offset !== der.length) throw new FormatError("the CMS message is not one element of ASN.1");
   const { contentType, content } = new ContentInfo({ schema: result });
   if (contentType !== oids.signedData) throw new FormatError(`the CMS message is of type ${contentType}`);
-  return new SignedData({ schema: content });
+  // After the first three elements, only the last one, signerInfos, has no tag of its own. pkijs ignores others.
+  const elements = content instanceof Sequence ? content.valueBlock.value.slice(3) : [];
+  const untagged = elements.filter(({ idBlock }) => idBlock.tagClass === 1);
+  if (untagged.length !== 1 || untagged[0] !== elements.at(-1))
+    throw new FormatError("SignedData has elements that RFC 5652 does not define");
+  const signedData = new SignedData({ schema: content });
+  if (versions.includes(signedData.version)) return signedData;
+  throw new FormatError(`SignedData has the version ${signedData.version}; expected ${versions.join(", ")}`);
 }
 
 function checkDer(der: Uint8Array): void {

@@ -1,5 +1,13 @@
 /** Reads one SignerInfo of CMS (RFC 5652, section 5.3). */
-import { type BaseBlock, Constructed, ObjectIdentifier, OctetString, Primitive, Sequence } from "asn1js";
+import {
+  type BaseBlock,
+  Constructed,
+  Null,
+  ObjectIdentifier,
+  OctetString,
+  Primitive,
+  Sequence,
+} from "asn1js";
 import { type AlgorithmIdentifier, IssuerAndSerialNumber, type SignerInfo } from "pkijs";
 import type { SignatureAlgorithm } from "../crypto/algorithms.ts";
 import { type CmsDigest, findDigest, findSignatureAlgorithm, oids } from "./cms-algorithms.ts";
@@ -37,6 +45,14 @@ export function readSignature(info: SignerInfo): CmsSignature | undefined {
     throw new FormatError(
       `the digest ${info.digestAlgorithm.algorithmId} is unknown, or too short for ${algorithm}`,
     );
+  // RFC 5754, section 2, allows NULL.
+  const { algorithmParams } = info.digestAlgorithm;
+  if (algorithmParams !== undefined && !(algorithmParams instanceof Null))
+    throw new FormatError(`the digest ${digest.oid} has parameters; expected none`);
+  const signer = readSigner(info.sid);
+  const version = "keyIdentifier" in signer ? 3 : 1;
+  if (info.version !== version)
+    throw new FormatError(`a SignerInfo has the version ${info.version}; expected ${version}`);
   // Without them, the signed attributes of another message would pass for content.
   if (info.signedAttrs === undefined)
     throw new FormatError("a signature of the CMS message has no signed attributes");
@@ -56,7 +72,7 @@ export function readSignature(info: SignerInfo): CmsSignature | undefined {
     signedAttributes,
     signature: info.signature.valueBlock.valueHexView,
     signingTime: readTime(values.get(oids.signingTime)),
-    signer: readSigner(info.sid),
+    signer,
   };
 }
 

@@ -1,6 +1,14 @@
 /** COSE_Sign1 (RFC 9052, section 4.2) with ML-DSA (RFC 9964), in deterministic CBOR (RFC 8949, section 4.2.1). */
 import { createHash } from "node:crypto";
-import { type DecodeOptions, decode, encode, rfc8949EncodeOptions, Tagged, Tokenizer } from "cborg";
+import {
+  type DecodeOptions,
+  decodeFirst,
+  encode,
+  rfc8949EncodeOptions,
+  Tagged,
+  Tokenizer,
+  Type,
+} from "cborg";
 import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../crypto/algorithms.ts";
 import type { PublicKey } from "../crypto/provider.ts";
 import { FormatError } from "./format-error.ts";
@@ -73,7 +81,8 @@ export function renderCose(message: Omit<CoseSign1, "algorithm">, keyId: Uint8Ar
 }
 
 /**
- * Reads a tagged COSE_Sign1: lengths and numbers in their shortest form, no indefinite lengths, no duplicate labels.
+ * Reads a tagged COSE_Sign1: lengths and numbers in their shortest form, no indefinite lengths, no duplicate labels, no
+ * whole numbers as floating-point numbers.
  *
  * @throws FormatError
  */
@@ -111,14 +120,20 @@ function readAlgorithm(protectedHeader: Uint8Array): MlDsaAlgorithm {
   throw new FormatError("alg of the protected header must be -48, -49 or -50 (ML-DSA-44, -65 or -87)");
 }
 
-/** Stops at a number of data items, before they fill the memory or the stack. */
-class BoundedTokenizer extends Tokenizer {
+/**
+ * Stops at a number of data items, before they fill the memory or the stack, and at 1.0: JavaScript cannot tell it from 1,
+ * but the label or the algorithm 1.0 is another one (RFC 9052, section 1.5).
+ */
+class StrictTokenizer extends Tokenizer {
   #items = 0;
 
   override next() {
     this.#items += 1;
     if (this.#items > maxItems) throw new FormatError(`more than ${maxItems} data items`);
-    return super.next();
+    const token = super.next();
+    if (Type.equals(token.type, Type.float) && Number.isInteger(token.value))
+      throw new FormatError(`the whole number ${token.value} as a floating-point number`);
+    return token;
   }
 }
 
@@ -132,7 +147,10 @@ function decodeStrictly(name: string, bytes: Uint8Array, tags: DecodeOptions["ta
     tags,
   };
   try {
-    return decode(bytes, { ...options, tokenizer: new BoundedTokenizer(bytes, options) });
+    const tokenizer = new StrictTokenizer(bytes, options);
+    const [value, { length }] = decodeFirst(bytes, { ...options, tokenizer });
+    if (length > 0) throw new FormatError(`${length} bytes follow it`);
+    return value;
   } catch (error) {
     const reason = error instanceof Error ? error.message : "unreadable";
     throw new FormatError(`${name} is not strict CBOR: ${reason}`);

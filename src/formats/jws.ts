@@ -79,10 +79,13 @@ export function parseJws(bytes: Uint8Array): Jws {
     throw new FormatError(`the payload has ${payload.length} bytes; the limit is ${maxEmbeddedBytes}`);
   const signature = decodePart("signature", parts.signature);
   const { protectedHeader } = parts;
-  return { algorithm: readAlgorithm(protectedHeader), protectedHeader, payload, signature };
+  const header = parseHeader(protectedHeader);
+  checkUnprotected(parts.unprotected, header);
+  return { algorithm: readAlgorithm(header), protectedHeader, payload, signature };
 }
 
 interface Parts {
+  readonly unprotected: JsonObject;
   readonly protectedHeader: string;
   /** "" if it is detached. */
   readonly payload: string;
@@ -94,7 +97,7 @@ function splitCompact(bytes: Uint8Array): Parts {
   // A fourth part would show; more of them are not split off.
   const parts = text.replace(/\r?\n$/, "").split(".", 4);
   const [protectedHeader = "", payload = "", signature = ""] = parts;
-  if (parts.length === 3) return { protectedHeader, payload, signature };
+  if (parts.length === 3) return { unprotected: {}, protectedHeader, payload, signature };
   throw new FormatError(
     "the JWS has neither three parts with dots between them nor the form of a JSON object",
   );
@@ -107,32 +110,36 @@ function splitJson(bytes: Uint8Array): Parts {
     throw new FormatError(
       "the JWS has several signatures (general JSON); use one in flattened JSON or compact",
     );
-  checkUnprotected(object);
-  const { protected: protectedHeader, payload = "", signature } = object;
+  const { header = {}, protected: protectedHeader, payload = "", signature } = object;
   if (typeof protectedHeader !== "string" || typeof payload !== "string" || typeof signature !== "string")
     throw new FormatError("protected, payload and signature of the JWS must be strings");
-  return { protectedHeader, payload, signature };
-}
-
-/** RFC 7515, section 4: no member of the protected header again; and alg is read from the signed header only. */
-function checkUnprotected({ header = {} }: JsonObject): void {
   if (typeof header !== "object" || header === null || Array.isArray(header))
     throw new FormatError("header of the JWS must be an object");
-  const refused = ["alg", "kid", ...refusedMembers].find((name) => Object.hasOwn(header, name));
+  return { unprotected: header, protectedHeader, payload, signature };
+}
+
+/** RFC 7515, section 7.2.1: no member of the protected header again; and alg is read from the signed header only. */
+function checkUnprotected(unprotected: JsonObject, header: JsonObject): void {
+  const refused = ["alg", "kid", ...refusedMembers, ...Object.keys(header)].find((name) =>
+    Object.hasOwn(unprotected, name),
+  );
   if (refused !== undefined)
     throw new FormatError(
       `the unprotected header of the JWS contains ${refused}, which is not accepted there`,
     );
 }
 
-function readAlgorithm(protectedHeader: string): MlDsaAlgorithm {
+function parseHeader(protectedHeader: string): JsonObject {
   if (protectedHeader.length > maxHeaderCharacters)
     throw new FormatError(
       `the protected header has ${protectedHeader.length} characters; the limit is ${maxHeaderCharacters}`,
     );
   const header = parseJsonObject(decodePart("protected header", protectedHeader), maxJsonTokens);
-  if (header === undefined)
-    throw new FormatError("the protected header is not one JSON object without duplicate members");
+  if (header !== undefined) return header;
+  throw new FormatError("the protected header is not one JSON object without duplicate members");
+}
+
+function readAlgorithm(header: JsonObject): MlDsaAlgorithm {
   const refused = refusedMembers.find((name) => Object.hasOwn(header, name));
   if (refused !== undefined)
     throw new FormatError(`the protected header contains ${refused}, which is not accepted`);

@@ -1,5 +1,5 @@
 import { generateKeyPairSync, sign, verify } from "node:crypto";
-import { Constructed, fromBER, Sequence } from "asn1js";
+import { Constructed, fromBER, Integer, Null, Primitive, Sequence, UTCTime } from "asn1js";
 import { describe, expect, it } from "vitest";
 import type { SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
 import { selectDigest } from "../../src/formats/cms-algorithms.ts";
@@ -120,6 +120,43 @@ describe("CMS", () => {
     );
   });
 
+  it.each([
+    ["month 13", "261302030405Z"],
+    ["30 February", "260230030405Z"],
+    ["text", "hello"],
+    ["a time without its zone", "260102030405"],
+    ["a time of another zone", "260102030405+0100"],
+  ])("refuses %s as the signing time", (_, time) => {
+    const changed = edit((info) => {
+      const signingTime = attributesOf(info).find(
+        (attribute) => childrenOf(childrenOf(attribute)[1])[0] instanceof UTCTime,
+      );
+      const content = new TextEncoder().encode(time);
+      childrenOf(childrenOf(signingTime)[1])[0] = new Primitive({
+        idBlock: { tagClass: 1, tagNumber: 23 },
+        valueHex: content,
+      });
+      attributesOf(info).sort((a, b) => Buffer.compare(derOf(a), derOf(b)));
+    });
+    expect(() => parseCms(changed)).toThrow(/signing-time is not a time/);
+  });
+
+  it("refuses versions that RFC 5652 does not define", () => {
+    expect(() => parseCms(edit((info) => info.splice(0, 1, new Integer({ value: 1 }))))).toThrow(
+      /SignerInfo has the version 1; expected 3/,
+    );
+    expect(() => parseCms(edit((_, __, data) => data.splice(0, 1, new Integer({ value: 99 }))))).toThrow(
+      /SignedData has the version 99/,
+    );
+  });
+
+  it("refuses an element behind the signers, and parameters of the digest", () => {
+    const one = new Integer({ value: 1 });
+    expect(() => parseCms(edit((_, __, data) => data.push(one)))).toThrow(/does not define/);
+    expect(() => parseCms(edit((info) => childrenOf(info[2]).push(one)))).toThrow(/has parameters/);
+    expect(parseCms(edit((info) => childrenOf(info[2]).push(new Null())))).toHaveLength(1);
+  });
+
   it("refuses 17 signers", () => {
     expect(() => parseCms(edit((_, infos) => infos.push(...Array(16).fill(infos[0]))))).toThrow(/17 signers/);
   });
@@ -154,13 +191,17 @@ function replaceIn(message: Uint8Array, from = "", to = "", index = 0): Buffer {
 type Blocks = unknown[];
 
 /** Changes the parts of the SignerInfo, and lets asn1js compute all lengths again. */
-function edit(change: (signerInfo: Blocks, signerInfos: Blocks) => void): Uint8Array {
+function edit(change: (signerInfo: Blocks, signerInfos: Blocks, signedData: Blocks) => void): Uint8Array {
   const message = childrenOf(fromBER(makeMessage()).result);
   const signedData = childrenOf(childrenOf(message[1])[0]);
   const signerInfos = childrenOf(signedData.at(-1));
-  change(childrenOf(signerInfos[0]), signerInfos);
+  change(childrenOf(signerInfos[0]), signerInfos, signedData);
   const root = new Sequence({ value: message as Sequence["valueBlock"]["value"] });
   return new Uint8Array(root.toBER());
+}
+
+function derOf(block: unknown): Buffer {
+  return block instanceof Sequence ? Buffer.from(block.toBER()) : Buffer.of();
 }
 
 function attributesOf(signerInfo: Blocks): Blocks {

@@ -35,7 +35,7 @@ describe("COSE_Sign1", () => {
 
   it.each([
     ["nothing", "", /strict CBOR/],
-    ["bytes behind it", `${good}00`, /strict CBOR/],
+    ["bytes behind it", `${good}00`, /strict CBOR: 1 bytes follow it/],
     ["a part of it", good.slice(0, -2), /strict CBOR/],
     ["no tag", good.slice(2), /tag 18/],
     ["another tag", `d1${good.slice(2)}`, /strict CBOR/],
@@ -50,6 +50,8 @@ describe("COSE_Sign1", () => {
     ["the algorithm in the unprotected header", "d28441a0a1013830f64100", /alg or crit/],
     ["crit", "d28447a2013830028101a0f64100", /crit/],
     ["another algorithm", "d28443a10126a0f64100", /-48, -49 or -50/],
+    ["a label as a floating-point number", "d28446a1f93c003830a0f64100", /whole number 1 as a floating/],
+    ["an algorithm as a floating-point number", "d28445a101f9d220a0f64100", /whole number -49 as a floating/],
     ["an algorithm as text", "d2844ca101694d4c2d4453412d3635a0f64100", /-48, -49 or -50/],
     ["a payload of text", "d28444a1013830a062686941 00".replace(" ", ""), /payload must be/],
     ["arrays in arrays", `d2${"81".repeat(500_000)}`, /more than 256 data items/],

@@ -56,6 +56,11 @@ describe("JWS", () => {
       `{"protected":"${good}","header":{"alg":"none"},"signature":"AA"}`,
       /alg/,
     ],
+    [
+      "a member in both headers",
+      `{"protected":"${header({ alg: "ML-DSA-65", typ: "a" })}","header":{"typ":"b"},"signature":"AA"}`,
+      /unprotected header of the JWS contains typ/,
+    ],
     ["no protected header", '{"header":{},"signature":"AA"}', /protected/],
     ["brackets without end", `{"protected":${"[".repeat(1_000_000)}`, /not one JSON object/],
   ])("refuses %s", (_, text, message) => {

@@ -29,7 +29,7 @@ export async function addCosignature(
   const { note, size } = readCosigned(log, bytes);
   const published = await findBySize(log, size);
   if (published.note.text !== note.text)
-    throw refuse("CHECKPOINT_NOT_FOUND", `the log ${log.name} has another root at size ${size}`, {
+    throw refuse("CHECKPOINT_NOT_FOUND", `the log ${log.name} has another checkpoint of size ${size}`, {
       log: log.name,
     });
   const cosignatures = await verifyCosignatures(deps, note);
