@@ -880,6 +880,7 @@ export const comments: Readonly<Record<string, string>> = {
   "oauth.IntrospectTokenResponse.aud": "Lists the audiences, which are strings.",
   "oauth.IntrospectTokenResponse.iss": "Identifies the issuer.",
   "oauth.IntrospectTokenResponse.jti": "Identifies the token.",
+  "oauth.IntrospectTokenResponse.act": "Identifies the client that acts for the subject after an exchange (RFC 8693, section 4.1): \"sub\" is its name, and\n\"act\" is the client that acted before it. A decision may depend on the outermost one only.",
   "oauth.RevokeTokenRequest": "Names a token to revoke.",
   "oauth.RevokeTokenRequest.token": "Contains the token.",
   "oauth.RevokeTokenRequest.token_type_hint": "Has no effect.",

@@ -43,7 +43,7 @@ describe("the token endpoint", { timeout }, () => {
     const { status, headers, body } = await post(grant);
     expect(status).toBe(200);
     expect(headers.get("content-type")).toBe("application/json");
-    expect(headers.get("cache-control")).toBe("no-store");
+    expect([headers.get("cache-control"), headers.get("pragma")]).toEqual(["no-store", "no-cache"]);
     expect(body).toEqual({
       access_token: expect.any(String),
       token_type: "Bearer",
@@ -276,6 +276,9 @@ describe("the exchange of a token", { timeout }, () => {
     const first = { sub: gateway, cgen };
     const second = { sub: other, cgen, act: first };
     expect(claimsOf(token).act).toEqual({ sub: other, act: { sub: gateway, cgen, act: second } });
+    const { body } = await introspect(server, other, token);
+    const earlier = { sub: gateway, act: { sub: other, act: { sub: gateway } } };
+    expect([body.sub, body.act]).toEqual([claimsOf(token).sub, { sub: other, act: earlier }]);
     token = (await exchange(server, gateway, token)).body.access_token;
     expect(errorOf(await exchange(server, gateway, token))).toEqual([400, "invalid_request"]);
   });

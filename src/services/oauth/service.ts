@@ -1,4 +1,5 @@
 /** oauth.AuthorizationService: unpack, call, pack. */
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
 import { excerpt } from "../../errors/shorten.ts";
@@ -81,9 +82,16 @@ function describeScopes(scopes: readonly string[]): { scope?: string } {
   return scopes.length === 0 ? {} : { scope: scopes.join(" ") };
 }
 
-/** RFC 6749, section 5.1. */
+/** RFC 6749, section 5.1, wants both. */
 function forbidCaching({ responseHeader }: HandlerContext): void {
   responseHeader.set("cache-control", "no-store");
+  responseHeader.set("pragma", "no-cache");
+}
+
+/** RFC 8693, section 4.1: who acts for the subject, the latest one outside. Generations are not for others. */
+function describeActor(clients: readonly string[]): JsonObject {
+  const [sub, ...earlier] = clients;
+  return sub === undefined ? {} : { act: { sub, ...describeActor(earlier) } };
 }
 
 function packHolder({ subject, role, access, expiresAt, issuedAt }: TokenHolder, iss: string | undefined) {
@@ -100,6 +108,8 @@ function packHolder({ subject, role, access, expiresAt, issuedAt }: TokenHolder,
       aud: { values: access.audiences.map((value) => ({ kind: { case: "stringValue" as const, value } })) },
       jti: access.tokenId,
       ...(iss !== undefined && { iss }),
+      ...(access.clientId !== subject &&
+        describeActor([access.clientId, ...access.earlierActors.map(({ clientId }) => clientId)])),
     }),
   };
 }
