@@ -107,6 +107,9 @@ function readToken(
   return readBearerToken(value);
 }
 
+/** RFC 6750, section 3.1: the request needs more privileges than the token has. */
+const privilegeMissing = 'Bearer error="insufficient_scope"';
+
 function findFault(
   { subject, role, access, scopes }: TokenHolder,
   requirements: Requirements,
@@ -114,7 +117,11 @@ function findFault(
 ): CheckResponse | undefined {
   // A device may make few calls of this server, and so none elsewhere unless a route names its role.
   if (role === "device" && !requirements.roles.includes(role))
-    return deny(Code.PermissionDenied, `${subject} is a device; the route does not name the role device`);
+    return deny(
+      Code.PermissionDenied,
+      `${subject} is a device; the route does not name the role device`,
+      privilegeMissing,
+    );
   // A token from a log-in names no audience. It is for this server, and so for routes that stand for this server.
   const audiences = access?.audiences ?? (issuerUrl === undefined ? [] : [issuerUrl]);
   if (!audiences.includes(requirements.audience))
@@ -128,10 +135,14 @@ function findFault(
     return deny(
       Code.PermissionDenied,
       `the token needs the scope ${missing.join(" ")}`,
-      `Bearer error="insufficient_scope", scope="${requirements.scopes.join(" ")}"`,
+      `${privilegeMissing}, scope="${requirements.scopes.join(" ")}"`,
     );
   if (requirements.roles.length > 0 && !requirements.roles.includes(role))
-    return deny(Code.PermissionDenied, `${subject} needs the role ${requirements.roles.join(" or ")}`);
+    return deny(
+      Code.PermissionDenied,
+      `${subject} needs the role ${requirements.roles.join(" or ")}`,
+      privilegeMissing,
+    );
   return undefined;
 }
 
