@@ -1,5 +1,6 @@
 /** The token of the plugin, which runs longer than a token is valid. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { createDeadlineSignal } from "@connectrpc/connect/protocol";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import type { ApiClient, CallLimits } from "../cli/client.ts";
 import { usageError } from "../cli/exit-codes.ts";
@@ -44,11 +45,9 @@ export function createLoginTokens(deps: LoginDeps): TokenSource {
   let login: Login | undefined;
   let running: Promise<Login> | undefined;
   let failure: { readonly error: unknown; readonly untilMs: number } | undefined;
-  const renew = async (limits: CallLimits): Promise<Login> => {
-    // Not ended by the signal of one call, because other calls wait for it too.
-    const { timeoutMs } = limits;
+  const renew = async (): Promise<Login> => {
     try {
-      login = await logIn(deps, timeoutMs === undefined ? {} : { timeoutMs });
+      login = await logIn(deps);
       return login;
     } catch (error) {
       failure = { error, untilMs: now() + retryMs };
@@ -62,8 +61,9 @@ export function createLoginTokens(deps: LoginDeps): TokenSource {
       if (login !== undefined && now() < login.renewAtMs) return login.token;
       if (failure !== undefined && now() < failure.untilMs) throw failure.error;
       failure = undefined;
-      running ??= renew(limits);
-      return (await running).token;
+      // A call that ends leaves the log-in to later calls: it may take longer than an API server waits.
+      running ??= renew();
+      return (await waitFor(running, limits)).token;
     },
     drop(token) {
       if (login !== undefined && login.token === token) login = undefined;
@@ -72,14 +72,24 @@ export function createLoginTokens(deps: LoginDeps): TokenSource {
   };
 }
 
-async function logIn({ server, username, passwordFile, now }: LoginDeps, limits: CallLimits): Promise<Login> {
+/** Waits for work no longer than a call may take, and does not end the work. */
+async function waitFor<T>(work: Promise<T>, { timeoutMs }: CallLimits): Promise<T> {
+  const { signal, cleanup } = createDeadlineSignal(timeoutMs);
+  const end = new Promise<never>((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+  });
+  try {
+    return await Promise.race([work, end]);
+  } finally {
+    cleanup();
+  }
+}
+
+/** Logs in within the time of `--timeout`. */
+async function logIn({ server, username, passwordFile, now }: LoginDeps): Promise<Login> {
   const password = readPassword(passwordFile);
   const anonymous = server.withToken(undefined);
-  const { token, expiresAt } = await anonymous.ask(
-    PqcService.method.issueToken,
-    { username, password },
-    limits,
-  );
+  const { token, expiresAt } = await anonymous.ask(PqcService.method.issueToken, { username, password });
   const lifetimeMs = expiresAt === undefined ? 0 : timestampDate(expiresAt).getTime() - now();
   return { token, renewAtMs: now() + Math.max(minUseMs, lifetimeMs * 0.75) };
 }

@@ -21,12 +21,14 @@ function makeSource() {
     isRefusing: false,
     serverAheadMs: 0,
     passwords: [] as string[],
+    answered: Promise.resolve(),
   };
   const server = {
     withToken: () => server,
     ask: async (_method: unknown, { password }: { password: string }) => {
       state.logins += 1;
       state.passwords.push(password);
+      await state.answered;
       if (state.isRefusing) throw new ConnectError("the password is wrong", Code.Unauthenticated);
       const expiresAt = timestampFromMs(state.nowMs + state.serverAheadMs + hourMs);
       return create(PqcService.method.issueToken.output, { token: `token ${state.logins}`, expiresAt });
@@ -66,6 +68,17 @@ describe("a plugin that logs in", () => {
     state.nowMs += 10_001;
     expect(await tokens.find({})).toBe("token 2");
     expect(state.passwords).toEqual(["a long enough password", "another password"]);
+  });
+
+  it("finishes a log-in that takes longer than a call, which ends in time, and uses its token later", async () => {
+    const { state, tokens } = makeSource();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    state.answered = promise;
+    await expect(tokens.find({ timeoutMs: 1 })).rejects.toMatchObject({ code: Code.DeadlineExceeded });
+    await expect(tokens.find({ timeoutMs: 1 })).rejects.toMatchObject({ code: Code.DeadlineExceeded });
+    resolve();
+    expect(await tokens.find({ timeoutMs: 1000 })).toBe("token 1");
+    expect(state.logins).toBe(1);
   });
 
   it("uses a token for a minute even if the clock of the server is far behind", async () => {
