@@ -18,7 +18,11 @@ import {
   draftRequest,
 } from "../../src/console/page/reference/request.ts";
 import type { SnippetInput } from "../../src/console/page/reference/snippets/input.ts";
-import { languages } from "../../src/console/page/reference/snippets/snippets.ts";
+import {
+  type Language,
+  languageNames,
+  languages,
+} from "../../src/console/page/reference/snippets/snippets.ts";
 import { fillExample, type Json } from "../../src/protocol/example.ts";
 import { findPython } from "../interop/python.ts";
 import { isMissing, run } from "../interop/tools.ts";
@@ -69,12 +73,6 @@ function inputOf(operation: Operation, draft: Draft = draftRequest(operation, ""
   };
 }
 
-function write(language: string, input: SnippetInput): string {
-  const writer = languages[language];
-  if (writer === undefined) throw new Error(`no language ${language}`);
-  return writer(input);
-}
-
 /** How a snippet of a language is run. */
 interface Runner {
   readonly program: string;
@@ -97,16 +95,16 @@ const needed: Readonly<Record<string, boolean>> = {
   TypeScript: false,
 };
 
-async function runSnippet(language: string, input: SnippetInput) {
+async function runSnippet(language: Language, input: SnippetInput) {
   const runner = runners[language];
   if (runner === undefined) throw new Error(`no runner for ${language}`);
   const path = join(directory, runner.file);
-  writeFileSync(path, write(language, input));
+  writeFileSync(path, languages[language](input));
   // The token is in the variable that the snippets name.
   return run("env", [`QSP_TOKEN=${token}`, runner.program, ...runner.args, path]);
 }
 
-describe.each(Object.keys(languages))("a snippet of %s", { timeout: 120_000 }, (language) => {
+describe.each(languageNames)("a snippet of %s", { timeout: 120_000 }, (language) => {
   const skips = needed[language] === true;
 
   it.skipIf(skips)("makes a call without a body", async () => {
@@ -187,13 +185,13 @@ describe("the snippets of every operation", { timeout: 120_000 }, () => {
 
   it("are valid TypeScript", async () => {
     for (const input of inputs())
-      await transform(write("TypeScript", input), { loader: "ts", format: "esm", target: "esnext" });
+      await transform(languages.TypeScript(input), { loader: "ts", format: "esm", target: "esnext" });
   });
 
   it.skipIf(needed.Python)("are valid Python", async () => {
     const path = folder("python");
     inputs().forEach((input, i) => {
-      writeFileSync(join(path, `call${i}.py`), write("Python", input));
+      writeFileSync(join(path, `call${i}.py`), languages.Python(input));
     });
     const { code, stdout } = await run(python ?? "python3", ["-m", "compileall", "-q", path]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });
@@ -202,16 +200,16 @@ describe("the snippets of every operation", { timeout: 120_000 }, () => {
   it.skipIf(isMissing("gofmt"))("are Go as gofmt writes it", async () => {
     const path = folder("go");
     inputs().forEach((input, i) => {
-      writeFileSync(join(path, `call${i}.go`), `${write("Go", input)}\n`);
+      writeFileSync(join(path, `call${i}.go`), `${languages.Go(input)}\n`);
     });
     expect(await run("gofmt", ["-l", "-e", path])).toMatchObject({ code: 0, stdout: "", stderr: "" });
   });
 
-  it.each(["curl", "gRPC"])("are valid for a shell: %s", async (language) => {
+  it.each(["curl", "gRPC"] as const)("are valid for a shell: %s", async (language) => {
     const path = folder(language);
     for (const [i, input] of inputs().entries()) {
       const file = join(path, `call${i}.sh`);
-      writeFileSync(file, write(language, input));
+      writeFileSync(file, languages[language](input));
       expect(await run("sh", ["-n", file])).toMatchObject({ code: 0, stderr: "" });
     }
   });

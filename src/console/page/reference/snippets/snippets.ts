@@ -9,7 +9,9 @@ import { writeTypeScript } from "./typescript.ts";
 /** In the order of their tabs. */
 export const languageNames = ["curl", "gRPC", "Python", "Go", "TypeScript"] as const;
 
-export const languages: Readonly<Record<(typeof languageNames)[number], (input: SnippetInput) => string>> = {
+export type Language = (typeof languageNames)[number];
+
+export const languages: Readonly<Record<Language, (input: SnippetInput) => string>> = {
   curl: writeCurl,
   gRPC: writeGrpcurl,
   Python: writePython,
