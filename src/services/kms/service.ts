@@ -10,7 +10,6 @@ import { findReason } from "../../errors.ts";
 import { isAuditor, readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import type { UserStore } from "../../identity/users.ts";
 import { nameCode } from "../../protocol/code-name.ts";
-import { maxPageSize } from "../../records/pages.ts";
 import type { Store } from "../../store/store.ts";
 import { verifyAudit } from "../../tlog/verify-audit.ts";
 import { packCheckpoint } from "../audit-entries.ts";
@@ -21,20 +20,16 @@ import { createKey } from "./create.ts";
 import { createCsr } from "./create-csr.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
 import { exportPublicKeys } from "./export.ts";
-import { aboutHandle, findKey } from "./find-key.ts";
-import type { UseOfGrant } from "./grant-store.ts";
+import { getKey, packKeys } from "./get-key.ts";
 import { createGrant, revokeGrant } from "./grants.ts";
-import { parseHandle } from "./handle.ts";
 import { beginImport, importKey } from "./import.ts";
-import { type KeyCache, keyDamaged } from "./key-cache.ts";
+import type { KeyCache } from "./key-cache.ts";
 import { nameKeyList } from "./key-filter.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "./life-cycle.ts";
 import { listGrants } from "./list-grants.ts";
-import type { KeyRecord } from "./record.ts";
-import { packListed, packWithJwk } from "./record-message.ts";
 import { rotateKey } from "./rotate.ts";
 import { type BatchItem, sign, signBatch, signStream } from "./sign.ts";
-import type { KmsStore, StoredKey } from "./store.ts";
+import type { KmsStore } from "./store.ts";
 import { verify } from "./verify.ts";
 
 /** The dependencies of the service. */
@@ -62,14 +57,6 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     principal: readPrincipal(context),
     isAuditor: isAuditor(context),
   });
-  const packAll = async (rows: readonly StoredKey[]) => {
-    const nameOf = await keys.names.findOf(rows.map(({ record }) => record));
-    return rows.map((key) => packListed(key, nameOf(key.record)));
-  };
-  const isOfName = async ({ grantId }: UseOfGrant): Promise<boolean> =>
-    (await keys.grants.find(grantId))?.record.keyId === "";
-  const listVersions = async ({ owner, name = "" }: KeyRecord) =>
-    packAll(await keys.listVersions(owner, name, maxPageSize));
   return {
     createKey: async ({ $typeName: _, ...key }, context) => ({
       result: await createKey(deps, {
@@ -78,23 +65,14 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
         rotationPeriodSeconds: key.rotationPeriodSeconds,
       }),
     }),
-    getKey: async ({ keyId }, context) => {
-      const wanted = { handle: keyId, principal: readPrincipal(context), operation: "GET_KEY" } as const;
-      const { key, grant } = await findKey(deps, { ...wanted, about: aboutHandle(keyId) });
-      if (!key.isIntact) throw keyDamaged(key.record.keyId);
-      const nameOf = await keys.names.findOf([key.record]);
-      // A grant of one version does not show the others.
-      const isWhole = grant === undefined || (await isOfName(grant));
-      const versions = isWholeName(keyId) && isWhole ? await listVersions(key.record) : [];
-      return { result: packWithJwk(provider, key, nameOf(key.record)), versions };
-    },
+    getKey: ({ keyId }, context) => getKey(deps, keyId, readPrincipal(context)),
     listKeys: async ({ status: state, algorithm, usage, name, label, ...fields }, context) => {
       const filter = { state, algorithm, usage, name, label };
       const principal = readPrincipal(context);
       const page = readPage(fields, nameKeyList(principal, filter));
       const { rows, nextPageToken } = await keys.list(page, principal, filter);
       return {
-        keys: await packAll(rows),
+        keys: await packKeys(deps, rows),
         nextPageToken,
         totalSize: await keys.count(principal, filter),
       };
@@ -193,12 +171,6 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       return keyCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", keyCount };
     },
   };
-}
-
-/** Tells whether a handle stands for all versions of a name. */
-function isWholeName(handle: string): boolean {
-  const parsed = parseHandle(handle);
-  return parsed.kind === "name" && parsed.version === undefined;
 }
 
 /** Tells how a response is encoded: REST always uses JSON; the other protocols use the encoding of the request. */

@@ -1,0 +1,54 @@
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import type { Principal } from "../../records/ownership.ts";
+import { maxPageSize } from "../../records/pages.ts";
+import { aboutHandle, type FindDeps, findKey } from "./find-key.ts";
+import type { UseOfGrant } from "./grant-store.ts";
+import { parseHandle } from "./handle.ts";
+import { keyDamaged } from "./key-cache.ts";
+import { packListed, packWithJwk, type RecordMessage } from "./record-message.ts";
+import type { StoredKey } from "./store.ts";
+
+/** A key, and for the handle of a whole name its versions, oldest first. */
+export interface ShownKey {
+  readonly result: RecordMessage;
+  readonly versions: RecordMessage[];
+}
+
+/** Reads a key with its public key. @throws KEY_NOT_FOUND, KEY_AMBIGUOUS, GRANT_MISSING, KEY_DAMAGED */
+export async function getKey(
+  deps: FindDeps & { readonly provider: CryptoProvider },
+  handle: string,
+  principal: Principal,
+): Promise<ShownKey> {
+  const { provider, keys } = deps;
+  const wanted = { handle, principal, operation: "GET_KEY", about: aboutHandle(handle) } as const;
+  const { key, grant } = await findKey(deps, wanted);
+  const { record } = key;
+  if (!key.isIntact) throw keyDamaged(record.keyId);
+  const nameOf = await keys.names.findOf([record]);
+  const result = packWithJwk(provider, key, nameOf(record));
+  // A grant of one version does not show the others.
+  if (!isWholeName(handle) || (grant !== undefined && !(await isOfName(deps, grant))))
+    return { result, versions: [] };
+  const versions = await keys.listVersions(record.owner, record.name ?? "", maxPageSize);
+  return { result, versions: await packKeys(deps, versions) };
+}
+
+/** Converts keys of a list to messages, with the facts of their names. */
+export async function packKeys(
+  { keys }: Pick<FindDeps, "keys">,
+  rows: readonly StoredKey[],
+): Promise<RecordMessage[]> {
+  const nameOf = await keys.names.findOf(rows.map(({ record }) => record));
+  return rows.map((key) => packListed(key, nameOf(key.record)));
+}
+
+async function isOfName({ keys }: FindDeps, { grantId }: UseOfGrant): Promise<boolean> {
+  return (await keys.grants.find(grantId))?.record.keyId === "";
+}
+
+/** Tells whether a handle stands for all versions of a name. */
+function isWholeName(handle: string): boolean {
+  const parsed = parseHandle(handle);
+  return parsed.kind === "name" && parsed.version === undefined;
+}
