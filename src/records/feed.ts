@@ -6,7 +6,7 @@ const polledRows = 100;
 /** Rows that a caller who is behind reads at once. A caller who stops reading holds at most this many in memory. */
 const followedRows = 16;
 /** Milliseconds between polls for rows of other programs. A write of this program polls at once. */
-const pollMs = 500;
+const pollIntervalMs = 500;
 /** Followers to wake in one turn of the event loop. */
 const wokenAtOnce = 64;
 
@@ -155,7 +155,7 @@ function startPoller<Row>(source: FeedSource<Row>): Poller<Row> {
         isPolling = false;
       })().catch(fail);
     };
-    const timer = setInterval(poll, pollMs).unref();
+    const timer = setInterval(poll, pollIntervalMs).unref();
     ended.signal.addEventListener("abort", () => clearInterval(timer), { once: true });
     poll();
   };

@@ -1,5 +1,5 @@
 /**
- * Starts a server on several event loops, each with a whole server on a thread of its own. The system spreads the
+ * Starts a server on several event loops, each with a whole server on its own thread. The system spreads the
  * connections over them. This thread serves no calls: it starts the workers, replaces those that die, joins their
  * metrics and stops them.
  */
@@ -23,9 +23,9 @@ const maxDeaths = 5;
 const minuteMs = 60_000;
 /** Milliseconds that a worker has to report its metrics. */
 const dumpMs = 2000;
-/** Milliseconds between looks at the workers, and looks without a sign of life after which one is replaced. */
-const defaultLookMs = 1000;
-const maxSilentLooks = 30;
+/** Milliseconds between polls of the workers, and polls without a sign of life after which one is replaced. */
+const defaultPollIntervalMs = 1000;
+const maxSilentPolls = 30;
 /** Milliseconds that a worker has to end after its calls were aborted. */
 const endMs = 5000;
 
@@ -35,9 +35,9 @@ interface Running {
   /** Its last metrics. */
   dump: MetricsDump;
   isReady: boolean;
-  /** The last sign of life, and the looks since then. */
+  /** The last sign of life, and the polls since then. */
   beat: number;
-  silentLooks: number;
+  silentPolls: number;
 }
 
 /** Starts the workers, one after the other. @throws CliError or a system error if one cannot start */
@@ -61,7 +61,7 @@ export async function startWorkers(options: StartOptions): Promise<StartedServer
 
 /**
  * Marks the port as taken from here on. Two servers that start at the same moment would both find the port free. The
- * name is in Linux's abstract namespace of sockets: it goes with the process.
+ * name is in Linux's abstract namespace of sockets: it disappears with the process.
  */
 async function guardPort(port: number, host: string): Promise<Server> {
   const guard = createServer((socket) => socket.destroy()).listen(
@@ -75,7 +75,7 @@ async function guardPort(port: number, host: string): Promise<Server> {
 export class Supervisor {
   readonly #options: StartOptions;
   readonly #port: number;
-  readonly #lookMs: number;
+  readonly #pollIntervalMs: number;
   readonly #parts;
   readonly #memory;
   readonly #running: (Running | undefined)[] = [];
@@ -85,21 +85,21 @@ export class Supervisor {
   #lastId = 0;
   #deaths: number[] = [];
   #isStopping = false;
-  #looking: NodeJS.Timeout | undefined;
+  #polling: NodeJS.Timeout | undefined;
   #onFailure = (): void => {};
 
-  /** @param lookMs milliseconds between looks at the workers */
-  constructor(options: StartOptions, port: number, lookMs = defaultLookMs) {
+  /** @param pollIntervalMs milliseconds between polls of the workers */
+  constructor(options: StartOptions, port: number, pollIntervalMs = defaultPollIntervalMs) {
     const { config, workers } = options;
     this.#options = options;
     this.#port = port;
-    this.#lookMs = lookMs;
+    this.#pollIntervalMs = pollIntervalMs;
     this.#parts = allocateSharedMemory({
       workers,
       slowPlaces: countSlowPlaces(countCryptoThreads(config)),
       passwordPlaces: config.maxPasswordChecks,
     });
-    // It releases what a dead worker held, and has a number of its own.
+    // It releases the resources of dead workers, and has its own number.
     this.#memory = openSharedMemory(this.#parts, workers);
   }
 
@@ -115,7 +115,7 @@ export class Supervisor {
       const first = await this.#startWorker(0, onOpen);
       // The first one has created the store, and found the settings right.
       await Promise.all(Array.from({ length: workers - 1 }, (_, i) => this.#startWorker(i + 1)));
-      this.#looking = setInterval(() => this.#look(), this.#lookMs).unref();
+      this.#polling = setInterval(() => this.#poll(), this.#pollIntervalMs).unref();
       return {
         ...first,
         close: () => this.#close(),
@@ -136,7 +136,7 @@ export class Supervisor {
       workerData,
       name: `worker ${worker}`,
     });
-    const running: Running = { thread, dump: [], isReady: false, beat: 0, silentLooks: 0 };
+    const running: Running = { thread, dump: [], isReady: false, beat: 0, silentPolls: 0 };
     this.#running[worker] = running;
     const { promise, resolve, reject } =
       Promise.withResolvers<Pick<StartedServer, "address" | "cryptoVersion">>();
@@ -200,15 +200,15 @@ export class Supervisor {
     });
   }
 
-  /** Ends workers whose event loop is stuck. It counts looks, not time, because a pause of the machine stops both. */
-  #look(): void {
+  /** Ends workers whose event loop is stuck. It counts polls, not time, because a pause of the machine stops both. */
+  #poll(): void {
     for (const [worker, running] of this.#running.entries()) {
       if (running === undefined || !running.isReady) continue;
       const beat = this.#memory.heartbeat.read(worker);
-      running.silentLooks = beat === running.beat ? running.silentLooks + 1 : 0;
+      running.silentPolls = beat === running.beat ? running.silentPolls + 1 : 0;
       running.beat = beat;
-      if (running.silentLooks !== maxSilentLooks) continue;
-      const seconds = (maxSilentLooks * this.#lookMs) / 1000;
+      if (running.silentPolls !== maxSilentPolls) continue;
+      const seconds = (maxSilentPolls * this.#pollIntervalMs) / 1000;
       this.#options.logger.fatal({ worker }, `an event loop has stood still for ${seconds} seconds`);
       void running.thread.terminate();
     }
@@ -237,7 +237,7 @@ export class Supervisor {
 
   async #close(): Promise<void> {
     this.#isStopping = true;
-    clearInterval(this.#looking);
+    clearInterval(this.#polling);
     const maxMs = this.#options.config.maxDrainMs + endMs;
     const stop = async (one: Running): Promise<void> => {
       const ended = once(one.thread, "exit");

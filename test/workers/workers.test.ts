@@ -252,7 +252,7 @@ describe("a server with three event loops", { timeout }, () => {
 });
 
 describe("an event loop that dies", { timeout }, () => {
-  async function supervise(workers: number, lookMs?: number) {
+  async function supervise(workers: number, pollIntervalMs?: number) {
     const dataDir = makeTemporaryDirectory();
     const config = readConfig(
       [
@@ -274,7 +274,7 @@ describe("an event loop that dies", { timeout }, () => {
     );
     const logger = pino({ level: "silent" });
     const options = { config, logger, workers, onOpen: () => {} };
-    const supervisor = new Supervisor(options, await findPort(0, "127.0.0.1"), lookMs);
+    const supervisor = new Supervisor(options, await findPort(0, "127.0.0.1"), pollIntervalMs);
     const server = await supervisor.start();
     onTestFinished(() => server.close());
     const url = `http://127.0.0.1:${server.address.port}`;

@@ -1,8 +1,8 @@
 /**
  * Does scheduled work on keys: destructions, rotations, and the end of grants and import tokens.
  *
- * Every server looks for due work. The transaction that does it looks again, and only one transaction writes at a time,
- * so the work is done exactly once. After a crash, the next look of any server finds the remaining work.
+ * Every server polls for due work. The transaction that does it checks again, and only one transaction writes at a time,
+ * so the work is done exactly once. After a crash, the next poll of any server finds the remaining work.
  */
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { poll } from "../../database/poll.ts";
@@ -23,8 +23,8 @@ import type { StoredKey } from "./store.ts";
 import { keyQuota } from "./tables.ts";
 import { describeRefusal, toWanted } from "./with-key.ts";
 
-/** Milliseconds between looks. */
-const pollMs = 500;
+/** Milliseconds between polls. */
+const pollIntervalMs = 500;
 /** The most items of each kind to do at a time. */
 const maxItems = 64;
 /** Seconds after which a rotation that failed is tried again, or its period if that is shorter. */
@@ -34,17 +34,17 @@ const retrySeconds = 3600;
 const schedulePrincipal: Principal = { user: "schedule", userId: "schedule", owner: undefined };
 const never = new AbortController().signal;
 
-/** Starts looking for due work. @returns a function that stops it, and waits for work in progress */
+/** Starts polling for due work. @returns a function that stops it, and waits for work in progress */
 export function startSchedule(deps: ChangeDeps): () => Promise<void> {
   let running = Promise.resolve();
   let isStopped = false;
-  const look = (): Promise<void> => {
+  const work = (): Promise<void> => {
     if (isStopped) return running;
     running = doDueWork(deps);
     return running;
   };
-  void look().catch(() => {});
-  const stop = poll(pollMs, look);
+  void work().catch(() => {});
+  const stop = poll(pollIntervalMs, work);
   return async () => {
     isStopped = true;
     stop();
