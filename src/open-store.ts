@@ -42,7 +42,7 @@ export const tableOwners: readonly TableOwner[] = [
   tlogTables,
 ];
 
-/** The tables whose rows have tags, but for keys and blocks, which have verifications of their own. */
+/** The tables whose rows have tags, but for keys and blocks, which have separate verifications. */
 export const recordDeclarations = [
   userTable,
   clientTable,

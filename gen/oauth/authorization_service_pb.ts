@@ -206,7 +206,7 @@ export type IssueTokenRequest = Message<"oauth.IssueTokenRequest"> & {
   scope: string;
 
   /**
-   * Names the servers that shall accept the token (RFC 8707), up to 10. Without resource and audience, that is this
+   * Names the servers that must accept the token (RFC 8707), up to 10. Without resource and audience, that is this
    * server.
    *
    * @generated from field: repeated string resource = 3;
@@ -214,7 +214,7 @@ export type IssueTokenRequest = Message<"oauth.IssueTokenRequest"> & {
   resource: string[];
 
   /**
-   * Names the servers that shall accept the token by name, as resource does by URL (RFC 8693).
+   * Names the servers that must accept the token by name, as resource does by URL (RFC 8693).
    *
    * @generated from field: repeated string audience = 4;
    */

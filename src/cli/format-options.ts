@@ -53,7 +53,7 @@ export const verifyFormatOptions = {
 } as const satisfies Options;
 
 /**
- * Reads --format, and refuses options that it does not go with.
+ * Reads --format, and refuses options that it cannot be combined with.
  *
  * @returns undefined for a raw signature
  * @throws CliError
@@ -71,7 +71,7 @@ export function readFormat(options: ParsedOptions, verb: keyof typeof formatsOf)
   // The standards of all formats use the empty context, and define what they sign.
   const raw = ["context", "sha256"].find((option) => name !== undefined && options.flag(option));
   if (raw !== undefined)
-    throw usageError(`--${raw} does not go with --format: ${name} defines what is signed`);
+    throw usageError(`--${raw} cannot be combined with --format: ${name} defines what is signed`);
   return name;
 }
 

@@ -94,7 +94,7 @@ async function list(input: VerbInput): Promise<number> {
 async function watch(input: VerbInput): Promise<number> {
   const { options, output, server } = input;
   for (const name of ["from", "to"])
-    if (options.text(name) !== undefined) throw usageError(`--${name} does not go with --watch`);
+    if (options.text(name) !== undefined) throw usageError(`--${name} cannot be combined with --watch`);
   const afterSequence = options.whole("after", 0, Number.MAX_SAFE_INTEGER);
   const request = { ...readFilter(input), ...(afterSequence !== undefined && { afterSequence }) };
   for await (const answer of server.stream(method.watchIdentityLog, oneOf(request))) {

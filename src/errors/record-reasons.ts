@@ -229,7 +229,7 @@ export const logReasons = {
   CHECKPOINT_NOT_FOUND: {
     code: Code.NotFound,
     cause:
-      "The server never published this checkpoint, no longer stores it, or no checkpoint has so many cosignatures.",
+      "The server never published this checkpoint, no longer stores it, or no checkpoint has that many cosignatures.",
     remedy: "Ask for the newest checkpoint with `GET /api/logs/{log}/checkpoint`.",
   },
   TILE_NOT_FOUND: {
@@ -245,7 +245,7 @@ export const logReasons = {
   },
   TREE_SIZE_OUT_OF_RANGE: {
     code: Code.OutOfRange,
-    cause: "The newest checkpoint does not cover so many leaves, or the sizes are in the wrong order.",
+    cause: "The newest checkpoint does not cover that many leaves, or the sizes are in the wrong order.",
     remedy:
       "Use sizes of checkpoints, the smaller one first. About a second later the next one is published.",
   },

@@ -42,7 +42,7 @@ const clientColumns = {
   audiences: column.spacedList("audiences"),
   /** The audiences that it is itself: it may introspect their tokens. */
   resources: column.spacedList("resources"),
-  /** Whether it may exchange the tokens of users for tokens of its own (RFC 8693). */
+  /** Whether it may exchange the tokens of users for its own tokens (RFC 8693). */
   mayExchange: column.flag("may_exchange"),
 };
 

@@ -38,7 +38,7 @@ export function createObserver({ logger, metrics, maxCalls }: ObserveDeps): Inte
     metrics.callStarted(method);
     try {
       const response = await next(request);
-      // Status is polled all the time, and says what changed in a line of its own.
+      // Status is polled all the time, and logs each change in a separate line.
       const level = method.name === "Status" ? "debug" : "info";
       logger[level]({ ...about, ...describe(response.message), ms: end(undefined) }, "done");
       return response;

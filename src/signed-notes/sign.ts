@@ -50,7 +50,7 @@ export function createMlDsa44Signer(
   return createSigner(key, (message) => provider.sign(secretKey, message));
 }
 
-/** Signs notes with ML-DSA-65 and a context of its own, type 0xff. @param signNote signs with that context */
+/** Signs notes with ML-DSA-65 and a separate context, type 0xff. @param signNote signs with that context */
 export function createMlDsa65Signer(
   name: string,
   publicKey: Uint8Array,

@@ -8,7 +8,7 @@ import { isKeyName, NoteError } from "./note.ts";
  * - "Ed25519": type 0x01, over the text of the note.
  * - "Ed25519 cosignature": type 0x04, of a witness, with a time.
  * - "ML-DSA-44 cosignature": type 0x06, of a log or a witness, with a time.
- * - "ML-DSA-65": type 0xff with a name of our own, because the specification has no type for it.
+ * - "ML-DSA-65": type 0xff with our own name, because the specification has no type for it.
  */
 export type NoteKeyType = keyof typeof keyTypes;
 

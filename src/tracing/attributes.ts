@@ -30,7 +30,7 @@ export function describeFailure(error: ConnectError | undefined): CallStatus {
   return { status, reason: findReason(error) ?? status, isFault: faults.has(error.code) };
 }
 
-/** Names the protocol of a call. REST has no name of its own in the conventions. */
+/** Names the protocol of a call. The conventions have no name for REST. */
 export function nameSystem(header: Headers): string {
   const type = header.get("content-type") ?? "";
   if (type.startsWith("application/grpc")) return "grpc";

@@ -8,7 +8,7 @@ export type GrowingCounts = { -readonly [Name in Exclude<keyof SpanCounts, "limi
 /** The counter in which a span processor counts the spans that it is done with. */
 const processedSpans = "otel.sdk.processor.span.processed";
 
-/** Creates a provider for the processor's counter of its own, which is the only one that knows of spans that it drops. */
+/** Creates a provider for the processor's own counter, the only one that counts the spans that it drops. */
 export function countSpans(counts: GrowingCounts): MeterProvider {
   const meter = createNoopMeter();
   const counting = Object.assign(Object.create(meter), {

@@ -66,7 +66,7 @@ export interface RawBody {
 export interface JsonForm {
   /** Enums are numbers instead of names. */
   readonly enumsAsNumbers?: boolean;
-  /** Members are on lines of their own. */
+  /** Each member is on its own line. */
   readonly isPretty?: boolean;
 }
 

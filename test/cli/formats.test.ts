@@ -137,8 +137,8 @@ describe("qsp sign --format", { timeout }, () => {
 
   it.each([
     [["--format", "pgp"], /--format "pgp" is unknown; use one of dsse, cms, jws, cose/],
-    [["--format", "jws", "--context", "x"], /--context does not go with --format/],
-    [["--format", "dsse", "--sha256"], /--sha256 does not go with --format/],
+    [["--format", "jws", "--context", "x"], /--context cannot be combined with --format/],
+    [["--format", "dsse", "--sha256"], /--sha256 cannot be combined with --format/],
     [["--format", "jws", "--payload-type", "x"], /--payload-type is for --format dsse/],
     [["--embed"], /--embed is for --format jws and --format cose/],
     [["--format", "cms", "--encoding", "json"], /--encoding "json" is not one of cms; use one of pem, der/],

@@ -41,7 +41,7 @@ describe("qsp identity", { timeout }, () => {
 
   it.each([
     [["--after", "1"], 2, "--after needs --watch"],
-    [["--watch", "--from", "1h"], 2, "--from does not go with --watch"],
+    [["--watch", "--from", "1h"], 2, "--from cannot be combined with --watch"],
     [["--operation", "SIGN"], 3, "--operation: must be in list [LOG_IN, "],
   ])("refuses %j, and says why", async (args, expected, reason) => {
     const { code, stderr } = await qsp(["identity", "log", ...args], server.place());

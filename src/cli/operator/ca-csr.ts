@@ -87,7 +87,7 @@ export function readRequestChoice(
     throw usageError(
       `with --csr, names have a kind: write --name dns:${operands[0]} or --name ip:${operands[0]}`,
     );
-  if (options.flag("file")) throw usageError("--file does not go with --csr; use --out FILE");
+  if (options.flag("file")) throw usageError("--file cannot be combined with --csr; use --out FILE");
   const copied = options.all("copy").map((part) => readWord("copy", copyable, part));
   const given = options.all("name").map((name) => readName("name", () => parseAlternativeName(name)));
   if (given.length > maxAlternativeNames)

@@ -86,7 +86,7 @@ async function signAs(
   const takes = found.signingInput;
   const given = digest?.digest;
   if (given?.case !== undefined && data.length > 0)
-    throw refuseField("digest", "does not go with data; send one of them");
+    throw refuseField("digest", "cannot be combined with data; send one of them");
   if (given?.case === undefined) {
     if (data.length === 0) throw refuseField("data", `is missing; send ${inputs[takes]}`);
     if (takes === "externalMu") throw refuseField("data", `is not what the key signs; send ${inputs[takes]}`);

@@ -4,7 +4,7 @@ import type { HeaderPairs } from "./header-pairs.ts";
 import type { PackedContext } from "./packed-context.ts";
 import type { PackedError } from "./packed-error.ts";
 
-/** A message in the binary form of protobuf, in a buffer of its own. */
+/** A message in the binary form of protobuf, in its own buffer. */
 export type MessageBytes = Uint8Array<ArrayBuffer>;
 
 /** The frames of a forwarding thread. The ID is a number of the call that its port does not use again. */
