@@ -132,7 +132,7 @@ export async function checkAllowed(
   about.subject = subjectOf(record);
   if (isSeenBy(principal, record)) return undefined;
   const [grant] = await keys.grants.listFor(principal.userId, record, operation);
-  if (grant !== undefined) return { grantId: grant.grantId, operation };
+  if (grant !== undefined) return { grantId: grant.grantId, isOfName: grant.keyId === "", operation };
   const grants = await keys.grants.listFor(principal.userId, record);
   if (grants.length === 0) throw keyNotFound(handle);
   const granted = [...new Set(grants.flatMap(({ operations }) => operations))].join(", ");

@@ -2,7 +2,6 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { maxPageSize } from "../../records/pages.ts";
 import { aboutHandle, type FindDeps, findKey } from "./find-key.ts";
-import type { UseOfGrant } from "./grant-store.ts";
 import { parseHandle } from "./handle.ts";
 import { keyDamaged } from "./key-cache.ts";
 import { packListed, packWithJwk, type RecordMessage } from "./record-message.ts";
@@ -28,8 +27,7 @@ export async function getKey(
   const nameOf = await keys.names.findOf([record]);
   const result = packWithJwk(provider, key, nameOf(record));
   // A grant of one version does not show the others.
-  if (!isWholeName(handle) || (grant !== undefined && !(await isOfName(deps, grant))))
-    return { result, versions: [] };
+  if (!isWholeName(handle) || grant?.isOfName === false) return { result, versions: [] };
   const versions = await keys.listVersions(record.owner, record.name ?? "", maxPageSize);
   return { result, versions: await packKeys(deps, versions) };
 }
@@ -41,10 +39,6 @@ export async function packKeys(
 ): Promise<RecordMessage[]> {
   const nameOf = await keys.names.findOf(rows.map(({ record }) => record));
   return rows.map((key) => packListed(key, nameOf(key.record)));
-}
-
-async function isOfName({ keys }: FindDeps, { grantId }: UseOfGrant): Promise<boolean> {
-  return (await keys.grants.find(grantId))?.record.keyId === "";
 }
 
 /** Tells whether a handle stands for all versions of a name. */

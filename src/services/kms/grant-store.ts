@@ -12,6 +12,8 @@ import { type GrantRecord, grantTable } from "./tables.ts";
 /** The use of a key that a grant allows. */
 export interface UseOfGrant {
   readonly grantId: string;
+  /** Whether the grant is for all versions of the name. */
+  readonly isOfName: boolean;
   readonly operation: Operation;
 }
 
