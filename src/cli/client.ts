@@ -20,6 +20,12 @@ const defaultTimeoutMs = 30_000;
 /** Our servers limit their pages; this limits what any other server may send. */
 const maxReadBytes = 64 * 1024 * 1024;
 
+/** Ends connections. Node reads its stack, and to map one to the sources would take as long as a small call. */
+const closed = Object.assign(new Error("the client has closed its connections"), {
+  name: "AbortError",
+  stack: "",
+});
+
 /** Limits of one call, besides those of the command line. */
 export interface CallLimits {
   /** Milliseconds for the call, instead of those of --timeout. */
@@ -122,7 +128,7 @@ export function createClient(options: ParsedOptions, { isLongLived }: Connection
         streamOver({ transport, timeoutMs, disconnect: () => sessions.abort() }, method, requests),
       withToken: (other) => make(() => other),
       requirePrivacy,
-      close: () => sessions.abort(),
+      close: () => sessions.abort(closed),
     };
   };
   return make(memoize(() => readToken(options, url)));
