@@ -43,15 +43,16 @@ export function refuse(
   metadata: Record<string, string> = {},
   violations: readonly FieldViolation[] = [],
 ): ConnectError {
-  const { code } = reasons[reason];
   const long = Object.values(metadata).filter((value) => value.length > maxEchoCharacters);
   const shorten = (sentence: string): string => shortenSentence(sentence, long);
   const shortMetadata = Object.fromEntries(
     Object.entries(metadata).map(([name, value]) => [name, excerpt(value).toWellFormed()]),
   );
-  const error = new ConnectError(shorten(message), code, undefined, [
-    { desc: ErrorInfoSchema, value: { reason, domain: errorDomain, metadata: shortMetadata } },
-  ]);
+  const error = createError(reason, shorten(message));
+  error.details.push({
+    desc: ErrorInfoSchema,
+    value: { reason, domain: errorDomain, metadata: shortMetadata },
+  });
   if (violations.length > 0) {
     const fieldViolations = violations
       .slice(0, maxViolations)
@@ -63,6 +64,22 @@ export function refuse(
     error.details.push({ desc: BadRequestSchema, value: { fieldViolations } });
   }
   return withChallenge(error, reason);
+}
+
+/**
+ * Creates the error of a reason. One that concerns the caller has no stack: nobody reads it, and to collect it takes
+ * longer than to refuse the call, which a flood of calls would gain from.
+ */
+function createError(name: ReasonName, message: string): ConnectError {
+  const reason: Reason = reasons[name];
+  if (reason.isServerFault) return new ConnectError(message, reason.code);
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    return new ConnectError(message, reason.code);
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
 }
 
 /** RFC 9110, section 15.5.2: a 401 response says how to authenticate. RFC 6750, section 3.1, names the errors. */

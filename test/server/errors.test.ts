@@ -21,6 +21,14 @@ const invalidField = { code: "invalid_argument", reason: "FIELD_INVALID" };
 /** The first integer that a double does not hold. */
 const unsafe = "9007199254740993";
 
+describe("the stack of a refusal", () => {
+  it("is collected only for a fault of the server, which the log shows", () => {
+    const frame = /\n\s+at /;
+    expect(refuse("KEY_NOT_FOUND", "the key does not exist").stack).not.toMatch(frame);
+    expect(refuse("INTERNAL", "internal error").stack).toMatch(frame);
+  });
+});
+
 describe("a refused REST call", () => {
   it("has the one error body, as JSON, and nothing beside it", async () => {
     const answer = await fetch(`${url}/probe/look?nobody=1`);
