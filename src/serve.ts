@@ -11,6 +11,7 @@ import { findUnknownVariables } from "./cli/unknown-variables.ts";
 import type { Verb } from "./cli/verb.ts";
 import { type Config, ConfigError, describeSettings, listSettings, nameVariable } from "./config.ts";
 import { describeFirstSteps } from "./first-calls.ts";
+import { returnMemoryWhenQuiet } from "./return-memory.ts";
 import { findPort } from "./server/find-port.ts";
 import { countWorkers } from "./settings/worker-settings.ts";
 import type { StartedServer } from "./start-app.ts";
@@ -54,6 +55,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   for (const sentence of findUnknownVariables(process.env, variables)) logger.warn(sentence);
   const url = formatUrl(running.address, config);
   process.stdout.write(describeStart(url, config, { workers, cryptoVersion: running.cryptoVersion }));
+  returnMemoryWhenQuiet();
   return stopped;
 }
 

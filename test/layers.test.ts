@@ -11,7 +11,7 @@ const mayImport: Record<string, RegExp> = {
   main: everything,
   // Beside main, what starts the server.
   app: /^(?!main$|serve$)/,
-  serve: /^(app|start-app|workers|cli|cli\/operator|config|first-calls|server|settings)$/,
+  serve: /^(app|start-app|workers|cli|cli\/operator|config|first-calls|return-memory|server|settings)$/,
   "start-app": /^(app|config|server)$/,
   // Whole servers on threads, but for the bridge between them.
   workers: /^(?!main$|serve$)/,
@@ -26,6 +26,7 @@ const mayImport: Record<string, RegExp> = {
   settings: /^(config|database|identity|records|secrets|server|signed-notes|tracing)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
+  "return-memory": /^$/,
   "shared-memory": /^$/,
   crypto: /^shared-memory$/,
   formats: /^crypto$/,
