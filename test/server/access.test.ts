@@ -131,6 +131,18 @@ describe("a token with scopes", () => {
 });
 
 describe("a call that wants a token", () => {
+  it("tells a caller of another role over HTTP (RFC 6750, section 3)", async () => {
+    const device = {
+      mode: "token",
+      authenticate: async () => ({ ...ada, role: "device" as const }),
+    } as const;
+    const { url } = await serveFakes(device);
+    const answer = await fetch(`${url}/api/secure`, withTicket);
+    expect(answer.status).toBe(403);
+    expect(answer.headers.get("www-authenticate")).toBe('Bearer error="insufficient_scope"');
+    expect(jsonRefusalOf(await answer.text())).toEqual({ code: "PERMISSION_DENIED", reason: "ROLE_MISSING" });
+  });
+
   it("tells its handler who calls", async () => {
     const { tokens } = await serveFakes(policy("open"));
     expect((await tokens.getSecureData({}, withTicket)).subject).toBe("ada");

@@ -45,6 +45,8 @@ export function requireScope(method: DescMethod, { scopes }: Caller, profiles: S
   if (scope === "" || !scopes.includes(scope)) throw scopeMissing(method.name, scope, scopes);
 }
 
+const insufficient = 'Bearer error="insufficient_scope"';
+
 /** Creates the refusal of a token without a scope. RFC 6750, section 3.1, has the form of the challenge. */
 export function scopeMissing(call: string, scope: string, scopes: readonly string[]): Error {
   const known = scopes.length === 0 ? "no scope" : `the scopes ${scopes.join(" ")}`;
@@ -56,7 +58,7 @@ export function scopeMissing(call: string, scope: string, scopes: readonly strin
     { scope },
   );
   const needed = scope === "" ? "" : `, scope="${scope}"`;
-  error.metadata.set("www-authenticate", `Bearer error="insufficient_scope"${needed}`);
+  error.metadata.set("www-authenticate", `${insufficient}${needed}`);
   return error;
 }
 
@@ -179,7 +181,7 @@ export function rolesFor(
 
 function roleMissing(method: DescMethod, role: Role, roles: readonly Role[]): Error {
   const known = roles.join(" or ");
-  return refuse(
+  const error = refuse(
     "ROLE_MISSING",
     `${method.name} is for the role ${known}, and the token is of the role ${role}`,
     {
@@ -187,6 +189,9 @@ function roleMissing(method: DescMethod, role: Role, roles: readonly Role[]): Er
       roles: roles.join(","),
     },
   );
+  // RFC 6750, section 3.1: the request needs more privileges than the token has.
+  error.metadata.set("www-authenticate", insufficient);
+  return error;
 }
 
 /** Reflection and health (packages grpc.*) are public. Their protos are not ours, so they have no `qsp.access`. */
