@@ -331,7 +331,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await goTo("Key exchange");
     expect(await page.locator(".outcome:not(:empty)").count()).toBe(3);
     const stored = await page.evaluate("[Object.keys(localStorage), Object.keys(sessionStorage)]");
-    expect(stored).toEqual([["qsp-theme"], []]);
+    expect(stored).toEqual([[], []]);
     await page.reload();
     await stepOf(page, "Your browser generates a key pair").waitFor();
     expect(await page.locator(".outcome:not(:empty)").count()).toBe(0);
