@@ -40,6 +40,14 @@ interface Running {
   silentPolls: number;
 }
 
+/** The times of a supervisor. */
+export interface SupervisorClock {
+  /** Milliseconds between polls of the workers. */
+  readonly pollIntervalMs?: number | undefined;
+  /** Milliseconds of a monotonic clock. */
+  readonly nowMs?: () => number;
+}
+
 /** Starts the workers, one after the other. @throws CliError or a system error if one cannot start */
 export async function startWorkers(options: StartOptions): Promise<StartedServer> {
   const { config } = options;
@@ -76,6 +84,7 @@ export class Supervisor {
   readonly #options: StartOptions;
   readonly #port: number;
   readonly #pollIntervalMs: number;
+  readonly #nowMs: () => number;
   readonly #parts;
   readonly #memory;
   readonly #running: (Running | undefined)[] = [];
@@ -88,12 +97,16 @@ export class Supervisor {
   #polling: NodeJS.Timeout | undefined;
   #onFailure = (): void => {};
 
-  /** @param pollIntervalMs milliseconds between polls of the workers */
-  constructor(options: StartOptions, port: number, pollIntervalMs = defaultPollIntervalMs) {
+  constructor(
+    options: StartOptions,
+    port: number,
+    { pollIntervalMs = defaultPollIntervalMs, nowMs = () => performance.now() }: SupervisorClock = {},
+  ) {
     const { config, workers } = options;
     this.#options = options;
     this.#port = port;
     this.#pollIntervalMs = pollIntervalMs;
+    this.#nowMs = nowMs;
     this.#parts = allocateSharedMemory({
       workers,
       slowPlaces: countSlowPlaces(countCryptoThreads(config)),
@@ -181,7 +194,7 @@ export class Supervisor {
     this.#memory.release(worker);
     if (this.#isStopping || !ended.isReady) return;
     this.#kept.push(keepCounts(ended.dump));
-    const now = performance.now();
+    const now = this.#nowMs();
     this.#deaths = [...this.#deaths.filter((at) => now - at < minuteMs), now];
     const { logger } = this.#options;
     if (this.#deaths.length > maxDeaths) {
