@@ -48,6 +48,7 @@ export default defineConfig({
     // Milliseconds. A busy machine fails no test; what must happen soon says so itself.
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    expect: { poll: { timeout: 20_000 } },
     // Three more than vitest would take: many tests wait for programs that they started.
     maxWorkers: os.availableParallelism() + 2,
     // As npm start has it. Tests live shortly, and most of what they make is garbage at once.
