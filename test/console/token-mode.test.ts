@@ -210,6 +210,8 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     await page.locator("summary", { hasText: "Create a key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("mine");
     await page.getByRole("button", { name: "Create", exact: true }).click();
+    // The form moves down once the grants are loaded.
+    await page.getByText("No other user may use this key.").waitFor();
     await page.getByText("Grant this key to another user").click();
     await page.getByLabel("User", { exact: true }).fill("nobody");
     await page.getByLabel("SIGN", { exact: true }).check();
