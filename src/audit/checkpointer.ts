@@ -1,4 +1,5 @@
 /** Signs the audit log from time to time, while the store is open. */
+import { AsyncResource } from "node:async_hooks";
 import type { Kysely } from "kysely";
 import type { Schema } from "../database/schema.ts";
 import type { AuditHead } from "./chain.ts";
@@ -11,7 +12,7 @@ const checkpointAfterMs = 1000;
 /** Signs a checkpoint some time after entries are written, and when the store closes. */
 export function createCheckpointer(
   readTrueHead: () => Promise<AuditHead>,
-  signer: CheckpointSigner,
+  signer: Pick<CheckpointSigner, "sign">,
   write: (work: (transaction: { readonly db: Kysely<Schema> }) => Promise<void>) => Promise<void>,
   now: () => Date,
   log: LogTables = keyLog,
@@ -24,14 +25,15 @@ export function createCheckpointer(
     const checkpoint = await signer.sign(head, now(), log);
     await write(({ db }) => storeCheckpoint(db, checkpoint, log));
   };
-  const schedule = (): void => {
+  // In the context of the store: the signature is not charged to the call that wrote, and is not in its trace.
+  const schedule = AsyncResource.bind((): void => {
     timer = setTimeout(() => {
       timer = undefined;
       // If the store cannot be written now, the next write schedules another checkpoint.
       signing = sign().catch(() => {});
     }, checkpointAfterMs);
     timer.unref();
-  };
+  });
   return {
     entriesWritten(): void {
       if (timer === undefined) schedule();

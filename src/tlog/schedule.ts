@@ -1,4 +1,5 @@
 /** Publishes checkpoints in the background, about a second after the log has grown. */
+import { AsyncResource } from "node:async_hooks";
 import type { Store } from "../store/store.ts";
 import { type Publisher, publishIntervalMs } from "./publisher.ts";
 import type { LeafSource } from "./source.ts";
@@ -24,7 +25,8 @@ export function schedulePublishing({
     // Another program may have published less than a second ago.
     if (published.size < (await source.readSize())) schedule();
   };
-  const schedule = (): void => {
+  // In the context of the store: the signatures are not charged to the call that wrote, and are not in its trace.
+  const schedule = AsyncResource.bind((): void => {
     if (timer !== undefined || isClosed) return;
     timer = setTimeout(() => {
       timer = undefined;
@@ -32,7 +34,7 @@ export function schedulePublishing({
       running = run().catch(() => {});
     }, publishIntervalMs);
     timer.unref();
-  };
+  });
   const stopListening = store.onWrite(schedule);
   // The store may have entries from before, such as those of an earlier version of the program.
   schedule();
