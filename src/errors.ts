@@ -149,6 +149,20 @@ export function messageTooComplex(limit: string, max: number): ConnectError {
   );
 }
 
+/**
+ * Refuses a call that a vendor's service has and this server does not.
+ *
+ * @param call how the message names it
+ * @param method its service and name, as "google.cloud.kms.v1.KeyManagementService/Encrypt"
+ */
+export function callUnsupported(call: string, method: string, supported: readonly string[]): ConnectError {
+  return refuse(
+    "CALL_UNSUPPORTED",
+    `${call} is not supported; the supported calls are ${supported.join(", ")}`,
+    { method },
+  );
+}
+
 /** Creates an error again that another thread has taken apart. */
 export function restoreError(
   parts: Pick<ConnectError, "rawMessage" | "code" | "metadata" | "details">,

@@ -1,6 +1,6 @@
 /** Refuses the calls of services that a vendor has and this server does not. */
 import type { ConnectError } from "@connectrpc/connect";
-import { refuse } from "../errors.ts";
+import { callUnsupported } from "../errors.ts";
 import type { ServiceProfile, ServiceProfiles } from "./service-profile.ts";
 
 /**
@@ -12,17 +12,13 @@ import type { ServiceProfile, ServiceProfiles } from "./service-profile.ts";
 export function findAbsentCall(path: string, profiles: ServiceProfiles): ConnectError | undefined {
   for (const { absent = {}, rpcs = {} } of Object.values(profiles))
     for (const [service, restPath] of Object.entries(absent)) {
-      if (path.startsWith(`/${service}/`)) return callUnsupported(path.slice(1), rpcs);
-      if (restPath.test(path)) return callUnsupported(service, rpcs);
+      if (path.startsWith(`/${service}/`)) return refuseAbsent(path.slice(1), rpcs);
+      if (restPath.test(path)) return refuseAbsent(service, rpcs);
     }
   return undefined;
 }
 
-function callUnsupported(method: string, rpcs: NonNullable<ServiceProfile["rpcs"]>): ConnectError {
+function refuseAbsent(method: string, rpcs: NonNullable<ServiceProfile["rpcs"]>): ConnectError {
   const supported = Object.keys(rpcs).filter((name) => rpcs[name]?.comment !== undefined);
-  return refuse(
-    "CALL_UNSUPPORTED",
-    `${method} is not supported; the supported calls are ${supported.join(", ")}`,
-    { method },
-  );
+  return callUnsupported(method, method, supported);
 }

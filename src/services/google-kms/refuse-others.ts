@@ -1,7 +1,7 @@
 /** Refuses the calls of a service that this server does not have. */
-import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { DescService } from "@bufbuild/protobuf";
 import { createServiceImplSpec, type ServiceImpl, type ServiceImplSpec } from "@connectrpc/connect";
-import { refuse } from "../../errors.ts";
+import { callUnsupported } from "../../errors.ts";
 
 /** Implements a part of a service. Each of the other calls fails with CALL_UNSUPPORTED and lists the supported ones. */
 export function refuseOthers<Service extends DescService>(
@@ -12,21 +12,13 @@ export function refuseOthers<Service extends DescService>(
   const names = methods.filter(({ localName }) => localName in supported).map(({ name }) => name);
   const others = methods.filter(({ localName }) => !(localName in supported));
   const refusals = Object.fromEntries(
-    others.map((method) => [
-      method.localName,
+    others.map(({ localName, name, parent }) => [
+      localName,
       () => {
-        throw callUnsupported(method, names);
+        throw callUnsupported(`${parent.name}.${name}`, `${parent.typeName}/${name}`, names);
       },
     ]),
   );
   // A handler that throws has the type of any handler.
   return createServiceImplSpec(service, { ...supported, ...refusals } as ServiceImpl<Service>);
-}
-
-function callUnsupported({ name, parent }: DescMethod, supported: readonly string[]): Error {
-  return refuse(
-    "CALL_UNSUPPORTED",
-    `${parent.name}.${name} is not supported; the supported calls are ${supported.join(", ")}`,
-    { method: `${parent.typeName}/${name}` },
-  );
 }
