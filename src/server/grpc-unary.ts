@@ -270,9 +270,10 @@ class GrpcUnaryStream implements Writing {
     if (announced > maxBytes + prefixBytes) this.#whole.reject(bodyTooLarge(maxBytes));
   }
 
-  /** Ends the request. */
+  /** Ends the request. Node also ends one that was cut, before the stream closes. */
   complete(): void {
-    this.#whole.resolve(this.#received());
+    if (this.#stream.aborted) this.#whole.reject(canceled);
+    else this.#whole.resolve(this.#received());
   }
 
   #received(): Buffer {

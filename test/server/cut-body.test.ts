@@ -41,7 +41,8 @@ function observe() {
 /** Serves who has a token. Its check takes a moment, in which a request comes and is cut. */
 async function serveSlowly(
   implementation: Partial<ServiceImpl<typeof KmsService>>,
-): Promise<{ readonly port: number }> {
+): Promise<{ readonly port: number; countAdmitted(): number }> {
+  let admitted = 0;
   const { server, port } = await serve({
     services: [
       createServiceImplSpec<typeof KmsService>(KmsService, implementation as ServiceImpl<typeof KmsService>),
@@ -50,6 +51,7 @@ async function serveSlowly(
       mode: "token",
       authenticate: async () => {
         await setTimeout(5);
+        admitted += 1;
         return { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(0) };
       },
     },
@@ -58,7 +60,7 @@ async function serveSlowly(
     server.destroy();
     return server.close();
   });
-  return { port };
+  return { port, countAdmitted: () => admitted };
 }
 
 function frame(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
@@ -116,15 +118,15 @@ const forms = {
   "REST, one message": { path: "/api/kms/sign", type: "application/json", body: json },
 } as const;
 
-/** Ways to cut a stream. */
-const cuts: Record<string, (socket: net.Socket, request: Buffer, streamId: number) => void> = {};
+/** Ways to cut the first stream, after some last bytes. */
+const cuts: Record<string, (socket: net.Socket, last: Uint8Array) => void> = {};
 for (const [name, code] of Object.entries(codes))
-  cuts[`RST_STREAM with ${name}`] = (socket, request, streamId) => {
+  cuts[`RST_STREAM with ${name}`] = (socket, last) => {
     const reason = Buffer.alloc(4);
     reason.writeUInt32BE(code);
-    socket.write(Buffer.concat([request, frame(3, 0, streamId, reason)]));
+    socket.write(Buffer.concat([last, frame(3, 0, 1, reason)]));
   };
-cuts["the end of the connection"] = (socket, request) => void socket.end(request);
+cuts["the end of the connection"] = (socket, last) => void socket.end(last);
 
 describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) => {
   const build = (port: number, flags = 0, headers: Readonly<Record<string, string>> = {}): Buffer =>
@@ -170,7 +172,7 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
     for (const pauseMs of [0, 0, 0, 1, 2]) {
       const socket = await connect(port);
       await setTimeout(pauseMs);
-      cut(socket, build(port), 1);
+      cut(socket, build(port));
     }
     // A later call has come through: the server has seen the earlier ones.
     (await connect(port)).write(build(port, 1));
@@ -178,4 +180,22 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
     await setTimeout(20);
     expect(findings.filter((found) => found !== "cut")).toHaveLength(1);
   });
+
+  it.each(Object.entries(cuts))(
+    "a request that waits for its end until %s cuts it is not",
+    async (_cut, cut) => {
+      const { findings, implementation } = observe();
+      const { port, countAdmitted } = await serveSlowly(implementation);
+      const socket = await connect(port);
+      socket.write(build(port));
+      await vi.waitFor(() => expect(countAdmitted()).toBe(1));
+      // The server has read what came.
+      await setTimeout(20);
+      cut(socket, new Uint8Array());
+      (await connect(port)).write(build(port, 1));
+      await vi.waitFor(() => expect(findings.filter((found) => found !== "cut").length).toBeGreaterThan(0));
+      await setTimeout(20);
+      expect(findings.filter((found) => found !== "cut")).toHaveLength(1);
+    },
+  );
 });
