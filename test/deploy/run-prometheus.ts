@@ -46,13 +46,12 @@ export async function startPrometheus(configFile: string, directory: string): Pr
   const closed = once(child, "close");
   let log = "";
   const address = await new Promise<string>((resolve, reject) => {
+    let listening: string | undefined;
     createInterface({ input: child.stderr }).on("line", (line) => {
       log += `${line}\n`;
-      const [, found] =
-        /"msg":"Listening on","address":"([^"]+)"|"address":"([^"]+)".*"msg":"Listening on"/
-          .exec(line)
-          ?.filter((group) => group !== undefined) ?? [];
-      if (found !== undefined) resolve(found);
+      if (line.includes('"msg":"Listening on"')) listening = /"address":"([^"]+)"/.exec(line)?.[1];
+      // Until then it listens, but answers "Service Unavailable".
+      if (line.includes('"msg":"Server is ready') && listening !== undefined) resolve(listening);
     });
     void closed.then(([code]) => reject(new Error(`prometheus ended with ${code}: ${log}`)));
   });
