@@ -6,6 +6,7 @@ import { pino } from "pino";
 import type { Route } from "./app.ts";
 import { CliError, exitCodes } from "./cli/exit-codes.ts";
 import { writesToJournal } from "./cli/operator/journal.ts";
+import { findSharedDirectories } from "./cli/operator/shared-directories.ts";
 import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./cli/operator/store-verb.ts";
 import { findUnknownVariables } from "./cli/unknown-variables.ts";
 import type { Verb } from "./cli/verb.ts";
@@ -53,6 +54,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   if (showsPassword(config)) logger.warn(passwordWarning);
   const variables = listSettings().map(({ name }) => nameVariable(name));
   for (const sentence of findUnknownVariables(process.env, variables)) logger.warn(sentence);
+  for (const sentence of findSharedDirectories({ location, masterKey })) logger.warn(sentence);
   const url = formatUrl(running.address, config);
   process.stdout.write(describeStart(url, config, { workers, cryptoVersion: running.cryptoVersion }));
   returnMemoryWhenQuiet();

@@ -1,7 +1,7 @@
 /** What a start says beside that it is ready. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { chmodSync, existsSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -63,6 +63,18 @@ describe("a first start", { timeout }, () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
+  it("warns of a directory in which other users can replace the store, and only then", async () => {
+    const dataDir = makeTemporaryDirectory();
+    for (const [mode, warnings] of [
+      [0o777, [`every user of this machine can replace the files in ${dataDir}; set its mode to 0700`]],
+      [0o770, []],
+    ] as const) {
+      chmodSync(dataDir, mode);
+      const { stderr } = await startAndStop(dataDir);
+      expect(warningsOf(stderr)).toEqual(warnings);
+    }
+  });
+
   it("says nothing of a master key that the operator gave", async () => {
     const { stdout } = await startAndStop(makeTemporaryDirectory(), [], { QSP_MASTER_KEY: "0f".repeat(32) });
     expect(madeLines(stdout)).toEqual([expect.stringContaining("Created a new store")]);
@@ -73,8 +85,7 @@ describePostgres("the password of a database", () => {
   it("is warned of, and not repeated, if it is in a flag of a server", { timeout }, async () => {
     const { directory, url } = withPassword(await makePostgresPlace());
     const { stderr } = await startAndStop(directory, ["--database-url", url]);
-    const levels = logOf(stderr).map(({ level, msg }) => [level, msg]);
-    expect(levels).toContainEqual([40, expect.stringContaining("QSP_DATABASE_URL")]);
+    expect(warningsOf(stderr)).toContainEqual(expect.stringMatching(/^(?=.*password).*QSP_DATABASE_URL/));
     expect(stderr).not.toContain(password);
   });
 
@@ -115,12 +126,12 @@ function madeLines(stdout: string): string[] {
   return stdout.split("\n").filter((line) => line.startsWith("Created "));
 }
 
-/** What a start logged about passwords. */
-function logOf(stderr: string): { level: number; msg: string }[] {
+/** The warnings that a start logged. */
+function warningsOf(stderr: string): string[] {
   const lines = stderr
     .trim()
     .split("\n")
     .filter(Boolean)
-    .map((line) => JSON.parse(line));
-  return lines.filter(({ msg }) => msg.includes("password"));
+    .map((line): { level: number; msg: string } => JSON.parse(line));
+  return lines.filter(({ level }) => level === 40).map(({ msg }) => msg);
 }
