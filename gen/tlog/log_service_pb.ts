@@ -754,7 +754,7 @@ export const LogService: GenService<{
    * Fails with LOG_NOT_FOUND, NOTE_INVALID (INVALID_ARGUMENT) for bytes that are not a cosigned checkpoint of this log,
    * CHECKPOINT_NOT_FOUND (NOT_FOUND) for a checkpoint that this server never published or no longer stores,
    * WITNESS_UNKNOWN (PERMISSION_DENIED) if no trusted witness has signed, and COSIGNATURE_INVALID (INVALID_ARGUMENT) if
-   * one of their signatures does not verify or is from the future.
+   * one of their signatures does not verify, or states no time or one more than five minutes in the future.
    *
    * @generated from rpc tlog.LogService.AddCosignature
    */

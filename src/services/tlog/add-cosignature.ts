@@ -72,7 +72,7 @@ async function verifyCosignatures(
     if (timestamp === 0 || timestamp > latest)
       throw refuse(
         "COSIGNATURE_INVALID",
-        `the cosignature of ${key.name} states ${timestamp === 0 ? "no time" : "a time in the future"}`,
+        `the cosignature of ${key.name} states ${timestamp === 0 ? "no time" : "a time more than five minutes in the future"}`,
         { witness: key.name },
       );
     verified.push({ ...found, timestamp });
