@@ -71,7 +71,7 @@ describe("group commit", () => {
     const texts = createTexts();
     const release = texts.hold();
     const first = texts.write("a");
-    await vi.waitUntil(() => texts.begun.length === 1);
+    await expect.poll(() => texts.begun).toHaveLength(1);
     const others = ["b", "c"].map(texts.write);
     release();
     await Promise.all([first, ...others]);
@@ -97,7 +97,7 @@ describe("group commit", () => {
     const release = texts.hold();
     const answered: string[] = [];
     const calls = ["a", "b"].map((text) => texts.write(text).then((answer) => answered.push(answer)));
-    await vi.waitUntil(() => texts.begun.length === 1);
+    await expect.poll(() => texts.begun).toHaveLength(1);
     await new Promise(setImmediate); // All that could run has run.
     expect(answered).toEqual([]);
     release();
@@ -213,7 +213,7 @@ describe("draining", () => {
     const texts = createTexts();
     const release = texts.hold();
     const first = texts.write("a");
-    await vi.waitUntil(() => texts.begun.length === 1);
+    await expect.poll(() => texts.begun).toHaveLength(1);
     let isDrained = false;
     const drained = texts.group.drain().then(() => {
       isDrained = true;

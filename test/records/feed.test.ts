@@ -89,7 +89,7 @@ describe("a feed", () => {
     const followers = from(0, 500).map(() => follow(subject, 3));
     const first = followers.map(({ take }) => take(1));
     // The first polls have found nothing; what follows counts from here.
-    await vi.waitFor(() => expect(subject.log.reads).toBeGreaterThan(0));
+    await expect.poll(() => subject.log.reads).toBeGreaterThan(0);
     subject.log.write("a");
     expect(new Set((await Promise.all(first)).flat())).toEqual(new Set([4]));
     const reads = subject.log.reads;
@@ -105,7 +105,7 @@ describe("a feed", () => {
     const subject = createLog(many(3));
     const followers = from(0, 100).map(() => follow(subject, 3));
     const ended = followers.map(({ rows }) => rows.next());
-    await vi.waitFor(() => expect(subject.log.reads).toBe(1));
+    await expect.poll(() => subject.log.reads).toBe(1);
     for (let i = 0; i < 20; i += 1) await vi.advanceTimersByTimeAsync(500);
     expect(subject.log.reads).toBeGreaterThan(1);
     expect(subject.log.reads).toBeLessThanOrEqual(21);
@@ -122,7 +122,7 @@ describe("a feed", () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     const subject = createLog(many(3));
     const next = follow(subject, 3).take(1);
-    await vi.waitFor(() => expect(subject.log.reads).toBe(1));
+    await expect.poll(() => subject.log.reads).toBe(1);
     subject.log.append("a");
     await vi.advanceTimersByTimeAsync(500);
     expect(await next).toEqual([4]);
@@ -135,7 +135,7 @@ describe("a feed", () => {
     first.stop();
     await first.rows.next();
     const second = follow(subject, 3).take(1);
-    await vi.waitFor(() => expect(subject.log.listeners.size).toBe(1));
+    await expect.poll(() => subject.log.listeners.size).toBe(1);
     subject.log.write("a");
     expect(await second).toEqual([4]);
   });
@@ -158,7 +158,7 @@ describe("a feed", () => {
     const fast = follow(subject, 0);
     const begun = slow.take(1);
     const seen = fast.take(3000);
-    await vi.waitFor(() => expect(subject.log.listeners.size).toBe(1));
+    await expect.poll(() => subject.log.listeners.size).toBe(1);
     subject.log.write(...many(3000));
     expect(await begun).toEqual([1]);
     expect(await seen).toEqual(from(1, 3000));
@@ -168,7 +168,7 @@ describe("a feed", () => {
   it("ends all that follow when the store cannot be read, and starts again with the next", async () => {
     const subject = createLog(many(3));
     const followers = from(0, 10).map(() => follow(subject, 3).take(1));
-    await vi.waitFor(() => expect(subject.log.reads).toBeGreaterThan(0));
+    await expect.poll(() => subject.log.reads).toBeGreaterThan(0);
     subject.log.failure = new Error("the store is away");
     subject.log.write("a");
     for (const one of followers) await expect(one).rejects.toThrow("the store is away");
@@ -183,7 +183,7 @@ describe("a feed", () => {
     const next = stays.take(1);
     const gone = from(0, 10).map((i) => follow(subject, 3, `topic ${i}`));
     const ended = gone.map(({ rows }) => rows.next());
-    await vi.waitFor(() => expect(subject.log.reads).toBeGreaterThan(0));
+    await expect.poll(() => subject.log.reads).toBeGreaterThan(0);
     for (const { stop } of gone) stop();
     expect((await Promise.all(ended)).every(({ done }) => done)).toBe(true);
     subject.log.write("a");

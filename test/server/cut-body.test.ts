@@ -4,7 +4,7 @@ import net from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { KmsService, SignRequestSchema, SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { envelope } from "./raw.ts";
 import { serve } from "./serve.ts";
@@ -152,7 +152,7 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
     const { findings, implementation } = observe();
     const { port } = await serveSlowly(implementation);
     (await connect(port)).write(build(port, 1));
-    await vi.waitFor(() => expect(findings).toHaveLength(1));
+    await expect.poll(() => findings).toHaveLength(1);
     expect(findings[0]).toEqual(["pay 1"]);
   });
 
@@ -161,7 +161,7 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
     const { port } = await serveSlowly(implementation);
     (await connect(port)).write(build(port, 1, { "content-length": String(body.length + 8) }));
     (await connect(port)).write(build(port, 1, { "content-length": String(body.length) }));
-    await vi.waitFor(() => expect(findings.filter((found) => found !== "cut").length).toBeGreaterThan(0));
+    await expect.poll(() => findings.filter((found) => found !== "cut").length).toBeGreaterThan(0);
     await setTimeout(20);
     expect(findings.filter((found) => found !== "cut")).toHaveLength(1);
   });
@@ -176,7 +176,7 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
     }
     // A later call has come through: the server has seen the earlier ones.
     (await connect(port)).write(build(port, 1));
-    await vi.waitFor(() => expect(findings.filter((found) => found !== "cut").length).toBeGreaterThan(0));
+    await expect.poll(() => findings.filter((found) => found !== "cut").length).toBeGreaterThan(0);
     await setTimeout(20);
     expect(findings.filter((found) => found !== "cut")).toHaveLength(1);
   });
@@ -188,12 +188,12 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
       const { port, countAdmitted } = await serveSlowly(implementation);
       const socket = await connect(port);
       socket.write(build(port));
-      await vi.waitFor(() => expect(countAdmitted()).toBe(1));
+      await expect.poll(countAdmitted).toBe(1);
       // The server has read what came.
       await setTimeout(20);
       cut(socket, new Uint8Array());
       (await connect(port)).write(build(port, 1));
-      await vi.waitFor(() => expect(findings.filter((found) => found !== "cut").length).toBeGreaterThan(0));
+      await expect.poll(() => findings.filter((found) => found !== "cut").length).toBeGreaterThan(0);
       await setTimeout(20);
       expect(findings.filter((found) => found !== "cut")).toHaveLength(1);
     },

@@ -1,7 +1,7 @@
 /** What a store does that somebody took a part of: it makes nothing anew that would hide the loss. */
 import { existsSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { StoreFailureError } from "../../src/database/store-error.ts";
 import { putSecrets, readSecretText, writeEntries } from "../support/entries.ts";
@@ -105,7 +105,7 @@ describe("a SQLite store that is in use", () => {
       ["qsp.db", "qsp.db-wal"].some((name) => readIfThere(join(place.directory, name)).includes(ciphertext));
     expect(isInFiles()).toBe(true);
     await store.write(({ eraseSecret }) => eraseSecret("things/1/seed"));
-    await vi.waitFor(() => expect(isInFiles()).toBe(false));
+    await expect.poll(isInFiles).toBe(false);
   });
 });
 

@@ -1,6 +1,6 @@
 /** Which refused calls have an entry in the audit log: those whose key the service looked for, in streams too. */
 import { create, type MessageInitShape, toBinary, toJsonString } from "@bufbuild/protobuf";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { SignRequestSchema, SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { connectHttp2, envelope, readStream, request } from "../../server/raw.ts";
 import { refusal } from "../../support/refusal.ts";
@@ -143,9 +143,9 @@ describeKms("the audit log", (start, shared) => {
       code: "Unauthenticated",
       reason: "TOKEN_EXPIRED",
     });
-    await vi.waitFor(async () =>
-      expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=TOKEN_EXPIRED"]),
-    );
+    await expect
+      .poll(async () => (await readDeeds(kms, keyId)).slice(1))
+      .toEqual(["SIGN REFUSED reason=TOKEN_EXPIRED"]);
   });
 
   it("has an entry of a stream whose deadline passes while the server waits for a chunk", async () => {
@@ -155,8 +155,8 @@ describeKms("the audit log", (start, shared) => {
     const stream = connectHttp2(url).request({ ...head, "grpc-timeout": "100m" });
     stream.write(frame(protocols.gRPC, header(keyId)));
     await readStream(stream);
-    await vi.waitFor(async () =>
-      expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=DEADLINE_EXCEEDED"]),
-    );
+    await expect
+      .poll(async () => (await readDeeds(kms, keyId)).slice(1))
+      .toEqual(["SIGN REFUSED reason=DEADLINE_EXCEEDED"]);
   });
 });

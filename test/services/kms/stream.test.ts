@@ -1,7 +1,7 @@
 import { randomFillSync } from "node:crypto";
 import http2 from "node:http2";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
@@ -142,9 +142,9 @@ describeKms("KmsService.SignStream", (_start, shared) => {
       yield data;
     }
     await refusal(kms.signStream(parts(), { signal: controller.signal }));
-    await vi.waitFor(async () =>
-      expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=CALL_CANCELED"]),
-    );
+    await expect
+      .poll(async () => (await readDeeds(kms, keyId)).slice(1))
+      .toEqual(["SIGN REFUSED reason=CALL_CANCELED"]);
   });
 
   it("signs nothing of a stream that ends and is canceled in one moment, as Node's clients cancel", async () => {
@@ -159,9 +159,9 @@ describeKms("KmsService.SignStream", (_start, shared) => {
     await new Promise((resolve) => call.write(frame(data), resolve));
     call.end();
     call.close(http2.constants.NGHTTP2_CANCEL);
-    await vi.waitFor(async () =>
-      expect((await readDeeds(kms, keyId)).slice(1)).toEqual(["SIGN REFUSED reason=CALL_CANCELED"]),
-    );
+    await expect
+      .poll(async () => (await readDeeds(kms, keyId)).slice(1))
+      .toEqual(["SIGN REFUSED reason=CALL_CANCELED"]);
   });
 
   it("refuses a chunk of more than 4 MiB", async () => {
