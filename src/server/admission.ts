@@ -42,6 +42,11 @@ export class Ticket {
     else this.#held.push(held);
   }
 
+  /** Tells whether the call has ended. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   /** Releases everything. A second call does nothing. */
   close(): void {
     if (this.#isClosed) return;

@@ -154,7 +154,10 @@ export function createIntake(options: IntakeOptions): Intake {
         const admitting = admit({ method, authorization, values, ticket, header });
         if (admitting === undefined) return begin(req, res);
         admitting.then(
-          () => begin(req, res),
+          () => {
+            // The caller has left. "close" is emitted once, so nothing would end a call that began now.
+            if (!ticket.isClosed) begin(req, res);
+          },
           (error: ConnectError) => fail(req, res, error),
         );
       } catch (error) {
