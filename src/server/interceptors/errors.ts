@@ -6,7 +6,15 @@ import { pathFromViolationProto } from "@bufbuild/protovalidate";
 import { ViolationsSchema } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Interceptor, StreamRequest, UnaryRequest } from "@connectrpc/connect";
 import { Code, type ConnectError } from "@connectrpc/connect";
-import { bodyTooLarge, explainAbort, findReason, refuse, toConnectError } from "../../errors.ts";
+import {
+  bodyTooLarge,
+  explainAbort,
+  findReason,
+  refuse,
+  restoreError,
+  toConnectError,
+} from "../../errors.ts";
+import { requestIdHeader } from "../request-ids.ts";
 import { cutOff, mapStream } from "./streams.ts";
 import { describeRule } from "./validation.ts";
 import { findValueHint, type HintValue } from "./value-hints.ts";
@@ -22,15 +30,29 @@ export function createErrorMap(
   explainFailure: ExplainFailure = () => undefined,
   hintValue?: HintValue,
 ): MapError {
+  // The end of the server aborts all calls with one error. Each call needs its own, which gets the ID of its request.
+  const given = new WeakSet<ConnectError>();
+  const own = (error: ConnectError): ConnectError => {
+    // Nobody reads the error of a call that its caller canceled.
+    if (error.code === Code.Canceled) return error;
+    if (given.has(error)) return copyError(error);
+    given.add(error);
+    return error;
+  };
   return (thrown, { signal, method, message, stream }) => {
     const hint: FindHint = (path) =>
       stream ? undefined : findValueHint(method.input, message as Message, path, hintValue);
-    return explain(
-      explainAbort(explainFailure(thrown) ?? toConnectError(thrown), signal),
-      method.input,
-      hint,
-    );
+    const error = explainAbort(explainFailure(thrown) ?? toConnectError(thrown), signal);
+    return own(explain(error, method.input, hint));
   };
+}
+
+/** Copies an error without the ID of the request that it was given to before. */
+function copyError(error: ConnectError): ConnectError {
+  const copy = restoreError(error);
+  copy.metadata.delete(requestIdHeader);
+  copy.cause = error.cause;
+  return copy;
 }
 
 /** Finds a hint for the value at a path; undefined if there is none, and for the messages of streams. */
