@@ -151,6 +151,11 @@ export class UnaryCall implements HandlerContext, Expiring {
     this.#running.remove(this);
   }
 
+  /** @throws the reason for which the call has ended */
+  throwIfEnded(): void {
+    if (this.#end !== undefined) throw this.#end.reason;
+  }
+
   /** Waits for a promise or for the early end of the call. One wait at a time. */
   race<T>(promise: Promise<T>): Promise<T> {
     const waiting = Promise.withResolvers<T>();
@@ -219,6 +224,8 @@ class RequestOfCall implements UnaryRequest {
 export function composeUnary(spec: UnarySpec, interceptors: readonly Interceptor[]): UnaryHandler {
   const handle = async (req: UnaryRequest | StreamRequest): Promise<UnaryResponse> => {
     const call = (req as RequestOfCall)[callKey];
+    // A call that is over must change nothing.
+    call.throwIfEnded();
     const output = spec.impl(req.message as Message, contextFor(call, req));
     const message = output instanceof Promise ? await call.race(output) : output;
     return {

@@ -45,6 +45,22 @@ function run(call: UnaryCall, check: Check, interceptors: Interceptor[] = []): P
 const never = (): Promise<Message> => new Promise(() => {});
 
 describe("a unary call", () => {
+  it("whose deadline passed while the event loop was busy does not reach its handler", async () => {
+    const call = startCall();
+    call.setDeadline(1);
+    const untilMs = performance.now() + 10;
+    while (performance.now() < untilMs);
+    // The message has been read; from now on the handler's time counts.
+    call.endWithin(30_000, () => new Error("too slow"));
+    let calls = 0;
+    const answered = run(call, () => {
+      calls += 1;
+      return answer;
+    });
+    await expect(answered).rejects.toMatchObject({ code: Code.DeadlineExceeded });
+    expect(calls).toBe(0);
+  });
+
   it("runs its interceptors in order, around its handler", async () => {
     const trace: string[] = [];
     const note =

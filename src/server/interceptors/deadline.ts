@@ -12,6 +12,7 @@ import { untilAborted } from "./streams.ts";
  */
 export const streamDeadlineInterceptor: Interceptor = (next) => async (req) => {
   if (!req.stream) return next(req);
+  req.signal.throwIfAborted();
   const res = await raceSignal(next(req), req.signal);
   return res.stream ? { ...res, message: untilAborted(res.message, req.signal) } : res;
 };
@@ -25,6 +26,8 @@ export const streamDeadlineInterceptor: Interceptor = (next) => async (req) => {
 export function unaryDeadlineInterceptor(limitMs: number): Interceptor {
   return (next) => async (req) => {
     if (req.stream) return next(req);
+    // A call that is over must change nothing.
+    req.signal.throwIfAborted();
     const gate = createGate(req.signal, limitMs);
     try {
       return await gate.race(next({ ...req, signal: gate.signal }));
@@ -34,7 +37,10 @@ export function unaryDeadlineInterceptor(limitMs: number): Interceptor {
   };
 }
 
-/** A signal to race a promise against. `release` removes its timer and its listener. */
+/** Shared by all calls, because an abort without a reason creates an error with a stack. */
+const finished = new Error("the call has ended");
+
+/** A signal to race a promise against. `release` removes its timer and its listener, and aborts the signal. */
 interface Gate {
   readonly signal: AbortSignal;
   race<T>(promise: Promise<T>): Promise<T>;
@@ -57,6 +63,8 @@ function createGate(outer: AbortSignal, limitMs: number): Gate {
     race,
     release: () => {
       clearTimeout(timer);
+      // What the handler has left running ends with the call, as in binary gRPC and REST.
+      controller.abort(finished);
       outer.removeEventListener("abort", onAbort);
     },
   };
