@@ -128,10 +128,15 @@ function warnOfEnd(file: string, logger: Logger): void {
 
 /** Identifies the current versions of files, so that replaced files differ. */
 function describeFiles(paths: readonly string[]): string {
-  return paths
-    .map((path) => {
-      const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-      return stat === undefined ? "none" : `${stat.ino} ${stat.size} ${stat.mtimeNs}`;
-    })
-    .join(",");
+  return paths.map(describeFile).join(",");
+}
+
+/** Never throws: it runs in a timer, and a directory may be closed to the server for a moment. */
+function describeFile(path: string): string {
+  try {
+    const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return stat === undefined ? "none" : `${stat.ino} ${stat.size} ${stat.mtimeNs}`;
+  } catch (error) {
+    return error instanceof Error && "code" in error ? String(error.code) : "unknown";
+  }
 }
