@@ -148,30 +148,52 @@ export async function openOrMakeKey(
   throw new RecordDamagedError(record);
 }
 
-/** Secret keys that stay open while they are in use. */
+/** Secret keys that stay open, also between their uses. */
 export interface OpenKeys {
-  /** @throws RecordDamagedError */
-  find(key: SealedKey): Promise<SecretKey>;
-  /** Erases all. */
+  /** Lends a key. It stays open until its use has ended, even if others take its place. @throws RecordDamagedError */
+  lend<T>(key: SealedKey, use: (secretKey: SecretKey) => Promise<T>): Promise<T>;
+  /** Erases all, those in use after their use. */
   close(): void;
 }
 
-/** @param maxKeys the most keys to keep open; the least recently used key is closed first */
+/** An open key, and how many use it. */
+interface OpenKey {
+  readonly opening: Promise<SecretKey>;
+  uses: number;
+  isDropped: boolean;
+}
+
+/** @param maxKeys the most keys to keep open besides those in use; the least recently used key is closed first */
 export function createOpenKeys(store: SecretReader, provider: CryptoProvider, maxKeys = 1000): OpenKeys {
-  const open = new LRUCache<string, Promise<SecretKey>>({
+  const eraseUnused = ({ opening, uses, isDropped }: OpenKey): void => {
+    if (isDropped && uses === 0) void opening.then((secretKey) => secretKey.erase()).catch(() => {});
+  };
+  const open = new LRUCache<string, OpenKey>({
     max: maxKeys,
-    dispose: (opening) => void opening.then((secretKey) => secretKey.erase()).catch(() => {}),
+    dispose: (key) => {
+      key.isDropped = true;
+      eraseUnused(key);
+    },
   });
   return {
-    async find(key) {
+    async lend(key, use) {
       const { identity } = key;
-      const found = open.get(identity) ?? openSealedKey(store, provider, key);
+      const found = open.get(identity) ?? {
+        opening: openSealedKey(store, provider, key),
+        uses: 0,
+        isDropped: false,
+      };
+      found.uses += 1;
       open.set(identity, found);
       try {
-        return await found;
-      } catch (error) {
-        open.delete(identity);
-        throw error;
+        const secretKey = await found.opening.catch((error: unknown) => {
+          if (open.peek(identity) === found) open.delete(identity);
+          throw error;
+        });
+        return await use(secretKey);
+      } finally {
+        found.uses -= 1;
+        eraseUnused(found);
       }
     },
     close: () => open.clear(),

@@ -55,8 +55,9 @@ export function createAddBlock(deps: ChainDeps, keys: OpenKeys): AddBlock {
     if (before !== undefined) return before;
     // Not checked again in the transaction: concurrent blocks share it, and a few above the quota do no harm.
     await store.requireRoom(blockQuota, owner);
-    const secretKey = await keys.find(nameSealedKey(validator));
-    return append({ data, validatorAddress: address, owner, secretKey, idempotentCall });
+    return keys.lend(nameSealedKey(validator), (secretKey) =>
+      append({ data, validatorAddress: address, owner, secretKey, idempotentCall }),
+    );
   };
 }
 

@@ -105,6 +105,7 @@ class OpenKey implements CachedKey {
   readonly #keys: KmsStore;
   #publicKey: PublicKey | undefined;
   #secretKey: Promise<SecretKey | undefined> | undefined;
+  #isErased = false;
 
   constructor(provider: CryptoProvider, keys: KmsStore, stored: StoredKey) {
     this.#provider = provider;
@@ -121,7 +122,9 @@ class OpenKey implements CachedKey {
     return this.#publicKey;
   }
 
-  secretKey(): Promise<SecretKey | undefined> {
+  async secretKey(): Promise<SecretKey | undefined> {
+    // Nothing would erase what is opened from now on. Who uses the key looks for it again.
+    if (this.#isErased) throw new CryptoError("CLOSED", "the key is no longer in the cache");
     this.#secretKey ??= this.#open().catch((error: unknown) => {
       // The next attempt may succeed: the store may be back, or the key repaired.
       this.#secretKey = undefined;
@@ -131,6 +134,7 @@ class OpenKey implements CachedKey {
   }
 
   erase(): void {
+    this.#isErased = true;
     this.#secretKey?.then((secretKey) => secretKey?.erase()).catch(() => {});
   }
 

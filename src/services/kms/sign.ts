@@ -128,8 +128,9 @@ export function signBatch(deps: SignDeps, input: BatchInput): Promise<BatchSigne
     const secretKey = await openSecretKey(deps, key, use);
     const items = new Array<BatchItem>(data.length);
     let next = 0;
+    let isOver = false;
     const signSome = async (): Promise<void> => {
-      for (let i = next++; i < data.length; i = next++) {
+      for (let i = next++; i < data.length && !isOver; i = next++) {
         signal.throwIfAborted();
         const message = data[i] ?? new Uint8Array();
         items[i] =
@@ -139,7 +140,12 @@ export function signBatch(deps: SignDeps, input: BatchInput): Promise<BatchSigne
       }
     };
     const inFlight = isMlDsaAlgorithm(key.record.algorithm) ? mlDsaInFlight : slhDsaInFlight;
-    await Promise.all(Array.from({ length: inFlight }, signSome));
+    try {
+      await Promise.all(Array.from({ length: inFlight }, signSome));
+    } finally {
+      // If one has failed, the others sign no more.
+      isOver = true;
+    }
     const { keyId, algorithm } = key.record;
     return { result: { items, keyId, algorithm }, entries: items.map(describeItem) };
   });

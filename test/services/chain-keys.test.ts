@@ -1,0 +1,31 @@
+import { expect, it, onTestFinished } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { systemPrincipal } from "../../src/records/ownership.ts";
+import { createOpenKeys } from "../../src/secrets/sealed-keys.ts";
+import { createAddBlock } from "../../src/services/blockchain/add-block.ts";
+import { registerNode } from "../../src/services/blockchain/register-node.ts";
+import { createChainStore } from "../../src/services/blockchain/store.ts";
+import { openTestStore } from "../support/open-store.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { present } from "./answers.ts";
+
+it("a block is signed although the key of its validator had to make room for others", async () => {
+  const provider = await createCryptoProvider("openssl");
+  const store = await openTestStore(makeTemporaryDirectory(), provider);
+  onTestFinished(async () => {
+    await store.close();
+    await provider.close();
+  });
+  const deps = { provider, store, chain: createChainStore(store), now: () => new Date() };
+  const register = (name: string) =>
+    registerNode(deps, { name, owner: systemPrincipal.userId, idempotentCall: undefined });
+  const validators = [await register("one"), await register("two"), await register("three")];
+  // With room for one key, each call takes the place of the one before.
+  const addBlock = createAddBlock(deps, createOpenKeys(store, provider, 1));
+  const input = { data: new Uint8Array([1]), principal: systemPrincipal, idempotentCall: undefined };
+  const adding = validators.map(({ validatorAddress }) =>
+    addBlock({ ...input, validatorAddress: present(validatorAddress) }),
+  );
+  const outcomes = await Promise.allSettled(adding);
+  expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);
+});

@@ -1,0 +1,79 @@
+/** The secret halves of keys that the server keeps open, and how long it works with them. */
+import { setImmediate } from "node:timers/promises";
+import { expect, it, onTestFinished } from "vitest";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import type { CryptoProvider } from "../../../src/crypto/provider.ts";
+import { CryptoBusyError } from "../../../src/crypto/work-queue.ts";
+import { systemPrincipal } from "../../../src/records/ownership.ts";
+import { createKey } from "../../../src/services/kms/create.ts";
+import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
+import { signBatch } from "../../../src/services/kms/sign.ts";
+import { createKmsStore } from "../../../src/services/kms/store.ts";
+import { bytesOf } from "../../support/bytes.ts";
+import { openTestStore } from "../../support/open-store.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
+import { present } from "../answers.ts";
+
+/** A store with one key, and a cache of it. */
+async function openKey() {
+  const provider = await createCryptoProvider("openssl");
+  const store = await openTestStore(makeTemporaryDirectory(), provider);
+  const keys = createKmsStore(store);
+  const cache = createKeyCache({ provider, keys });
+  onTestFinished(async () => {
+    await cache.close();
+    await store.close();
+    await provider.close();
+  });
+  const { keyId = "" } = await createKey(
+    { provider, store, keys, now: () => new Date() },
+    {
+      ...{ alias: "", algorithm: "ML-DSA-65", usage: "", name: "", labels: {} },
+      rotationPeriodSeconds: undefined,
+      principal: systemPrincipal,
+      idempotentCall: undefined,
+    },
+  );
+  return { provider, keys, cache, keyId };
+}
+
+it("a key that the cache forgot before its first use is not opened, because nothing would erase it", async () => {
+  const { cache, keyId } = await openKey();
+  const found = present(await cache.find(keyId));
+  // As when another call has disabled it.
+  cache.forget(keyId);
+  await setImmediate();
+  await expect(found.secretKey()).rejects.toMatchObject({ code: "CLOSED" });
+  expect(await present(await cache.find(keyId)).secretKey()).toBeDefined();
+});
+
+it("a batch of which one signature has failed asks for no more", async () => {
+  const { provider, keys, cache, keyId } = await openKey();
+  let signatures = 0;
+  const unbounded: Pick<CryptoProvider, "sign"> = {
+    async sign() {
+      signatures += 1;
+      if (signatures === 3) throw new CryptoBusyError(1000);
+      await setImmediate();
+      return new Uint8Array();
+    },
+  };
+  const deps = {
+    provider: { ...provider, unbounded: unbounded as CryptoProvider },
+    keys,
+    cache,
+    users: undefined,
+  };
+  const batch = signBatch(deps, {
+    keyId,
+    data: Array.from({ length: 400 }, () => bytesOf("a")),
+    context: new Uint8Array(),
+    form: "binary",
+    principal: systemPrincipal,
+    signal: new AbortController().signal,
+  });
+  await expect(batch).rejects.toThrow(CryptoBusyError);
+  for (let turn = 0; turn < 100; turn += 1) await setImmediate();
+  // Those of which the queue has been asked already.
+  expect(signatures).toBeLessThan(20);
+});
