@@ -77,18 +77,18 @@ export function logInUsers(deps: {
       throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next attempt", waitMs);
     }
     // Count before the result is known, so that concurrent attempts cannot exceed the limit.
-    throttle.count(counted);
+    const forgetAttempt = throttle.count(counted);
     const turn = isKnown ? { network, knownName: username } : { network: networks.at(-1) ?? network };
     const checking = findUser(username, password, { knownName: undefined, signal, ...turn });
     const { user, isRight } = await checking.catch((error: unknown) => {
-      throttle.forget(counted);
+      forgetAttempt();
       throw error;
     });
     if (user === undefined || !isRight) {
       records.failed("LOG_IN", { ...origin, reason: "LOGIN_FAILED", isKnown: user !== undefined });
       throw refuse("LOGIN_FAILED", "the username or the password is wrong");
     }
-    throttle.forget(counted);
+    forgetAttempt();
     known.remember(user.name, network);
     await records.succeeded("LOG_IN", origin);
     return issuer.issue(user.name, { generation: user.generation, ...(header && { header }) });

@@ -6,9 +6,8 @@ import { monotonicMs } from "../shared-memory/shared-memory.ts";
 export interface LoginThrottle {
   /** Milliseconds until one of these names may try again; 0 if all may. */
   waitMs(names: readonly string[]): number;
-  count(names: readonly string[]): void;
-  /** Removes one attempt from the count, because it did not fail. */
-  forget(names: readonly string[]): void;
+  /** Counts an attempt. @returns a function that removes it from the count, because it did not fail */
+  count(names: readonly string[]): () => void;
 }
 
 const windowMs = 60_000;
@@ -31,17 +30,20 @@ export function createLoginThrottle(
       return Math.max(0, ...waits);
     },
     count(names) {
-      for (const name of names)
+      const ends = names.map((name) =>
         windows.update(name, (window) => {
           window.value = isOpen(window) ? window.value + 1 : 1;
           window.atMs = isOpen(window) ? window.atMs : nowMs() + windowMs;
-        });
-    },
-    forget(names) {
-      for (const name of names)
-        windows.update(name, (window) => {
-          if (isOpen(window)) window.value -= 1;
-        });
+          return window.atMs;
+        }),
+      );
+      return () => {
+        for (const [i, name] of names.entries())
+          windows.update(name, (window) => {
+            // A later minute never counted this attempt.
+            if (window.atMs === ends[i]) window.value -= 1;
+          });
+      };
     },
   };
 }

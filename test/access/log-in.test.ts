@@ -453,6 +453,18 @@ describe("a minute after its first failure", () => {
     expect(await from("192.0.2.1", password)).toMatchObject({ token: "of ada" });
   });
 
+  it("a log-in that began before is not taken from its failures", async () => {
+    const memory = createOwnMemory();
+    let nowMs = 0;
+    const throttle = createLoginThrottle(2, memory.logIns, () => nowMs);
+    const forget = throttle.count(["user ada"]);
+    nowMs = 60_000;
+    throttle.count(["user ada"]);
+    throttle.count(["user ada"]);
+    forget();
+    expect(throttle.waitMs(["user ada"])).toBe(60_000);
+  });
+
   it("may fail as often again, and no more", async () => {
     const { from, setTime } = startAt();
     await failTimes(2, () => from("192.0.2.1", wrong));
