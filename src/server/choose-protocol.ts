@@ -47,7 +47,7 @@ export function chooseProtocol(
       // Put the bytes back for the server that takes over.
       socket.unshift(seen);
       if (seen.subarray(0, preface.length).equals(preface)) {
-        // In HTTP/1.1 a client may stop sending and still read. An HTTP/2 session ends with either side.
+        // In HTTP/1.1 a client may stop sending and still read a refusal. An HTTP/2 session ends with either side.
         socket.allowHalfOpen = false;
         http2Server.emit("connection", socket);
       } else {

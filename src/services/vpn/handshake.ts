@@ -30,6 +30,7 @@ export interface AgreementInput {
   readonly isRekey: boolean;
   readonly keyForm: KeyForm;
   readonly principal: Principal;
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -43,7 +44,7 @@ export async function agreeOnKey(
   deps: VpnDeps,
   tunnelId: string,
   given: Uint8Array,
-  { isRekey, keyForm, principal }: AgreementInput,
+  { isRekey, keyForm, principal, signal }: AgreementInput,
 ): Promise<Handshake> {
   const { provider, gateway, tunnels } = deps;
   const peer = await requireTunnel(deps, tunnelId, principal);
@@ -65,7 +66,10 @@ export async function agreeOnKey(
   try {
     const signature = await provider.sign(gateway.identityKey, new TextEncoder().encode(transcript));
     const keyConfirmation = session.confirm(transcript);
+    // A peer whose call has ended does not learn of the new key. It keeps the previous session.
+    signal.throwIfAborted();
     if (given.length > 0) await requireFirstUse(deps, { tunnelId, ciphertext: given, keyForm });
+    signal.throwIfAborted();
     const tunnel = gateway.establish(peer, session, isRekey);
     await requireStillThere(deps, tunnelId, principal);
     return { ciphertext, transcript, signature, keyConfirmation, sharedSecretMatch, tunnel };

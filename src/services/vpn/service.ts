@@ -48,7 +48,9 @@ export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService>
         idempotentCall: readIdempotentCall(context),
       }),
     handshake: async ({ tunnelId, ciphertext, keyForm }, context) => {
-      const input = { isRekey: false, keyForm: readKeyForm(keyForm), principal: readPrincipal(context) };
+      const { signal } = context;
+      const principal = readPrincipal(context);
+      const input = { isRekey: false, keyForm: readKeyForm(keyForm), principal, signal };
       const agreed = await agreeOnKey(deps, tunnelId, ciphertext, input);
       return {
         ...packAgreement(agreed),
@@ -71,7 +73,7 @@ export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService>
       const principal = readPrincipal(context);
       const { session } =
         findLive(deps, tunnelId, principal) ?? (await throwSessionMissing(deps, tunnelId, principal));
-      const input = { isRekey: true, keyForm: session.keyForm, principal };
+      const input = { isRekey: true, keyForm: session.keyForm, principal, signal: context.signal };
       const agreed = await agreeOnKey(deps, tunnelId, ciphertext, input);
       return { ...packAgreement(agreed), rekeyCount: agreed.tunnel.rekeyCount };
     },
