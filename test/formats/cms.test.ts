@@ -5,6 +5,7 @@ import type { SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
 import { selectDigest } from "../../src/formats/cms-algorithms.ts";
 import { parseCms } from "../../src/formats/cms-parse.ts";
 import { createCmsAttributes, renderCms } from "../../src/formats/cms-sign.ts";
+import { readCpuMs } from "../support/cpu-time.ts";
 
 const content = Buffer.from("hello");
 const { publicKey, privateKey } = generateKeyPairSync("ml-dsa-65");
@@ -165,10 +166,10 @@ describe("CMS", () => {
     ["elements in elements", Buffer.from("3080".repeat(400_000), "hex")],
     ["elements of no length", Buffer.concat([Buffer.from("30830f4240", "hex"), Buffer.alloc(1_000_000)])],
     ["more than the limit", Buffer.alloc(20_000_000, 0x30)],
-  ])("refuses a megabyte of %s within a second", (_, bytes) => {
-    const started = performance.now();
+  ])("refuses a megabyte of %s within a second of CPU", (_, bytes) => {
+    const startedMs = readCpuMs();
     expect(() => parseCms(bytes)).toThrow(/CMS/);
-    expect(performance.now() - started).toBeLessThan(1000);
+    expect(readCpuMs() - startedMs).toBeLessThan(1000);
   });
 });
 
