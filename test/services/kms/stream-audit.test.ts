@@ -152,7 +152,7 @@ describeKms("the audit log", (start, shared) => {
     const { kms, url } = await shared();
     const { keyId } = await createKey(kms);
     const head = { ":method": "POST", ":path": path.stream, "content-type": "application/grpc" };
-    const stream = connectHttp2(url).request({ ...head, "grpc-timeout": "100m" });
+    const stream = connectHttp2(url).request({ ...head, "grpc-timeout": "1000m" });
     stream.write(frame(protocols.gRPC, header(keyId)));
     await readStream(stream);
     await expect
