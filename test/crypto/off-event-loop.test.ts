@@ -8,8 +8,10 @@ import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";
 
 const message = new Uint8Array(64);
-/** A synchronous call lets the event loop come round twice at most, however long it takes. */
+/** A synchronous call lets the event loop come round twice at most, however long it takes, and however often. */
 const manyTurns = 10;
+/** The work may be done before a busy machine gives the event loop any time; then it is done again. */
+const attempts = 50;
 
 describeProviders("%s works beside the event loop", (name) => {
   let provider: CryptoProvider;
@@ -64,8 +66,15 @@ describeProviders("%s works beside the event loop", (name) => {
     expect(turns).toBeGreaterThan(manyTurns);
   });
 
-  /** How often the event loop came round until all was done; see `manyTurns`. */
+  /** How often the event loop came round until all was done, at most; see `manyTurns`. */
   async function countTurns(start: () => Promise<unknown>[]): Promise<number> {
+    let most = 0;
+    for (let attempt = 0; attempt < attempts && most <= manyTurns; attempt += 1)
+      most = Math.max(most, await countTurnsOnce(start));
+    return most;
+  }
+
+  async function countTurnsOnce(start: () => Promise<unknown>[]): Promise<number> {
     let turns = 0;
     let done = false;
     const turn = () => {
