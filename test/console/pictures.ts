@@ -20,7 +20,8 @@ export function unfold(page: Page): Promise<unknown> {
 export async function expectFits(page: Page, size: keyof typeof viewports): Promise<void> {
   await page.setViewportSize(viewports[size]);
   await unfold(page);
-  expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(viewports[size].width);
+  // What depends on the width follows a moment later.
+  await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBe(viewports[size].width);
   expect(await findBarriers(page)).toEqual([]);
   await page.setViewportSize(viewports.desk);
 }
