@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { setTimeout } from "node:timers/promises";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { openIssuer, rotateIssuerKey } from "../../../src/identity/issuer.ts";
 import type { IssuerStore } from "../../../src/identity/issuer-store.ts";
 import { makeStoreDirectory } from "../../support/empty-store.ts";
@@ -13,8 +14,8 @@ import { addAda, keysOf, logIn, openParts, rotate, rotateByProgram } from "./iss
 const timeout = 60_000;
 const unknownKey = { code: "Unauthenticated", reason: "TOKEN_KEY_UNKNOWN" };
 
-/** Milliseconds after which a revoked key is out everywhere: a look a second, and a machine with other work. */
-const revokedWithinMs = 2000;
+/** A server looks at the keys once a second. */
+const lookMs = 1000;
 
 describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
   it("makes a key that signs from then on, on all servers that run, while tokens of the old key live on", async () => {
@@ -63,14 +64,13 @@ describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
     for (const server of servers)
       for (const token of tokens) expect(await server.useToken(token)).toBe("ada");
     const newId = await rotate(place, "revoke");
-    const revokedMs = performance.now();
+    // Two looks, each as long as it takes on this machine.
+    for (let looks = 0; looks < 2; looks += 1) {
+      await setTimeout(lookMs);
+      expect(await keysOf(place)).toHaveLength(3);
+    }
     for (const server of servers)
-      for (const token of tokens)
-        await vi.waitFor(async () => expect(await refusal(server.useToken(token))).toEqual(unknownKey), {
-          timeout: revokedWithinMs,
-          interval: 50,
-        });
-    expect(performance.now() - revokedMs).toBeLessThan(revokedWithinMs);
+      for (const token of tokens) expect(await refusal(server.useToken(token))).toEqual(unknownKey);
     for (const server of servers) {
       expect(await server.listKeyIds()).toEqual([newId]);
       expect(await server.useToken(await logIn(server))).toBe("ada");
