@@ -24,9 +24,10 @@ import {
 
 /** Milliseconds for tests that start programs, on machines that have other work. */
 const timeout = 60_000;
+const soon = { timeout: 20_000, interval: 50 };
 
 describe("the program whose certificates are renewed", { timeout }, () => {
-  it("shows the new ones within 3 s, and lets go of no connection, call or stream", async () => {
+  it("shows the new ones soon, and lets go of no connection, call or stream", async () => {
     const server = await startTlsServer();
     const { transport } = openGrpc(server);
     const kms = createClient(KmsService, transport);
@@ -37,12 +38,10 @@ describe("the program whose certificates are renewed", { timeout }, () => {
     const before = await shownBy(server);
 
     await issue(server.dataDir);
-    const issuedMs = performance.now();
     const renewed = fingerprintOf(server.dataDir, "gateway");
     expect(renewed).not.toBe(before);
-    await vi.waitUntil(async () => (await shownBy(server)) === renewed, { timeout: 10_000, interval: 50 });
-    // 3 s, and another for a machine with other work.
-    expect(performance.now() - issuedMs).toBeLessThan(4000);
+    // That it looks once a second is tested with a clock that stands still (tls.test.ts).
+    await vi.waitUntil(async () => (await shownBy(server)) === renewed, soon);
 
     expect(await shownBy(server, { sigalgs: "mldsa65" })).toBe(
       fingerprintOf(server.dataDir, "gateway-mldsa"),
@@ -52,9 +51,8 @@ describe("the program whose certificates are renewed", { timeout }, () => {
     await audit.stop();
     old.write("GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n");
     expect(String((await once(old, "data"))[0])).toMatch(/^HTTP\/1\.1 200 /);
-    const { answered, failures } = await load.stop();
-    expect(failures).toEqual([]);
-    expect(answered).toBeGreaterThan(10);
+    await expect.poll(load.countAnswered).toBeGreaterThan(10);
+    expect(await load.stop()).toEqual([]);
   });
 
   it.each(damages)("keeps the pair that it has, and warns, if $what", async ({ damage }) => {
@@ -63,17 +61,17 @@ describe("the program whose certificates are renewed", { timeout }, () => {
     const before = await shownBy(server);
     const secret = readFileSync(tlsFile(server.dataDir, "gateway.key"), "utf8");
     await damage(server.dataDir);
-    await vi.waitUntil(() => log.lines().some(({ level }) => level >= 40), { timeout: 10_000 });
+    await vi.waitUntil(() => log.lines().some(({ level }) => level >= 40), soon);
     expect(await shownBy(server)).toBe(before);
     await issue(server.dataDir);
     const renewed = fingerprintOf(server.dataDir, "gateway");
-    await vi.waitUntil(async () => (await shownBy(server)) === renewed, { timeout: 10_000, interval: 50 });
+    await vi.waitUntil(async () => (await shownBy(server)) === renewed, soon);
     expectNoSecret(log.text(), secret);
     expectNoSecret(log.text(), readFileSync(tlsFile(server.dataDir, "gateway.key"), "utf8"));
   });
 });
 
-/** Calls one after the other, over a connection that lasts and over new ones in turn, until told to stop. */
+/** Calls one after the other, over a connection that lasts and over new ones, until told to stop. */
 function startCalling(place: TlsPlace) {
   const { transport } = openGrpc(place);
   const tokens = createClient(TokenService, transport);
@@ -93,10 +91,11 @@ function startCalling(place: TlsPlace) {
   onTestFinished(() => {
     isStopped = true;
   });
+  /** @returns why calls failed */
   const stop = async () => {
     isStopped = true;
     await calling;
-    return { answered, failures };
+    return failures;
   };
-  return { stop };
+  return { stop, countAnswered: () => answered };
 }
