@@ -115,7 +115,7 @@ export async function startBackend(
 /** An HTTP/2 connection through Envoy, which closes with the test. */
 export function connectHttp2(
   { url, ca }: Pick<TestEdge, "url" | "ca">,
-  options: http2.SecureClientSessionOptions = {},
+  options: http2.SecureClientSessionOptions & { readonly localAddress?: string } = {},
 ): http2.ClientHttp2Session {
   const session = http2.connect(url, { ca, maxSendHeaderBlockLength: 1024 * 1024, ...options });
   session.on("error", () => {}); // Every stream on it fails, and is told so.
