@@ -175,7 +175,8 @@ describe("an API server", { timeout }, () => {
     const { keyId } = await client.status({});
     server.process.kill("SIGSTOP");
     try {
-      const answer = await client.status({}, { timeoutMs: 1000 });
+      // A fifth of it is what the plugin has left to answer, on a machine with other work.
+      const answer = await client.status({}, { timeoutMs: 5000 });
       expect(answer).toMatchObject({ healthz: expect.stringContaining("took too long"), keyId });
     } finally {
       server.process.kill("SIGCONT");
@@ -492,6 +493,6 @@ describe("the operator", { timeout }, () => {
   });
 
   function untilLogged(plugin: RunningPlugin, text: string): Promise<void> {
-    return expect.poll(() => plugin.printed().stderr, { timeout: 10_000 }).toContain(text);
+    return expect.poll(() => plugin.printed().stderr).toContain(text);
   }
 });
