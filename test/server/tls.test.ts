@@ -274,7 +274,8 @@ describe("a server with TLS that has a time for headers", { timeout }, () => {
   });
 
   it("ends the connection of who shakes hands and asks nothing, after it", async () => {
-    const place = await serveTls({ maxHeaderMs: 200 });
+    // The handshake itself must come to its end before, on a machine that has other work.
+    const place = await serveTls({ maxHeaderMs: 1000 });
     const socket = await shakeHands(place);
     expect(await readToEnd(socket)).toBe("");
   });
@@ -289,6 +290,8 @@ describe("a server with TLS that has a time for headers", { timeout }, () => {
 });
 
 describe("a server with TLS that is told to stop", { timeout }, () => {
+  const longerThanTests = { maxHeaderMs: 2 * timeout, maxDrainMs: 2 * timeout };
+
   it("says so, lets running calls finish, takes no new ones, and ends with 0", async () => {
     const server = await startTlsServer();
     const session = await connectSession(server);
@@ -326,8 +329,8 @@ describe("a server with TLS that is told to stop", { timeout }, () => {
   it.each([
     { what: "has sent nothing yet", begin: async () => Buffer.alloc(0) },
     { what: "is in the middle of a handshake", begin: captureClientHello },
-  ])("does not wait for a client that $what", { timeout: 5000 }, async ({ begin }) => {
-    const { server, ...place } = await serveTls({ maxHeaderMs: 30_000, maxDrainMs: 30_000 });
+  ])("does not wait for a client that $what", async ({ begin }) => {
+    const { server, ...place } = await serveTls(longerThanTests);
     const stalled = connectTcp(place.port);
     await once(stalled, "connect");
     const begun = await begin();
@@ -339,10 +342,8 @@ describe("a server with TLS that is told to stop", { timeout }, () => {
     await closed;
   });
 
-  it("ends at once if it is destroyed, also where a client is in the middle of a handshake", {
-    timeout: 5000,
-  }, async () => {
-    const { server, ...place } = await serveTls({ maxHeaderMs: 30_000, maxDrainMs: 30_000 });
+  it("ends at once if it is destroyed, also where a client is in the middle of a handshake", async () => {
+    const { server, ...place } = await serveTls(longerThanTests);
     const stalled = connectTcp(place.port);
     stalled.write(firstHalf(await captureClientHello()));
     expect(await livez(place)).toBe(200);
@@ -474,7 +475,7 @@ describe("the secret key of a certificate", { timeout }, () => {
     await exchangeBytes(server.port, "nonsense\r\n\r\n");
     await issue(server.dataDir);
     const log = readLog(server);
-    await vi.waitUntil(() => log.lines().some(({ msg }) => /certificates/.test(msg)), { timeout: 10_000 });
+    await vi.waitUntil(() => log.lines().some(({ msg }) => /certificates/.test(msg)), { timeout: 30_000 });
     const { stdout, stderr } = await server.stop();
     expect(stderr).not.toBe("");
     for (const name of ["gateway", "gateway-mldsa", "ca"])
