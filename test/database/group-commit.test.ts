@@ -148,7 +148,6 @@ describe("group commit", () => {
 
   it.each([0, 1, 2, 3, 4, 5])(
     "serves a caller who asks again at once, %i promises away from it",
-    { timeout: 2000 },
     async (depth) => {
       const texts = createTexts();
       for (const text of ["a", "b", "c"]) await through(depth, () => texts.write(text));

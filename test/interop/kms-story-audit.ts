@@ -110,7 +110,7 @@ export function tellOfAudit({ kms, past, key, watch, watched }: Stage): void {
         await kms.sign({ keyId, data: Buffer.from("hello") });
         return told !== undefined;
       };
-      await expect.poll(signUntilTold, { timeout: 10_000 }).toBe(true);
+      await expect.poll(signUntilTold).toBe(true);
       await listening;
       expect(told).toMatchObject({ keyId, operation: "SIGN" });
       expect(told?.sequence).toBeGreaterThan(entries.length);

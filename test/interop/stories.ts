@@ -117,7 +117,7 @@ function tellStories(
       describe("in a story", () => tell({ driver, nextUrl }));
 
       it("ends the streams of callers who have gone", async () => {
-        await expect.poll(() => countStreams(servers), { timeout: 5000 }).toBe(streamsBefore);
+        await expect.poll(() => countStreams(servers)).toBe(streamsBefore);
       });
     });
   }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { expect, it, onTestFinished, vi } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { refusal } from "../support/refusal.ts";
 import { reused } from "../support/refusals.ts";
@@ -82,7 +82,7 @@ describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shar
     const [{ client }, peer] = [await start(), await start()];
     const gate = await countingGate(Number(peer.authority.split(":")[1]));
     expect((await client.connectPeer({ address: gate.address })).peer?.peerStatus).toBe("CONNECTED");
-    await vi.waitFor(() => expect(gate.open.size).toBe(0), { timeout: 2000 });
+    await expect.poll(() => gate.open.size).toBe(0);
   });
 
   it("of one Idempotency-Key gives the first answer again", async () => {

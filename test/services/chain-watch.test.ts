@@ -111,7 +111,7 @@ describeServiceOnBoth("BlockchainService.WatchBlocks", BlockchainService, (start
     const { client } = await shared();
     const stop = new AbortController();
     onTestFinished(() => stop.abort());
-    const answers = client.watchBlocks({ fromIndex }, { signal: stop.signal, timeoutMs: 2000 });
+    const answers = client.watchBlocks({ fromIndex }, { signal: stop.signal, timeoutMs: 20_000 });
     expect(await refusal(answers[Symbol.asyncIterator]().next())).toEqual(invalid("fromIndex"));
   });
 });

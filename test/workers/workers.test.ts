@@ -27,7 +27,7 @@ import { refusal } from "../support/refusal.ts";
 import { runToEnd, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-const timeout = 180_000;
+const timeout = 360_000;
 const data = bytesOf("message");
 /** Connections of a test. With so many, one worker of three gets none once in 140,000 runs; then less is shown. */
 const connections = 32;
@@ -193,9 +193,7 @@ describe("a server with three event loops", { timeout }, () => {
     for (const call of running) call.catch(() => {});
     await vi.waitUntil(
       async () => (await readMetric(server.url, 'qsp_calls_running{method="pqc.PqcService/SignData"}')) > 0,
-      {
-        timeout: 10_000,
-      },
+      { timeout: 30_000 },
     );
     const stopped = server.stop();
     const ended = await Promise.allSettled(running);

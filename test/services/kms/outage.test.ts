@@ -20,7 +20,7 @@ async function startBoth(): Promise<KmsServer & { readonly postgres: PostgresSer
 async function bringBack({ postgres, kms }: Awaited<ReturnType<typeof startBoth>>): Promise<void> {
   await postgres.start();
   await vi.waitFor(async () => expect((await kms.getHealth({})).serviceStatus).toBe("UP"), {
-    timeout: 10_000,
+    timeout: 30_000,
   });
 }
 

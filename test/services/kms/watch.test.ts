@@ -1,4 +1,4 @@
-import { expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
@@ -170,7 +170,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     const waiting = refusal(next());
     caller.abort();
     expect(await waiting).toMatchObject({ code: "Canceled" });
-    await vi.waitFor(() => expect(watchers.now).toBe(0), { timeout: 5000 });
+    await expect.poll(() => watchers.now).toBe(0);
   });
 
   it("ends when its caller over REST goes", async () => {
@@ -183,7 +183,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
     await lines.next();
     expect(watchers.now).toBe(1);
     caller.abort();
-    await vi.waitFor(() => expect(watchers.now).toBe(0), { timeout: 5000 });
+    await expect.poll(() => watchers.now).toBe(0);
   });
 
   it.each(["kms", "connect"] as const)("is broken off by a server that stops (%s)", async (client) => {
