@@ -12,12 +12,12 @@ import { type AtEnd, type KmsClient, type KmsServer, startKmsServer } from "./km
 import { startLoad } from "./load.ts";
 import { createRandom } from "./mutations.ts";
 
-const timeout = 120_000;
+const timeout = 300_000;
 /** In the URL of every store here; PostgreSQL itself lets everyone in. */
 const password = "correct-horse-battery-staple";
 const unavailable = { code: "Unavailable", reason: "STORE_UNAVAILABLE" };
-/** Milliseconds after which nobody may still wait for an answer. */
-const maxWaitMs = 12_000;
+/** Milliseconds after which nobody may still wait for an answer: 10 s for a lock, and a machine with other work. */
+const maxWaitMs = 16_000;
 /** The number of the lock that whoever writes holds: src/database/postgres.ts. */
 const writeLock = 5_202_611;
 const data = Buffer.from("message");
@@ -117,6 +117,9 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
         await operator.query(`select pg_terminate_backend(pid) from (${sessions}) as theirs`);
         await load.answers(1 + (times % 7));
       }
+      // These end before the statement does; the others may end a little after it.
+      await operator.query(`select pg_terminate_backend(pid, 60000) from (${sessions}) as theirs`);
+      await load.answers(1);
       const lastMs = performance.now();
       await load.answers(200);
       await load.stop();
@@ -182,7 +185,7 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await expectKept(replica, test.expect);
     });
 
-    it("goes on within 12 seconds when another replica stands still in the middle of its transaction", {
+    it("goes on soon when another replica stands still in the middle of its transaction", {
       timeout,
     }, async (test) => {
       const databaseUrl = await freshDatabaseUrl();
