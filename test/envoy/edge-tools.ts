@@ -38,11 +38,11 @@ export interface TestEdge extends Edge {
 export type AtEnd = (end: () => void | Promise<void>) => void;
 
 /** Milliseconds that a test may take, where several processes start on a busy machine. */
-const timeout = 60_000;
+const timeout = 180_000;
 
 /** Polls until the check no longer throws. */
 export const eventually = <T>(check: () => T | Promise<T>): Promise<T> =>
-  vi.waitFor(check, { timeout: timeout / 2, interval: 20 });
+  vi.waitFor(check, { timeout: timeout / 3, interval: 20 });
 
 /**
  * Describes tests that need Envoy, and other programs. They are skipped, and say so, where one is missing; with
