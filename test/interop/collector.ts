@@ -31,7 +31,7 @@ export interface Batch {
 }
 
 /** Milliseconds from a call, or the end of a server, to its last span. */
-const maxWaitMs = 10_000;
+const maxWaitMs = 20_000;
 
 /** A collector that runs. */
 export interface Collector {

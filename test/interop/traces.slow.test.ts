@@ -39,7 +39,7 @@ function partsOf({ spans }: Collector, parent: string): string[] {
     .sort();
 }
 
-describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 30_000 }, () => {
+describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 120_000 }, () => {
   beforeAll(() => {
     program = buildCollector(makeTemporaryDirectory(afterAll));
   }, 600_000);
@@ -50,6 +50,8 @@ describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 30_0
       const { collector, server, kms } = await startTraced(protocol);
       const { result } = await kms.createKey({ algorithm: "ML-DSA-65" });
       const keyId = present(result).keyId;
+      // A server that ends has two seconds for what waits, and a connection from then on.
+      await collector.find(({ name }) => name === "kms.KmsService/CreateKey");
       const data = new TextEncoder().encode(secretText);
       await kms.sign(
         { keyId, data },
@@ -86,8 +88,8 @@ describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 30_0
     expect(await refusal(kms.sign({ keyId, data: new Uint8Array(1) }))).toMatchObject({
       reason: "KEY_NOT_FOUND",
     });
-    await server.stop();
     const call = await collector.find(({ name }) => name === "kms.KmsService/Sign");
+    await server.stop();
     expect(readAttributes(call.attributes)).toMatchObject({
       "rpc.status_code": "NOT_FOUND",
       "error.type": "KEY_NOT_FOUND",
@@ -100,8 +102,8 @@ describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 30_0
     const { collector, server } = await startTraced("http/protobuf", { args: ["--auth", "token"] });
     const { status } = await fetch(`${server.url}/api/kms/keys`, { headers: { traceparent } });
     expect(status).toBe(401);
-    await server.stop();
     const call = await collector.find(({ name }) => name === "kms.KmsService/ListKeys");
+    await server.stop();
     expect(call).toMatchObject({ traceId, parentSpanId });
     expect(readAttributes(call.attributes)).toMatchObject({
       "rpc.system.name": "rest",
@@ -122,8 +124,8 @@ describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 30_0
       },
     });
     await fetch(`${server.url}/api/hello`);
-    await server.stop();
     await collector.find(({ name }) => name.endsWith("/Hello"));
+    await server.stop();
     expect(readAttributes(collector.batches[0]?.resourceSpans[0]?.resource.attributes ?? [])).toMatchObject({
       "service.name": "keys of the shop",
       "deployment.environment.name": "test",

@@ -36,8 +36,9 @@ async function readCount(url: string, series: string): Promise<number> {
 describe.each(Object.entries(absent))("a collector that %s", (_name, locate) => {
   it.each(["grpc", "http/protobuf"])(
     "costs spans, and no calls, over %s",
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async (protocol) => {
+      const startedMs = performance.now();
       const server = await startServer({
         dataDir: makeTemporaryDirectory(),
         args: ["--workers", "1", "--otlp-endpoint", await locate(), "--otlp-protocol", protocol],
@@ -56,10 +57,11 @@ describe.each(Object.entries(absent))("a collector that %s", (_name, locate) => 
       const stoppedMs = performance.now();
       const exit = await server.stop();
       expect(exit.code).toBe(0);
-      // Two seconds for the last spans, and the end itself.
-      expect(performance.now() - stoppedMs).toBeLessThan(6000);
+      // Two seconds for the last spans, and the end itself. A collector that never answers is given up after ten.
+      expect(performance.now() - stoppedMs).toBeLessThan(9000);
       const lines = exit.stderr.split("\n").filter((line) => line.includes("traces cannot be exported"));
-      expect(lines.length).toBeLessThanOrEqual(1);
+      // One a minute.
+      expect(lines.length).toBeLessThanOrEqual(Math.ceil((performance.now() - startedMs) / 60_000));
       expect(exit.stderr + exit.stdout).not.toContain("hunter2");
     },
   );
