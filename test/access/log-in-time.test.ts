@@ -15,18 +15,15 @@ describe("the time of a log-in that fails", { timeout }, () => {
     const names = { known: "ada", unknown: "nobody" };
     const times = { known: [] as number[], unknown: [] as number[] };
     // In turn, so that whatever else the machine does befalls both.
-    for (let i = 0; i < 3; i += 1)
+    for (let i = 0; i < 5; i += 1)
       for (const who of ["known", "unknown"] as const) {
         const startedMs = performance.now();
         await refusal(tokens.issueToken({ username: names[who], password: wrong }));
         times[who].push(performance.now() - startedMs);
       }
-    const factor = medianOf(times.known) / medianOf(times.unknown);
+    // Others slow a log-in down, and never speed it up.
+    const factor = Math.min(...times.known) / Math.min(...times.unknown);
     expect(factor).toBeGreaterThan(1 / 3);
     expect(factor).toBeLessThan(3);
   });
 });
-
-function medianOf(numbers: readonly number[]): number {
-  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
-}
