@@ -46,9 +46,9 @@ export default defineConfig({
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.compile-cache") },
     globalSetup: "test/support/global-setup.ts",
     // Milliseconds. A busy machine fails no test; what must happen soon says so itself.
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
-    expect: { poll: { timeout: 20_000 } },
+    testTimeout: 120_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 40_000 } },
     // Three more than vitest would take: many tests wait for programs that they started.
     maxWorkers: os.availableParallelism() + 2,
     // As npm start has it. Tests live shortly, and most of what they make is garbage at once.

@@ -181,7 +181,7 @@ describe("the settings", () => {
   });
 });
 
-describe("a start that cannot be", { timeout: 30_000 }, () => {
+describe("a start that cannot be", { timeout: 120_000 }, () => {
   const dataDir = makeTemporaryDirectory(afterAll);
   const start = (...args: string[]) => runToEndHere(["serve", "--data-dir", dataDir, ...args]);
   /** The first start creates the store that all of them use. */
@@ -228,7 +228,7 @@ describe("a start that cannot be", { timeout: 30_000 }, () => {
   });
 });
 
-describe("the program", { timeout: 30_000 }, () => {
+describe("the program", { timeout: 120_000 }, () => {
   it("prints the settings and ends", async () => {
     const { code, stdout, stderr } = await runToEnd(["serve", "--help"]);
     expect([code, stderr]).toEqual([0, ""]);

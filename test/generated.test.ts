@@ -41,7 +41,7 @@ describe("generated code", () => {
   it.each([
     ["gen", "buf.gen.yaml"],
     ["test/gen", "test/buf.gen.yaml"],
-  ])("%s is what buf generates from the protos of today", { timeout: 60_000 }, (folder, template) => {
+  ])("%s is what buf generates from the protos of today", { timeout: 180_000 }, (folder, template) => {
     buf("generate", "--template", template, "--output", scratch);
     const fresh = readFolder(join(scratch, folder));
     expect(Object.keys(fresh)).not.toEqual([]);
@@ -50,7 +50,7 @@ describe("generated code", () => {
 });
 
 describe("the validate.proto printed from protovalidate's descriptor", () => {
-  it("has every message, field, enum and extension of it", { timeout: 60_000 }, () => {
+  it("has every message, field, enum and extension of it", { timeout: 180_000 }, () => {
     const { proto } = file_buf_validate_validate;
     const image = buf("build", "node_modules/.proto", "--output", "-#format=binpb");
     const printed = fromBinary(FileDescriptorSetSchema, image).file.find(({ name }) => name === proto.name);

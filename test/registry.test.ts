@@ -29,7 +29,7 @@ beforeAll(async () => {
   app = await createApp(config, pino({ level: "silent" }), { packages });
   const { port } = await app.server.listen(config.port, config.host);
   url = `http://127.0.0.1:${port}`;
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   app.server.destroy();
@@ -60,7 +60,7 @@ async function qsp(...args: string[]): Promise<string> {
   return text;
 }
 
-describe("a package that is added to the registry", { timeout: 30_000 }, () => {
+describe("a package that is added to the registry", { timeout: 120_000 }, () => {
   it("is served over gRPC", async () => {
     const client = createClient(GreetingService, transport());
     expect((await client.greet({ name: "Ada" })).greeting).toBe("Hello, Ada!");

@@ -245,7 +245,7 @@ export async function makeDatabase(kind: "sqlite" | "postgres", atEnd: AtEnd): P
 }
 
 /** Milliseconds; the first to ask for a database waits until PostgreSQL has started. */
-export const timeout = 60_000;
+export const timeout = 180_000;
 
 /** Describes the same tests for SQLite and for PostgreSQL; those of each share one server. */
 export function describeAccess(

@@ -126,7 +126,7 @@ describeAccess("a grant", (shared) => {
             () => "",
             (error) => refusal(Promise.reject(error)),
           ),
-        { timeout: 30_000 },
+        { timeout: 120_000 },
       )
       .toEqual(notFound);
     expect((await owner.kms.listGrants({})).grants).toEqual([]);

@@ -261,7 +261,7 @@ describe("the limit of log-ins that fail", { timeout }, () => {
   });
 });
 
-describe("the limit of log-ins that fail, of networks and of known users", { timeout: 60_000 }, () => {
+describe("the limit of log-ins that fail, of networks and of known users", { timeout: 180_000 }, () => {
   /** Log-ins of two users, of which 3 may fail in a minute. */
   function start() {
     const passwordHash = hashCheaply(password);

@@ -74,7 +74,7 @@ describeStores("verifying a log that was tampered with", (makePlace) => {
     outside = checkpoint;
     await writing.close();
     newer = await copyLog(place);
-  }, 60_000);
+  }, 180_000);
 
   beforeEach(async () => {
     await restoreLog(place, { ...newer, audit_checkpoints: older.audit_checkpoints });

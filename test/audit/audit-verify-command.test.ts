@@ -110,7 +110,7 @@ describeStores("audit verify with a checkpoint that was kept elsewhere", (makePl
   });
 });
 
-describe("audit verify in a data directory", { timeout: 60_000 }, () => {
+describe("audit verify in a data directory", { timeout: 180_000 }, () => {
   it("signs a checkpoint of what it found valid", async () => {
     const place = await makeSqlitePlace();
     await fillLog(place, 3);

@@ -115,7 +115,7 @@ export function useServer(env: Readonly<Record<string, string>> = {}): CliServer
   let server: RunningServer | undefined;
   beforeAll(async () => {
     server = await startServer({ dataDir, env });
-  }, 60_000);
+  }, 180_000);
   afterAll(async () => {
     await server?.stop();
   });
@@ -136,4 +136,4 @@ export function useServer(env: Readonly<Record<string, string>> = {}): CliServer
 }
 
 /** Milliseconds for a test of some runs, each of which starts Node twice. */
-export const timeout = 60_000;
+export const timeout = 180_000;

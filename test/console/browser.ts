@@ -48,7 +48,7 @@ export async function visitIn(context: BrowserContext, url: string, path: string
 
 /** Opens a page of the console in a tab that is there. Whatever the tab showed is gone, unless it was that page. */
 export async function visitTab(page: Page, url: string, path: string): Promise<Visit> {
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(60_000);
   const complaints: string[] = [];
   const foreign: string[] = [];
   page.on("console", (message) => {

@@ -7,7 +7,7 @@ import { callKms, meddle, openStory, setUpStage } from "./telling.ts";
 
 describe.skipIf(lacksBrowser)(
   `the console's key manager, in a real browser${needsBrowser}`,
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   () => {
     const stage = setUpStage();
 

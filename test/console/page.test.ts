@@ -169,12 +169,12 @@ function readOutcome(output: string): string | undefined {
   return /"reason":\s*"(\w+)"/.exec(output)?.[1] ?? `neither answer nor refusal: ${output.slice(0, 200)}`;
 }
 
-describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, { timeout: 60_000 }, () => {
+describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, { timeout: 180_000 }, () => {
   beforeAll(async () => {
     server = await startServer({ dataDir });
     browser = await openBrowser();
     sharedContext = await browser.newContext();
-  }, 60_000);
+  }, 180_000);
   afterAll(async () => {
     await browser?.close();
     await server?.stop();
@@ -204,7 +204,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
         );
       });
       await page.goto(server.url);
-    }, 60_000);
+    }, 180_000);
     afterAll(() => page?.context().close());
 
     async function tell(path: string): Promise<void> {
@@ -499,7 +499,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     const row = page
       .getByRole("region", { name: "Calls" })
       .locator("tr", { hasText: "pqc.PqcService/SignData" });
-    await expect.poll(() => textOf(row.locator("td").first()), { timeout: 20_000 }).toBe("50");
+    await expect.poll(() => textOf(row.locator("td").first())).toBe("50");
     const rate = page.locator(".line-chart", { hasText: "Calls per second" }).locator(".line").first();
     expect(await rate.getAttribute("d")).toMatch(/^M[\d. ]+/);
   });
@@ -564,7 +564,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     const smallDir = makeTemporaryDirectory(afterAll);
     beforeAll(async () => {
       small = await startServer({ dataDir: smallDir, args: ["--services", "kms"] });
-    }, 60_000);
+    }, 180_000);
     afterAll(() => small?.stop("SIGKILL"));
 
     it("watches an audit log that is empty still", async () => {

@@ -37,7 +37,7 @@ beforeAll(async () => {
   const { signature, publicKey } = await clients.pqc.signData({ data, algorithm: "ML-DSA-44" });
   signed = { data, signature, publicKey, algorithm: "ML-DSA-44" };
   ({ token } = await clients.pqc.issueToken({ username: "ada" }));
-}, 60_000);
+}, 180_000);
 afterAll(() => server?.stop());
 
 function plan<I extends DescMessage>(

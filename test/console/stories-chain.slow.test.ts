@@ -48,7 +48,7 @@ function alterFirst(text: unknown): string {
 
 describe.skipIf(lacksBrowser)(
   `the console's stories of chain and tokens, in a real browser${needsBrowser}`,
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   () => {
     const stage = setUpStage();
 

@@ -16,7 +16,7 @@ function authorizationOf(calls: readonly Request[]): (string | undefined)[] {
 }
 
 const title = `the story of a device, in a real browser${needsBrowser}`;
-describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
+describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   const stage = setUpStage();
 
   describe("told to its end", () => {

@@ -24,7 +24,7 @@ const outcomesFromWallet = [
 ];
 
 const title = `the story of a proposal, in a real browser${needsBrowser}`;
-describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
+describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   const stage = setUpStage();
 
   describe("told to its end", () => {
@@ -123,7 +123,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
   });
 });
 
-describe.skipIf(lacksBrowser)(`${title}, without a key service`, { timeout: 60_000 }, () => {
+describe.skipIf(lacksBrowser)(`${title}, without a key service`, { timeout: 180_000 }, () => {
   const told = tellStory(setUpStage({ args: ["--services", "defi"] }), "governance");
 
   it("has all keys made in the browser, and ends as the other does", () => {

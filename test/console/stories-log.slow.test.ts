@@ -8,7 +8,7 @@ const proving = "Prove that an entry is in the log";
 const breaking = "Flip one bit";
 
 const title = `the story of a verifiable log, in a real browser${needsBrowser}`;
-describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
+describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   const stage = setUpStage();
   const page = openStory(stage, "log");
 

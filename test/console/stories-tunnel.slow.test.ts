@@ -48,7 +48,7 @@ function forgeHandshake(tunnelId: unknown, publicKey: string): Record<string, un
 }
 
 const title = `the story of a tunnel, in a real browser${needsBrowser}`;
-describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
+describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   const stage = setUpStage();
 
   describe("told to its end", () => {

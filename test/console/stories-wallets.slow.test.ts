@@ -24,7 +24,7 @@ function readOutcome(output: string): string | undefined {
 
 describe.skipIf(lacksBrowser)(
   `the console's stories of contracts and wallets, in a real browser${needsBrowser}`,
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   () => {
     const stage = setUpStage();
 

@@ -17,7 +17,7 @@ async function addUser(dataDir: string): Promise<void> {
 }
 
 const title = `stories of a server with users, in a real browser${needsBrowser}`;
-describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
+describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   const stage = setUpStage({ args: ["--auth", "token"], prepare: addUser });
 
   describe("a device", () => {

@@ -19,7 +19,7 @@ async function changeAnswers(
 
 describe.skipIf(lacksBrowser)(
   `the console's stories, in a real browser${needsBrowser}`,
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   () => {
     const stage = setUpStage();
 

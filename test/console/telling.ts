@@ -34,7 +34,7 @@ export function setUpStage({ args = [], prepare }: StageOptions = {}): () => Sta
   beforeAll(async () => {
     await prepare?.(dataDir);
     stage = { server: await startServer({ dataDir, args }), browser: await openBrowser() };
-  }, 60_000);
+  }, 180_000);
   afterAll(async () => {
     await stage?.browser.close();
     await stage?.server.stop();
@@ -93,7 +93,7 @@ export function tellStory(
     expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
     told = { outcomes, checks: Object.fromEntries(checks) };
     await page.context().close();
-  }, 60_000);
+  }, 180_000);
   return () => found(told);
 }
 

@@ -54,14 +54,14 @@ async function openAs(username: string, path: string): Promise<Page> {
 }
 
 const title = `the console of a server with users, in a real browser${needsBrowser}`;
-describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
+describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   beforeAll(async () => {
     place = await makeSqlitePlace(afterAll);
     await addUsers({ ada: "user", grace: "auditor", eve: "user" });
     server = await startServer({ dataDir: place.directory, args: ["--auth", "token"] });
     browser = await openBrowser();
     context = await browser.newContext();
-  }, 60_000);
+  }, 180_000);
   afterAll(async () => {
     await browser?.close();
     await server?.stop();

@@ -52,14 +52,14 @@ describe("a signature of one provider", () => {
     },
   );
 
-  it.each(others)("openssl's %s verifies with noble", { timeout: 30_000 }, async (algorithm) => {
+  it.each(others)("openssl's %s verifies with noble", { timeout: 120_000 }, async (algorithm) => {
     expect(await crossVerify(algorithm, use("openssl"), use("noble"))).toEqual({
       valid: true,
       flipped: false,
     });
   });
 
-  it.each(signedByNoble)("noble's %s verifies with openssl", { timeout: 30_000 }, async (algorithm) => {
+  it.each(signedByNoble)("noble's %s verifies with openssl", { timeout: 120_000 }, async (algorithm) => {
     expect(await crossVerify(algorithm, use("noble"), use("openssl"))).toEqual({
       valid: true,
       flipped: false,

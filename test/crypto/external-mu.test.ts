@@ -149,7 +149,7 @@ describeProviders("an external mu of %s", (name) => {
     expect(new Set(await Promise.all(answers))).toEqual(new Set([true]));
   });
 
-  it("of 16 MiB in chunks of 64 KiB takes no more memory", { timeout: 60_000 }, async () => {
+  it("of 16 MiB in chunks of 64 KiB takes no more memory", { timeout: 180_000 }, async () => {
     setFlagsFromString("--expose-gc");
     const collectGarbage: () => void = runInNewContext("gc");
     const usedBytes = () => {

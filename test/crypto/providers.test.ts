@@ -71,7 +71,7 @@ describeProviders("CryptoProvider %s", (name) => {
 
   it.each([...mlDsaNames, ...slhDsaSets[name].keys, "ECDSA-P256", ...kemNames] as const)(
     "%s makes keys of the lengths in the table",
-    { timeout: 30_000 },
+    { timeout: 120_000 },
     async (algorithm) => {
       const info: AlgorithmInfo = algorithms[algorithm];
       const { publicKey, secretKey } = await provider.generateKeyPair(info.name);
@@ -108,7 +108,7 @@ describeProviders("CryptoProvider %s", (name) => {
 
   it.each([...mlDsaNames, ...slhDsaSets[name].signs, "ECDSA-P256"] as const)(
     "%s signs what its public key verifies",
-    { timeout: 30_000 },
+    { timeout: 120_000 },
     async (algorithm) => {
       const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
       const signature = await provider.sign(secretKey, message);
@@ -219,7 +219,7 @@ describe("the sets of SLH-DSA in noble", () => {
 
   it.each(["SLH-DSA-SHAKE-192f", "SLH-DSA-SHAKE-256f"] as const)(
     "verify what OpenSSL signs, where they take seconds to sign: %s",
-    { timeout: 30_000 },
+    { timeout: 120_000 },
     async (algorithm) => {
       const [noble, openssl] = [await createCryptoProvider("noble"), await createCryptoProvider("openssl")];
       onTestFinished(async () => {

@@ -18,7 +18,7 @@ const row = {
   record_tag: "",
 };
 
-describe("the embedded database", { timeout: 30_000 }, () => {
+describe("the embedded database", { timeout: 120_000 }, () => {
   it("gives back what was written, after it was closed and opened again", async () => {
     const location = sqliteIn(makeTemporaryDirectory());
     const first = await openDatabase(location);

@@ -10,7 +10,7 @@ const script = join(import.meta.dirname, "open-when-told.ts");
 describe("a new data directory", () => {
   it.each(["first", "second", "third"])(
     "opened by four programs at once has one issuing key and refuses none of them (%s try)",
-    { timeout: 30_000 },
+    { timeout: 120_000 },
     async () => {
       const dataDir = makeTemporaryDirectory();
       const programs = await Promise.all(Array.from({ length: 4 }, () => startProgram(dataDir)));

@@ -84,7 +84,7 @@ describeStores("a store that is not there", (makePlace) => {
 });
 
 describe("a server with --require-store", () => {
-  it("starts after qsp store init, and not after the loss of the store", { timeout: 60_000 }, async () => {
+  it("starts after qsp store init, and not after the loss of the store", { timeout: 180_000 }, async () => {
     const dataDir = makeTemporaryDirectory();
     expect(await runToEnd(["store", "init", "--data-dir", dataDir])).toMatchObject({ code: 0 });
     const server = await startServer({ dataDir, args: ["--require-store"] });

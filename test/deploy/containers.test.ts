@@ -175,7 +175,7 @@ describe("compose.yaml", () => {
   });
 
   it("mounts only files that are in the repository, or that prepare.ts makes", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const local = join(makeTemporaryDirectory(), "local");
     await prepare(local);
@@ -196,7 +196,7 @@ describe("compose.yaml", () => {
 
 describe("prepare.ts", () => {
   it("makes secrets that only their owner reaches, and keeps them when it runs again", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const local = join(makeTemporaryDirectory(), "local");
     await prepare(local);
@@ -214,7 +214,7 @@ describe("prepare.ts", () => {
 
   it.skipIf(process.env.QSP_TEST_REQUIRE_ALL !== "1" && findEnvoy() === undefined)(
     "makes a configuration that Envoy accepts",
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async () => {
       const local = join(makeTemporaryDirectory(), "local");
       await prepare(local);

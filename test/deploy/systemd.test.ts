@@ -100,7 +100,7 @@ function readCommand(name: string): string {
     .replaceAll("%%", "%");
 }
 
-describe("the check of the store", { timeout: 60_000 }, () => {
+describe("the check of the store", { timeout: 180_000 }, () => {
   const check = (dataDir: string) =>
     run("env", [`QSP_DATA_DIR=${dataDir}`, "/bin/sh", "-uc", readCommand("qsp-verify.service")]);
   const makeStore = async () => {
@@ -137,7 +137,7 @@ describe("the check of the store", { timeout: 60_000 }, () => {
   });
 });
 
-describe("the nightly backup", { timeout: 60_000 }, () => {
+describe("the nightly backup", { timeout: 180_000 }, () => {
   it("fails, and leaves its file, if the master key does not open the store", async () => {
     const dataDir = makeTemporaryDirectory();
     await runToEnd(["store", "init", "--data-dir", dataDir]);

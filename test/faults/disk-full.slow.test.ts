@@ -10,7 +10,7 @@ import { startLoad } from "./load.ts";
 import { createRandom } from "./mutations.ts";
 import { describeSmallDisks, makeSmallDisk, writeForeignFile } from "./small-disk.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const full = { code: "ResourceExhausted", reason: "STORE_FULL" };
 const data = Buffer.from("message");
 

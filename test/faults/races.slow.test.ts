@@ -17,7 +17,7 @@ const rounds = Number(process.env.QSP_TEST_RACES ?? 12);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261125);
 /** Calls that are repeated in each test, of each kind. */
 const repeats = Math.ceil(rounds / 3);
-const timeout = 60_000 + rounds * 3000;
+const timeout = 180_000 + rounds * 3000;
 const callers = 64;
 const data = Buffer.from("message");
 /** On a busy machine 64 signatures at once may wait for more than a second. Refusals are not the subject here. */

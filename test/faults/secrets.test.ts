@@ -88,7 +88,7 @@ describe("a server that logs everything, makes keys of all kinds, uses, rotates 
 
 describe("a data directory", () => {
   it("has no log beside its database, with what was erased since, once its program has closed it", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const dataDir = makeTemporaryDirectory();
     const provider = await createCryptoProvider("openssl");

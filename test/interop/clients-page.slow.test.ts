@@ -13,7 +13,7 @@ const dataDir = makeTemporaryDirectory(afterAll);
 let server: RunningServer;
 beforeAll(async () => {
   server = await startServer({ dataDir });
-}, 60_000);
+}, 180_000);
 afterAll(() => server.stop());
 
 /** The page without its other sections. Lines keep their numbers. */

@@ -24,7 +24,7 @@ describe.each(drivers)("$name", ({ name, program = "node", call }) => {
     ? `needs ${program}, which is not installed`
     : "gets what the contract says";
   describe.skipIf(isMissing(program))(title, () => {
-    it.concurrent.each(rows)("$service $method $title", { timeout: 20_000 }, async (row) => {
+    it.concurrent.each(rows)("$service $method $title", { timeout: 120_000 }, async (row) => {
       const outcome = await call(server.url, row, token);
       if (row.refusal) expect(outcome, name).toEqual({ refusal: row.refusal });
       else expect("answer" in outcome ? settle(outcome.answer) : outcome, name).toEqual(row.answer);

@@ -72,7 +72,7 @@ export function tellOfExecuting({ defi, past, once, wallets, proposals }: Stage)
           lifeMs *= 2;
           return defi.createProposal({ walletId, data, expiresAt: timestampFromMs(Date.now() + lifeMs) });
         },
-        { timeout: 20_000 },
+        { timeout: 120_000 },
       );
       const { proposalId } = present(proposal);
       proposals.keep("late", present(proposal));

@@ -96,7 +96,7 @@ describe.skipIf(isMissing("go"))(
 
 describe.skipIf(python === undefined)(
   "securesystemslib (needs securesystemslib for Python)",
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   () => {
     const dsse = (...args: string[]) => succeed(python ?? "", join(clients, "python/dsse.py"), ...args);
 
@@ -196,7 +196,7 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
   },
 );
 
-describe("jose", { timeout: 60_000 }, () => {
+describe("jose", { timeout: 180_000 }, () => {
   it.each(mlDsa)("verifies our JWS of %s, compact and JSON, detached or not", async (algorithm) => {
     const place = await placeWithKey(algorithm);
     const key = await importSPKI(readFileSync(place.at("me.pub"), "utf8"), algorithm);

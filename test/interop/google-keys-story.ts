@@ -45,7 +45,7 @@ function encapsulateXWing(publicKey: Uint8Array): { ciphertext: Uint8Array; shar
 /** Makes the tests of a client. */
 export function testGoogleKeys(program: GoogleProgram): void {
   const { name, isMissing, start } = program;
-  describe.skipIf(isMissing)(`the life of a key with ${name}`, { timeout: 60_000 }, () => {
+  describe.skipIf(isMissing)(`the life of a key with ${name}`, { timeout: 180_000 }, () => {
     let server: RunningServer;
     let client: GoogleClient;
     beforeAll(async () => {

@@ -11,7 +11,7 @@ const location = "projects/my-project/locations/global";
 
 /** Makes the tests of a client, with and without tokens. */
 export function testGoogleCalls(program: GoogleProgram): void {
-  describe.skipIf(program.isMissing)(program.name, { timeout: 60_000 }, () => {
+  describe.skipIf(program.isMissing)(program.name, { timeout: 180_000 }, () => {
     testOpenServer(program);
     testTokens(program);
   });

@@ -11,7 +11,7 @@ const dataDir = makeTemporaryDirectory(afterAll);
 let server: RunningServer;
 beforeAll(async () => {
   server = await startServer({ dataDir });
-}, 60_000);
+}, 180_000);
 afterAll(() => server.stop());
 
 for (const page of globSync("src/services/*/README.md", { cwd: root }).sort()) {

@@ -17,7 +17,7 @@ function servicePages(): string[] {
   return [...new Set([...readme.matchAll(/src\/services\/[\w-]+\/README\.md/g)].map(([path]) => path))];
 }
 
-describe("the calls of the README's tables, as printed but for the port,", { timeout: 20_000 }, () => {
+describe("the calls of the README's tables, as printed but for the port,", { timeout: 120_000 }, () => {
   const calls = [...readme.matchAll(/\| `((?:curl|grpcurl) [^`]*)` \|/g)].map(([, call = ""]) => call);
   let server: RunningServer;
   beforeAll(async () => {
@@ -50,7 +50,7 @@ function expectedOf(call: string): RegExp {
 }
 
 describe("the README", () => {
-  it("shows the start as the program prints it", { timeout: 30_000 }, async () => {
+  it("shows the start as the program prints it", { timeout: 120_000 }, async () => {
     const dataDir = makeTemporaryDirectory();
     const { stdout } = await (await startServer({ dataDir })).stop();
     const printed = stdout

@@ -18,7 +18,7 @@ describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, ()
     symlinkSync(plugin, join(directory, "sigstore-kms-qsp"));
     const path = [directory, process.env.PATH].join(delimiter);
     settings = ["GOTOOLCHAIN=go1.27.3", `PATH=${path}`, `QSP_URL=${server.url}`];
-  }, 60_000);
+  }, 180_000);
   afterAll(() => server.stop());
 
   it("passes its tests of plugins, in the package cliplugin", async () => {

@@ -50,7 +50,7 @@ function chooseDrivers(...names: string[]): readonly Driver[] {
   });
 }
 
-const timeout = 60_000;
+const timeout = 180_000;
 
 /**
  * Has each of the clients tell a story where it is to: on SQLite, on PostgreSQL or with two servers on one PostgreSQL.

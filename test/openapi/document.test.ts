@@ -26,7 +26,7 @@ const ends: (() => void | Promise<void>)[] = [];
 
 beforeAll(async () => {
   for (const mode of modes) servers.set(mode, await startApi(mode, (end) => void ends.push(end)));
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
@@ -184,7 +184,7 @@ describe.each(modes)("a server with --auth %s that is called with what its descr
 
   beforeAll(async () => {
     answers = await callAll(mode);
-  }, 60_000);
+  }, 180_000);
 
   /** The answers that the document does not have, each as "operation: status". */
   const listSurprises = (given: readonly Answer[]): string[] => {
@@ -202,7 +202,7 @@ describe.each(modes)("a server with --auth %s that is called with what its descr
   });
 
   it("refuses a field that the document does not have, as the document says", {
-    timeout: 60_000,
+    timeout: 180_000,
   }, async () => {
     const given = await callAll(mode, { bogus: "1" });
     expect(listSurprises(given)).toEqual([]);

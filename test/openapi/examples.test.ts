@@ -25,7 +25,7 @@ beforeAll(async () => {
   api = await startApi("open", (end) => void ends.push(end));
   check = createCheck(api.document);
   outcomes = await callExamples(api, examples);
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   for (const end of ends.reverse()) await end();

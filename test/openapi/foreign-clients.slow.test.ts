@@ -18,7 +18,7 @@ beforeAll(async () => {
   directory = makeTemporaryDirectory(atEnd);
   description = join(directory, "openapi.json");
   writeFileSync(description, JSON.stringify(api.document));
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   for (const end of ends.reverse()) await end();

@@ -6,7 +6,7 @@ const ends: (() => void | Promise<void>)[] = [];
 
 beforeAll(async () => {
   api = await startApi("open", (end) => void ends.push(end));
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   for (const end of ends.reverse()) await end();

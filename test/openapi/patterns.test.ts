@@ -54,7 +54,7 @@ const ends: (() => void | Promise<void>)[] = [];
 beforeAll(async () => {
   api = await startApi("open", (end) => void ends.push(end));
   patterns = [...new Set(findPatterns(api.document))];
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   for (const end of ends.reverse()) await end();

@@ -24,7 +24,7 @@ const ends: (() => void | Promise<void>)[] = [];
 beforeAll(async () => {
   api = await startApi("open", (end) => void ends.push(end));
   page = readDocument(JSON.parse(JSON.stringify(api.document)));
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   for (const end of ends.reverse()) await end();

@@ -8,7 +8,7 @@ import { hashCheaply, password } from "../support/passwords.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 
 const title = `the reference page of a server with users${needsBrowser}`;
-describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
+describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   let server: RunningServer;
   let browser: Browser;
 
@@ -20,7 +20,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 60_000 }, () => {
     await store.close();
     server = await startServer({ dataDir: place.directory, args: ["--auth", "token"] });
     browser = await openBrowser();
-  }, 60_000);
+  }, 180_000);
 
   afterAll(async () => {
     await browser?.close();

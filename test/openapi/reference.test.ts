@@ -8,7 +8,7 @@ import { listOperations } from "./call-examples.ts";
 
 const widths = { phone: 390, desk: 1440 } as const;
 
-describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, { timeout: 60_000 }, () => {
+describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, { timeout: 180_000 }, () => {
   let api: ApiServer;
   let browser: Browser;
   const ends: (() => void | Promise<void>)[] = [];
@@ -16,7 +16,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
   beforeAll(async () => {
     api = await startApi("open", (end) => void ends.push(end));
     browser = await openBrowser();
-  }, 60_000);
+  }, 180_000);
 
   afterAll(async () => {
     await browser?.close();

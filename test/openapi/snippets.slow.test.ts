@@ -49,7 +49,7 @@ beforeAll(async () => {
     body: '{"username":"ada"}',
   });
   token = ((await issued.json()) as { token: string }).token;
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   for (const end of ends.reverse()) await end();

@@ -19,7 +19,7 @@ beforeAll(async () => {
   own = globSync("**/*.proto", { cwd: protos }).filter(
     (path) => !/^(google|grpc|buf|envoy|udpa|validate|xds)\//.test(path),
   );
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
@@ -36,25 +36,25 @@ async function generate(...flags: readonly string[]): Promise<string[]> {
 const noProtoc = isMissing("protoc");
 describe.skipIf(noProtoc)(`protoc generates from /protos.tar.gz${noProtoc ? " (needs protoc)" : ""}`, () => {
   const noGo = isMissing("protoc-gen-go");
-  it.skipIf(noGo)(`for Go${noGo ? " (needs protoc-gen-go)" : ""}`, { timeout: 60_000 }, async () => {
+  it.skipIf(noGo)(`for Go${noGo ? " (needs protoc-gen-go)" : ""}`, { timeout: 180_000 }, async () => {
     const files = await generate("--go_out=OUT");
     expect(files).toHaveLength(own.length);
     expect(files).toContain("quantumsafe/kms/kms_service.pb.go");
   });
 
-  it("for Java, one file for each message", { timeout: 60_000 }, async () => {
+  it("for Java, one file for each message", { timeout: 180_000 }, async () => {
     const files = await generate("--java_out=OUT");
     expect(files).toContain("quantumsafe/kms/CreateKeyRequest.java");
     expect(files).toContain("quantumsafe/qsp/Access.java");
   });
 
-  it("for C#, in namespaces of our own", { timeout: 60_000 }, async () => {
+  it("for C#, in namespaces of our own", { timeout: 180_000 }, async () => {
     const files = await generate("--csharp_out=OUT", "--csharp_opt=base_namespace=");
     expect(files).toHaveLength(own.length);
     expect(files).toContain("QuantumSafe/Kms/KmsService.cs");
   });
 
-  it("every file, third-party ones included", { timeout: 60_000 }, async () => {
+  it("every file, third-party ones included", { timeout: 180_000 }, async () => {
     const set = join(folder, "all.binpb");
     const all = globSync("**/*.proto", { cwd: protos });
     await execute("protoc", ["-I", protos, "--include_imports", `--descriptor_set_out=${set}`, ...all]);
@@ -63,7 +63,7 @@ describe.skipIf(noProtoc)(`protoc generates from /protos.tar.gz${noProtoc ? " (n
 });
 
 const noGrpcurl = isMissing("grpcurl");
-describe.skipIf(noGrpcurl)(`grpcurl${noGrpcurl ? " (needs grpcurl)" : ""}`, { timeout: 60_000 }, () => {
+describe.skipIf(noGrpcurl)(`grpcurl${noGrpcurl ? " (needs grpcurl)" : ""}`, { timeout: 180_000 }, () => {
   const authority = (): string => new URL(server.url).host;
 
   it("calls with /protos.binpb alone", async () => {

@@ -16,7 +16,7 @@ let server: ProtoServer;
 
 beforeAll(async () => {
   server = await startProtoServer((end) => void ends.push(end));
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
@@ -29,7 +29,7 @@ function get(path: string, headers: Record<string, string> = {}, method = "GET")
 describe.each([
   ["/protos.binpb", "application/x-protobuf"],
   ["/protos.tar.gz", "application/gzip"],
-])("GET %s", { timeout: 60_000 }, (path, type) => {
+])("GET %s", { timeout: 180_000 }, (path, type) => {
   it(`answers with ${type}, as a download`, async () => {
     const { status, headers } = await get(path);
     expect(status).toBe(200);
@@ -63,7 +63,7 @@ describe.each([
   });
 });
 
-it("every server gives the same bytes", { timeout: 60_000 }, async () => {
+it("every server gives the same bytes", { timeout: 180_000 }, async () => {
   const other = await startProtoServer((end) => void ends.push(end));
   for (const path of ["/protos.binpb", "/protos.tar.gz"])
     expect(await other.fetchBytes(path)).toEqual(await server.fetchBytes(path));
@@ -87,7 +87,7 @@ describe("/protos.tar.gz", () => {
     }
   });
 
-  it("compiles to /protos.binpb, with nothing else on the path", { timeout: 60_000 }, async () => {
+  it("compiles to /protos.binpb, with nothing else on the path", { timeout: 180_000 }, async () => {
     const folder = await extractProtos(server, makeTemporaryDirectory());
     const buf = join(root, "node_modules/@bufbuild/buf/bin/buf");
     const image = `${folder}.binpb`;
@@ -99,7 +99,7 @@ describe("/protos.tar.gz", () => {
     expect(compiled).toEqual(served);
   });
 
-  it("is what `npm run protos` writes", { timeout: 60_000 }, async () => {
+  it("is what `npm run protos` writes", { timeout: 180_000 }, async () => {
     const temporary = makeTemporaryDirectory();
     const folder = await extractProtos(server, temporary);
     // As npm runs it: in our folder, with the caller's in INIT_CWD.
@@ -109,14 +109,14 @@ describe("/protos.tar.gz", () => {
   });
 });
 
-describe("npm run protos", { timeout: 60_000 }, () => {
+describe("npm run protos", { timeout: 180_000 }, () => {
   it.each([[[]], [["--help"]], [["a", "b"]]])("refuses %j with a sentence and exit code 2", async (args) => {
     const run = execute(process.execPath, [join(root, "src/protos/write.ts"), ...args]);
     await expect(run).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("name one folder") });
   });
 });
 
-describe("/protos.binpb", { timeout: 60_000 }, () => {
+describe("/protos.binpb", { timeout: 180_000 }, () => {
   it("is one set that resolves on its own, imports first", async () => {
     const seen = new Set<string>();
     for (const { name, dependency } of await readSet()) {

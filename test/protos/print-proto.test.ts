@@ -49,7 +49,7 @@ beforeAll(() => {
   const buf = join(root, "node_modules/@bufbuild/buf/bin/buf");
   const image = execFileSync(process.execPath, [buf, "build", folder, "--output", "-#format=binpb"]);
   compiled = new Map(fromBinary(FileDescriptorSetSchema, image).file.map((file) => [file.name, file]));
-}, 60_000);
+}, 180_000);
 
 describe("printProto", () => {
   it.each(files.map((file) => [file.proto.name, file] as const))(

@@ -91,7 +91,7 @@ describe("the master key", () => {
 });
 
 const watched = isMissing("strace") ? "needs strace, which is not installed" : "seen by strace";
-describe.skipIf(isMissing("strace"))(`a new master key, ${watched},`, { timeout: 30_000 }, () => {
+describe.skipIf(isMissing("strace"))(`a new master key, ${watched},`, { timeout: 120_000 }, () => {
   it("is on the disk with its name, and the directory with its own, before anything is sealed under it", async () => {
     const above = makeTemporaryDirectory();
     const path = join(above, "new", "directory", "master.key");
@@ -115,7 +115,7 @@ describe.skipIf(isMissing("strace"))(`a new master key, ${watched},`, { timeout:
   });
 });
 
-describe("a start of the program", { timeout: 30_000 }, () => {
+describe("a start of the program", { timeout: 120_000 }, () => {
   it("with a wrong master key ends with one sentence and exit code 2", async () => {
     const dataDir = makeTemporaryDirectory();
     await makeStore(dataDir);

@@ -55,7 +55,7 @@ describe.skipIf(isMissing("strace"))(`master-key rotate that was killed, ${kille
   it.each([
     { moment: "before it kept the present key", when: 1 },
     { moment: "before it put the next key in place", when: 2 },
-  ])("$moment has both keys, and completes", { timeout: 60_000 }, async ({ when }) => {
+  ])("$moment has both keys, and completes", { timeout: 180_000 }, async ({ when }) => {
     const place = await makeSqlitePlace();
     const secrets = await leaveSecrets(place, 3);
     await rewrap(place);
@@ -84,7 +84,7 @@ describe.skipIf(isMissing("strace"))(`master-key rotate that was killed, ${kille
 describe.skipIf(isMissing("strace"))(`master-key rotate whose disk fails, ${killed},`, () => {
   it.each([1, 2])(
     "at rename %i ends with one sentence, and completes later",
-    { timeout: 60_000 },
+    { timeout: 180_000 },
     async (when) => {
       const place = await makeSqlitePlace();
       const secrets = await leaveSecrets(place, 3);

@@ -99,7 +99,7 @@ describeStores("master-key rotate", (makePlace) => {
   });
 });
 
-describe("master-key rotate with keys in files", { timeout: 60_000 }, () => {
+describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
   it("keeps the key before, for its owner alone, in place of an older one, and says what it is for", async () => {
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 2);
@@ -165,7 +165,7 @@ describe("master-key rotate with keys in files", { timeout: 60_000 }, () => {
   });
 });
 
-describe("master-key rotate with keys in the environment", { timeout: 60_000 }, () => {
+describe("master-key rotate with keys in the environment", { timeout: 180_000 }, () => {
   const [keyOne, keyTwo] = ["1a".repeat(32), "2b".repeat(32)] as const;
   const one: MasterKeySource = { kind: "values", current: keyOne, next: undefined };
   const two: MasterKeySource = { kind: "values", current: keyTwo, next: undefined };
@@ -225,7 +225,7 @@ describe("master-key rotate with keys in the environment", { timeout: 60_000 }, 
   });
 });
 
-describe("rewrapStore", { timeout: 60_000 }, () => {
+describe("rewrapStore", { timeout: 180_000 }, () => {
   it("tells how far it is, up to all, and how many it moved", async () => {
     const place = await makeSqlitePlace();
     await leaveSecrets(place, 1200);
@@ -279,7 +279,7 @@ describe("rewrapStore", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a store that is open", { timeout: 60_000 }, () => {
+describe("a store that is open", { timeout: 180_000 }, () => {
   it.skipIf(process.platform === "win32")(
     "finds the new key when the rotation ends between its looks at the two files",
     async () => {

@@ -41,7 +41,7 @@ async function serveStream(check: () => void) {
   return createClient(BlockchainService, createGrpcTransport({ baseUrl: url, sessionManager }));
 }
 
-describe("a stream whose caller was admitted", { timeout: 30_000 }, () => {
+describe("a stream whose caller was admitted", { timeout: 120_000 }, () => {
   it("ends with the reason once the caller is removed", async () => {
     let isRemoved = false;
     const client = await serveStream(() => {

@@ -193,7 +193,7 @@ describe("a client of HTTP/1.1 that closes after its request, which is refused h
   });
 
   it("is let go of if it sends no more and does not close", async () => {
-    const { port, server } = await serveProbe({}, { maxDrainMs: 60_000 });
+    const { port, server } = await serveProbe({}, { maxDrainMs: 600_000 });
     const socket = connectTcp(port, true);
     socket.write(`${heads[0]?.[1]}\r\ncontent-type: application/json\r\n\r\n`);
     socket.write(body.subarray(0, maxBytes + roomBytes));

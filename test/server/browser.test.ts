@@ -18,7 +18,7 @@ import { envelope, exchangeBytes, type RawAnswer, readStream } from "./raw.ts";
 import { serve } from "./serve.ts";
 import { type AtEnd, makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const listed = "https://console.example.com";
 const unlisted = "https://elsewhere.example.com";
 

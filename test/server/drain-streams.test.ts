@@ -38,7 +38,7 @@ async function start() {
 
 describe.each(["grpc", "connect"] as const)(
   "a server that stops, over %s,",
-  { timeout: 30_000 },
+  { timeout: 120_000 },
   (protocol) => {
     it("ends a watch of the audit log", async () => {
       const app = await start();
@@ -74,7 +74,7 @@ describe.each(["grpc", "connect"] as const)(
   },
 );
 
-describe("a server that stops", { timeout: 30_000 }, () => {
+describe("a server that stops", { timeout: 120_000 }, () => {
   it("ends a watch over REST with the reason", async () => {
     const app = await start();
     await createClient(KmsService, app.grpc).createKey({});

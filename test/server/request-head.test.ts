@@ -11,7 +11,7 @@ import { Probe } from "../gen/probing/probe_pb.ts";
 import { connectHttp2, envelope, exchangeBytes, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
 import { serve } from "./serve.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const allowed = "https://console.example.com";
 
 /** Serves probing.Probe as a server without access control does, and counts the calls that reach a handler. */

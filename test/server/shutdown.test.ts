@@ -18,9 +18,9 @@ const post =
 const serving = 1;
 const notServing = 2;
 
-describe("the program, told to stop,", { timeout: 30_000 }, () => {
+describe("the program, told to stop,", { timeout: 120_000 }, () => {
   it("says so, lets running calls finish, takes no new ones, and ends with 0", {
-    timeout: 30_000,
+    timeout: 120_000,
   }, async () => {
     const server = await start();
     const session = connectHttp2(server.url);
@@ -163,7 +163,7 @@ describe("a server that stops", () => {
   });
 
   it("does not wait for a client that has sent nothing yet", async () => {
-    const { server, port } = await serveProbe({}, { maxHeaderMs: 60_000, maxDrainMs: 60_000 });
+    const { server, port } = await serveProbe({}, { maxHeaderMs: 600_000, maxDrainMs: 600_000 });
     const silent = connectTcp(port);
     await once(silent, "connect");
     await expectConnection(port);
@@ -174,7 +174,7 @@ describe("a server that stops", () => {
 
   it("does not wait for a client of HTTP/1.1 that keeps its connection after the answer", async () => {
     const gate = makeGate();
-    const { server, port } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 60_000 });
+    const { server, port } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 600_000 });
     const socket = connectTcp(port);
     socket.write(post);
     await gate.entered;
@@ -201,7 +201,7 @@ describe("a server that stops", () => {
 
   it.each(protocols)("ends at once if it is destroyed, and tells its clients, over %s", async (protocol) => {
     const gate = makeGate();
-    const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 60_000 });
+    const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 600_000 });
     const call = refusal(connectProbe(protocol, url).ask({}));
     await gate.entered;
     server.destroy();
@@ -210,7 +210,7 @@ describe("a server that stops", () => {
   });
 
   it("ends at once if it is destroyed, also where a client has sent nothing yet", async () => {
-    const { server, port } = await serveProbe({}, { maxHeaderMs: 60_000, maxDrainMs: 60_000 });
+    const { server, port } = await serveProbe({}, { maxHeaderMs: 600_000, maxDrainMs: 600_000 });
     const silent = connectTcp(port);
     await once(silent, "connect");
     await expectConnection(port);

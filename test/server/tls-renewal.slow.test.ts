@@ -23,7 +23,7 @@ import {
 } from "./tls-clients.ts";
 
 /** Milliseconds for tests that start programs, on machines that have other work. */
-const timeout = 60_000;
+const timeout = 180_000;
 const soon = { timeout: 20_000, interval: 50 };
 
 describe("the program whose certificates are renewed", { timeout }, () => {

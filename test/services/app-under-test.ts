@@ -39,7 +39,7 @@ export type Shared<Started> = () => Promise<Started>;
 export type StartTwo<Started> = () => Promise<[Started, Started]>;
 
 /** Milliseconds; the first to ask for a database waits until PostgreSQL has started. */
-const timeout = 60_000;
+const timeout = 180_000;
 
 /** Describes tests that use the server that `startIn` starts. */
 type Describe = <Options, Started>(

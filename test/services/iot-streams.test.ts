@@ -186,7 +186,7 @@ describeApp("iot.IotService.UpdateFirmwareStream", (_start, shared) => {
   });
 });
 
-describe("iot.IotService.UpdateFirmwareStream of large images", { timeout: 60_000 }, () => {
+describe("iot.IotService.UpdateFirmwareStream of large images", { timeout: 180_000 }, () => {
   async function start() {
     const { process: child, url, stop } = await startServer({ dataDir: makeTemporaryDirectory() });
     const clients = connectTo(url);

@@ -23,7 +23,7 @@ import {
 import { makeSigner, rawOf, type Signer, sha256, verifiesOutside } from "./node-crypto.ts";
 import { type OwnDevice, registerOwn, signedReading } from "./own-device.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const noSuchDevice = "device-00000000-0000-4000-8000-000000000000";
 const notFound = { code: "NotFound", reason: "DEVICE_NOT_FOUND" };
 

@@ -61,7 +61,7 @@ const nobleDsas = { "ML-DSA-44": ml_dsa44, "ML-DSA-65": ml_dsa65, "ML-DSA-87": m
 describe("PqcService.SignData", () => {
   describe.concurrent.each(signatureSets)("with %s", (algorithm, publicKeyBytes, _secret, signatureBytes) => {
     it("answers a signature and a key of the standard's sizes, which verify", {
-      timeout: 60_000,
+      timeout: 180_000,
     }, async () => {
       const answer = await pqc.signData({ data, algorithm });
       expect(answer).toMatchObject({ status: "success", algorithm });

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const root = join(import.meta.dirname, "../..");
-const timeout = 60_000;
+const timeout = 180_000;
 const checkout = makeTemporaryDirectory(afterAll);
 const dist = join(checkout, "dist");
 const changed = join(checkout, "src/cli/keygen.ts");

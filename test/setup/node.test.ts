@@ -32,7 +32,7 @@ beforeAll(() => {
   for (const name of readdirSync(join(root, "node_modules")))
     if (name !== ".bin" && name !== nodePackage)
       symlinkSync(join(root, "node_modules", name), join(modules, name));
-}, 60_000);
+}, 180_000);
 
 beforeEach(() => {
   rmSync(join(modules, ".bin"), { recursive: true, force: true });
@@ -56,7 +56,7 @@ function setUp(version: string) {
   return { status, stderr };
 }
 
-describe.skipIf(process.platform === "win32")("the Node of npm", { timeout: 60_000 }, () => {
+describe.skipIf(process.platform === "win32")("the Node of npm", { timeout: 180_000 }, () => {
   it("is linked below node_modules/.bin if npm did not do it", () => {
     installNode(`exec ${process.execPath} "$@"`);
     expect(setUp("v20.19.2")).toEqual({ status: 0, stderr: "" });

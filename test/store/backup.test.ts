@@ -34,7 +34,7 @@ import { runToEnd } from "../support/start-server.ts";
 import { readAllRows } from "../support/tables.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const oneSentence = expect.stringMatching(/^qsp: [^\n]+\n$/);
 /** The number of the lock that whoever writes holds: src/database/postgres.ts. */
 const writeLock = 5_202_611;

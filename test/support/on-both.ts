@@ -12,7 +12,7 @@ import { describePostgres, freshDatabaseUrl } from "./postgres.ts";
 import { makeTemporaryDirectory } from "./temporary-directory.ts";
 
 /** Milliseconds for one test; many start programs, on machines that have other work. */
-const timeout = 60_000;
+const timeout = 180_000;
 
 /** What a column can hold. */
 export type Value = string | number | Uint8Array | null;

@@ -9,7 +9,7 @@ import { describePostgres, freshDatabaseUrl } from "./postgres.ts";
 import { findPostgres, type PostgresOptions, type PostgresServer, startPostgres } from "./postgres-server.ts";
 import { makeTemporaryDirectory } from "./temporary-directory.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const harness = pathToFileURL(join(import.meta.dirname, "postgres-server.ts")).href;
 
 afterEach(() => vi.unstubAllEnvs());

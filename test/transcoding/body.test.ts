@@ -278,7 +278,7 @@ describe("a body that does not come", () => {
 });
 
 describe("a long upload", () => {
-  it("is not kept in memory once it has been read", { timeout: 30_000 }, async () => {
+  it("is not kept in memory once it has been read", { timeout: 120_000 }, async () => {
     setFlagsFromString("--expose-gc");
     const collectGarbage: () => void = runInNewContext("gc");
     const chunkBytes = 64 * 1024;

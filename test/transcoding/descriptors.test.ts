@@ -35,7 +35,7 @@ describe("a descriptor set that is loaded at run time, without generated code", 
       return { title: rpc };
     });
     transcoder = createTranscoder({ ...defaultBodyLimits, services: [spec] });
-  }, 60_000);
+  }, 180_000);
 
   it("has the routes of its options", () => {
     const lines = transcoder.routes.map(({ httpMethod, template }) => `${httpMethod} ${template.text}`);

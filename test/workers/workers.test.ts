@@ -193,7 +193,7 @@ describe("a server with three event loops", { timeout }, () => {
     for (const call of running) call.catch(() => {});
     await vi.waitUntil(
       async () => (await readMetric(server.url, 'qsp_calls_running{method="pqc.PqcService/SignData"}')) > 0,
-      { timeout: 30_000 },
+      { timeout: 120_000 },
     );
     const stopped = server.stop();
     const ended = await Promise.allSettled(running);

@@ -23,7 +23,7 @@ import {
 import { runToEndHere } from "../../support/run-here.ts";
 import { certificateIn, contentOf, makeAuthority, printed, qsp } from "./authority.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 
 const names = [der(0x82, ascii("a.test")), der(0x87, hex("0a000001")), der(0x81, ascii("ada@a.test"))];
 /** It asks for names, and to become a CA that signs certificates and serves any purpose. */

@@ -18,7 +18,7 @@ import {
   qsp,
 } from "./authority.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 
 /**
  * Runs a command in which something happens to a call of the system.

@@ -10,7 +10,7 @@ import { isMissing, run } from "../../interop/tools.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { certificateIn, kinds, makeAuthority, makeGateway, qsp, textOf } from "./authority.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 
 /** Starts a server of TLS 1.3 with these pairs; it answers "hello", or UNIMPLEMENTED to gRPC. @returns its port */
 async function serve(dataDir: string, ...names: string[]): Promise<number> {

@@ -24,7 +24,7 @@ import {
   textOf,
 } from "./authority.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const dayMs = 24 * 60 * 60 * 1000;
 
 const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(8);

@@ -6,7 +6,7 @@ import { runToEndHere } from "../../support/run-here.ts";
 import { runToEnd, startServer } from "../../support/start-server.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 
 /** Appends blocks over REST. */
 async function addBlocks(url: string, count: number): Promise<void> {

@@ -11,7 +11,7 @@ import { password } from "../../support/passwords.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { runCommand, runProgram } from "./command-line.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const secretPattern = /^[A-Za-z0-9_-]{43}\n$/;
 /** What a command prints that refuses: one sentence, and nothing on standard output. */
 const refused = { code: 2, stdout: "", stderr: expect.stringMatching(/^qsp: [^\n]+\n$/) };

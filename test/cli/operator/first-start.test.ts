@@ -13,7 +13,7 @@ import { runToEndHere } from "../../support/run-here.ts";
 import { startServer } from "../../support/start-server.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const password = "correct-horse-battery-staple";
 
 describe("a first start", { timeout }, () => {

@@ -11,7 +11,7 @@ import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { keyIdOf, runCommand, startTokenServer, type TokenServer } from "./command-line.ts";
 import { addAda, keysOf, logIn, openParts, rotate, rotateByProgram } from "./issuer-place.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const unknownKey = { code: "Unauthenticated", reason: "TOKEN_KEY_UNKNOWN" };
 
 /** A server looks at the keys once a second. */

@@ -7,7 +7,7 @@ import { makeSqlitePlace } from "../../support/on-both.ts";
 import { runToEndHere } from "../../support/run-here.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const isRoot = process.geteuid?.() === 0;
 const user = { uid: 4242, gid: 4243 };
 

@@ -9,7 +9,7 @@ import { describePostgres } from "../../support/postgres.ts";
 import { type Run, runToEndHere } from "../../support/run-here.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const serve = ["serve", "--port", "0"];
 
 describeStores("a store without one of its tables", (makePlace) => {

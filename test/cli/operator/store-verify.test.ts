@@ -186,7 +186,7 @@ describeStores("qsp store verify", (makePlace) => {
   });
 });
 
-describe("qsp store verify of a SQLite file", { timeout: 60_000 }, () => {
+describe("qsp store verify of a SQLite file", { timeout: 180_000 }, () => {
   it("ends with 1 and names the pages that were overwritten, where no record is", async () => {
     const place = await makeSqlitePlace();
     await makeKeys(place);

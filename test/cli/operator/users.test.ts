@@ -25,7 +25,7 @@ import {
 
 vi.mock("node:crypto", async (load) => (await import("../../support/cheap-scrypt.ts")).cheapen(await load()));
 
-const timeout = 60_000;
+const timeout = 180_000;
 const otherPassword = "incorrect horse battery";
 const revoked = { code: "Unauthenticated", reason: "TOKEN_REVOKED" };
 const failed = { code: "Unauthenticated", reason: "LOGIN_FAILED" };

@@ -5,7 +5,7 @@ import { type PostgresServer, startPostgres } from "../../support/postgres-serve
 import { refusal } from "../../support/refusal.ts";
 import { createKey, databaseAt, type KmsServer, startKmsServer } from "./kms-server.ts";
 
-const timeout = 60_000;
+const timeout = 180_000;
 const data = bytesOf("hello");
 const unavailable = { code: "Unavailable", reason: "STORE_UNAVAILABLE" };
 
@@ -20,7 +20,7 @@ async function startBoth(): Promise<KmsServer & { readonly postgres: PostgresSer
 async function bringBack({ postgres, kms }: Awaited<ReturnType<typeof startBoth>>): Promise<void> {
   await postgres.start();
   await vi.waitFor(async () => expect((await kms.getHealth({})).serviceStatus).toBe("UP"), {
-    timeout: 30_000,
+    timeout: 120_000,
   });
 }
 

@@ -9,7 +9,7 @@ import { createKey, startKmsServer } from "./kms-server.ts";
 
 const data = bytesOf("message");
 
-describe("KmsService while another caller signs with SLH-DSA", { timeout: 60_000 }, () => {
+describe("KmsService while another caller signs with SLH-DSA", { timeout: 180_000 }, () => {
   it("answers who signs with ML-DSA during a batch, which ends when its caller goes", async () => {
     const queue = new WorkQueue({ threads: 2, maxWaitMs: 1000 });
     const directory = makeTemporaryDirectory();

@@ -218,7 +218,7 @@ describeKmsOnBoth("KmsService.WatchAuditLog", (start, shared) => {
 });
 
 describeReplicas("KmsService.WatchAuditLog", (startTwo) => {
-  it("gives what other replicas write too, each once and in order", { timeout: 30_000 }, async () => {
+  it("gives what other replicas write too, each once and in order", { timeout: 120_000 }, async () => {
     const [here, there] = (await startTwo()) as [KmsServer, KmsServer];
     const { keyId } = await createKey(there.kms);
     const { take } = watch(here.kms, { afterSequence: 0 });

@@ -22,7 +22,7 @@ function change(dataDir: string, sql: string): void {
 
 const tagged = "aa".repeat(32);
 
-describe("a chain of blocks", { timeout: 60_000 }, () => {
+describe("a chain of blocks", { timeout: 180_000 }, () => {
   it("that is whole becomes a log", async () => {
     const server = await startLogServer([], await makeChain());
     expect((await awaitSize(server.url, 10, "blockchain")).size).toBe(10);

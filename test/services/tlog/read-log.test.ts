@@ -14,7 +14,7 @@ import { awaitSize, fetchNote, startLogServer, writeUses } from "./log-server.ts
 const bytesOf = async (response: Response): Promise<Uint8Array> =>
   new Uint8Array(await response.arrayBuffer());
 
-describe("the checkpoint of a log", { timeout: 60_000 }, () => {
+describe("the checkpoint of a log", { timeout: 180_000 }, () => {
   it("is a note that each of the keys of ListLogs verifies", async () => {
     const server = await startLogServer();
     await writeUses(server, 3);
@@ -82,7 +82,7 @@ describe("the checkpoint of a log", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a tile", { timeout: 60_000 }, () => {
+describe("a tile", { timeout: 180_000 }, () => {
   it("holds the hashes of leaves, and its entries the hashes of audit entries", async () => {
     const server = await startLogServer();
     await writeUses(server, 5);
@@ -142,7 +142,7 @@ const wrongPaths = [
   "..%2F0/000.p/1",
 ];
 
-describe("a proof", { timeout: 60_000 }, () => {
+describe("a proof", { timeout: 180_000 }, () => {
   it("of inclusion verifies against the checkpoint that it comes with", async () => {
     const server = await startLogServer();
     await writeUses(server, 7);
@@ -204,7 +204,7 @@ describe("a proof", { timeout: 60_000 }, () => {
   });
 });
 
-describe("the log of blocks", { timeout: 60_000 }, () => {
+describe("the log of blocks", { timeout: 180_000 }, () => {
   it("proves a block to a reader who has a checkpoint and no other block", async () => {
     const server = await startLogServer();
     await server.chain.registerNode({ name: "north" });
@@ -233,7 +233,7 @@ describe("the log of blocks", { timeout: 60_000 }, () => {
   });
 });
 
-describe("audit entries", { timeout: 60_000 }, () => {
+describe("audit entries", { timeout: 180_000 }, () => {
   it("are not published by default", async () => {
     const server = await startLogServer();
     await writeUses(server, 1);

@@ -40,7 +40,7 @@ const encode = (text: string, signatures: readonly NoteSignature[]): Uint8Array 
   Buffer.from(formatNote({ text, signatures }));
 const add = (server: LogServer, note: Uint8Array, log = "audit") => server.logs.addCosignature({ log, note });
 
-describe("a cosignature of a trusted witness", { timeout: 60_000 }, () => {
+describe("a cosignature of a trusted witness", { timeout: 180_000 }, () => {
   it("of Ed25519 and of ML-DSA-44 appears in the checkpoint, which verifies with its key", async () => {
     const { server, first, second, note } = await startWitnessed();
     const now = new Date();
@@ -113,7 +113,7 @@ describe("a cosignature of a trusted witness", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a cosignature is refused", { timeout: 60_000 }, () => {
+describe("a cosignature is refused", { timeout: 180_000 }, () => {
   it("if it is by a witness that nobody named, also under the name of one", async () => {
     const { server, note } = await startWitnessed();
     for (const stranger of [makeEd25519Witness("other.example"), makeEd25519Witness("witness.example/one")])

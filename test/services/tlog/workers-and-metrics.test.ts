@@ -9,7 +9,7 @@ import { startServer } from "../../support/start-server.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { awaitSize, startLogServer, writeUses } from "./log-server.ts";
 
-describe("the metrics of a log", { timeout: 60_000 }, () => {
+describe("the metrics of a log", { timeout: 180_000 }, () => {
   it("are its entries, those that are published, the time to sign, and cosignatures", async () => {
     const server = await startLogServer();
     await writeUses(server, 3);
@@ -22,7 +22,7 @@ describe("the metrics of a log", { timeout: 60_000 }, () => {
   });
 });
 
-describe("a server with three event loops", { timeout: 60_000 }, () => {
+describe("a server with three event loops", { timeout: 180_000 }, () => {
   it("has one log, whose entries all of them wrote", async () => {
     const server = await startServer({ dataDir: makeTemporaryDirectory(), args: ["--workers", "3"] });
     try {
