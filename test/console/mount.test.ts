@@ -9,7 +9,7 @@ const dataDir = makeTemporaryDirectory(afterAll);
 let server: RunningServer;
 beforeAll(async () => {
   server = await startServer({ dataDir });
-}, 30_000);
+}, 180_000);
 afterAll(() => server?.stop());
 
 interface Answer {

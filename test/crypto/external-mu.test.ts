@@ -45,7 +45,7 @@ describeProviders("an external mu of %s", (name) => {
     other = await createCryptoProvider(name === "openssl" ? "noble" : "openssl");
     for (const algorithm of [...mlDsaNames, "SLH-DSA-SHA2-128f", "ML-KEM-512", "ECDSA-P256"] as const)
       keyPairs.set(algorithm, await provider.generateKeyPair(algorithm));
-  }, 30_000);
+  }, 180_000);
   afterAll(() => Promise.all([provider.close(), other.close()]));
 
   function keys(algorithm: Algorithm): KeyPair {

@@ -55,9 +55,19 @@ export function describeEdge(name: string, define: () => void, others: readonly 
   describe.skipIf(isSkipped)(isSkipped ? `${name}: needs ${missing.join(", ")}` : name, { timeout }, define);
 }
 
-/** Starts Envoy before these servers, with a certificate that is made for it unless there is one. */
+/** How Envoy is started. */
+type TestEdgeOptions = Pick<EdgeOptions, "backends" | "configuration"> &
+  Partial<Pick<EdgeOptions, "tlsDirectory">> & {
+    /** False where a server is away, or not well. */
+    readonly areWell?: boolean;
+  };
+
+/**
+ * Starts Envoy before these servers, with a certificate that is made for it unless there is one, and waits until it
+ * knows that they are well.
+ */
 export async function startTestEdge(
-  options: Pick<EdgeOptions, "backends" | "configuration"> & Partial<Pick<EdgeOptions, "tlsDirectory">>,
+  { areWell = true, ...options }: TestEdgeOptions,
   atEnd: AtEnd = onTestFinished,
 ): Promise<TestEdge> {
   const { tlsDirectory = makeTemporaryDirectory(atEnd) } = options;
@@ -65,6 +75,8 @@ export async function startTestEdge(
   const log: LogLine[] = [];
   const edge = await startEdge({ ...options, tlsDirectory, onLog: (line) => log.push(JSON.parse(line)) });
   atEnd(async () => void (await edge.stop()));
+  // A first check of a server's health that takes more than a second counts as failed.
+  if (areWell) await eventually(() => expectWell(edge));
   const caFile = join(tlsDirectory, "ca.crt");
   return {
     ...edge,
@@ -79,6 +91,13 @@ export async function startTestEdge(
         return line;
       }),
   };
+}
+
+/** @throws Error if a server is not well, as far as Envoy knows */
+async function expectWell({ adminUrl }: Edge): Promise<void> {
+  const text = await (await fetch(`${adminUrl}/clusters`)).text();
+  const sick = text.split("\n").filter((line) => /::health_flags::(?!healthy$)/.test(line));
+  if (sick.length > 0) throw new Error(sick.join("\n"));
 }
 
 /** Makes a certificate of localhost and puts it in place as a renewal does: the key first, by rename. */

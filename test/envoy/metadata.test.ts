@@ -44,7 +44,7 @@ describeEdge("metadata through Envoy", () => {
     const probe = await startProbe({}, { maxMetadataBytes: 17_408 });
     ends.push(probe.end);
     edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, (end) => void ends.push(end));
-  }, 30_000);
+  }, 180_000);
 
   /** Sends a request with so many bytes of metadata over HTTP/2, pseudo-headers counted. */
   const send = (form: Form, bytes: number, others: OutgoingHttpHeaders = {}) => {

@@ -36,7 +36,7 @@ describeEdge("through Envoy", () => {
   beforeAll(async () => {
     server = await startBackend(atEnd);
     edge = await startTestEdge({ backends: [server.authority] }, atEnd);
-  }, 30_000);
+  }, 180_000);
 
   const transports: Record<string, (baseUrl: string, nodeOptions: { ca: Buffer }) => Transport> = {
     gRPC: (baseUrl, nodeOptions) => createGrpcTransport({ baseUrl, nodeOptions }),

@@ -20,7 +20,7 @@ describeEdge("a request that Envoy passes on", () => {
   beforeAll(async () => {
     const backend = await startPlainBackend(tellHeaders, atEnd);
     edge = await startTestEdge({ backends: [backend.authority] }, atEnd);
-  }, 30_000);
+  }, 180_000);
 
   /** The headers that the server was given. */
   const send = async (headers: Record<string, string>): Promise<Record<string, string>> => {
@@ -139,7 +139,7 @@ describeEdge("a request that no server can take", () => {
   const startWithout = async (): Promise<{ edge: TestEdge; backend: PlainBackend }> => {
     const backend = await startPlainBackend(tellHeaders);
     backend.setServing(false);
-    const edge = await startTestEdge({ backends: [backend.authority] });
+    const edge = await startTestEdge({ backends: [backend.authority], areWell: false });
     await eventually(async () => {
       expect(await flagsOf(edge, "servers", backend.authority)).toContain("failed_active_hc");
     });

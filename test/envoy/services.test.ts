@@ -18,7 +18,7 @@ describeEdge("Envoy with services.yaml", () => {
       gateways: [await start("gateways")],
     };
     edge = await startTestEdge({ configuration: "services.yaml", backends }, atEnd);
-  }, 30_000);
+  }, 180_000);
 
   /** Who answered, at which address. */
   const ask = async (listener: string, path: string): Promise<string> => {

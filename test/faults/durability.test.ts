@@ -20,7 +20,7 @@ describe.skipIf(isMissing("strace"))(`an answer of the key service, ${title}`, (
     log = `${dataDir}/qsp.db-wal`;
     kms = server.kms;
     trace = await traceSyncs(present(server.process.pid), makeTemporaryDirectory(atEnd), atEnd);
-  }, 30_000);
+  }, 180_000);
 
   /** Syncs of the write-ahead log while a call is made. */
   const countSyncs = async (call: () => Promise<unknown>): Promise<number> => {
