@@ -109,7 +109,8 @@ async function makeDatabase(kind: DatabaseLocation["kind"], atEnd: AtEnd): Promi
 
 /** Starts the app of `src/app.ts` where its settings say, and logs nothing. */
 export async function serveApp(config: Config): Promise<App & { readonly url: string }> {
-  const app = await createApp(config, pino({ level: "silent" }));
+  // On a busy machine, calls wait that would be refused otherwise.
+  const app = await createApp({ ...config, maxQueueMs: 60_000 }, pino({ level: "silent" }));
   const { port } = await app.server.listen(config.port, config.host);
   return { ...app, url: `http://${config.host}:${port}` };
 }
