@@ -17,6 +17,7 @@ export const needsBrowser = lacksBrowser ? " (needs chromium)" : "";
 export function openBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: "/usr/bin/chromium",
+    timeout: 120_000,
     // Nobody looks at the screen, and drawing it without a GPU takes the time of the servers.
     args: ["--disable-gpu", "--disable-software-rasterizer", "--in-process-gpu"],
   });

@@ -329,8 +329,8 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     const page = await open("");
     await page.getByRole("navigation").getByRole("link", { name: "Key exchange" }).click();
     await page.getByRole("heading", { level: 1, name: "Key exchange" }).waitFor();
-    expect(await page.evaluate("document.activeElement.tagName")).toBe("MAIN");
-    expect(await page.title()).toBe("Key exchange – Quantum-Safe Playground");
+    await expect.poll(() => page.evaluate("document.activeElement.tagName")).toBe("MAIN");
+    await expect.poll(() => page.title()).toBe("Key exchange – Quantum-Safe Playground");
     expect(await textOf(page.locator("nav [aria-current=page]"))).toBe("Key exchange");
   });
 
@@ -376,7 +376,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await expect.poll(() => focusedText(other)).toBe("Rotate it");
     const top = () => other.evaluate<number>("document.activeElement.getBoundingClientRect().top");
     await expect.poll(top).toBeLessThan(200);
-    expect(await other.title()).toBe("Managed keys – Quantum-Safe Playground");
+    await expect.poll(() => other.title()).toBe("Managed keys – Quantum-Safe Playground");
   });
 
   it("has a menu on a phone that opens, and closes with the choice", async () => {

@@ -31,7 +31,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     const context = await browser.newContext();
     onTestFinished(() => context.close());
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(60_000);
     await page.goto(`${server.url}/reference#/${call}`);
     await page.locator(".ref-main h1").waitFor();
     return page;

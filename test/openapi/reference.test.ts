@@ -27,7 +27,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
   async function open(call = "", width: number = widths.desk): Promise<Page> {
     const context = await browser.newContext({ viewport: { width, height: 900 } });
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(60_000);
     const complaints: string[] = [];
     const foreign: string[] = [];
     page.on("console", (message) => {
@@ -71,7 +71,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     const context = await browser.newContext();
     onTestFinished(() => context.close());
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(60_000);
     const loads: Promise<number>[] = [];
     page.on("requestfinished", (request) => {
       loads.push(request.sizes().then(({ responseBodySize }) => responseBodySize));
@@ -102,7 +102,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     await search(page).press("Enter");
     await page.getByRole("heading", { level: 1, name: "RotateKey" }).waitFor();
     expect(page.url()).toMatch(/#\/kms_KmsService_RotateKey$/);
-    expect(await page.title()).toBe("RotateKey – API reference");
+    await expect.poll(() => page.title()).toBe("RotateKey – API reference");
   });
 
   it("says that a call is not there", async () => {
@@ -173,7 +173,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     await send(page);
     await answer(page).getByText("blockHash").waitFor();
     await page.getByRole("button", { name: "Stop" }).click();
-    expect(await page.getByRole("button", { name: "Stop" }).count()).toBe(0);
+    await page.getByRole("button", { name: "Stop" }).waitFor({ state: "detached" });
   });
 
   it("gets a token, sends it with the call, and never writes it into a snippet", async () => {
@@ -260,11 +260,15 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     await logIn(page, "ada");
     expect(await page.locator("#calls").isVisible()).toBe(false);
     await search(page).fill("encapsulate");
-    const [header, list] = await Promise.all([
-      page.locator(".ref-top").boundingBox(),
-      page.locator("#calls").boundingBox(),
-    ]);
-    expect(Math.abs((header?.height ?? 0) - (list?.y ?? 0))).toBeLessThan(3);
+    await page.locator("#calls").waitFor();
+    const measureGap = async (): Promise<number> => {
+      const [header, list] = await Promise.all([
+        page.locator(".ref-top").boundingBox(),
+        page.locator("#calls").boundingBox(),
+      ]);
+      return Math.abs((header?.height ?? 0) - (list?.y ?? 0));
+    };
+    await expect.poll(measureGap).toBeLessThan(3);
     await page.locator("#calls").getByRole("link", { name: "Encapsulate" }).first().click();
     await page.getByRole("heading", { level: 1, name: "Encapsulate" }).waitFor();
     await page.locator("#calls").waitFor({ state: "hidden" });
