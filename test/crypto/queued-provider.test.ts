@@ -5,7 +5,7 @@ import { WorkQueue } from "../../src/crypto/work-queue.ts";
 
 const algorithm = "SLH-DSA-SHA2-128s";
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 180_000 });
 
 async function createProvider(maxWaitMs: number) {
   const queue = new WorkQueue({ threads: 2, maxWaitMs, maxBacklogMs: 60_000 });

@@ -14,7 +14,7 @@ import { readDeployed } from "./unit-file.ts";
 const isAbsent =
   isMissing("prometheus") || (process.env.QSP_TEST_REQUIRE_ALL !== "1" && findPostgres() === undefined);
 /** Milliseconds for all alerts of a step; they take some seconds. */
-const alertTimeoutMs = 60_000;
+const alertTimeoutMs = 180_000;
 /** Of real servers; a stand-in has the trouble of each other alert. */
 const real = [
   "QspServerDown",
@@ -46,7 +46,7 @@ function configure(
 }
 
 describe.skipIf(isAbsent)(`Prometheus${isAbsent ? " (needs prometheus and PostgreSQL)" : ""}`, () => {
-  it("gets a token, reads servers, and fires each alert in its trouble", { timeout: 240_000 }, async () => {
+  it("gets a token, reads servers, and fires each alert in its trouble", { timeout: 720_000 }, async () => {
     const directory = makeTemporaryDirectory();
     const dataDir = makeTemporaryDirectory();
     expect((await runToEnd(["store", "init", "--data-dir", dataDir])).code).toBe(0);

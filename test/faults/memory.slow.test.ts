@@ -30,7 +30,7 @@ import { endAfterAll, startKmsServer } from "./kms-server.ts";
 const mebibyte = 1024 * 1024;
 const chainLength = 100_000;
 /** Milliseconds. */
-const timeout = 300_000;
+const timeout = 900_000;
 /** /proc/pid/status is Linux's. */
 const isLinux = process.platform === "linux";
 /** Takes four minutes, and its limits hold only on a machine that does nothing else. */

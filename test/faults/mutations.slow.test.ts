@@ -12,7 +12,7 @@ import { createRandom, mutate, type Random } from "./mutations.ts";
 /** How many requests of each kind; QSP_TEST_MUTATIONS=33334 makes 100,000 in all. */
 const requestsOfAKind = Number(process.env.QSP_TEST_MUTATIONS ?? 2500);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261121);
-const timeoutMs = 60_000 + requestsOfAKind * 20;
+const timeoutMs = 180_000 + requestsOfAKind * 60;
 
 /** What a request may be answered with: anything but a fault of ours. */
 interface Answer {

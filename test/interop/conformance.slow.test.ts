@@ -75,7 +75,7 @@ describe.skipIf(isMissing(suite) || isMissing("go"))("Connect's conformance suit
     ["PROTOCOL_CONNECT", 1122],
     ["PROTOCOL_GRPC", 688],
     ["PROTOCOL_GRPC_WEB", 898],
-  ])("passes for %s, over HTTP/1.1 and HTTP/2", { timeout: 300_000 }, async (protocol, total) => {
+  ])("passes for %s, over HTTP/1.1 and HTTP/2", { timeout: 900_000 }, async (protocol, total) => {
     const features = {
       protocols: [protocol],
       versions: ["HTTP_VERSION_1", "HTTP_VERSION_2"],

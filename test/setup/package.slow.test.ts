@@ -24,7 +24,7 @@ import { type PackageRegistry, startRegistry } from "../support/package-registry
 const root = join(import.meta.dirname, "../..");
 const run = promisify(execFile);
 const packageJson = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-const timeout = 120_000;
+const timeout = 360_000;
 
 /** On a disk: a Node of 120 MB is installed there. */
 const scratch = mkdtempSync(join(tmpdir(), "qsp-package-"));

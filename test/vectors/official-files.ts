@@ -101,7 +101,7 @@ export function testFiles(files: readonly string[]): void {
         });
         afterAll(() => provider.close());
 
-        it.each(files)("%s", { timeout: 120_000 }, async (file) => {
+        it.each(files)("%s", { timeout: 360_000 }, async (file) => {
           const delegated =
             name === "native" && process.env.QSP_TEST_LONG !== "1" ? expectedOfDelegate[file] : undefined;
           const { differing, counts } = await runFile(provider, file, {
