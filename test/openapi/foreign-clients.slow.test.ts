@@ -63,7 +63,7 @@ const wholeNumbers = {
 
 describe.skipIf(isToolMissing(pythonTool("openapi-spec-validator")))(
   "openapi-spec-validator (needs openapi-spec-validator)",
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   () => {
     it("finds the description valid", async () => {
       expect(await succeed(pythonTool("openapi-spec-validator"), description)).toMatch(/: OK\n$/);
@@ -73,7 +73,7 @@ describe.skipIf(isToolMissing(pythonTool("openapi-spec-validator")))(
 
 describe.skipIf(isToolMissing(pythonTool("openapi-python-client")))(
   "a client that openapi-python-client generates (needs openapi-python-client)",
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   () => {
     it("has every model and every call, and makes calls", async () => {
       const output = join(directory, "generated");

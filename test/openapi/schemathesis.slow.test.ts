@@ -19,7 +19,7 @@ afterAll(async () => {
 const maxExamples = "4";
 
 /** A run takes three minutes. */
-const toolTimeoutMs = 900_000;
+const toolTimeoutMs = 2_700_000;
 
 const program = pythonTool("schemathesis");
 const isSkipped = isToolMissing(program);
