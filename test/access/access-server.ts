@@ -29,11 +29,10 @@ import { openStore } from "../../src/open-store.ts";
 import { identitySettings } from "../../src/settings/identity-settings.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { tamperWith } from "../services/app-under-test.ts";
+import type { AtEnd } from "../support/at-end.ts";
 import { issuerUrl } from "../support/clients.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-
-export type AtEnd = (end: () => void | Promise<void>) => void;
 
 /** A client of each service, all with one authorization. */
 export interface Clients {

@@ -10,6 +10,7 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { describe, onTestFinished, vi } from "vitest";
 import { type Edge, type EdgeOptions, findEnvoy, startEdge } from "../../envoy/edge.ts";
 import { isMissing } from "../interop/tools.ts";
+import type { AtEnd } from "../support/at-end.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -33,9 +34,6 @@ export interface TestEdge extends Edge {
   /** What the access log says of a request, once it does. */
   logOf(requestId: string): Promise<LogLine>;
 }
-
-/** When something begins to live for the length of a test, or of a file: `onTestFinished`, or `afterAll`. */
-export type AtEnd = (end: () => void | Promise<void>) => void;
 
 /** Milliseconds that a test may take, where several processes start on a busy machine. */
 const timeout = 180_000;

@@ -9,7 +9,7 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from "#gen/grpc/health/v1/health_pb.ts";
 import { envelope } from "../server/raw.ts";
-import type { AtEnd } from "./edge-tools.ts";
+import type { AtEnd } from "../support/at-end.ts";
 
 /** What is done with a call. */
 export type Answer = (stream: http2.ServerHttp2Stream, headers: http2.IncomingHttpHeaders) => void;

@@ -8,13 +8,13 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { createClientStore, type NewClient } from "../../src/identity/clients.ts";
 import { createUserStore } from "../../src/identity/users.ts";
 import { request as requestHttp2 } from "../server/raw.ts";
+import type { AtEnd } from "../support/at-end.ts";
 import { describeClient, secret } from "../support/clients.ts";
 import { openTestStore } from "../support/open-store.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import type { RunningServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
-  type AtEnd,
   connectHttp2,
   describeEdge,
   eventually,

@@ -2,10 +2,10 @@
 import type { ChildProcess } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { endAfterAll } from "../support/at-end.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { listBombs, sendBomb } from "./bombs.ts";
-import { endAfterAll } from "./kms-server.ts";
 
 /** What a request of 64 KB may cost. */
 const maxCpuMs = 400;

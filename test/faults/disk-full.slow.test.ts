@@ -1,11 +1,12 @@
 import { join } from "node:path";
 import { beforeAll, expect, it, vi } from "vitest";
+import { endAfterAll } from "../support/at-end.ts";
 import { refusal } from "../support/refusal.ts";
 import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createEvidence, createWitness, type Evidence, type Failure, present } from "./evidence.ts";
 import { findContradictions } from "./judge.ts";
-import { endAfterAll, type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";
+import { type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";
 import { startLoad } from "./load.ts";
 import { createRandom } from "./mutations.ts";
 import { describeSmallDisks, makeSmallDisk, writeForeignFile } from "./small-disk.ts";

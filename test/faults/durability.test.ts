@@ -1,8 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { isMissing } from "../interop/tools.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present } from "./evidence.ts";
-import { endAfterAll, type KmsClient, startKmsServer } from "./kms-server.ts";
+import { type KmsClient, startKmsServer } from "./kms-server.ts";
 import { type Trace, traceSyncs } from "./strace.ts";
 
 const calls = 10;

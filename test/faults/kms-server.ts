@@ -1,8 +1,9 @@
 /** The real program with a client of its key service. */
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { afterAll, onTestFinished } from "vitest";
+import { onTestFinished } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import type { AtEnd } from "../support/at-end.ts";
 import { type RunningServer, type StartOptions, startServer } from "../support/start-server.ts";
 
 /** A client of the key service, over gRPC. */
@@ -13,18 +14,6 @@ export interface KmsServer extends RunningServer {
   readonly kms: KmsClient;
   /** Milliseconds from its start to the line that says it is ready. */
   readonly startedInMs: number;
-}
-
-/** What runs something at the end of a test; a test that runs beside others gives its own. */
-export type AtEnd = (end: () => Promise<void> | void) => void;
-
-/** For what a `beforeAll` opens: ends it after all tests of the suite that calls this, the last first. */
-export function endAfterAll(): AtEnd {
-  const ends: (() => Promise<void> | void)[] = [];
-  afterAll(async () => {
-    for (const end of ends) await end();
-  });
-  return (end) => void ends.unshift(end);
 }
 
 /** Starts the program; it is killed at the end of the test, if it still runs then. */

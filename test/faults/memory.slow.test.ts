@@ -22,10 +22,11 @@ import { present } from "../services/answers.ts";
 import { connectTo } from "../services/devices-and-tunnels.ts";
 import { createKey, verifiesOutside } from "../services/kms/kms-server.ts";
 import { makeSigner } from "../services/node-crypto.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { main } from "../support/program.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { endAfterAll, startKmsServer } from "./kms-server.ts";
+import { startKmsServer } from "./kms-server.ts";
 
 const mebibyte = 1024 * 1024;
 const chainLength = 100_000;

@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { describe, type ExpectStatic, expect, it, onTestFinished, vi } from "vitest";
+import type { AtEnd } from "../support/at-end.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
@@ -8,7 +9,7 @@ import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createEvidence, createWitness, type Evidence, type Failure, present } from "./evidence.ts";
 import { findContradictions } from "./judge.ts";
-import { type AtEnd, type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";
+import { type KmsClient, type KmsServer, startKmsServer } from "./kms-server.ts";
 import { startLoad } from "./load.ts";
 import { createRandom } from "./mutations.ts";
 

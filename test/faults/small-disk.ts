@@ -4,7 +4,7 @@ import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, onTestFinished } from "vitest";
-import type { AtEnd } from "./kms-server.ts";
+import type { AtEnd } from "../support/at-end.ts";
 
 /** Describes tests that need disks of their own: skipped by name as those of programs in interop/tools.ts are. */
 export function describeSmallDisks(name: string, define: () => void): void {

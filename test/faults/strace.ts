@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { AtEnd } from "./kms-server.ts";
+import type { AtEnd } from "../support/at-end.ts";
 
 /** A program that is watched. */
 export interface Trace {

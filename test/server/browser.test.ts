@@ -12,11 +12,12 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { refuse } from "../../src/errors.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { isMissing } from "../interop/tools.ts";
+import type { AtEnd } from "../support/at-end.ts";
 import { runToEndHere } from "../support/run-here.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { envelope, exchangeBytes, type RawAnswer, readStream } from "./raw.ts";
 import { serve } from "./serve.ts";
-import { type AtEnd, makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
+import { makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
 
 const timeout = 180_000;
 const listed = "https://console.example.com";

@@ -2,7 +2,8 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { excerpt } from "../../src/errors/shorten.ts";
 import { refuse } from "../../src/errors.ts";
-import { endAfterAll, startKmsServer } from "../faults/kms-server.ts";
+import { startKmsServer } from "../faults/kms-server.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { connectHttp2, envelope, request } from "./raw.ts";
 

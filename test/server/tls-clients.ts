@@ -13,11 +13,10 @@ import { expect, onTestFinished } from "vitest";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { TlsFiles } from "../../src/server/tls.ts";
 import { qsp } from "../cli/operator/authority.ts";
+import type { AtEnd } from "../support/at-end.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import type { RawAnswer } from "./raw.ts";
-
-export type AtEnd = (end: () => void | Promise<void>) => void;
 
 /** Where somebody serves, and what to trust there. */
 export interface TlsPlace {

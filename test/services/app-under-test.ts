@@ -9,12 +9,10 @@ import type { Config } from "../../src/config.ts";
 import type { Database, DatabaseLocation } from "../../src/database/database.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { openDatabase } from "../../src/open-store.ts";
+import type { AtEnd } from "../support/at-end.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { callRest, type RestAnswer } from "./answers.ts";
-
-/** What runs something at the end of a test, or of all tests that share a server. */
-export type AtEnd = (end: () => void | Promise<void>) => void;
 
 /** The flags that say where a database and its master key are. */
 export type TestDatabase = readonly string[];

@@ -5,8 +5,8 @@ import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
+import type { AtEnd } from "../support/at-end.ts";
 import {
-  type AtEnd,
   describeOnBoth,
   describeOnSqlite,
   describeTwoOnOne,

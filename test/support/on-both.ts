@@ -8,6 +8,7 @@ import { type DatabaseLocation, sqliteIn } from "../../src/database/database.ts"
 import { openStore } from "../../src/open-store.ts";
 import { type MasterKeySource, masterKeyIn } from "../../src/secrets/master-key.ts";
 import type { Store, StoreOptions } from "../../src/store/store.ts";
+import type { AtEnd } from "./at-end.ts";
 import { describePostgres, freshDatabaseUrl } from "./postgres.ts";
 import { makeTemporaryDirectory } from "./temporary-directory.ts";
 
@@ -18,9 +19,6 @@ const timeout = 180_000;
 export type Value = string | number | Uint8Array | null;
 /** A row, bytes as plain Uint8Array and whole numbers as numbers. */
 export type Row = Readonly<Record<string, Value>>;
-/** Registers what ends a test, or with `afterAll` a block of them. */
-type AtEnd = (end: () => void) => void;
-
 /** Where one test, or a block of them, keeps its store; gone at the end. */
 export interface Place {
   readonly location: DatabaseLocation;

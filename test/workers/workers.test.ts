@@ -8,7 +8,7 @@ import { type Client, createClient, type Interceptor } from "@connectrpc/connect
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { credentials, Client as GrpcJsClient, status } from "@grpc/grpc-js";
 import { pino } from "pino";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KmsService, SignRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
@@ -20,6 +20,7 @@ import type { ToWorker } from "../../src/workers/messages.ts";
 import { Supervisor, type SupervisorClock } from "../../src/workers/supervisor.ts";
 import { present } from "../services/answers.ts";
 import { connectPeer, openAsPeer } from "../services/vpn-peer.ts";
+import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { password } from "../support/passwords.ts";
 import { main } from "../support/program.ts";
@@ -37,7 +38,7 @@ async function start(...args: string[]) {
   return startUntil(onTestFinished, ...args);
 }
 
-async function startUntil(atEnd: (end: () => void | Promise<void>) => void, ...args: string[]) {
+async function startUntil(atEnd: AtEnd, ...args: string[]) {
   const dataDir = makeTemporaryDirectory(atEnd);
   const server = await startServer({ dataDir, args: ["--workers", "3", ...args] });
   atEnd(async () => void (await server.stop("SIGKILL")));
@@ -82,8 +83,9 @@ async function _office(dataDir: string, ...words: string[]): Promise<void> {
 describe("a server with three event loops", { timeout }, () => {
   /** For tests that look only at records of their own. */
   let server: Awaited<ReturnType<typeof start>>;
+  const atEnd = endAfterAll();
   beforeAll(async () => {
-    server = await startUntil(afterAll);
+    server = await startUntil(atEnd);
   }, timeout);
 
   it("spreads connections over all of them, and has one set of numbers", async () => {

@@ -20,10 +20,10 @@ import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { storeSettings } from "../../../src/settings/store-settings.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { serve } from "../../server/serve.ts";
+import type { AtEnd } from "../../support/at-end.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { present } from "../answers.ts";
 import {
-  type AtEnd,
   describeOnBoth,
   describeOnSqlite,
   describeTwoOnOne,
