@@ -32,8 +32,8 @@ export interface ArrivedCall {
   readonly values: ContextValues;
 }
 
-/** Shared by all calls, because an abort without a reason creates an error with a stack. */
-const finished = new Error("the call has ended");
+/** Aborts the signal of a call that has ended by itself. Shared, because an error with a stack for each call is costly. */
+export const finished = new Error("the call has ended");
 
 /** The unary calls of one protocol in progress. */
 export class RunningCalls {

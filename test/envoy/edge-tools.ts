@@ -92,9 +92,8 @@ export async function startTestEdge(
 }
 
 /** @throws Error if a server is not well, as far as Envoy knows */
-async function expectWell({ adminUrl }: Edge): Promise<void> {
-  const text = await (await fetch(`${adminUrl}/clusters`)).text();
-  const sick = text.split("\n").filter((line) => /::health_flags::(?!healthy$)/.test(line));
+async function expectWell(edge: Edge): Promise<void> {
+  const sick = (await listFlags(edge)).filter((line) => !line.endsWith("::healthy"));
   if (sick.length > 0) throw new Error(sick.join("\n"));
 }
 
@@ -154,13 +153,14 @@ export function connectGrpc<S extends DescService>(
 }
 
 /** What Envoy says of a server of a cluster, such as "/failed_active_hc"; "healthy" if nothing is wrong. */
-export async function flagsOf({ adminUrl }: Edge, cluster: string, authority: string): Promise<string> {
-  const text = await (await fetch(`${adminUrl}/clusters`)).text();
+export async function flagsOf(edge: Edge, cluster: string, authority: string): Promise<string> {
   const prefix = `${cluster}::${authority}::health_flags::`;
-  return (
-    text
-      .split("\n")
-      .find((line) => line.startsWith(prefix))
-      ?.slice(prefix.length) ?? "unknown"
-  );
+  const found = (await listFlags(edge)).find((line) => line.startsWith(prefix));
+  return found?.slice(prefix.length) ?? "unknown";
+}
+
+/** The lines of Envoy about how well its servers are: "servers::127.0.0.1:8080::health_flags::healthy". */
+async function listFlags({ adminUrl }: Edge): Promise<string[]> {
+  const text = await (await fetch(`${adminUrl}/clusters`)).text();
+  return text.split("\n").filter((line) => line.includes("::health_flags::"));
 }

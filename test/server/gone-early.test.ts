@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
+import { setTimeout } from "node:timers/promises";
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -116,7 +117,7 @@ async function expectOnlyLater(watched: Watched): Promise<void> {
 async function expectNobodyWatched({ checks }: Watched): Promise<void> {
   const before = checks();
   // Two polls, twice a second: with nobody to watch there is none.
-  await new Promise((resolve) => setTimeout(resolve, 1200));
+  await setTimeout(1200);
   expect(checks()).toBe(before);
 }
 

@@ -68,8 +68,6 @@ export function streamAccessInterceptor(): Interceptor {
   return (next) => async (req) => {
     const caller = req.contextValues.get(callerKey);
     if (!req.stream || caller === undefined) return next(req);
-    // If its deadline has passed already, no event would end the watch.
-    req.signal.throwIfAborted();
     const ending = new AbortController();
     const stop = watch(caller, (error) => ending.abort(error));
     req.signal.addEventListener("abort", stop, { once: true });

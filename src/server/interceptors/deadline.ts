@@ -2,6 +2,7 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { createInterrupt, raceSignal } from "../../protocol/interrupt.ts";
 import { callTooSlow } from "../../protocol/timeout.ts";
+import { finished } from "../../protocol/unary-call.ts";
 import { untilAborted } from "./streams.ts";
 
 /**
@@ -12,6 +13,7 @@ import { untilAborted } from "./streams.ts";
  */
 export const streamDeadlineInterceptor: Interceptor = (next) => async (req) => {
   if (!req.stream) return next(req);
+  // Nothing begins for a call that is over: no event would end it, as the watch of its caller.
   req.signal.throwIfAborted();
   const res = await raceSignal(next(req), req.signal);
   return res.stream ? { ...res, message: untilAborted(res.message, req.signal) } : res;
@@ -37,9 +39,6 @@ export function unaryDeadlineInterceptor(limitMs: number): Interceptor {
   };
 }
 
-/** Shared by all calls, because an abort without a reason creates an error with a stack. */
-const finished = new Error("the call has ended");
-
 /** A signal to race a promise against. `release` removes its timer and its listener, and aborts the signal. */
 interface Gate {
   readonly signal: AbortSignal;
@@ -55,8 +54,7 @@ function createGate(outer: AbortSignal, limitMs: number): Gate {
     interrupt(reason);
   };
   const onAbort = (): void => end(outer.reason);
-  if (outer.aborted) onAbort();
-  else outer.addEventListener("abort", onAbort, { once: true });
+  outer.addEventListener("abort", onAbort, { once: true });
   const timer = setTimeout(() => end(callTooSlow(limitMs)), limitMs);
   return {
     signal: controller.signal,
