@@ -1,16 +1,18 @@
 /** Describes the services of a server on a separate thread. It takes most of a second, and no call waits for it. */
+import { setImmediate } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { create, type DescService, toBinary } from "@bufbuild/protobuf";
-import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { type DescService, toBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { findThread } from "../program-files.ts";
 import type { Example } from "../protocol/example.ts";
 import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import type { AuthMode } from "./operations.ts";
 
-/** The input of the thread. Descriptors refer to each other, so they are sent as a FileDescriptorSet. */
+/** The input of the thread. */
 export interface DescriptionTask {
-  readonly fileDescriptorSet: Uint8Array;
+  /** FileDescriptorProtos, each after those that it imports. */
+  readonly files: readonly Uint8Array[];
   /** Full names, in the order of the description. */
   readonly serviceNames: readonly string[];
   readonly examples: readonly Example[];
@@ -37,14 +39,13 @@ export interface DescriptionText {
  * @param signal ends the thread if the server stops in the meantime.
  * @throws the error of the thread
  */
-export function describeServices(
+export async function describeServices(
   services: readonly DescService[],
   { auth, examples, profiles }: Pick<DescriptionTask, "auth" | "examples" | "profiles">,
   signal: AbortSignal,
 ): Promise<DescriptionTexts> {
-  const file = collectFiles(services.map((service) => service.file)).map(({ proto }) => proto);
   const task: DescriptionTask = {
-    fileDescriptorSet: toBinary(FileDescriptorSetSchema, create(FileDescriptorSetSchema, { file })),
+    files: await serializeFiles(services),
     serviceNames: services.map(({ typeName }) => typeName),
     examples,
     auth,
@@ -78,4 +79,14 @@ export function describeServices(
       fail(new Error(`the thread that describes the API ended with ${code}`));
     });
   });
+}
+
+/** Serializes one file per turn of the event loop. All of them take some 30 ms. */
+async function serializeFiles(services: readonly DescService[]): Promise<Uint8Array[]> {
+  const files: Uint8Array[] = [];
+  for (const { proto } of collectFiles(services.map((service) => service.file))) {
+    files.push(toBinary(FileDescriptorProtoSchema, proto));
+    await setImmediate();
+  }
+  return files;
 }

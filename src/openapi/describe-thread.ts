@@ -2,8 +2,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";
-import { createFileRegistry, fromBinary } from "@bufbuild/protobuf";
-import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { create, createFileRegistry, fromBinary } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { stringify } from "yaml";
 import { comments } from "#gen/comments.ts";
@@ -16,13 +16,14 @@ import type { DescriptionTask, DescriptionText } from "./describe-services.ts";
 import { listDescribed } from "./paths.ts";
 
 function* describe({
-  fileDescriptorSet,
+  files,
   serviceNames,
   examples,
   auth,
   profiles,
 }: DescriptionTask): Generator<DescriptionText> {
-  const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, fileDescriptorSet));
+  const file = files.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes));
+  const registry = createFileRegistry(create(FileDescriptorSetSchema, { file }));
   const services = serviceNames.map((name) => {
     const service = registry.getService(name);
     if (service === undefined) throw new Error(`the descriptors have no service ${name}`);
