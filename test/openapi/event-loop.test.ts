@@ -2,6 +2,7 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
+import { expectCpuWithin } from "../support/machine-speed.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import type { TurnReport } from "./measure-turns.ts";
 
@@ -39,6 +40,6 @@ describe("the first request for the description and for each page", { timeout: 1
     child.send("report");
     const [{ longestTurnMs }] = (await measured) as [TurnReport];
     expect(longestTurnMs).toBeGreaterThan(0);
-    expect(longestTurnMs).toBeLessThan(maxTurnMs);
+    expectCpuWithin(longestTurnMs ?? Infinity, maxTurnMs);
   });
 });
