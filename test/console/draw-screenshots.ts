@@ -6,11 +6,11 @@
  * its bytes.
  */
 import { execFileSync } from "node:child_process";
-import { mkdir, stat } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { openBrowser, runStory, visit } from "./browser.ts";
 
 const folder = join(import.meta.dirname, "../../docs/images");
@@ -54,8 +54,8 @@ const pictures: readonly Picture[] = [
   },
 ];
 
-const ends: (() => void)[] = [];
-const server = await startServer({ dataDir: makeTemporaryDirectory((end) => void ends.push(end)) });
+const dataDir = await mkdtemp(join(tmpdir(), "qsp-screenshots-"));
+const server = await startServer({ dataDir });
 const browser = await openBrowser();
 await mkdir(folder, { recursive: true });
 for (const { name, path, height, prepare } of pictures) {
@@ -74,4 +74,4 @@ for (const { name, path, height, prepare } of pictures) {
 }
 await browser.close();
 await server.stop();
-for (const end of ends) end();
+await rm(dataDir, { recursive: true });

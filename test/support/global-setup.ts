@@ -1,15 +1,22 @@
-/** Before a run of vitest: compiles the program, and opens one PostgreSQL server, which test files ask for databases. */
+/**
+ * Before a run of vitest: compiles the program, makes the directory of all temporary files, and opens one PostgreSQL
+ * server, which test files ask for databases.
+ */
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { isFresh } from "../../src/setup/freshness.mjs";
 import { findPostgres, type PostgresServer, startPostgres } from "./postgres-server.ts";
+import { quickDirectory } from "./quick-directory.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
+    /** Where test files make their temporary directories. It goes with all that is left in it after the run. */
+    temporaryDirectory: string;
     /**
      * Where a POST to `/<process id>` creates a database for that process and answers with its URL; absent when
      * PostgreSQL is not installed.
@@ -37,14 +44,24 @@ function isAlive(processId: number): boolean {
   }
 }
 
+/** Returns what ends all that the run has begun. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  if (!isFresh()) execFileSync(process.execPath, [compiler], { stdio: "inherit" });
+  const directory = mkdtempSync(join(quickDirectory, "qsp-test-"));
+  project.provide("temporaryDirectory", directory);
+  const closeDesk = findPostgres() === undefined ? undefined : await openDesk(project);
+  return async () => {
+    await closeDesk?.();
+    rmSync(directory, { recursive: true, force: true });
+  };
+}
+
 /**
  * Opens a desk in this process that gives out databases. The server starts when the first file asks there, and only
- * who asks waits: started here, it would make a run of a few quick tests wait until it can be stopped again. Returns
+ * who asks waits: started at once, it would make a run of a few quick tests wait until it can be stopped again. Returns
  * what ends it all.
  */
-export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
-  if (!isFresh()) execFileSync(process.execPath, [compiler], { stdio: "inherit" });
-  if (findPostgres() === undefined) return undefined;
+async function openDesk(project: TestProject): Promise<() => Promise<void>> {
   let starting: Promise<PostgresServer> | undefined;
   const given = new Map<number, string[]>();
   const desk = createServer(async (request, response) => {
