@@ -834,7 +834,7 @@ export const comments: Readonly<Record<string, string>> = {
   "oauth.GetMetadataResponse.revocation_endpoint": "Gives the URL that revokes tokens.",
   "oauth.GetMetadataResponse.jwks_uri": "Gives the URL of the public keys that verify tokens (RFC 7517), of type AKP (RFC 9964).",
   "oauth.GetMetadataResponse.scopes_supported": "Lists the scopes of tokens: those that the calls of this server need.",
-  "oauth.GetMetadataResponse.response_types_supported": "Is empty: the server has no authorization endpoint.",
+  "oauth.GetMetadataResponse.response_types_supported": "Is \"id_token\". RFC 8414 requires this list, and forbids empty ones; without an authorization endpoint, no client\nuses it.",
   "oauth.GetMetadataResponse.grant_types_supported": "Lists the grants that a client can use.",
   "oauth.GetMetadataResponse.token_endpoint_auth_methods_supported": "Lists how a client can authenticate to the token endpoint.",
   "oauth.GetMetadataResponse.introspection_endpoint_auth_methods_supported": "Lists how a client can authenticate to the introspection endpoint.",

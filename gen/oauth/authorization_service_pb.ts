@@ -85,7 +85,8 @@ export type GetMetadataResponse = Message<"oauth.GetMetadataResponse"> & {
   scopesSupported: string[];
 
   /**
-   * Is empty: the server has no authorization endpoint.
+   * Is "id_token". RFC 8414 requires this list, and forbids empty ones; without an authorization endpoint, no client
+   * uses it.
    *
    * @generated from field: repeated string response_types_supported = 7 [json_name = "response_types_supported"];
    */

@@ -49,6 +49,19 @@ describeAccess("openid-client", (shared, kind) => {
     });
   });
 
+  it.each(["openid-configuration", "oauth-authorization-server"])(
+    "finds all that is required in %s, and no list without elements (RFC 8414, sections 2 and 3.2)",
+    async (document) => {
+      const answer = await fetch(`${(await shared()).url}/.well-known/${document}`);
+      const metadata = (await answer.json()) as Record<string, unknown>;
+      const required = ["issuer", "token_endpoint", "jwks_uri", "response_types_supported"];
+      expect(Object.keys(metadata)).toEqual(expect.arrayContaining(required));
+      expect(
+        Object.entries(metadata).filter(([, value]) => Array.isArray(value) && value.length === 0),
+      ).toEqual([]);
+    },
+  );
+
   it.each([
     ["client_secret_basic", client.ClientSecretBasic(secret)],
     ["client_secret_post", client.ClientSecretPost(secret)],

@@ -18,6 +18,9 @@ export function describeServer(
     revocationEndpoint: `${issuer}/oauth/revoke`,
     jwksUri: `${issuer}/oauth/jwks`,
     scopesSupported: [...scopes],
+    // Required (section 2), and not empty (section 3.2), also of a server that has no authorization endpoint. Clients of
+    // OpenID Connect expect this value.
+    responseTypesSupported: ["id_token"],
     grantTypesSupported: Object.values(grantTypes),
     tokenEndpointAuthMethodsSupported: authMethods,
     introspectionEndpointAuthMethodsSupported: authMethods,
