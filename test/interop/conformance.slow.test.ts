@@ -19,6 +19,12 @@ const errorInfoComplaints = [
   /^connect error JSON: details\[0\]: could not check debug data because message type "google\.rpc\.ErrorInfo" could not be resolved: /,
 ];
 
+/**
+ * The suite's word for a call that took longer from the client to its handler than the suite expects: a machine with
+ * other work. Such a case must pass when it runs alone.
+ */
+const lateComplaint = /^server echoed back a timeout \(\d+ ms\) that did not match expected \(\d+ ms\)$/;
+
 /** The suites whose errors the server makes by itself: their test cases alone may differ in that thing. */
 const serverErrors = /^(Timeouts|Server Message Size|((Connect|gRPC|gRPC-Web) )?Unexpected Requests)\//;
 
@@ -28,6 +34,8 @@ interface Outcome {
   readonly passed: number;
   /** Test cases that differ in nothing but the ErrorInfo. */
   readonly errorInfoOnly: readonly string[];
+  /** Test cases that were late and nothing else. */
+  readonly late: readonly string[];
   /** The other failures, with what the suite says of them. */
   readonly failures: readonly string[];
 }
@@ -43,14 +51,28 @@ function readOutcome(output: string): Outcome {
     serverErrors.test(name) &&
     complaints.length > 0 &&
     complaints.every((complaint) => errorInfoComplaints.some((pattern) => pattern.test(complaint)));
+  const isLate = ({ complaints }: (typeof failed)[number]): boolean =>
+    complaints.length > 0 && complaints.every((complaint) => lateComplaint.test(complaint));
   return {
     total: Number(total),
     passed: Number(passed),
     errorInfoOnly: failed.filter(isErrorInfoOnly).map(({ name }) => name),
+    late: failed.filter(isLate).map(({ name }) => name),
     failures: failed
-      .filter((failure) => !isErrorInfoOnly(failure))
+      .filter((failure) => !isErrorInfoOnly(failure) && !isLate(failure))
       .map(({ name, complaints }) => [name, ...complaints].join("\n  ")),
   };
+}
+
+/** Runs test cases again, one after the other. @returns how many of them pass */
+async function countPassed(
+  names: readonly string[],
+  runSuite: (...flags: string[]) => Promise<Outcome>,
+): Promise<number> {
+  let count = 0;
+  for (const name of names)
+    count += (await runSuite("--run", name, "--parallel", "1", "--max-servers", "1")).passed;
+  return count;
 }
 
 /** Builds the descriptors of the suite's protos, which come with the Go module of the same version. */
@@ -92,10 +114,16 @@ describe.skipIf(isMissing(suite) || isMissing("go"))("Connect's conformance suit
     writeFileSync(config, JSON.stringify({ features }));
     const server = [process.execPath, join(import.meta.dirname, "conformance-server.ts"), descriptorSet];
 
-    const { stdout, stderr } = await run(suite, ["--mode", "server", "--conf", config, "--", ...server]);
+    const runSuite = async (...flags: string[]) => {
+      const args = ["--mode", "server", "--conf", config, ...flags, "--", ...server];
+      const { stdout, stderr } = await run(suite, args);
+      return { ...readOutcome(stdout), stderr };
+    };
 
-    const outcome = readOutcome(stdout);
-    const { passed, errorInfoOnly } = outcome;
+    const { stderr, ...outcome } = await runSuite();
+    const { errorInfoOnly, late } = outcome;
+    const again = late.length === 0 ? 0 : await countPassed(late, runSuite);
+    const passed = outcome.passed + again;
     console.log(
       `${protocol}: ${outcome.total} test cases, ${passed} passed, ${errorInfoOnly.length} differ by our ErrorInfo alone`,
     );
