@@ -408,6 +408,20 @@ describeApp("firmware of a device that has a version", (_start, shared) => {
       );
   });
 
+  it("is rejected if it was installed before the first version", async () => {
+    const { iot } = await shared();
+    const { deviceId } = await registerOwn(iot, vendor.publicKey);
+    for (const text of ["a", "b", "a"]) await iot.updateFirmware({ ...offer(text), deviceId });
+    expect(await iot.updateFirmware({ ...offer("a"), deviceId, version: 1 })).toMatchObject(accepted);
+    expect(await iot.updateFirmware({ ...offer("b"), deviceId, version: 2 })).toMatchObject(
+      rejected("IMAGE_ROLLBACK"),
+    );
+    expect(await iot.updateFirmware({ ...offer("c"), deviceId, version: 2 })).toMatchObject(accepted);
+    expect(await iot.updateFirmware({ ...offer("a"), deviceId, version: 3 })).toMatchObject(
+      rejected("IMAGE_ROLLBACK"),
+    );
+  });
+
   it("may be any of the vendor's for a device that never had a version", async () => {
     const { iot } = await shared();
     const { deviceId } = await registerOwn(iot, vendor.publicKey);

@@ -68,12 +68,19 @@ export function installImage(
   { firmwareHash, version }: SignedImage,
 ): DeviceState | ImageFault {
   const { firmwareVersion: installed, firmwareHash: current, formerImages } = state;
-  if (installed === undefined) return { ...state, firmwareHash, firmwareVersion: version };
-  if (version === undefined) return "VERSION_REQUIRED";
-  if (version < installed) return "VERSION_ROLLBACK";
+  if (version === undefined && installed !== undefined) return "VERSION_REQUIRED";
+  if (version !== undefined && version < (installed ?? 0)) return "VERSION_ROLLBACK";
   if (firmwareHash === current) return { ...state, firmwareVersion: version };
   // The vendor signs the hash without a version, so a replaced image is older even if the request claims a new version.
-  if (formerImages.includes(firmwareHash)) return "IMAGE_ROLLBACK";
-  const former = current === undefined ? formerImages : [current, ...formerImages];
-  return { ...state, firmwareHash, firmwareVersion: version, formerImages: former.slice(0, maxFormerImages) };
+  if (version !== undefined && formerImages.includes(firmwareHash)) return "IMAGE_ROLLBACK";
+  // Without versions, an image may come back; it is among the former ones once.
+  const former = [...(current === undefined ? [] : [current]), ...formerImages].filter(
+    (image) => image !== firmwareHash,
+  );
+  return {
+    ...state,
+    firmwareHash,
+    firmwareVersion: version,
+    formerImages: former.slice(0, maxFormerImages),
+  };
 }
