@@ -61,6 +61,7 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
   }
   // The operator's verbs and services shut down with their own handlers.
   if (verb.settings === undefined && !verb.isService) endAtOnce(args);
+  else goOnWithoutReader();
   const { operands, options } = readVerbLine(verb, args.slice(verb.name.split(" ").length));
   if (options.flag("help")) {
     write(colorHelp(describeVerb(verb), paint));
@@ -113,6 +114,13 @@ function endAtOnce(args: readonly string[]): void {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code === "EPIPE") process.exit(exitCodes.done);
     throw error;
+  });
+}
+
+/** What these verbs do, and their exit codes, do not depend on a reader of their output, which may leave early. */
+function goOnWithoutReader(): void {
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code !== "EPIPE") throw error;
   });
 }
 

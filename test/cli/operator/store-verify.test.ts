@@ -10,8 +10,10 @@ import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { destroyKey } from "../../../src/services/kms/life-cycle.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
+import { isMissing, run } from "../../interop/tools.ts";
 import { describeClient } from "../../support/clients.ts";
 import { describeStores, makeSqlitePlace, type Place } from "../../support/on-both.ts";
+import { main } from "../../support/program.ts";
 import { runCommand } from "./command-line.ts";
 
 const verify = (place: Pick<Place, "settings">) => runCommand(place, ["store", "verify"]);
@@ -196,5 +198,18 @@ describe("qsp store verify of a SQLite file", { timeout: 180_000 }, () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
     expect(lines.slice(0, -1)).toContainEqual(expect.stringMatching(/^The file is damaged: .* page \d+/));
     expect(lines.at(-1)).toMatch(/^The store is damaged: \d+ faults? in its file; restore a backup\.$/);
+  });
+});
+
+describe.skipIf(isMissing("sh"))("qsp store verify", () => {
+  it("ends with its own code if the reader of its output leaves early", async () => {
+    const place = await makeSqlitePlace();
+    await (await place.open()).close();
+    const line = '{ "$0" "$@"; echo "ended with $?" >&2; } | true';
+    const words = [process.execPath, main, "store", "verify", ...place.settings];
+    expect(await run("sh", ["-c", line, ...words])).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/verified\nended with 0\n$/),
+    });
   });
 });
