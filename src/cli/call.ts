@@ -13,7 +13,7 @@ import { suggest } from "../protocol/suggest.ts";
 import { servicePackages } from "../services/registry.ts";
 import { oneOf } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { readLines, readText } from "./files.ts";
+import { decodeText, readData, readLines } from "./files.ts";
 import { facts, table } from "./output.ts";
 import { createCallRegistry, findRestPath, listMethods, nameMethod, type Packages } from "./registry.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -58,13 +58,17 @@ async function call(
     return exitCodes.done;
   }
   if (isUnary(method)) {
-    output.json(method.output, await server.ask(method, readRequest(registry, method.input, json)), registry);
+    output.json(
+      method.output,
+      await server.ask(method, await readRequest(registry, method.input, json)),
+      registry,
+    );
     return exitCodes.done;
   }
   if (!isStreaming(method)) throw new Error(`${name} has an unknown kind`);
   const requests =
     method.methodKind === "server_streaming"
-      ? oneOf(readRequest(registry, method.input, json))
+      ? oneOf(await readRequest(registry, method.input, json))
       : readRequests(registry, method.input, json);
   for await (const answer of server.stream(method, requests)) output.json(method.output, answer, registry);
   return exitCodes.done;
@@ -92,10 +96,8 @@ function findMethod(registry: Registry, name: string): DescMethod {
   throw usageError(`"${name}" is not a call; ${advice}`);
 }
 
-function readRequest(registry: Registry, input: DescMessage, operand: string): Message {
-  if (operand === "-" || operand.startsWith("@"))
-    return parse(registry, input, readText(operand === "-" ? "-" : operand.slice(1)), "the request");
-  return parse(registry, input, operand, "the request");
+async function readRequest(registry: Registry, input: DescMessage, operand: string): Promise<Message> {
+  return parse(registry, input, decodeText(await readData(operand), "the request"), "the request");
 }
 
 async function* readRequests(
@@ -166,7 +168,8 @@ function describeType(field: DescField): string {
     message !== undefined
       ? (names[message] ?? message)
       : (field.enum?.values.map(({ name }) => name).join(" | ") ?? scalarNames[field.scalar ?? 0] ?? "");
-  const type = field.fieldKind === "list" ? `list of ${single}` : single;
+  const type =
+    { list: `list of ${single}`, map: `map of text to ${single}` }[field.fieldKind as string] ?? single;
   return field.oneof === undefined ? type : `${type} (one of ${field.oneof.name})`;
 }
 

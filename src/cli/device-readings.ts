@@ -17,7 +17,7 @@ import {
 } from "./device-file.ts";
 import { type DeviceSigner, signNumberedReading } from "./device-signatures.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { readData, readLines } from "./files.ts";
+import { readByteLines, readData } from "./files.ts";
 import { withProvider } from "./pem-keys.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
@@ -74,7 +74,7 @@ async function stream({ operands: [file = "-"], options, output, server }: VerbI
     const secretKey = await importDeviceKey(provider, path, state);
     let answered = state.nextSequence;
     let areAllVerified = true;
-    const requests = signLines({ provider, secretKey, state }, { path, state, lines: readLines(file) });
+    const requests = signLines({ provider, secretKey, state }, { path, state, lines: readByteLines(file) });
     for await (const answer of asDevice(server, state).stream(method.streamTelemetry, requests)) {
       const sequence = answered;
       answered += 1;
@@ -91,15 +91,18 @@ async function* signLines(
     path,
     state,
     lines,
-  }: { readonly path: string; readonly state: DeviceState; readonly lines: AsyncIterable<string> },
+  }: {
+    readonly path: string;
+    readonly state: DeviceState;
+    readonly lines: AsyncIterable<Uint8Array<ArrayBuffer>>;
+  },
 ): AsyncGenerator<MessageInitShape<typeof StreamTelemetryRequestSchema>> {
   const { deviceId } = state;
   let sequence = state.nextSequence;
   let saved = state;
-  for await (const line of lines) {
-    if (line === "") continue;
+  for await (const telemetry of lines) {
+    if (telemetry.length === 0) continue;
     if (sequence === saved.nextSequence) saved = takeSequences(path, saved, sequencesAtOnce);
-    const telemetry = Uint8Array.from(Buffer.from(line));
     yield { reading: await signReading(signer, { deviceId, telemetry, sequence }) };
     sequence += 1;
   }

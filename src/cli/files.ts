@@ -1,6 +1,7 @@
 /** Reads and writes the files of verbs. */
 import {
   closeSync,
+  fstatSync,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -22,6 +23,7 @@ const maxWholeBytes = 4 * 1024 * 1024;
 /** Reads a file in chunks; "-" is standard input. Each chunk is valid until the next one is requested. */
 export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
   if (path === "-") {
+    requireContent();
     for await (const chunk of process.stdin) yield* splitChunk(chunk);
     return;
   }
@@ -40,6 +42,11 @@ export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
   } finally {
     await file.close();
   }
+}
+
+/** Node reads a directory as standard input as if it were empty. */
+function requireContent(): void {
+  if (fstatSync(0).isDirectory()) throw usageError("standard input is a directory");
 }
 
 function* splitChunk(chunk: Uint8Array): Generator<Uint8Array> {
@@ -97,18 +104,48 @@ export async function readSecret(path: string, maxBytes: number): Promise<Uint8A
   }
 }
 
-/** Yields the lines of a file, each as soon as it is available; "-" is standard input. */
-export async function* readLines(path: string): AsyncGenerator<string> {
-  const decoder = new TextDecoder();
-  let rest = "";
+const [newline, carriageReturn] = [0x0a, 0x0d];
+
+/** Yields the bytes of each line of a file as soon as it is available; "-" is standard input. */
+export async function* readByteLines(path: string): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  // The parts of a line that has not ended.
+  let parts: Uint8Array[] = [];
+  let length = 0;
+  const takeLine = (): Uint8Array<ArrayBuffer> => {
+    const line = Uint8Array.from(Buffer.concat(parts));
+    [parts, length] = [[], 0];
+    return line.at(-1) === carriageReturn ? line.subarray(0, -1) : line;
+  };
   for await (const chunk of readChunks(path)) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) yield line.replace(/\r$/, "");
-    if (rest.length > maxWholeBytes)
-      throw usageError(`${path} has a line of more than ${maxWholeBytes} characters`);
+    let start = 0;
+    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
+      parts.push(chunk.subarray(start, end));
+      yield takeLine();
+      start = end + 1;
+    }
+    parts.push(chunk.slice(start));
+    length += chunk.length - start;
+    if (length > maxWholeBytes) throw usageError(`${path} has a line of more than ${maxWholeBytes} bytes`);
   }
-  if (rest !== "") yield rest;
+  if (length > 0) yield takeLine();
+}
+
+/** Yields the lines of a text, each as soon as it is available; "-" is standard input. @throws CliError if it is not UTF-8 */
+export async function* readLines(path: string): AsyncGenerator<string> {
+  let number = 0;
+  for await (const line of readByteLines(path)) {
+    number += 1;
+    yield decodeText(line, `line ${number} of ${path === "-" ? "standard input" : path}`);
+  }
+}
+
+/** Decodes UTF-8 without replacing anything. @throws CliError naming what has other bytes */
+export function decodeText(bytes: Uint8Array, what: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw usageError(`${what} is not UTF-8`);
+  }
 }
 
 /** Reads an operand: the data itself, @FILE, or - for standard input. */
@@ -120,7 +157,10 @@ export async function readData(operand: string): Promise<Uint8Array<ArrayBuffer>
 
 /** Reads a short text. */
 export function readText(path: string): string {
-  if (path === "-") return readFileSync(0, "utf8");
+  if (path === "-") {
+    requireContent();
+    return readFileSync(0, "utf8");
+  }
   const found = statSync(path);
   if (found.isDirectory()) throw usageError(`${path} is a directory`);
   if (found.size > maxWholeBytes) throw usageError(`${path} is larger than ${maxWholeBytes} bytes`);

@@ -1,11 +1,15 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { createCallRegistry, listMethods, nameMethod } from "../../src/cli/registry.ts";
 import { servicePackages } from "../../src/services/registry.ts";
-import { qsp, qspDone, runQsp, timeout, useServer } from "./qsp.ts";
+import { main } from "../support/program.ts";
+import { environmentOf, qsp, qspDone, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 const lines = (text: string): Record<string, unknown>[] =>
@@ -36,6 +40,28 @@ describe("qsp call", { timeout }, () => {
     expect(code).toBe(0);
     const { tokens } = JSON.parse(await qspDone(["call", "nft.NftService/ListTokens"], place));
     expect(tokens.map(({ name }: { name: string }) => name)).toEqual(["from a file", "from stdin"]);
+  });
+
+  it("refuses a request that is not UTF-8, and a directory in its place", async () => {
+    const place = server.place();
+    const latin1 = Buffer.from('{"name":"M\xfcller"}', "latin1");
+    writeFileSync(join(place.cwd, "request.json"), latin1);
+    const call = ["call", "nft.NftService/Mint"];
+    expect(await qsp([...call, "@request.json"], place)).toMatchObject({
+      code: 2,
+      stderr: "qsp: the request is not UTF-8\n",
+    });
+    const stream = ["call", "kms.KmsService/SignStream"];
+    expect(await qsp([...stream, "@request.json"], place)).toMatchObject({
+      code: 2,
+      stderr: "qsp: line 1 of request.json is not UTF-8\n",
+    });
+    const child = spawn("sh", ["-c", '"$0" "$@" < .', process.execPath, main, ...call, "-"], {
+      cwd: place.cwd,
+      env: environmentOf(place),
+    });
+    const [stderr] = await Promise.all([text(child.stderr), once(child, "close")]);
+    expect([child.exitCode, stderr]).toEqual([2, "qsp: standard input is a directory\n"]);
   });
 
   it("prints what is false, zero or empty too", async () => {
