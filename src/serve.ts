@@ -33,12 +33,10 @@ export const serveVerb: Verb = {
 
 async function serve({ config, location, masterKey }: StoreVerbInput): Promise<number> {
   const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
-  const newStore = location.kind === "sqlite" && !existsSync(location.path) ? location.path : undefined;
-  const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
+  const tellOfFiles = watchFiles({ location, masterKey });
   const onOpen = (routes: readonly Route[]): void => {
     for (const route of routes) logger.debug(route, "route");
-    // Printed even if the start fails later: the next start finds the files and does not mention them.
-    process.stdout.write(describeNew(newStore, newKey));
+    tellOfFiles();
   };
   const workers = countWorkers(config);
   // This loads most of the code. The other verbs need little of it.
@@ -48,6 +46,8 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
       : (await import("./workers/supervisor.ts")).startWorkers;
   await requireFreePort(config);
   const running = await start({ config, logger, workers, onOpen }).catch((error: unknown) => {
+    // The next start finds the files and does not mention them.
+    tellOfFiles();
     throw explainListenError(error, config);
   });
   const stopped = stopOnSignal(running, logger);
@@ -114,6 +114,19 @@ function stopOnSignal(running: StartedServer, logger: pino.Logger): Promise<numb
 
 function formatUrl({ address, family, port }: AddressInfo, { tlsCert }: Config): string {
   return `${tlsCert === "" ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}`;
+}
+
+/** Returns what describes the files that were created since then, the first time that it is called. */
+function watchFiles({ location, masterKey }: Pick<StoreVerbInput, "location" | "masterKey">): () => void {
+  const missing = (path: string | undefined): string | undefined =>
+    path !== undefined && !existsSync(path) ? path : undefined;
+  let store = missing(location.kind === "sqlite" ? location.path : undefined);
+  let key = missing(masterKey.kind === "file" ? masterKey.path : undefined);
+  return () => {
+    const isMade = (path: string | undefined): boolean => path !== undefined && existsSync(path);
+    process.stdout.write(describeNew(isMade(store) ? store : undefined, isMade(key) ? key : undefined));
+    [store, key] = [undefined, undefined];
+  };
 }
 
 /** Describes what a first start created, and what the operator should do with it. */

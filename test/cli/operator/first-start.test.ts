@@ -63,6 +63,19 @@ describe("a first start", { timeout }, () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
+  it("says what it made also if it cannot start, because the next start does not", async () => {
+    const dataDir = join(makeTemporaryDirectory(), "data");
+    const witnesses = join(dataDir, "witnesses");
+    const args = ["serve", "--port", "0", "--data-dir", dataDir];
+    const { code, stdout, stderr } = await runToEndHere([...args, "--witnesses", witnesses]);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(witnesses) });
+    expect(madeLines(stdout)).toEqual([
+      expect.stringContaining("Created a new store"),
+      expect.stringContaining("Created a new master key"),
+    ]);
+    expect(madeLines((await startAndStop(dataDir)).stdout)).toEqual([]);
+  });
+
   it("warns of a directory in which other users can replace the store, and only then", async () => {
     const dataDir = makeTemporaryDirectory();
     for (const [mode, warnings] of [
