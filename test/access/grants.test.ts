@@ -240,6 +240,19 @@ describeAccess("a grant", (shared) => {
     expect((await owner.kms.listGrants({ keyId })).totalSize).toBe(2);
   });
 
+  it("names the owner also if an administrator makes it by the key's ID", async () => {
+    const server = await shared();
+    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const admin = await server.makePerson("admin");
+    const { keyId } = await makeKey(owner);
+    const { grantId } = await grant(admin, keyId, grantee, ["SIGN"]);
+    for (const { grants } of [
+      await owner.kms.listGrants({ keyId }),
+      await grantee.kms.listGrants({ received: true }),
+    ])
+      expect(grants).toMatchObject([{ grantId, owner: owner.name, grantee: grantee.name }]);
+  });
+
   it("leaves the key with its owner, who sees in the log who used it", async () => {
     const server = await shared();
     const [owner, grantee] = [await server.makePerson(), await server.makePerson()];

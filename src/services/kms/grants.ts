@@ -88,7 +88,7 @@ interface Target {
 }
 
 async function findTarget(deps: ChangeDeps, wanted: Wanted): Promise<Target> {
-  const { keys } = deps;
+  const { keys, users } = deps;
   const key = await keys.find(await resolveAnew(deps, wanted));
   await checkAllowed(deps, wanted, key?.record);
   if (key === undefined) throw keyNotFound(wanted.handle);
@@ -97,7 +97,8 @@ async function findTarget(deps: ChangeDeps, wanted: Wanted): Promise<Target> {
   const { owner } = key.record;
   const { principal } = wanted;
   const user = parsed.kind === "name" ? parsed.user : undefined;
-  const ownerName = owner === principal.userId ? principal.user : (user ?? owner);
+  const ownerName =
+    owner === principal.userId ? principal.user : (user ?? (await users?.findOwnerName(owner)) ?? owner);
   return { subject: subjectOf(key.record), owner, ownerName, isName };
 }
 
