@@ -1,7 +1,10 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { readConfig } from "../../src/config.ts";
 import { isMissing, run } from "../interop/tools.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { buildManifestReader, lintChart, readStrictly, renderChart } from "./kubernetes-manifests.ts";
 
 const missing = ["helm", "go"].filter(isMissing);
@@ -105,6 +108,30 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     const config = readConfig([], Object.fromEntries(env));
     expect(config).toMatchObject({ host: "0.0.0.0", auth: "token", maxCalls: 2000, workers: 2 });
     expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(config.maxDrainMs + 5000);
+  });
+
+  it("writes large numbers of a file of values as they are", async () => {
+    const file = join(makeTemporaryDirectory(), "values.yaml");
+    writeFileSync(file, "settings:\n  QSP_MAX_BUFFERED_BYTES: 536870912\n  QSP_MAX_CALLS: 0\n");
+    const { container } = await renderPod(["--values", file]);
+    const env = new Map(container.env.map(({ name, value }) => [name, value]));
+    expect([env.get("QSP_MAX_BUFFERED_BYTES"), env.get("QSP_MAX_CALLS")]).toEqual(["536870912", "0"]);
+  });
+
+  it("lets servers reach more destinations, and Prometheus verify the certificate, as the values say", async () => {
+    const { stdout } = await renderChart([
+      ...everything,
+      ...["--set-json", 'networkPolicy.egress=[{"ports":[{"port":4317,"protocol":"TCP"}]}]'],
+      ...["--set", "serviceMonitor.tlsConfig.serverName=qsp.example.com"],
+    ]);
+    const manifests = parseAllDocuments(stdout).map((document) => document.toJS());
+    const find = (kind: string) => manifests.find((one) => one?.kind === kind);
+    expect(find("NetworkPolicy").spec.egress).toContainEqual({ ports: [{ port: 4317, protocol: "TCP" }] });
+    const [{ tlsConfig, oauth2 }] = find("ServiceMonitor").spec.endpoints;
+    expect([tlsConfig, oauth2.tlsConfig]).toEqual([
+      { serverName: "qsp.example.com" },
+      { serverName: "qsp.example.com" },
+    ]);
   });
 
   it.each([
