@@ -59,6 +59,11 @@ export function readGatewayOptions(args: readonly string[], env: NodeJS.ProcessE
     throw new CannotStart(
       "--replicas: several servers share a database; give -- --database-url postgres://…",
     );
+  const isEncrypted = ["--tls-cert", "--tls-key"].some((flag) => flagValueOf(flag, serverArgs));
+  if (!isHelp && (isEncrypted || env.QSP_TLS_CERT || env.QSP_TLS_KEY))
+    throw new CannotStart(
+      "--tls-cert, --tls-key (QSP_TLS_CERT, QSP_TLS_KEY): Envoy speaks TLS here, and reaches its servers without; leave them out",
+    );
   const dataDir = flagValueOf("--data-dir", serverArgs) ?? env.QSP_DATA_DIR ?? "data";
   // The servers refuse any other value.
   const auth = (flagValueOf("--auth", serverArgs) ?? env.QSP_AUTH) === "token" ? "token" : "open";

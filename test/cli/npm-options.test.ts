@@ -69,6 +69,15 @@ describe("npm run gateway", () => {
     });
   });
 
+  it("refuses TLS between Envoy and its servers, by a flag or a variable", () => {
+    for (const [args, env] of [
+      [["--", "--tls-cert", "a.crt", "--tls-key", "a.key"], {}],
+      [["--", "--tls-cert=a.crt"], {}],
+      [[], { QSP_TLS_CERT: "a.crt" }],
+    ] as const)
+      expect(() => readGatewayOptions(args, env)).toThrow("--tls-cert");
+  });
+
   it("says what npm took from it", () => {
     const env = { npm_lifecycle_event: "gateway", npm_config_port: "9443" };
     expect(() => readGatewayOptions([], env)).toThrow("npm run gateway -- --port 9443");
