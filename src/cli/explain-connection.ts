@@ -101,7 +101,8 @@ function readNames(cause: Error): string {
 
 /** Tells whether a server completes a TLS handshake. Sends nothing else, and trusts nothing. */
 function answersTls(host: string): Promise<boolean> {
-  const { hostname, port } = new URL(`https://${host}`);
+  // The default port, 80, is that of http: this was an attempt without TLS.
+  const { hostname, port } = new URL(`http://${host}`);
   return new Promise((resolve) => {
     const socket = connect({
       host: hostname.replace(/^\[|\]$/g, ""),

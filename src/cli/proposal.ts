@@ -1,6 +1,6 @@
 /** `qsp proposal`: proposals that the signers of a wallet decide on. */
 import { hash } from "node:crypto";
-import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import canonicalize from "canonicalize";
 import { DefiService, type Proposal } from "#gen/defi/defi_service_pb.ts";
 import { deriveAddress } from "../crypto/address.ts";
@@ -11,6 +11,7 @@ import { readData } from "./files.ts";
 import { facts, time, unlessDamaged } from "./output.ts";
 import { readSecretKey, withProvider } from "./pem-keys.ts";
 import { printList } from "./print-list.ts";
+import { readTime } from "./time-options.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = DefiService;
@@ -23,7 +24,7 @@ export const proposalVerbs: readonly Verb[] = [
       title: { value: "TEXT", meaning: "Names the proposal" },
       expires: {
         value: "TIME",
-        meaning: "Time of expiry, such as 2030-01-31T12:00:00Z; default: never",
+        meaning: "Time of expiry, such as 2030-01-31T12:00:00Z, or a duration such as 30d; default: never",
       },
     },
     meaning: "Creates a proposal for the signers of a wallet. The data is the text itself, @FILE, or -.",
@@ -91,15 +92,12 @@ async function create({
   output,
   server,
 }: VerbInput): Promise<number> {
-  const expires = options.text("expires");
-  const expiresAt = expires === undefined ? undefined : new Date(expires);
-  if (expiresAt !== undefined && Number.isNaN(expiresAt.getTime()))
-    throw usageError(`--expires "${expires}" is not a time such as 2030-01-31T12:00:00Z`);
+  const expiresAt = readTime(options, "expires", 1);
   const answer = await server.ask(method.createProposal, {
     walletId,
     data: await readData(data),
     title: options.text("title") ?? "",
-    ...(expiresAt && { expiresAt: timestampFromDate(expiresAt) }),
+    ...(expiresAt && { expiresAt }),
   });
   output.answer(method.createProposal.output, answer, () => describe(answer.proposal));
   return exitCodes.done;

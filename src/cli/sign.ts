@@ -33,6 +33,7 @@ export const signVerbs: readonly Verb[] = [
     },
     meaning:
       "Signs a file of any size, - for standard input. The signature is raw (FIPS 204 or 205), or in a standard format.\n" +
+      "A key of the server signs no empty file.\n" +
       "Without --out, that of standard input is printed, in base64 if it is not text.",
     example: 'qsp sign contract.txt --key "$KEY"',
     async run(input) {

@@ -1,7 +1,7 @@
 /** Reads a password: from a terminal without an echo, otherwise from the first line of standard input. */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
-import { ConfigError } from "../../config.ts";
+import { CliError, exitCodes } from "../exit-codes.ts";
 
 /** @param prompt shown only at a terminal */
 export async function readPassword(prompt: string): Promise<string> {
@@ -15,7 +15,9 @@ export async function readPassword(prompt: string): Promise<string> {
     return await new Promise<string>((resolve, reject) => {
       lines.once("line", resolve);
       lines.once("close", () => resolve(""));
-      lines.once("SIGINT", () => reject(new ConfigError("interrupted; nothing has changed")));
+      lines.once("SIGINT", () =>
+        reject(new CliError(exitCodes.interrupted, "interrupted; nothing has changed")),
+      );
     });
   } finally {
     lines.close();

@@ -351,7 +351,7 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
     const terminal = runCommandAtTerminal(place, "user", "add", "ada");
     await terminal.typeAfter("Password for ada: ", first);
     if (second !== undefined) await terminal.typeAfter("Once more: ", second);
-    expect(await terminal.ended).toBe(2);
+    expect(await terminal.ended).toBe([first, second].some((typed) => typed?.includes("\x03")) ? 130 : 2);
     // On a terminal it has colours.
     expect(stripVTControlCharacters(terminal.shown())).toMatch(/qsp: /);
     expect(terminal.shown()).not.toContain(password.slice(0, 3));
