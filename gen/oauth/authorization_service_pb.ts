@@ -314,7 +314,7 @@ export type IssueTokenResponse = Message<"oauth.IssueTokenResponse"> & {
   scope?: string | undefined;
 
   /**
-   * Is "urn:ietf:params:oauth:token-type:access_token" in an exchange.
+   * Gives the type of the token in an exchange: the requested one, or "urn:ietf:params:oauth:token-type:access_token".
    *
    * @generated from field: optional string issued_token_type = 5 [json_name = "issued_token_type"];
    */

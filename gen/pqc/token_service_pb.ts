@@ -248,7 +248,9 @@ export type VerifyTokenResponse = Message<"pqc.VerifyTokenResponse"> & {
   status: string;
 
   /**
-   * Is true if and only if this server signed the token and it has not expired, or the signature verifies.
+   * Is true if and only if this server accepts the token, or the signature verifies. The server accepts no token that
+   * it did not sign, that has expired or was revoked, that is for other audiences, or whose user was removed or has a
+   * new password.
    *
    * @generated from field: bool valid = 2;
    */

@@ -701,7 +701,7 @@ export const LogService: GenService<{
   /**
    * Returns the newest checkpoint as a signed note, with the cosignatures that witnesses added to it. The server signs
    * at most one checkpoint in a second, and none that contradicts an earlier one. Fails with LOG_NOT_FOUND, and with
-   * CHECKPOINT_NOT_FOUND (NOT_FOUND) if no checkpoint has the cosignatures or the size asked for. Fails with
+   * CHECKPOINT_NOT_FOUND (NOT_FOUND) if no checkpoint has the cosignatures asked for. Fails with
    * STORE_DAMAGED or RECORD_DAMAGED (DATA_LOSS) if the log was changed outside the service.
    *
    * @generated from rpc tlog.LogService.GetCheckpoint

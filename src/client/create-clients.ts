@@ -33,8 +33,8 @@ const tokenPattern = /^[A-Za-z0-9._~+/-]+=*$/;
  * Creates clients for a server. Sends nothing yet.
  *
  * @param url scheme, host and port: "https://qsp.example:8443"
- * @throws TypeError for another URL. A call rejects with TypeError if its token is malformed, or would leave this
- *   machine unencrypted; refusals of the server are ConnectError.
+ * @throws TypeError for another URL. A call rejects with ConnectError. Its cause is a TypeError if the token is
+ *   malformed, or would leave this machine unencrypted; the call was not sent then.
  */
 export function createClients(url: string, options: ClientOptions = {}): Clients {
   const origin = readOrigin(url);

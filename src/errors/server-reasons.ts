@@ -42,8 +42,10 @@ export const callerReasons = {
   },
   TOKEN_MALFORMED: {
     code: Code.Unauthenticated,
-    cause: "The header is not a bearer token, or the token is truncated, quoted, or of another algorithm.",
-    remedy: "Send the token unchanged, after `Bearer` and a space.",
+    cause:
+      "The header is not a bearer token, or the token is truncated, quoted, of another algorithm, or of another issuer URL.",
+    remedy:
+      "Send the token unchanged, after `Bearer` and a space. Servers that share a store need the same `--issuer-url`.",
   },
   TOKEN_KEY_UNKNOWN: {
     code: Code.Unauthenticated,

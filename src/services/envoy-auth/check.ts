@@ -20,7 +20,7 @@ export interface CheckDeps {
 /**
  * Decides on a request. A failure of the server is thrown, which Envoy takes for a denial.
  *
- * @throws STORE_UNAVAILABLE, CRYPTO_BUSY, RECORD_DAMAGED
+ * @throws STORE_UNAVAILABLE, SERVER_BUSY, RECORD_DAMAGED
  */
 export type Check = (attributes: AttributeContext | undefined) => CheckResponse | Promise<CheckResponse>;
 
