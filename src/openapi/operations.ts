@@ -1,7 +1,7 @@
 /** Describes one call: one HTTP binding of one RPC. */
-import type { DescField, DescMethod } from "@bufbuild/protobuf";
-import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { type DescField, type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Access } from "#gen/qsp/access_pb.ts";
+import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { type Example, type FilledExample, fillExample, type Json } from "../protocol/example.ts";
 import { findAccess, type RestStyle, type ServiceProfiles } from "../protocol/service-profile.ts";
 import { streamFormats } from "../transcoding/rendering.ts";
@@ -78,8 +78,7 @@ export function describeOperation(
   const style = findStyle(method, profiles);
   const stated = findAccess(method, profiles);
   const isStream = streams(kind);
-  // Services of others do not promise to answer a repeated call with its first answer.
-  const isRepeatable = kind === "unary" && mayChange(method) && style === "own";
+  const isRepeatable = getOption(method, idempotency_key);
   const text = describe(method);
   const stored = examples.filter(({ rpc }) => rpc === findFullName(method));
   const links = linkExamples(stored, examples);
@@ -121,11 +120,6 @@ export function describeOperation(
 function nameOperation({ parent, name }: DescMethod, binding: number): string {
   const id = `${parent.typeName.replaceAll(".", "_")}_${name}`;
   return binding === 0 ? id : `${id}_${binding + 1}`;
-}
-
-/** As src/server/interceptors/idempotency.ts decides. */
-function mayChange({ idempotency }: DescMethod): boolean {
-  return idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
 }
 
 /** The conventions of the service of a call. */

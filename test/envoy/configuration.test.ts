@@ -7,6 +7,7 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
 import { http } from "#gen/google/api/annotations_pb.ts";
+import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { findEnvoy } from "../../envoy/edge.ts";
 import { renderEdge } from "../../envoy/render.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -185,9 +186,7 @@ function requestsOf(method: DescMethod): { request: Request; kind: Kind }[] {
   if (method.methodKind !== "unary")
     return [rpc, ...rest].map((request) => ({ request, kind: isRead ? "watch" : "stream" }));
   if (isRead) return [rpc, { ...rpc, method: "GET" }, ...rest].map((request) => ({ request, kind: "read" }));
-  // Protos of others do not declare which calls only read. A GET does (RFC 9110, section 9.2.1). Their services have no
-  // idempotency keys.
-  const isOurs = !method.parent.typeName.startsWith("google.");
+  // Protos of others do not declare which calls only read. A GET does (RFC 9110, section 9.2.1).
   const reads = rest.filter((request) => request.method === "GET");
   const calls = [rpc, ...rest.filter((request) => request.method !== "GET")];
   return [
@@ -196,7 +195,7 @@ function requestsOf(method: DescMethod): { request: Request; kind: Kind }[] {
       { request, kind: "call" as const },
       {
         request: { ...request, headers: ["idempotency-key"] },
-        kind: isOurs ? ("repeatable" as const) : ("call" as const),
+        kind: getOption(method, idempotency_key) ? ("repeatable" as const) : ("call" as const),
       },
     ]),
   ];

@@ -256,7 +256,7 @@ describe("how a call fails, in the API description", () => {
       ["KEY_STATE_INVALID", "KEY_USAGE_MISMATCH", "FIELD_INVALID", "JSON_INVALID"],
     ],
     ["kms.KmsService.Sign", "500", ["KEY_DAMAGED", "INTERNAL"]],
-    ["kms.KmsService.Sign", "409", ["IDEMPOTENCY_KEY_REUSED"]],
+    ["kms.KmsService.CreateKey", "409", ["IDEMPOTENCY_KEY_REUSED"]],
     ["kms.KmsService.Sign", "413", ["BODY_TOO_LARGE"]],
     ["kms.KmsService.BatchSign", "404", ["KEY_NOT_FOUND"]],
     ["vpn.VpnService.Rekey", "404", ["TUNNEL_NOT_FOUND"]],

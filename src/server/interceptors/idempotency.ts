@@ -1,22 +1,18 @@
 /** Reads the idempotency key of calls that change state, so that their handlers can apply each change once. */
 import { createHash } from "node:crypto";
-import { toBinary } from "@bufbuild/protobuf";
-import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { getOption, toBinary } from "@bufbuild/protobuf";
 import type { Interceptor, UnaryRequest } from "@connectrpc/connect";
+import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { refuse } from "../../errors.ts";
 import { repeatableKey } from "../../protocol/call-values.ts";
 
 const header = "idempotency-key";
 
-/** Applies to every unary call that is not declared NO_SIDE_EFFECTS. */
+/** Applies to every unary call that is declared to accept a key (proto/qsp/idempotency.proto). */
 export function idempotencyInterceptor(): Interceptor {
   return (next) => (req) => {
     const key = req.stream ? null : req.header.get(header);
-    if (
-      key !== null &&
-      !req.stream &&
-      req.method.idempotency !== MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS
-    )
+    if (key !== null && !req.stream && getOption(req.method, idempotency_key))
       req.contextValues.set(repeatableKey, { idempotencyKey: checkKey(key), requestHash: hashRequest(req) });
     return next(req);
   };

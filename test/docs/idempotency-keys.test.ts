@@ -1,0 +1,22 @@
+/** The table of docs/protocol.md names the calls whose protos accept an idempotency key. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { getOption } from "@bufbuild/protobuf";
+import { expect, it } from "vitest";
+import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
+import { createCallRegistry, listMethods } from "../../src/cli/registry.ts";
+import { servicePackages } from "../../src/services/registry.ts";
+
+it("docs/protocol.md lists the calls that accept an idempotency key, and no other", () => {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/protocol.md"), "utf8");
+  const [, section = ""] = /^## Retries with an idempotency key$(.*?)^## /ms.exec(page) ?? [];
+  const named = [...section.matchAll(/^\| `([a-z]+)` \| (.*) \|$/gm)].flatMap(([, name, calls = ""]) =>
+    [...calls.matchAll(/`(\w+)`/g)].map(([, call]) => `${name}.${call}`),
+  );
+  const methods = listMethods(createCallRegistry(servicePackages));
+  const declared = methods
+    .filter((method) => getOption(method, idempotency_key))
+    .map(({ parent, name }) => `${parent.file.proto.package}.${name}`);
+  expect(declared.length).toBeGreaterThan(20);
+  expect(named.toSorted()).toEqual(declared.toSorted());
+});
