@@ -168,8 +168,8 @@ function describeType(field: DescField): string {
     message !== undefined
       ? (names[message] ?? message)
       : (field.enum?.values.map(({ name }) => name).join(" | ") ?? scalarNames[field.scalar ?? 0] ?? "");
-  const type =
-    { list: `list of ${single}`, map: `map of text to ${single}` }[field.fieldKind as string] ?? single;
+  const container = { list: "list of ", map: "map of text to ", message: "", enum: "", scalar: "" };
+  const type = container[field.fieldKind] + single;
   return field.oneof === undefined ? type : `${type} (one of ${field.oneof.name})`;
 }
 

@@ -16,7 +16,8 @@ export const createHealthVerbs = (packages: Packages): readonly Verb[] => [
     operands: [],
     options: {},
     meaning:
-      "Reports the health of each service that has a call for it. The exit code is 1 if one is DOWN. Services that do not run are ignored.",
+      "Reports the health of each service that has a call for it. The exit code is 1 if one is DOWN. Services that do\n" +
+      "not run are ignored.",
     example: "qsp health",
     async run({ output, server }) {
       const found = await Promise.all(listProbes(packages).map((probe) => askHealth(server, probe)));

@@ -120,6 +120,8 @@ describe("qsp call", { timeout }, () => {
       "    signature: bytes in base64",
     ])
       expect(stdout).toContain(part);
+    const create = await qspDone(["call", "kms.KmsService/CreateKey", "--describe"], server.place());
+    expect(create).toContain("  labels: map of text to text");
   });
 
   const mistakes = {
