@@ -122,8 +122,11 @@ export function openPostgresWriter(url: string): WriteConnection {
   const begin = async (first: readonly Statement[], how?: string): Promise<StatementResult[]> => {
     const held = await connect();
     inTransaction = held;
-    // Read committed: after the lock, every statement sees what other programs wrote before.
-    await held.query(how ?? `begin; select pg_advisory_xact_lock(${writeLock})`);
+    // Read committed, whatever the default of the database: after the lock, every statement sees what other programs
+    // wrote before.
+    await held.query(
+      how ?? `begin isolation level read committed read write; select pg_advisory_xact_lock(${writeLock})`,
+    );
     return runAll(held, first);
   };
 

@@ -1,15 +1,18 @@
 import { describe, expect, it } from "vitest";
 import { bytesOf } from "../../support/bytes.ts";
+import { describePostgres, freshDatabaseUrl } from "../../support/postgres.ts";
 import { refusal } from "../../support/refusal.ts";
 import { stateRefuses } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
 import {
   createKey,
+  databaseAt,
   describeKmsOnBoth,
   describeReplicas,
   type KmsClient,
   type KmsServer,
   readDeeds,
+  startKmsServer,
   verifiesOutside,
 } from "./kms-server.ts";
 import { readAudit } from "./read-audit.ts";
@@ -168,4 +171,21 @@ describeReplicas("replicas", (startTwo) => {
     expect(other).toMatchObject({ valid: true, entries: 82, head: one.head });
     expect(other.checkpoint?.publicKey).toEqual(one.checkpoint?.publicKey);
   });
+});
+
+describePostgres("two servers on a database with another isolation level by default", () => {
+  it.each(["repeatable read", "serializable"])(
+    "of %s write one audit log, and find no damage",
+    async (level) => {
+      const option = `-c default_transaction_isolation=${level.replace(" ", "\\ ")}`;
+      const database = databaseAt(`${await freshDatabaseUrl()}?options=${encodeURIComponent(option)}`);
+      const servers = [await startKmsServer({ database }), await startKmsServer({ database })];
+      const { keyId } = await createKey(present(servers[0]).kms);
+      const sign = async ({ kms }: KmsServer) => {
+        for (let i = 0; i < 20; i += 1) await kms.sign({ keyId, data });
+      };
+      await Promise.all([...servers, ...servers, ...servers].map(sign));
+      expect(await present(servers[1]).kms.verifyAuditLog({})).toMatchObject({ valid: true, entries: 121 });
+    },
+  );
 });
