@@ -16,6 +16,7 @@ import { shareResult } from "../crypto/share-result.ts";
 import { poll } from "../database/poll.ts";
 import { lendSecret } from "../secrets/sealed-keys.ts";
 import { type AccessClaims, readAccessClaims, type TokenContent, toAccessPayload } from "./access-claims.ts";
+import { maxClockDifferenceMs } from "./clock-difference.ts";
 import { IssuerKeys } from "./issuer-keys.ts";
 import type { IssuerStore, NewIssuerKey } from "./issuer-store.ts";
 
@@ -246,8 +247,9 @@ export async function rotateIssuerKey(
   const rotate = (algorithm: TokenAlgorithm): Promise<string> =>
     withFreshIssuerKey(provider, algorithm, async (key) => {
       const at = now();
-      // A key that was retired a token lifetime ago has no valid tokens.
-      const retiredAt = revoke ? new Date(at.getTime() - tokenLifetimeSeconds * 1000) : at;
+      // A key that was retired a token lifetime ago has no valid tokens, also by the clocks of other servers.
+      const endedMs = tokenLifetimeSeconds * 1000 + maxClockDifferenceMs;
+      const retiredAt = revoke ? new Date(at.getTime() - endedMs) : at;
       await store.replaceKey(key, at, retiredAt);
       return key.keyId;
     });

@@ -1,5 +1,6 @@
 /** Access tokens that were revoked one by one (RFC 7009). Tokens of removed users and clients need no entry here. */
 import type { Store } from "../store/store.ts";
+import { maxClockDifferenceMs } from "./clock-difference.ts";
 
 /** A token to revoke, by the client that it was issued to. */
 export interface RevocationInput {
@@ -24,10 +25,11 @@ export function createRevocations(store: Store) {
         .limit(1);
       return (await query.executeTakeFirst()) !== undefined;
     },
-    /** Revokes a token for a client, and forgets those that have ended. A second time changes nothing. */
+    /** Revokes a token for a client, and forgets those that have ended for all servers. A second time changes nothing. */
     add: ({ tokenId, expiresAt, client, origin }: RevocationInput, now: Date) =>
       store.write(async ({ db, auditIdentity }) => {
-        await db.deleteFrom("revoked_tokens").where("expires_at_ms", "<", now.getTime()).execute();
+        const endedMs = now.getTime() - maxClockDifferenceMs;
+        await db.deleteFrom("revoked_tokens").where("expires_at_ms", "<", endedMs).execute();
         const added = await db
           .insertInto("revoked_tokens")
           .values({ token_id: tokenId, expires_at_ms: expiresAt.getTime() })
