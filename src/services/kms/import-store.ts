@@ -24,8 +24,16 @@ export function createImportStore(store: Store) {
       imports.findIntact({ owner, jobName }, transaction && { db: transaction.db }),
     /** Opens the seed of the wrapping key. The caller wipes it. @throws SEAL_BROKEN */
     openSeed: (importId: string) => store.readSecret(nameSecret(importTable, { importId })),
-    /** Lists import tokens that have expired. Import jobs stay, for Google's lists. */
+    /** Erases the secret key of an import job that stays, for Google's lists. */
+    eraseSecret: ({ eraseSecret }: WriteTransaction, importId: string) =>
+      eraseSecret(nameSecret(importTable, { importId })),
+    /** Lists import tokens that have expired, and import jobs that have expired and still have their secret key. */
     listExpired: (atMs: number, limit: number) =>
-      imports.listWhere(sql<boolean>`expires_at_ms <= ${atMs} and job_name = ''`, sql`expires_at_ms`, limit),
+      imports.listWhere(
+        sql<boolean>`expires_at_ms <= ${atMs} and (job_name = '' or exists (select 1 from sealed_secrets
+          where identity = ${`${importTable.name}/`} || import_id || '/secret-key'))`,
+        sql`expires_at_ms`,
+        limit,
+      ),
   };
 }

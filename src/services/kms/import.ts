@@ -175,10 +175,12 @@ function importTokenInvalid(importToken: string): ConnectError {
   );
 }
 
-/** Removes an import token that has expired, and its secret key. */
+/** Removes an import token that has expired, and its secret key. Of an import job, only the secret key goes. */
 export async function endImport({ store, keys, now }: ChangeDeps, importId: string): Promise<void> {
   await store.write(async (transaction) => {
     const found = await keys.imports.find(importId, transaction);
-    if (found !== undefined && found.record.expiresAt <= now()) await keys.imports.remove(transaction, found);
+    if (found === undefined || found.record.expiresAt > now()) return;
+    if (found.record.jobName === "") await keys.imports.remove(transaction, found);
+    else await keys.imports.eraseSecret(transaction, importId);
   });
 }
