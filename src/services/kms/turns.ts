@@ -1,0 +1,27 @@
+/** Runs work of one caller at a time. */
+
+/**
+ * Runs work after all earlier work of the same caller. Work of other callers does not wait.
+ *
+ * @throws the reason of the signal, for a call that ended before its turn
+ */
+export type TakeTurn = <T>(caller: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
+
+/** Creates the turns of callers. */
+export function createTurns(): TakeTurn {
+  const last = new Map<string, Promise<unknown>>();
+  return async (caller, signal, work) => {
+    const before = last.get(caller);
+    const turn = (async () => {
+      await before?.catch(() => {}); // Its own caller is told.
+      signal.throwIfAborted();
+      return work();
+    })();
+    last.set(caller, turn);
+    try {
+      return await turn;
+    } finally {
+      if (last.get(caller) === turn) last.delete(caller);
+    }
+  };
+}

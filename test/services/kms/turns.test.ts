@@ -1,0 +1,35 @@
+import { expect, it } from "vitest";
+import { createTurns } from "../../../src/services/kms/turns.ts";
+
+const { signal } = new AbortController();
+
+it("the work of one caller runs one at a time, also after a failure; that of others does not wait", async () => {
+  const takeTurn = createTurns();
+  const first = Promise.withResolvers<string>();
+  const begun: string[] = [];
+  const take = (caller: string, name: string, work: () => Promise<string>) =>
+    takeTurn(caller, signal, () => {
+      begun.push(name);
+      return work();
+    });
+  const one = take("ada", "one", () => first.promise);
+  const two = take("ada", "two", async () => "done");
+  expect(await take("bob", "other", async () => "done")).toBe("done");
+  expect(begun).toEqual(["one", "other"]);
+  first.reject(new Error("the store is away"));
+  await expect(one).rejects.toThrow("away");
+  expect(await two).toBe("done");
+  expect(begun).toEqual(["one", "other", "two"]);
+});
+
+it("a call that has ended loses its turn", async () => {
+  const takeTurn = createTurns();
+  const first = Promise.withResolvers<void>();
+  const one = takeTurn("ada", signal, () => first.promise);
+  const caller = new AbortController();
+  const two = takeTurn("ada", caller.signal, async () => "never");
+  caller.abort(new Error("gone"));
+  first.resolve();
+  await one;
+  await expect(two).rejects.toThrow("gone");
+});
