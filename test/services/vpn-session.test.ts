@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
+import { createVectorMemory } from "../../src/services/vpn/received-vectors.ts";
 import { packetOverhead, Session } from "../../src/services/vpn/session.ts";
 import { deriveSessionKeys } from "../../src/services/vpn/session-keys.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
@@ -7,6 +8,7 @@ import { openSession, outcomeOf, sealed } from "./open-session.ts";
 import { confirmAsPeer, directionKeysAsPeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
 
 const data = bytesOf("the quick brown fox");
+type Opened = ReturnType<typeof openSession>;
 
 describe("Session", () => {
   it("seals AES-256-GCM under a vector of 12 random bytes, with 28 bytes of overhead", () => {
@@ -83,6 +85,25 @@ describe("Session", () => {
       expect(outcomeOf(session.open(sealAsPeer(wrong, data)))).toBe("PACKET_INVALID");
     expect(Uint8Array.from(session.confirm(transcript))).toEqual(keys.confirm(transcript));
     expect(keys.confirm(transcript)).not.toEqual(confirmAsPeer(secret, transcript));
+  });
+
+  it("needs a rekey when its owner uses most of the gateway's memory, and others do not", () => {
+    const memory = createVectorMemory(100);
+    const sessions = Array.from({ length: 4 }, () => openSession());
+    const [long, short, other, ended] = sessions as [Opened, Opened, Opened, Opened];
+    for (const { session } of [long, short, ended]) memory.add(session.received, "mallory");
+    memory.add(other.session.received, "ada");
+    const receive = ({ session, sessionKey }: Opened, count: number) =>
+      Array.from({ length: count }, () => outcomeOf(session.open(sealAsPeer(sessionKey, data))));
+    receive(ended, 40);
+    memory.remove(ended.session.received);
+    expect(receive(other, 30)).toEqual(Array(30).fill(data));
+    expect(receive(short, 20)).toEqual(Array(20).fill(data));
+    expect(receive(long, 50)).toEqual(Array(50).fill(data));
+    expect(receive(other, 1)).toEqual([data]);
+    expect(receive(long, 1)).toEqual(["REKEY_NEEDED"]);
+    expect(receive(short, 20)).toEqual(Array(20).fill(data));
+    expect(receive(other, 20)).toEqual(Array(20).fill(data));
   });
 
   it("overwrites the keys of both directions at its end", () => {

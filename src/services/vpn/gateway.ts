@@ -3,6 +3,7 @@ import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
 import { poll } from "../../database/poll.ts";
 import { openOrMakeKey } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
+import { createVectorMemory } from "./received-vectors.ts";
 import type { Session } from "./session.ts";
 import { identityAlgorithm, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
 
@@ -59,8 +60,14 @@ export async function openGateway(
     context: kemKeyContext,
   });
   const live = new Map<string, LiveTunnel>();
+  const memory = createVectorMemory();
+  const end = (session: Session): void => {
+    memory.remove(session.received);
+    session.close();
+  };
   const forget = (tunnelId: string): void => {
-    live.get(tunnelId)?.session.close();
+    const tunnel = live.get(tunnelId);
+    if (tunnel !== undefined) end(tunnel.session);
     live.delete(tunnelId);
   };
   const stopPolling = poll(pollIntervalMs, async () => {
@@ -74,7 +81,8 @@ export async function openGateway(
     live,
     establish({ tunnelId, owner }, session, isRekey) {
       const before = live.get(tunnelId);
-      before?.session.close();
+      if (before !== undefined) end(before.session);
+      memory.add(session.received, owner);
       const tunnel = {
         owner,
         session,

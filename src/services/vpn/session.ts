@@ -2,6 +2,7 @@
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 import { wipe } from "../../crypto/bytes.ts";
 import { vectorBytes as ivBytes, OwnVectors } from "./own-vectors.ts";
+import { ReceivedVectors } from "./received-vectors.ts";
 import type { KeyForm, SessionKeys } from "./session-keys.ts";
 
 /** Bytes of the tag. */
@@ -11,8 +12,6 @@ export const packetOverhead = ivBytes + tagBytes;
 
 /** Maximum packets under one key (SP 800-38D, section 8.3) for random vectors, because the peer's are random. */
 const maxSent = 2 ** 32;
-/** The number of received vectors to remember, so that no packet is accepted twice; about 60 MB per session. */
-const maxReceived = 1_000_000;
 
 /** Why a packet cannot be opened, or data cannot be sealed. */
 export type PacketFault = "PACKET_INVALID" | "PACKET_REFLECTED" | "PACKET_REPLAYED" | "REKEY_NEEDED";
@@ -26,7 +25,8 @@ export type PacketOutcome =
 export class Session {
   readonly #keys: SessionKeys;
   readonly #vectors = new OwnVectors();
-  readonly #received = new Set<string>();
+  /** Only genuine packets are remembered, so that noise cannot fill the memory. */
+  readonly received = new ReceivedVectors();
 
   /** @param keys the session takes ownership and overwrites them at its end */
   constructor(keys: SessionKeys) {
@@ -67,12 +67,10 @@ export class Session {
       wipe(opened);
       return { ok: false, fault: "PACKET_REFLECTED" };
     }
-    // Only genuine packets are remembered, so that noise cannot fill the memory.
-    const name = Buffer.from(iv.buffer, iv.byteOffset, iv.byteLength).toString("latin1");
-    if (this.#received.has(name)) return { ok: false, fault: "PACKET_REPLAYED" };
-    if (this.#received.size >= maxReceived) return { ok: false, fault: "REKEY_NEEDED" };
-    this.#received.add(name);
-    return { ok: true, bytes: opened };
+    const fault = this.received.add(Buffer.from(iv.buffer, iv.byteOffset, iv.byteLength).toString("latin1"));
+    if (fault === undefined) return { ok: true, bytes: opened };
+    wipe(opened);
+    return { ok: false, fault };
   }
 
   /** HMAC-SHA-256 of the transcript: a peer that computes the same has the same keys. */
@@ -84,6 +82,6 @@ export class Session {
   close(): void {
     const { peerToGateway, gatewayToPeer, confirmation } = this.#keys;
     wipe(peerToGateway, gatewayToPeer, confirmation);
-    this.#received.clear();
+    this.received.stop();
   }
 }
