@@ -41,6 +41,8 @@ export function keyRingCalls(deps: GoogleDeps): Calls {
       const name = formatKeyRingName({ ...parseLocationName("parent", parent), keyRing });
       const { owner } = readOwner(context);
       const record: RingRecord = { owner, name, createdAt: now() };
+      // The transaction decides. This look refuses most calls before it.
+      if (await rings.findAnew(store.reader, owner, name)) throw ringTaken(name);
       await store.write(async (transaction) => {
         if (await rings.findAnew(transaction.db, owner, name)) throw ringTaken(name);
         await rings.insert(transaction, record);

@@ -64,7 +64,7 @@ function moveKey(
 /** Reads the name of a key within a transaction. */
 export async function findNameOf(
   { keys }: Pick<ChangeDeps, "keys">,
-  transaction: WriteTransaction,
+  transaction: WriteTransaction | undefined,
   { owner, name }: KeyRecord,
 ) {
   return name === undefined ? undefined : keys.names.find(owner, name, transaction);

@@ -101,6 +101,8 @@ export async function changeLabels(
   name: string,
   labels: TextMap,
 ): Promise<KeyName> {
+  // The transaction decides. This look refuses most calls before it.
+  await requireName({ keys }, principal, name);
   return store.write(async (transaction) => {
     const named = await requireName({ keys }, principal, name, transaction);
     const changed = await keys.names.update(transaction, intact(named), { labels });

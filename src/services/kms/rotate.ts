@@ -1,7 +1,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
-import { refuse } from "../../errors.ts";
+import { refuse, refuseField } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { intact } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
@@ -32,7 +32,8 @@ const maxAliasCharacters = 255;
  * version. If callers race, only one succeeds.
  *
  * @returns the new key.
- * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
+ * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED,
+ *   FIELD_INVALID for a name that takes imported keys only
  */
 export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
   const { store, cache, provider } = deps;
@@ -45,6 +46,11 @@ export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<R
       const { key } = await findKey(deps, wanted);
       const refusal = findRotationRefusal(key);
       if (refusal) throw refusal;
+      if ((await findNameOf(deps, undefined, key.record))?.isImportOnly)
+        throw refuseField(
+          "keyId",
+          "is a version of a name that takes imported keys only; import the next one",
+        );
       keyId = key.record.keyId;
       await store.requireRoom(keyQuota, key.record.owner);
       return withFreshKeyPair(provider, key.record.algorithm, ({ secretKey }) =>

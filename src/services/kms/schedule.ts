@@ -134,7 +134,9 @@ async function putOff(
   const named = await findStillDue(deps, transaction, due);
   if (!named) return;
   const seconds = Math.min(named.rotationPeriodSeconds ?? retrySeconds, retrySeconds);
-  const nextRotationAt = findNextRotation(deps.now(), seconds);
+  // A destroyed key never comes back. A new primary version sets the time again.
+  const isOver = key.record.state === "DESTROYED";
+  const nextRotationAt = isOver ? undefined : findNextRotation(deps.now(), seconds);
   await deps.keys.names.update(transaction, intact(named), { nextRotationAt });
   const refused = { operation: "ROTATE", outcome: "REFUSED", details: describeRefusal(reason) } as const;
   transaction.audit(eventBy(schedulePrincipal, subjectOf(key.record), refused));

@@ -1,10 +1,14 @@
 /** Keys and key rings over Google's interface: what its clients (test/interop) do not ask for. */
-import { expect, it } from "vitest";
+import { generateKeyPairSync } from "node:crypto";
+import { expect, it, onTestFinished } from "vitest";
 import {
+  ImportJob_ImportMethod as ImportMethod,
   CryptoKey_CryptoKeyPurpose as Purpose,
   CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { wrap } from "../../../src/crypto/hpke.ts";
 import { refusal } from "../../support/refusal.ts";
 import { invalid, stateRefuses } from "../../support/refusals.ts";
 import { readAudit } from "../kms/read-audit.ts";
@@ -121,5 +125,31 @@ describeGoogle("a new version", (shared) => {
     expect(await refusal(google.createCryptoKeyVersion(external))).toEqual(
       invalid("cryptoKeyVersion.externalProtectionLevelOptions"),
     );
+  });
+});
+
+describeGoogle("a key that takes imported versions only", (shared) => {
+  it("gets no generated one from a rotation of the key service either", async () => {
+    const { google, kms } = await shared();
+    const parent = await createRing(google);
+    const algorithm = VersionAlgorithm.PQ_SIGN_ML_DSA_44;
+    const { name } = await google.createCryptoKey({
+      parent,
+      cryptoKeyId: "imported",
+      skipInitialVersionCreation: true,
+      cryptoKey: { purpose: Purpose.ASYMMETRIC_SIGN, versionTemplate: { algorithm }, importOnly: true },
+    });
+    const importMethod = ImportMethod.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM;
+    const job = await google.createImportJob({ parent, importJobId: "job", importJob: { importMethod } });
+    const provider = await createCryptoProvider("openssl");
+    onTestFinished(() => provider.close());
+    const { privateKey } = generateKeyPairSync("ml-dsa-44");
+    const file = Uint8Array.from(privateKey.export({ format: "der", type: "pkcs8" }));
+    const publicKey = job.publicKey?.data ?? new Uint8Array();
+    const wrappedKey = await wrap(provider, "HPKE_XWING_HKDF_SHA256_AES_256_GCM", publicKey, file);
+    await google.importCryptoKeyVersion({ parent: name, importJob: job.name, algorithm, wrappedKey });
+    expect(await refusal(google.createCryptoKeyVersion({ parent: name }))).toEqual(invalid("parent"));
+    expect(await refusal(kms.rotateKey({ keyId: `name/${name}` }))).toEqual(invalid("keyId"));
+    expect((await google.listCryptoKeyVersions({ parent: name })).totalSize).toBe(1);
   });
 });

@@ -197,6 +197,22 @@ describeKmsOnBoth("a scheduled rotation", (start) => {
     expect((await kms.getKey({ keyId: "name/paused" })).result?.version).toBe(2);
   });
 
+  it("ends with a key that is destroyed", async () => {
+    const clock = makeClock();
+    const server = await start({ now: clock.now });
+    const { kms } = server;
+    await kms.createKey({ algorithm: "ML-DSA-44", name: "gone", rotationPeriodSeconds: day });
+    await kms.destroyKey({ keyId: "name/gone" });
+    clock.pass(day);
+    for (let hour = 0; hour < 3; hour += 1) {
+      await server.doDueWork();
+      clock.pass(3600);
+    }
+    const deeds = (await readDeeds(kms, "name/gone")).filter((deed) => deed.startsWith("ROTATE"));
+    expect(deeds).toEqual(["ROTATE REFUSED reason=KEY_STATE_INVALID"]);
+    expect((await kms.getKey({ keyId: "name/gone" })).result?.nextRotationAt).toBeUndefined();
+  });
+
   it("begins anew with a rotation by a caller", async () => {
     const clock = makeClock();
     const server = await start({ now: clock.now });
