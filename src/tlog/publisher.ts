@@ -77,8 +77,8 @@ export function createPublisher(deps: PublisherDeps): Publisher {
 /** Tells whether a new checkpoint is to be signed. */
 function isDue(newest: PublishedCheckpoint, { origin, size }: Omit<Checkpoint, "root">, now: Date): boolean {
   const ageMs = now.getTime() - newest.signedAt.getTime();
-  // A clock that was set back must not stop the log.
-  const isOver = ageMs >= publishIntervalMs || ageMs < 0;
+  // A clock that was set back must not stop the log. That of another server may be a little ahead.
+  const isOver = Math.abs(ageMs) >= publishIntervalMs;
   return isOver && (newest.size < size || newest.origin !== origin);
 }
 

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type TokenTransferSchema, TransferResponseSchema } from "#gen/nft/nft_service_pb.ts";
+import type { Reader } from "../../database/database.ts";
 import { refuse } from "../../errors.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
@@ -29,12 +30,17 @@ export function transfer(
   { tokenId, newOwner, fromOwner, principal, idempotentCall }: TransferInput,
 ): Promise<MessageInitShape<typeof TransferResponseSchema>> {
   return store.runIdempotent(idempotentCall, messageCodec(TransferResponseSchema), async (write) => {
-    await store.requireRoom(transferQuota, principal.userId);
-    return write(async (transaction) => {
-      const found = await tokens.find({ tokenId }, { principal, db: transaction.db });
+    const findToken = async (db?: Reader): Promise<Token> => {
+      const found = await tokens.find({ tokenId }, { principal, ...(db && { db }) });
       const token = requireIntact(requireToken(found, tokenId), `token ${tokenId}`);
       if (fromOwner !== "" && fromOwner !== token.currentOwner)
         throw ownerMismatch(tokenId, fromOwner, token.currentOwner);
+      return token;
+    };
+    // The transaction decides. This look refuses most calls before: a failure there makes others of its group run again.
+    await store.requireRoom(transferQuota, (await findToken()).minter);
+    return write(async (transaction) => {
+      const token = await findToken(transaction.db);
       const done = await tokens.transfer(transaction, token, newOwner, now());
       return { transfer: packTransfer(done), currentOwner: newOwner };
     });
