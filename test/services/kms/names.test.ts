@@ -30,6 +30,24 @@ async function createNamed(kms: KmsClient, name: string, fields: object = {}): P
   return present((await kms.createKey({ algorithm: "ML-DSA-44", name, ...fields })).result);
 }
 
+describeKmsOnBoth("a name with a NUL, which no database keeps", (_start, shared) => {
+  it("is refused in each field that takes a name", async () => {
+    const { kms } = await shared();
+    const { keyId } = await createNamed(kms, freshName());
+    const operations = ["SIGN"];
+    const invalid = (field: string) => ({
+      code: "InvalidArgument",
+      reason: "FIELD_INVALID",
+      fields: [field],
+    });
+    const name = "a\0b";
+    expect(await refusal(kms.listKeys({ name }))).toEqual(invalid("name"));
+    expect(await refusal(kms.exportPublicKeys({ name }))).toEqual(invalid("name"));
+    expect(await refusal(kms.createGrant({ name, grantee: "bob", operations }))).toEqual(invalid("name"));
+    expect(await refusal(kms.createGrant({ keyId, grantee: name, operations }))).toEqual(invalid("grantee"));
+  });
+});
+
 describeKmsOnBoth("a key with a name", (_start, shared) => {
   it("is the first and primary version of it", async () => {
     const { kms } = await shared();
