@@ -48,12 +48,12 @@ export function makeSafeCalls(edge: TestEdge): MakeCall[] {
   const pqc = connectGrpc(PqcService, edge);
   const tokens = connectGrpc(TokenService, edge);
   const get = makeRest(edge);
-  const sign = makeRest(edge);
+  const mint = makeRest(edge);
   return [
     () => pqc.getAlgorithmInfo({}),
     () => tokens.hello({}),
     () => get("GET", "/api/grpc/algorithms"),
-    () => sign("POST", "/api/grpc/sign", { "idempotency-key": "1" }, '{"data":"aGVsbG8="}'),
+    () => mint("POST", "/api/nft/mint", { "idempotency-key": "1" }, '{"name":"First"}'),
   ];
 }
 

@@ -19,13 +19,20 @@ const safe: { what: string; headers: OutgoingHttpHeaders }[] = [
   { what: "a REST call by GET", headers: { ":path": "/api/kms/keys" } },
   { what: "a REST call by POST that changes nothing", headers: { ...post, ":path": "/api/grpc/verify" } },
   { what: "an RPC that changes nothing", headers: { ...grpc, ":path": "/kms.KmsService/ListKeys" } },
-  { what: "a call with an idempotency key", headers: { ...post, "idempotency-key": "1" } },
+  {
+    what: "a call with an idempotency key",
+    headers: { ...post, ":path": "/api/kms/create-key", "idempotency-key": "1" },
+  },
   { what: "a read of the gateways", headers: { ...grpc, ":path": "/vpn.VpnService/ListTunnels" } },
 ];
 const unsafe: typeof safe = [
   { what: "a REST call that changes something", headers: post },
   { what: "an RPC that changes something", headers: { ...grpc, ":path": "/kms.KmsService/Sign" } },
   { what: "a stream of the client", headers: { ...grpc, ":path": "/kms.KmsService/SignStream" } },
+  {
+    what: "an RPC that ignores its idempotency key",
+    headers: { ...grpc, ":path": "/vpn.VpnService/Rekey", "idempotency-key": "1" },
+  },
   { what: "a packet", headers: { ...grpc, ":path": "/vpn.VpnService/SendPacket" } },
 ];
 const seen: { how: string; answer: Answer }[] = [
