@@ -178,7 +178,7 @@ describe.each([
     });
     expect(messageResponse.value).toMatchObject({
       baseTypeName: "google.protobuf.MethodOptions",
-      extensionNumber: [1049, 1051, 52_001, 52_002, 52_003, 72_295_728],
+      extensionNumber: [1049, 1051, 52_001, 52_002, 52_003, 52_004, 72_295_728],
     });
   });
 

@@ -4,7 +4,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -48,6 +48,8 @@ function isAlive(processId: number): boolean {
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (!isFresh()) execFileSync(process.execPath, [compiler], { stdio: "inherit" });
   const directory = mkdtempSync(join(quickDirectory, "qsp-test-"));
+  // Some programs of tests run as another user, and pass through here.
+  chmodSync(directory, 0o711);
   project.provide("temporaryDirectory", directory);
   const closeDesk = findPostgres() === undefined ? undefined : await openDesk(project);
   return async () => {
