@@ -123,9 +123,9 @@ export function openPostgresWriter(url: string): WriteConnection {
     const held = await connect();
     inTransaction = held;
     // Read committed, whatever the default of the database: after the lock, every statement sees what other programs
-    // wrote before.
+    // wrote before. Whether it may write is left to the database, which can be read-only for a while.
     await held.query(
-      how ?? `begin isolation level read committed read write; select pg_advisory_xact_lock(${writeLock})`,
+      how ?? `begin isolation level read committed; select pg_advisory_xact_lock(${writeLock})`,
     );
     return runAll(held, first);
   };

@@ -20,7 +20,7 @@ public class Story {
     KmsKeyRecord made = kms.kmsKmsServiceCreateKey(null, new KmsCreateKeyRequest().alias("mine")).getResult();
     String keyId = made.getKeyId();
     byte[] signature =
-        kms.kmsKmsServiceSign(new KmsSignRequest().keyId(keyId).data(data).context(new byte[0]), null)
+        kms.kmsKmsServiceSign(new KmsSignRequest().keyId(keyId).data(data).context(new byte[0]))
             .getResult()
             .getSignature();
     boolean valid = verify(kms, keyId, data, signature);
@@ -29,10 +29,10 @@ public class Story {
         new KmsCreateKeyRequest().alias("inbox").algorithm(KmsCreateKeyRequest.AlgorithmEnum.ML_KEM_768);
     String kemKeyId = kms.kmsKmsServiceCreateKey("once", kem).getResult().getKeyId();
     KmsEncapsulateResult sent =
-        kms.kmsKmsServiceEncapsulate(new KmsEncapsulateRequest().keyId(kemKeyId), null).getResult();
+        kms.kmsKmsServiceEncapsulate(new KmsEncapsulateRequest().keyId(kemKeyId)).getResult();
     KmsDecapsulateResult received =
         kms.kmsKmsServiceDecapsulate(
-                new KmsDecapsulateRequest().keyId(kemKeyId).ciphertext(sent.getCiphertext()), null)
+                new KmsDecapsulateRequest().keyId(kemKeyId).ciphertext(sent.getCiphertext()))
             .getResult();
     KmsListKeysResponse listed = kms.kmsKmsServiceListKeys(null, null, 1, null, null, null, null);
     List<String> sequences =
@@ -73,7 +73,7 @@ public class Story {
   private static boolean verify(KmsKmsServiceApi kms, String keyId, byte[] data, byte[] signature)
       throws ApiException {
     KmsVerifyRequest request = new KmsVerifyRequest().keyId(keyId).data(data).signature(signature);
-    return kms.kmsKmsServiceVerify(request, null).getResult().getValid();
+    return kms.kmsKmsServiceVerify(request).getResult().getValid();
   }
 
   /** What the calls came to. */
