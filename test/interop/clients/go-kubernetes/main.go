@@ -160,7 +160,7 @@ func change(o order) ([]byte, error) {
 func (s *apiServer) callPlugin(ctx context.Context, o order) (outcome, error) {
 	plugin := s.services[o.Endpoint]
 	if plugin == nil {
-		created, err := kmsv2.NewGRPCService(ctx, o.Endpoint, "qsp", 5*time.Second)
+		created, err := kmsv2.NewGRPCService(ctx, o.Endpoint, "qsp", time.Minute)
 		if err != nil {
 			return outcome{}, err
 		}
