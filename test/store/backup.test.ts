@@ -324,8 +324,10 @@ describePostgres("a command that a signal ends", () => {
     const [place, temporary] = [await makePostgresPlace(), makeTemporaryDirectory()];
     await place.query(`select pg_advisory_lock(${writeLock})`);
     const child = start(["restore", file, ...place.settings], { TMPDIR: temporary });
-    const isWaiting = async () =>
-      (await place.query("select 1 from pg_locks where locktype = 'advisory' and not granted")).length > 0;
+    // Tests of other databases on the same PostgreSQL wait for their locks.
+    const waiting = `select 1 from pg_locks join pg_database on oid = database
+      where datname = current_database() and locktype = 'advisory' and not granted`;
+    const isWaiting = async () => (await place.query(waiting)).length > 0;
     await vi.waitUntil(isWaiting, { timeout });
     expect(readdirSync(place.directory)).toEqual([expect.stringMatching(/^qsp-restore-/)]);
     expect(readdirSync(temporary)).toEqual([]);
