@@ -1107,7 +1107,8 @@ export const VpnService: GenService<{
    * Opens a packet of the peer. Fails with TUNNEL_NOT_FOUND, SESSION_MISSING, PACKET_INVALID (INVALID_ARGUMENT) for a
    * packet that was changed or sealed with another key, PACKET_REFLECTED (INVALID_ARGUMENT) for a packet that the
    * gateway itself sealed, and PACKET_REPLAYED (ALREADY_EXISTS). Fails with REKEY_NEEDED after 1,000,000 packets, the
-   * number that the gateway remembers, or earlier for the longest session while its memory is full. With keyForm "PER_DIRECTION", the gateway's own packets use another key.
+   * number that the gateway remembers, or earlier for the longest session while its memory is full. With keyForm
+   * "PER_DIRECTION", the gateway's own packets use another key.
    *
    * @generated from rpc vpn.VpnService.ReceivePacket
    */

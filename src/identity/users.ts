@@ -1,6 +1,5 @@
 /** The users who may log in while the server runs with `--auth token`. */
 import { randomUUID } from "node:crypto";
-import { sql } from "kysely";
 import type { RecordOf } from "../records/columns.ts";
 import { openTable } from "../records/record-table.ts";
 import { intact, requireIntact } from "../records/table-declaration.ts";
@@ -25,23 +24,16 @@ export function createUserStore(store: Store) {
   const users = openTable(store, userTable);
   const clients = openTable(store, clientTable);
   const find = (name: string) => users.findIntact({ name });
-  const findOwner = async (name: string): Promise<string | undefined> =>
-    ((await find(name)) ?? (await clients.findIntact({ name })))?.userId;
   return {
     /** @throws RecordDamagedError */
     find,
     /** Finds the owner of the records of a user or a client, by name. @throws RecordDamagedError */
-    findOwner,
+    async findOwner(name: string): Promise<string | undefined> {
+      return ((await find(name)) ?? (await clients.findIntact({ name })))?.userId;
+    },
     /** Finds the name of the user or the client who owns records, by `userId`. @throws RecordDamagedError */
     async findOwnerName(userId: string): Promise<string | undefined> {
-      const namesIn = (table: "users" | "clients") =>
-        sql<{ name: string }>`select name from ${sql.table(table)} where user_id = ${userId}`;
-      for (const table of ["users", "clients"] as const) {
-        const [row] = (await namesIn(table).execute(store.reader)).rows;
-        // The row's tag covers the ID.
-        if (row !== undefined && (await findOwner(row.name)) === userId) return row.name;
-      }
-      return undefined;
+      return ((await users.findIntact({ userId })) ?? (await clients.findIntact({ userId })))?.name;
     },
     /** Lists all users, by name. @throws RecordDamagedError */
     async list(): Promise<User[]> {

@@ -9,6 +9,8 @@ import { importTable } from "./tables.ts";
 /** Creates the store of imports on the shared store. */
 export function createImportStore(store: Store) {
   const imports = openTable(store, importTable);
+  // The name of a secret, around the ID of its import.
+  const [before, after] = nameSecret(importTable, { importId: "?" }).split("?");
   return {
     insert: imports.insert,
     /** Removes an import with its secret key. */
@@ -31,7 +33,7 @@ export function createImportStore(store: Store) {
     listExpired: (atMs: number, limit: number) =>
       imports.listWhere(
         sql<boolean>`expires_at_ms <= ${atMs} and (job_name = '' or exists (select 1 from sealed_secrets
-          where identity = ${`${importTable.name}/`} || import_id || '/secret-key'))`,
+          where identity = ${before} || import_id || ${after}))`,
         sql`expires_at_ms`,
         limit,
       ),
