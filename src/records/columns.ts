@@ -12,6 +12,8 @@ export interface Column<Name extends string, Value, Raw extends ColumnValue> {
   /** Accepts every value: one that no message can carry was written outside of the server, and the tag shows it. */
   fromRow(raw: Raw): Value;
   listTagFields(value: Value): readonly TagField[];
+  /** How the tag treats the column, if not as a field that is always there: see `added` and `untagged`. */
+  readonly tagging?: "added" | "never";
 }
 
 /** The columns of a table by the names of their values in records, in the order of the tag. */
@@ -158,7 +160,7 @@ function readStrings(json: string): string[] {
 /** Strings without spaces, separated by spaces. */
 function spacedList<Name extends string>(name: Name): Column<Name, readonly string[], string> {
   const toRow = (value: readonly string[]): string => value.join(" ");
-  const fromRow = (raw: string): string[] => (raw === "" ? [] : raw.split(" "));
+  const fromRow = (raw: string | null): string[] => (raw ? raw.split(" ") : []);
   return { name, toRow, fromRow, listTagFields: (value) => [toRow(value)] };
 }
 
@@ -188,7 +190,23 @@ function readTextMap(json: string): TextMap {
 function untagged<Name extends string, Value, Raw extends ColumnValue>(
   column: Column<Name, Value, Raw>,
 ): Column<Name, Value, Raw> {
-  return { ...column, listTagFields: () => [] };
+  return { ...column, listTagFields: () => [], tagging: "never" };
+}
+
+/**
+ * A column that a released table did not have. Without a value it adds nothing to the tag, so the tags of older rows stay
+ * valid. With a value it adds its name and the value.
+ *
+ * @param column an optional column, or a list or map that is empty by default
+ */
+function added<Name extends string, Value, Raw extends ColumnValue>(
+  column: Column<Name, Value, Raw>,
+): Column<Name, Value, Raw> {
+  const listTagFields = (value: Value): TagField[] => {
+    const fields = column.listTagFields(value);
+    return fields.every((field) => field === "") ? [] : [column.name, ...fields];
+  };
+  return { ...column, listTagFields, tagging: "added" };
 }
 
 /** The kinds of columns. */
@@ -211,6 +229,7 @@ export const column = {
   optionalUint32,
   optionalTime,
   untagged,
+  added,
 };
 
 /** Converts a record, or some of its values, to a row. */

@@ -20,6 +20,7 @@ import {
   type TableDeclaration,
 } from "./table-declaration.ts";
 import type { TagField } from "./tag.ts";
+import { prepareTagFields } from "./tag-fields.ts";
 
 /** A record with its row, for a store that keeps further columns in the row. */
 export interface Found<T> extends Stored<T> {
@@ -80,18 +81,11 @@ type TableCore<C extends Columns> = ReturnType<typeof prepareTable<C>>;
 
 function prepareTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
   type T = RecordOf<C>;
-  const { name, columns, owner, tagKind = name, omittedAtEnd = [], alsoSelect } = declaration;
-  const { tagColumn = defaultTagColumn } = declaration;
+  const { name, columns, owner, alsoSelect, tagColumn = defaultTagColumn } = declaration;
   const columnOf = (property: string): string => columns[property]?.name ?? property;
   const ownerOf = (record: T): string => (owner === undefined ? "" : String(record[owner]));
 
-  const listFields = (record: T, properties: readonly string[]): TagField[] =>
-    properties.flatMap((property) => [...(columns[property]?.listTagFields(record[property]) ?? [])]);
-  const listTagFields = (record: T): TagField[] => {
-    const fields = [tagKind, ...listFields(record, Object.keys(columns))];
-    const end = listFields(record, omittedAtEnd);
-    return end.every((field) => field === "") ? fields.slice(0, fields.length - end.length) : fields;
-  };
+  const listTagFields = prepareTagFields(declaration);
   const readRow = (row: Readonly<AnyRow>): Found<T> => {
     const record = fromRow(columns, row);
     return { record, isIntact: store.isTagged(listTagFields(record), String(row[tagColumn])), row };

@@ -28,7 +28,10 @@ export interface TableDeclaration<C extends Columns> {
   readonly tagKind?: string;
   /** "record_tag" if omitted. */
   readonly tagColumn?: string;
-  /** The last columns of the tag. The tag omits them while all of them are empty. */
+  /**
+   * The last columns of the tag before added ones. The tag omits them while all of them are empty. A new column is
+   * `column.added` instead, and this list never changes.
+   */
   readonly omittedAtEnd?: readonly (keyof C & string)[];
   /** An expression to select in addition to the columns. */
   readonly alsoSelect?: AliasedRawBuilder<ColumnValue, string>;

@@ -1,23 +1,45 @@
-/** Pins what tags are made of: a tag is in the database for as long as its record, so its bytes can never change. */
+/**
+ * Pins what tags are made of: a tag is in the database for as long as its record, so its bytes can never change.
+ *
+ * The records are long to write down, and both the pins and the added columns need all of them.
+ */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
 import { createClientStore } from "../../src/identity/clients.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
+import { clientTable, issuerKeyTable, userTable } from "../../src/identity/tables.ts";
 import { createUserStore } from "../../src/identity/users.ts";
+import { type AnyRow, type Columns, column } from "../../src/records/columns.ts";
+import { openTable } from "../../src/records/record-table.ts";
+import { anyTable, type TableDeclaration } from "../../src/records/table-declaration.ts";
 import { equalTags, tagRecord } from "../../src/records/tag.ts";
+import { verifyRecords } from "../../src/records/verify-records.ts";
 import { genesis } from "../../src/services/blockchain/block.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
+import { headTable, validatorTable } from "../../src/services/blockchain/tables.ts";
 import { createDappStore } from "../../src/services/dapp/store.ts";
+import { contractTable } from "../../src/services/dapp/tables.ts";
 import type { Proposal } from "../../src/services/defi/proposal-store.ts";
 import { createDefiStore } from "../../src/services/defi/store.ts";
+import {
+  proposalTable,
+  signerTable,
+  walletTable as signerWalletTable,
+} from "../../src/services/defi/tables.ts";
+import { createRingStore, ringTable } from "../../src/services/google-kms/tables.ts";
 import { newDeviceState } from "../../src/services/iot/device-state.ts";
 import { createIotStore, type Device } from "../../src/services/iot/store.ts";
-import type { KeyRecord } from "../../src/services/kms/record.ts";
+import { deviceTable, stateTable } from "../../src/services/iot/tables.ts";
+import type { KeyName, KeyRecord } from "../../src/services/kms/record.ts";
 import { createKmsStore } from "../../src/services/kms/store.ts";
+import { grantTable, importTable, keyTable, nameTable } from "../../src/services/kms/tables.ts";
 import { createNftStore, type Token } from "../../src/services/nft/store.ts";
+import { tokenTable, transferTable } from "../../src/services/nft/tables.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
+import { tunnelTable } from "../../src/services/vpn/tables.ts";
 import { createWalletStore } from "../../src/services/wallet/store.ts";
+import { walletTable } from "../../src/services/wallet/tables.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 import { openTestStore } from "../support/open-store.ts";
@@ -83,6 +105,20 @@ const keyRecord: KeyRecord = {
   destroyAt: undefined,
   isImported: false,
   replacedBy: undefined,
+};
+const keyName: KeyName = {
+  owner,
+  name: "payroll",
+  algorithm: "ML-DSA-65",
+  labels: {},
+  rotationPeriodSeconds: undefined,
+  nextRotationAt: undefined,
+  destroyAfterSeconds: undefined,
+  isImportOnly: false,
+  signsMu: false,
+  versions: 0,
+  primaryKeyId: undefined,
+  createdAt: at,
 };
 const token: Token = {
   tokenId: "token-1",
@@ -280,6 +316,100 @@ const records: readonly Case[] = [
     tag: "1a4cd8721a3da71ada9b7740d53558903f3f726012bcb9609bff342cad946e5c",
   },
   {
+    title: "key with a name",
+    table: "kms_keys",
+    write: (transaction) =>
+      createKmsStore(store).insert(
+        transaction,
+        { ...keyRecord, keyId: "key-3", name: "payroll", version: 1, isPrimary: true },
+        secret,
+      ),
+    tag: "0087376d266533662888e342eaacd47b811f128da7bfc9489388a051407da3a0",
+  },
+  {
+    title: "key with labels",
+    table: "kms_keys",
+    write: (transaction) =>
+      createKmsStore(store).insert(
+        transaction,
+        { ...keyRecord, keyId: "key-4", labels: { team: "pay", env: "test" } },
+        secret,
+      ),
+    tag: "1b4c70b167041f0f86d8c98338766165c484739ff08d6e501b5aa18cacdc7590",
+  },
+  {
+    title: "imported version of a key that was rotated",
+    table: "kms_keys",
+    write: (transaction) =>
+      createKmsStore(store).insert(
+        transaction,
+        {
+          ...{ ...keyRecord, keyId: "key-5", state: "ROTATED", name: "payroll", version: 2 },
+          ...{ isImported: true, replacedBy: "key-6" },
+        },
+        secret,
+      ),
+    tag: "b74a9f9bbd457a9a63f24b9e91a65694e4cb2ef0a83b25f5fb7d69a6f704a681",
+  },
+  {
+    title: "key that will be destroyed",
+    table: "kms_keys",
+    write: (transaction) =>
+      createKmsStore(store).insert(
+        transaction,
+        { ...keyRecord, keyId: "key-7", state: "DESTROY_SCHEDULED", destroyAt: later },
+        secret,
+      ),
+    tag: "56660237e626a0914b93ae38c208cab62a37b84103d0321e429e61922c5eb16c",
+  },
+  {
+    title: "name of a key",
+    table: "kms_names",
+    write: (transaction) => createKmsStore(store).names.insert(transaction, keyName),
+    tag: "f46eec17056489fadfd3e72ea82c6bb7de71c00782a87c3cd143be64683f9fc8",
+  },
+  {
+    title: "name of a key that rotates by itself",
+    table: "kms_names",
+    write: (transaction) =>
+      createKmsStore(store).names.insert(transaction, {
+        ...{ ...keyName, name: "rotating", labels: { team: "pay" }, versions: 2, primaryKeyId: "key-5" },
+        ...{ rotationPeriodSeconds: 86_400, nextRotationAt: later, destroyAfterSeconds: 60, signsMu: true },
+      }),
+    tag: "21bafeb47f2fa8d07121dd19471c3d8689d00c1a06881de6f43517a25f512865",
+  },
+  {
+    title: "grant",
+    table: "kms_grants",
+    write: (transaction) =>
+      createKmsStore(store).grants.insert(transaction, {
+        ...{ grantId: "grant-1", owner, ownerName: "ada", keyId: "key-1", name: "", expiresAt: later },
+        ...{ grantee: "user:bob", granteeName: "bob", operations: ["SIGN", "VERIFY"], createdAt: at },
+      }),
+    tag: "bf71380ef55641a5d7283f9573b9b7e5878a9c48ad7f748dcfdaeb3904038326",
+  },
+  {
+    title: "import token",
+    table: "kms_imports",
+    write: (transaction) =>
+      createKmsStore(store).imports.insert(
+        transaction,
+        {
+          ...{ importId: "import-1", owner, method: "HPKE", publicKey, jobName: "" },
+          ...{ expiresAt: later, createdAt: at },
+        },
+        secret,
+      ),
+    tag: "468053cdf96248299a64ab43176e12dafb518373378da6bc00b3dec48c48f77b",
+  },
+  {
+    title: "key ring",
+    table: "google_key_rings",
+    write: (transaction) =>
+      createRingStore(store).insert(transaction, { owner, name: "projects/p/keyRings/r", createdAt: at }),
+    tag: "53ec2fbba424102c1bf57fc9a152b73da4fb0ad42e0bf29b99c83a862a93e30c",
+  },
+  {
     title: "device",
     table: "iot_devices",
     write: (transaction) => createIotStore(store).insert(transaction, device, secret),
@@ -379,10 +509,144 @@ const records: readonly Case[] = [
 ];
 
 describe("the tag", { shuffle: false }, () => {
-  it.each(records)("of a $title", async (record) => {
+  it.each(records)("is always the same for: $title", async (record) => {
     const { write, writeAlone, tag } = record;
     if (write) await store.write(async (transaction) => void (await write(transaction)));
     await writeAlone?.();
     expect(await readTag(record)).toBe(tag);
+  });
+});
+
+/** The columns that a later version of the program could add to every table. */
+const laterColumns = {
+  laterNote: column.added(column.optionalText("later_note")),
+  laterFlag: column.added(column.optionalFlag("later_flag")),
+  laterTime: column.added(column.optionalTime("later_time_ms")),
+  laterNumber: column.added(column.optionalInteger("later_number")),
+  laterList: column.added(column.spacedList("later_list")),
+  laterMap: column.added(column.textMap("later_map")),
+};
+
+/** A table as the later version declares it. */
+function declareLater<C extends Columns>(declaration: TableDeclaration<C>) {
+  const { name, tagKind = name, tagColumn = "record_tag" } = declaration;
+  const columns: C & typeof laterColumns = { ...declaration.columns, ...laterColumns };
+  const later: TableDeclaration<typeof columns> = { ...declaration, columns };
+  return {
+    name,
+    tagKind,
+    verify: () => verifyRecords(store, [later]),
+    readRows: () => anyTable(store.reader).selectFrom(name).selectAll().execute(),
+    isIntact: (row: Readonly<AnyRow>) => openTable(store, later).readRow(row).isIntact,
+    /** Reads the record of a row and tags it again. */
+    tagAgain(row: Readonly<AnyRow>) {
+      const { readRow, toTaggedRow } = openTable(store, later);
+      const tagged = toTaggedRow(readRow(row).record);
+      return { row: { ...row, ...tagged }, tag: tagged[tagColumn] };
+    },
+  };
+}
+
+const laterTables = [
+  ...[declareLater(userTable), declareLater(clientTable), declareLater(issuerKeyTable)],
+  ...[declareLater(keyTable), declareLater(nameTable), declareLater(grantTable), declareLater(importTable)],
+  ...[declareLater(ringTable), declareLater(walletTable), declareLater(tokenTable)],
+  ...[declareLater(transferTable), declareLater(contractTable), declareLater(signerWalletTable)],
+  ...[declareLater(signerTable), declareLater(proposalTable), declareLater(validatorTable)],
+  ...[
+    declareLater(headTable),
+    declareLater(deviceTable),
+    declareLater(stateTable),
+    declareLater(tunnelTable),
+  ],
+];
+
+/** The values of the added columns in a row, of which each makes another tag. */
+const laterValues = [
+  { later_note: "note" },
+  { later_note: "later_flag" },
+  { later_flag: 1 },
+  { later_time_ms: 1 },
+  { later_number: 0 },
+  { later_number: 1 },
+  { later_list: "a b" },
+  { later_map: '{"a":"b"}' },
+  { later_note: "note", later_flag: 1, later_number: 1 },
+] as const;
+
+describe("a column that a later version adds", { shuffle: false }, () => {
+  const absent = { later_note: null, later_flag: null, later_time_ms: null, later_number: null };
+  const none = { ...absent, later_list: "", later_map: "" };
+
+  beforeAll(() =>
+    store.write(async ({ db }) => {
+      for (const table of new Set(laterTables.map(({ name }) => name)))
+        for (const name of Object.keys(none))
+          await db.schema
+            .alterTable(table)
+            .addColumn(name, name in absent ? "bigint" : "text")
+            .execute();
+    }),
+  );
+
+  it("is tried with every table of tagged records", async () => {
+    const tables = await store.reader.introspection.getTables();
+    const tagged = tables.filter(({ columns }) => columns.some(({ name }) => name.endsWith("_tag")));
+    const declared = tagged.map(({ name }) => name).filter((name) => !/^(tlog|audit|identity)_/.test(name));
+    expect(declared.toSorted()).toEqual([...new Set(laterTables.map(({ name }) => name))].toSorted());
+  });
+
+  it.each(laterTables)("leaves older rows intact: $tagKind", async ({ verify }) => {
+    const { checked, damaged } = await verify();
+    expect(damaged).toEqual([]);
+    expect(checked).toBeGreaterThan(0);
+  });
+
+  it.each(laterTables)("is protected by the tag: $tagKind", async ({ readRows, isIntact, tagAgain }) => {
+    const [older] = await readRows();
+    const tags = laterValues.map((values) => {
+      const forged = { ...older, ...values };
+      expect(isIntact(forged), JSON.stringify(values)).toBe(false);
+      const { row, tag } = tagAgain(forged);
+      expect(isIntact(row)).toBe(true);
+      expect(isIntact({ ...row, ...none })).toBe(false);
+      return tag;
+    });
+    expect(new Set(tags).size).toBe(laterValues.length);
+  });
+});
+
+describe("a declaration of columns", () => {
+  const base = { a: column.text("a"), b: column.text("b") };
+  const declare = (columns: Columns, omittedAtEnd: readonly string[] = []) =>
+    openTable<Columns>(store, { name: "table", columns, key: ["a"], describe: () => "a row", omittedAtEnd });
+
+  it.each([
+    { columns: { ...base, c: column.optionalText("c"), d: column.text("d") }, omitted: ["c"] },
+    { columns: { ...base, c: column.optionalText("c"), d: column.optionalText("d") }, omitted: ["d", "c"] },
+    { columns: { a: base.a, c: column.added(column.optionalText("c")), b: base.b }, omitted: [] },
+    {
+      columns: { ...base, d: column.added(column.optionalText("d")), c: column.optionalText("c") },
+      omitted: ["c"],
+    },
+  ])("is refused if columns that can be missing are not the last: $omitted", ({ columns, omitted }) => {
+    expect(() => declare(columns, omitted)).toThrow(/^table table: the tagged columns are a, /);
+  });
+
+  it.each([
+    ["text", column.added(column.text("c"))],
+    ["flag", column.added(column.flag("c"))],
+    ["integer", column.added(column.integer("c"))],
+    ["bytes", column.added(column.bytes("c"))],
+    ["list", column.added(column.jsonList("c"))],
+  ])("is refused if an added column has a value in older rows: %s", (_kind, c) => {
+    expect(() => declare({ ...base, c })).toThrow(
+      "table table: the added column c has a value in rows that are older than it; declare it optional",
+    );
+  });
+
+  it("may have columns without a tag anywhere", () => {
+    const c = column.added(column.optionalText("c"));
+    expect(() => declare({ ...base, c, d: column.untagged(column.text("d")) })).not.toThrow();
   });
 });
