@@ -23,10 +23,8 @@ export const systemCaller = "";
 export interface LaneWork<T> {
   /** The caller who is charged. The work of `systemCaller` is never refused and goes first. */
   readonly caller: string;
-  /** Expected duration in milliseconds. */
+  /** Milliseconds of one thread. */
   readonly costMs: number;
-  /** Shortest duration in milliseconds: it keeps a thread busy for at least this long. */
-  readonly leastMs: number;
   /** The longest time that the caller's work may wait, in milliseconds. */
   readonly limitMs: number;
   /** Milliseconds of head start over other callers, until the caller has used them up. */
@@ -44,8 +42,7 @@ export interface LaneWork<T> {
 /** The work of a lane that the threads have. */
 export interface Handed {
   readonly count: number;
-  /** The sum of `leastMs`. */
-  readonly leastMs: number;
+  readonly costMs: number;
 }
 
 /** The options of a lane. */
@@ -71,9 +68,8 @@ export class Lane {
   readonly #waiting = new FairQueue<() => void>();
   /** Accounts by caller, for callers that have work here. */
   readonly #accounts = new Map<string, Account>();
-  readonly #handed = { count: 0, leastMs: 0 };
+  readonly #handed = { count: 0, costMs: 0 };
   #waitingMs = 0;
-  #handedMs = 0;
   #refused = 0;
 
   constructor(options: LaneOptions) {
@@ -102,7 +98,7 @@ export class Lane {
 
   /** Milliseconds of work that is waiting or handed to the threads. */
   get totalMs(): number {
-    return this.#waitingMs + this.#handedMs;
+    return this.#waitingMs + this.#handed.costMs;
   }
 
   /** Callers that have work here. */
@@ -166,17 +162,15 @@ export class Lane {
     });
   }
 
-  async #hand<T>({ costMs, leastMs, start }: LaneWork<T>): Promise<T> {
+  async #hand<T>({ costMs, start }: LaneWork<T>): Promise<T> {
     const handed = this.#handed;
     handed.count += 1;
-    handed.leastMs += leastMs;
-    this.#handedMs += costMs;
+    handed.costMs += costMs;
     try {
       return await start();
     } finally {
       handed.count -= 1;
-      handed.leastMs = handed.count === 0 ? 0 : handed.leastMs - leastMs;
-      this.#handedMs = handed.count === 0 ? 0 : this.#handedMs - costMs;
+      handed.costMs = handed.count === 0 ? 0 : handed.costMs - costMs;
       // In the same turn of the event loop, so that newer work does not take the room of waiting work.
       this.#beginWaiting();
     }

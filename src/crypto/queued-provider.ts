@@ -1,6 +1,7 @@
 /** A provider whose long operations wait in a queue: see work-queue.ts. */
 import type { Algorithm } from "./algorithms.ts";
 import { copyDeep, wipeDeep } from "./bytes.ts";
+import { type CostlyOperation, findCost } from "./costs.ts";
 import type {
   CryptoProvider,
   Encapsulation,
@@ -140,7 +141,7 @@ class QueuedProvider implements CryptoProvider {
   }
 
   #run<Input extends object, T>(
-    operation: string,
+    operation: CostlyOperation,
     algorithm: Algorithm,
     input: Input,
     start: (kept: Input) => Promise<T>,
@@ -158,7 +159,7 @@ class QueuedProvider implements CryptoProvider {
   }
 
   async #runInTurn<Input extends object, T>(
-    operation: string,
+    operation: CostlyOperation,
     algorithm: Algorithm,
     input: Input,
     start: (kept: Input) => Promise<T>,
@@ -168,10 +169,8 @@ class QueuedProvider implements CryptoProvider {
     const messageBytes = "message" in input && input.message instanceof Uint8Array ? input.message.length : 0;
     try {
       return await this.#queue.run({
-        kind: `${operation} ${algorithm}`,
+        ...findCost(operation, algorithm, messageBytes),
         caller: this.#terms.callerOf(),
-        guessMs: guessCostMs(operation, algorithm),
-        extraMs: messageBytes / hashedBytesPerMs,
         isUnbounded,
         beforeWait: () => {
           kept = copyDeep(input);
@@ -182,18 +181,4 @@ class QueuedProvider implements CryptoProvider {
       if (kept !== input) wipeDeep(kept);
     }
   }
-}
-
-/** Bytes of a message hashed per millisecond. Hashing a long message takes longer than signing it. */
-const hashedBytesPerMs = 300_000;
-
-/** Estimates the duration of the first work of its kind, until it is measured. */
-function guessCostMs(operation: string, algorithm: Algorithm): number {
-  if (algorithm === "X-Wing") return 3;
-  if (!algorithm.startsWith("SLH-DSA")) return 1;
-  // The small sets ("s") trade time for size (FIPS 205, table 2).
-  const isSmall = algorithm.endsWith("s");
-  // The check of a stored secret key signs with it.
-  if (operation === "sign" || operation === "import") return isSmall ? 400 : 25;
-  return operation === "generate" ? (isSmall ? 60 : 3) : 2;
 }

@@ -1,8 +1,7 @@
 /**
- * The queue in front of the computing threads. It estimates how long each piece of work takes. It serves callers in
- * turn, charges each the milliseconds of its work, and refuses a caller whose own work would have to wait too long. So
- * under five times its capacity a server still does as much as it can, in time, and one caller's load does not slow
- * down the others.
+ * The queue in front of the computing threads. It serves callers in turn, charges each what its work costs, and refuses a
+ * caller whose own work would have to wait too long. So under five times its capacity a server still does as much as it
+ * can, in time, and one caller's load does not slow down the others.
  *
  * Quick and slow work have separate lanes: an SLH-DSA signature takes as long as thousands of ML-DSA signatures. With
  * several threads, slow work leaves one free. The threads receive only a few milliseconds of quick work at a time,
@@ -10,6 +9,7 @@
  */
 import { withPlace } from "../shared-memory/places.ts";
 import type { SharedMemory } from "../shared-memory/shared-memory.ts";
+import type { Cost } from "./costs.ts";
 import { Lane } from "./lane.ts";
 
 export { CryptoBusyError, systemCaller } from "./lane.ts";
@@ -31,15 +31,9 @@ export interface WorkQueueOptions {
 }
 
 /** A piece of work. */
-export interface Work<T> {
-  /** The kind, such as "sign ML-DSA-65". Work of one kind takes about the same time. */
-  readonly kind: string;
+export interface Work<T> extends Cost {
   /** The caller who is charged. The work of `systemCaller` is never refused and goes first. */
   readonly caller: string;
-  /** Expected duration of the first work of its kind, in milliseconds. */
-  readonly guessMs: number;
-  /** Additional milliseconds for this piece, because its input is longer than others of its kind. */
-  readonly extraMs?: number;
   /** Set for a piece of larger work, such as a batch: it may wait `maxBacklogMs`. */
   readonly isUnbounded: boolean;
   /** Runs before `run` returns if `start` has to wait: copies input that the caller may change in the meantime. */
@@ -48,25 +42,12 @@ export interface Work<T> {
   start(): Promise<T>;
 }
 
-/** The duration of one kind of work, in milliseconds. */
-interface Cost {
-  /** Moving average. */
-  readonly usualMs: number;
-  /** Minimum. Delays of the event loop or the machine only add time, so this value separates quick from slow work. */
-  readonly leastMs: number;
-}
-
 /** A piece of slow work that the threads have. */
 interface Running {
   /** Estimated end, on the clock of the queue. */
   readonly endsMs: number;
 }
 
-/** Work that takes longer than this, in milliseconds, is slow. */
-const slowMs = 20;
-/** The weight of the newest measurement, and its largest ratio to the estimate, so that a pause has little effect. */
-const weight = 0.1;
-const maxRatio = 4;
 /**
  * Milliseconds of quick work that each thread receives in advance. It keeps the threads busy while the event loop is
  * late, and delays a waiting caller only a little.
@@ -91,8 +72,6 @@ export class WorkQueue {
   /** The most pieces of slow work that the threads may run at once. */
   readonly #places: number;
   readonly #shared: WorkQueueOptions["shared"];
-  /** By kind. */
-  readonly #costs = new Map<string, Cost>();
   readonly #running = new Set<Running>();
 
   constructor({ threads, maxWaitMs, maxBacklogMs, busyElsewhere = () => 0, shared, now }: WorkQueueOptions) {
@@ -103,7 +82,7 @@ export class WorkQueue {
     this.#now = now ?? (() => performance.now());
     this.#places = countSlowPlaces(threads);
     this.quick = new Lane({
-      hasRoom: ({ leastMs }) => leastMs < Math.max(1, threads - busyElsewhere()) * aheadMs,
+      hasRoom: ({ costMs }) => costMs < Math.max(1, threads - busyElsewhere()) * aheadMs,
       waitFor: (ms) => this.#waitForQuick(ms),
     });
     this.slow = new Lane({
@@ -130,17 +109,13 @@ export class WorkQueue {
 
   /** Runs a piece of work in its turn. @throws CryptoBusyError, before the work starts */
   run<T>(work: Work<T>): Promise<T> {
-    const { usualMs, leastMs } = this.#costOf(work);
-    const isSlow = leastMs > slowMs;
-    const { caller, beforeWait, extraMs = 0 } = work;
-    const costMs = usualMs + extraMs;
+    const { caller, costMs, isSlow, beforeWait } = work;
     return (isSlow ? this.slow : this.quick).run({
       caller,
       costMs,
-      leastMs: leastMs + extraMs,
       limitMs: work.isUnbounded ? this.#maxBacklogMs : this.#maxWaitMs,
       ...(beforeWait && { beforeWait }),
-      start: () => (isSlow ? this.#computeSlow(work, costMs) : this.#compute(work)),
+      start: () => (isSlow ? this.#computeSlow(work) : this.#compute(work)),
     });
   }
 
@@ -160,9 +135,9 @@ export class WorkQueue {
     return [...this.#running].reduce((sum, { endsMs }) => sum + Math.max(0, endsMs - nowMs), 0);
   }
 
-  async #computeSlow<T>(work: Work<T>, costMs: number): Promise<T> {
+  #computeSlow<T>(work: Work<T>): Promise<T> {
     return withPlace(this.#shared?.slowPlaces, async () => {
-      const running: Running = { endsMs: this.#now() + costMs };
+      const running: Running = { endsMs: this.#now() + work.costMs };
       this.#running.add(running);
       try {
         return await this.#compute(work);
@@ -172,25 +147,8 @@ export class WorkQueue {
     });
   }
 
-  async #compute<T>(work: Work<T>): Promise<T> {
+  #compute<T>(work: Work<T>): Promise<T> {
     this.#shared?.computing.set(this.quick.waiting + this.slow.waiting);
-    // Only work that starts at once and succeeds shows how long it takes by itself.
-    const beginsAtOnce = this.quick.handed + this.slow.handed <= this.#threads;
-    const startedMs = this.#now();
-    const result = await work.start();
-    if (beginsAtOnce) this.#learn(work, Math.max(0, this.#now() - startedMs - (work.extraMs ?? 0)));
-    return result;
-  }
-
-  #costOf({ kind, guessMs }: Work<unknown>): Cost {
-    return this.#costs.get(kind) ?? { usualMs: guessMs, leastMs: guessMs };
-  }
-
-  #learn(work: Work<unknown>, tookMs: number): void {
-    const { usualMs } = this.#costOf(work);
-    this.#costs.set(work.kind, {
-      usualMs: usualMs + (Math.min(tookMs, usualMs * maxRatio) - usualMs) * weight,
-      leastMs: Math.min(tookMs, this.#costs.get(work.kind)?.leastMs ?? tookMs),
-    });
+    return work.start();
   }
 }

@@ -48,7 +48,6 @@ export function createPasswordLane({ maxChecks, maxWaitMs, places }: PasswordLan
       lane.run({
         caller: knownName === undefined ? network : `${knownName} at ${network}`,
         costMs: checkMs,
-        leastMs: checkMs,
         limitMs: maxWaitMs,
         signal,
         creditMs: knownName === undefined ? 0 : knownCreditMs,

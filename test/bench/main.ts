@@ -41,7 +41,7 @@ const parts = {
   kms: () => measureKms(app, dataDir),
   logs: () => measureLogs(dataDir),
   pqc: () => measurePqc(app, grpcJs),
-  overload: () => measureOverload(app),
+  overload: () => measureOverload(dataDir),
   floods: () => measureFloods(join(dataDir, "floods")),
 };
 const unknown = chosenParts.filter((part) => !Object.hasOwn(parts, part));

@@ -1,28 +1,203 @@
-/** What a server does that is asked for more than it can do. */
-import { create, toBinary } from "@bufbuild/protobuf";
+/**
+ * What a server does that is asked for more than it can do: how much of its capacity it keeps, how long accepted calls
+ * take, what a refusal costs, and how soon it is as fast as before. Needs h2load, and Linux.
+ */
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
+import { DecapsulateRequestSchema, SignRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
-import { type Child, flood, grpc, load } from "./tools.ts";
+import { loadNative } from "../../src/crypto/native/load.ts";
+import { measureWithH2load } from "./h2load.ts";
+import type { LoadInput } from "./load.ts";
+import { report, showProgress } from "./results.ts";
+import { readThreadTimes, sumOf } from "./thread-times.ts";
+import { type Child, grpc, json, measureMs, post, start } from "./tools.ts";
 
-/** So many times what it can bear, and as much as it can, to compare. */
-const factors = [1, 2, 5];
+const run = promisify(execFile);
 
-export async function measureOverload(app: Child): Promise<void> {
-  const message = toBinary(
-    SignDataRequestSchema,
-    create(SignDataRequestSchema, { data: Buffer.from("hello") }),
-  );
-  const call = grpc("/pqc.PqcService/SignData", message);
-  const { callsPerSecond: capacity } = await load(app.url, call);
-  console.log(`SignData over gRPC, as fast as it answers: ${capacity.toFixed(0)} a second`);
-  for (const factor of factors) {
-    const { byStatus, answered, refused } = await flood(app.url, call, factor * capacity);
-    const { "0": ok = 0, "8": exhausted = 0, ...others } = byStatus;
-    const lost = Object.values(others).reduce((sum, count) => sum + count, 0);
-    console.log(
-      `  asked for ${factor} times that: ${(ok / capacity).toFixed(2)} of it answered, ` +
-        `p50 ${answered.p50Ms.toFixed(0)} ms, p99 ${answered.p99Ms.toFixed(0)} ms; ` +
-        `${exhausted.toFixed(0)} a second refused, p50 ${refused.p50Ms.toFixed(0)} ms, p99 ${refused.p99Ms.toFixed(0)} ms; ` +
-        `${lost.toFixed(0)} a second ended otherwise`,
-    );
+/** Multiples of the capacity to offer. */
+const factors = [2, 5, 10];
+/** As a fleet of clients: many connections, with many calls in each. */
+const connections = 50;
+const streamsPerConnection = 100;
+/** Milliseconds of one step of the recovery. */
+const stepMs = 100;
+
+/** A call to offer, in one protocol. */
+interface Offer {
+  readonly title: string;
+  readonly call: Partial<LoadInput>;
+  /** The RPC, as the metrics name it. */
+  readonly method: string;
+}
+
+/** One answer: milliseconds on the clock of the machine, and until it was complete. */
+interface Answer {
+  readonly startedMs: number;
+  readonly tookMs: number;
+  readonly status: number;
+}
+
+export async function measureOverload(dataDir: string): Promise<void> {
+  const bare = await start("http2-server.ts");
+  const check = grpc("/grpc.health.v1.Health/Check", new Uint8Array());
+  const alone = await measureWithH2load(bare, { call: check }, measureMs);
+  bare.tell("stop");
+  const engines = loadNative().kind === "loaded" ? (["native", "openssl"] as const) : (["openssl"] as const);
+  for (const engine of engines) {
+    const folder = join(dataDir, `overload-${engine}`);
+    const server = await start("app-server.ts", folder, "--crypto-provider", engine);
+    for (const offer of await listOffers(server))
+      await measureOffer(server, { ...offer, title: `${offer.title}, ${engine}` }, alone.cpu.loop);
+    server.tell("stop");
   }
+}
+
+async function listOffers(server: Child): Promise<Offer[]> {
+  const data = Buffer.alloc(32, 1);
+  const signing = await post(server, "/api/kms/create-key", { algorithm: "ML-DSA-65", usage: "SIGN" });
+  const opening = await post(server, "/api/kms/create-key", { algorithm: "ML-KEM-768", usage: "KEM" });
+  const { keyId } = opening.result;
+  const { ciphertext } = (await post(server, "/api/kms/encapsulate", { keyId })).result;
+  const signData = create(SignDataRequestSchema, { data });
+  const sign = create(SignRequestSchema, { keyId: signing.result.keyId, data });
+  const decapsulate = create(DecapsulateRequestSchema, {
+    keyId,
+    ciphertext: Buffer.from(ciphertext, "base64"),
+  });
+  const calls = [
+    {
+      method: "pqc.PqcService/SignData",
+      path: "/api/grpc/sign",
+      binary: toBinary(SignDataRequestSchema, signData),
+      text: toJsonString(SignDataRequestSchema, signData),
+    },
+    {
+      method: "kms.KmsService/Sign",
+      path: "/api/kms/sign",
+      binary: toBinary(SignRequestSchema, sign),
+      text: toJsonString(SignRequestSchema, sign),
+    },
+    {
+      method: "kms.KmsService/Decapsulate",
+      path: "/api/kms/decapsulate",
+      binary: toBinary(DecapsulateRequestSchema, decapsulate),
+      text: toJsonString(DecapsulateRequestSchema, decapsulate),
+    },
+  ];
+  return calls.flatMap(({ method, path, binary, text }) => [
+    { title: `${method} over REST`, call: json(path, text), method },
+    { title: `${method} over gRPC`, call: grpc(`/${method}`, binary), method },
+  ]);
+}
+
+async function measureOffer(server: Child, { title, call, method }: Offer, aloneUs: number): Promise<void> {
+  showProgress(`${title}: capacity`);
+  const { callsPerSecond: capacity, cpu } = await measureWithH2load(
+    server,
+    { call, connections, inFlight: 4 * connections },
+    measureMs,
+  );
+  for (const factor of factors) {
+    showProgress(`${title}: ${factor} times its capacity`);
+    const [okBefore, cpuBefore] = [await countOk(server, method), readThreadTimes(server.pid)];
+    const beganMs = Date.now();
+    const answers = await offerRate(server, call, factor * capacity);
+    const seconds = (Date.now() - beganMs) / 1000;
+    const cpuAfter = readThreadTimes(server.pid);
+    const recoveryMs = await measureRecovery(server, call, capacity);
+    const ok = (await countOk(server, method)) - okBefore - recoveryMs.calls;
+    const refused = answers.length - ok;
+    const loopUs = cpuAfter.loop - cpuBefore.loop - ok * cpu.loop;
+    showProgress();
+    report(`${title}, ${factor} times its capacity`, [ok / seconds / capacity], {
+      unit: "of its throughput",
+      target: "at least 0.8",
+      parts: {
+        "accepted a second": ok / seconds,
+        capacity: capacity,
+        "p99 of accepted calls in ms": percentile(listAccepted(answers, ok), 0.99),
+        "refused a second": refused / seconds,
+        "event loop of a refusal in µs": refused > 0 ? loopUs / refused : 0,
+        "of a call of node:http2 alone": aloneUs,
+        "CPU of the server in %": (100 * (sumOf(cpuAfter) - sumOf(cpuBefore))) / (seconds * 1e6),
+        "ms until full speed": recoveryMs.untilFullMs,
+      },
+    });
+  }
+}
+
+/** Offers calls at a rate that does not follow the answers. */
+async function offerRate(server: Child, call: Partial<LoadInput>, callsPerSecond: number): Promise<Answer[]> {
+  const rate = Math.max(1, Math.round(callsPerSecond / connections));
+  const amount = ["--duration", String(Math.ceil(measureMs / 1000)), "--rps", String(rate)];
+  return runH2load(server, call, [
+    ...amount,
+    ...["--clients", String(connections), "--max-concurrent-streams", String(streamsPerConnection)],
+  ]);
+}
+
+/** Measures the time from the end of an overload until the server answers as many calls as before. */
+async function measureRecovery(server: Child, call: Partial<LoadInput>, capacity: number) {
+  const endedMs = Date.now();
+  const amount = ["--requests", String(Math.ceil(2 * capacity))];
+  const load = ["--clients", "4", "--max-concurrent-streams", "16"];
+  const answers = await runH2load(server, call, [...amount, ...load]);
+  const steps: number[] = [];
+  for (const { startedMs, tookMs, status } of answers) {
+    const step = Math.floor((startedMs + tookMs - endedMs) / stepMs);
+    if (status === 200) steps[step] = (steps[step] ?? 0) + 1;
+  }
+  const full = Array.from(steps, (count = 0) => (count * 1000) / stepMs).findIndex(
+    (rate) => rate >= 0.9 * capacity,
+  );
+  return {
+    calls: answers.filter(({ status }) => status === 200).length,
+    untilFullMs: full < 0 ? Number.POSITIVE_INFINITY : full * stepMs,
+  };
+}
+
+async function runH2load(
+  server: Child,
+  { path = "", headers = {}, body = "" }: Partial<LoadInput>,
+  amount: readonly string[],
+): Promise<Answer[]> {
+  const folder = mkdtempSync(join(tmpdir(), "qsp-h2load-"));
+  try {
+    writeFileSync(join(folder, "body"), Buffer.from(body, "base64"));
+    const args = [...amount, "--data", join(folder, "body"), "--log-file", join(folder, "log")];
+    for (const [name, value] of Object.entries(headers)) args.push("--header", `${name}: ${value}`);
+    await run("h2load", [...args, server.url + path], { maxBuffer: 64 * 1024 * 1024 });
+    const lines = readFileSync(join(folder, "log"), "utf8").trimEnd().split("\n");
+    return lines.map((line) => {
+      const [startedUs = 0, status = 0, tookUs = 0] = line.split("\t").map(Number);
+      return { startedMs: startedUs / 1000, tookMs: tookUs / 1000, status };
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** REST shows in its status what was accepted. gRPC does not: the slowest answers bound those that were accepted. */
+function listAccepted(answers: readonly Answer[], ok: number): number[] {
+  const refusals = answers.filter(({ status }) => status !== 200);
+  const accepted = answers.filter(({ status }) => status === 200).map(({ tookMs }) => tookMs);
+  accepted.sort((a, b) => a - b);
+  return refusals.length > 0 ? accepted : accepted.slice(Math.max(0, accepted.length - ok));
+}
+
+function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}
+
+/** Reads how many calls of an RPC succeeded since the start. */
+async function countOk(server: Child, method: string): Promise<number> {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  const [, count = "0"] =
+    new RegExp(`^qsp_calls_total\\{method="${method}",code="OK"\\} (\\d+)`, "m").exec(text) ?? [];
+  return Number(count);
 }

@@ -14,13 +14,12 @@ function createQueue(threads: number, maxBacklogMs = anyBacklogMs, busyElsewhere
   const pieces = new Map<string, PromiseWithResolvers<string>>();
   const queue = new WorkQueue({ threads, maxWaitMs, maxBacklogMs, busyElsewhere, now: () => nowMs });
   const ask =
-    (kind: string, guessMs: number, isUnbounded: boolean, extraMs = 0) =>
+    (costMs: number, isUnbounded: boolean) =>
     (name: string, caller = "ada"): Promise<string> =>
       queue.run({
-        kind,
         caller,
-        extraMs,
-        guessMs,
+        costMs,
+        isSlow: costMs > 20,
         isUnbounded,
         start: () => {
           begun.push(name);
@@ -32,9 +31,9 @@ function createQueue(threads: number, maxBacklogMs = anyBacklogMs, busyElsewhere
   return {
     queue,
     begun,
-    quick: ask("sign ML-DSA-65", 1, false),
-    slow: ask("sign SLH-DSA-SHAKE-192s", 600, false),
-    unbounded: ask("sign SLH-DSA-SHAKE-192s", 600, true),
+    quick: ask(1, false),
+    slow: ask(600, false),
+    unbounded: ask(600, true),
     ask,
     pass: (ms: number) => {
       nowMs += ms;
@@ -57,7 +56,7 @@ function outcome(work: Promise<string>): Promise<string> {
 describe("WorkQueue", () => {
   it("hands the threads 10 ms of quick work each, and the rest as they do it", async () => {
     const { ask, begun, end } = createQueue(2);
-    const quick = ask("verify", 2, false);
+    const quick = ask(2, false);
     const names = Array.from({ length: 100 }, (_, i) => `quick ${i}`);
     const all = names.map((name) => quick(name));
     expect(begun).toEqual(names.slice(0, 10));
@@ -69,7 +68,7 @@ describe("WorkQueue", () => {
   it("leaves the cores of other work to it, but one", () => {
     let busy = 1;
     const { ask, begun } = createQueue(2, anyBacklogMs, () => busy);
-    const quick = ask("verify", 2, false);
+    const quick = ask(2, false);
     const askTimes = (times: number): void => {
       for (let i = 0; i < times; i += 1) void quick("quick");
     };
@@ -128,7 +127,7 @@ describe("WorkQueue", () => {
 
   it("refuses quick work by the wait for the threads that slow work leaves", async () => {
     const { ask, unbounded, queue } = createQueue(2);
-    const quick = ask("verify", 15, false);
+    const quick = ask(15, false);
     for (let i = 0; i < 100; i++) void quick(`quick ${i}`);
     expect(queue.expectedWaitMs).toBe(750);
     void unbounded("slow");
@@ -147,7 +146,7 @@ describe("WorkQueue", () => {
 
   it("does not refuse slow work for quick work that waits", () => {
     const { ask, slow, begun } = createQueue(2);
-    const quick = ask("verify", 15, true);
+    const quick = ask(15, true);
     for (let i = 0; i < 1000; i++) void quick(`quick ${i}`);
     void slow("slow");
     expect(begun).toContain("slow");
@@ -188,9 +187,9 @@ describe("WorkQueue", () => {
     const { unbounded, begun, queue, end } = createQueue(2);
     const first = unbounded("slow 1");
     const broken = queue.run<string>({
-      kind: "sign SLH-DSA-SHAKE-192s",
       caller: "ada",
-      guessMs: 600,
+      costMs: 600,
+      isSlow: true,
       isUnbounded: true,
       start: () => {
         throw new Error("broken");
@@ -215,50 +214,6 @@ describe("WorkQueue", () => {
     await first;
     expect(begun).toEqual(["slow 1", "quick", "slow 2"]);
   });
-
-  it("learns that a kind is quick which was thought to be slow", async () => {
-    const { ask, begun, end } = createQueue(2);
-    const sign = ask("sign SLH-DSA-SHA2-128f", 25, false);
-    const first = sign("1");
-    end("1", 10);
-    await first;
-    void sign("2");
-    void sign("3");
-    expect(begun).toEqual(["1", "2", "3"]);
-  });
-
-  it("learns that a kind is slow which was thought to be quick", async () => {
-    const { ask, begun, end } = createQueue(2);
-    const sign = ask("sign ML-DSA-65", 1, false);
-    const first = sign("1");
-    end("1", 30);
-    await first;
-    void sign("2");
-    void sign("3");
-    expect(begun).toEqual(["1", "2"]);
-  });
-
-  it("takes no kind for slow that was quick once: a busy event loop only adds", async () => {
-    const { quick, begun, end } = createQueue(2);
-    for (const tookMs of [1, ...Array<number>(50).fill(100)]) {
-      const work = quick("before");
-      end("before", tookMs);
-      await work;
-    }
-    void quick("1");
-    void quick("2");
-    expect(begun.slice(-2)).toEqual(["1", "2"]);
-  });
-
-  it("learns nothing from work that fails", async () => {
-    const { unbounded, begun, fail } = createQueue(2);
-    const first = outcome(unbounded("slow 1"));
-    fail("slow 1");
-    await first;
-    void unbounded("slow 2");
-    void unbounded("slow 3");
-    expect(begun).toEqual(["slow 1", "slow 2"]);
-  });
 });
 
 /** Lets promises that are resolved begin what comes next. */
@@ -280,7 +235,7 @@ describe("WorkQueue with several callers", () => {
     ["quick", 10],
   ])("serves them in turn, however much one of them has asked for: %s work", async (_, costMs) => {
     const { ask, begun, end } = createQueue(1);
-    const sign = ask("sign", costMs, true);
+    const sign = ask(costMs, true);
     for (const name of ["m1", "m2", "m3", "m4", "m5"]) void sign(name, "mallory");
     for (const name of ["a1", "a2"]) void sign(name, "ada");
     await drain({ begun, end });
@@ -289,25 +244,16 @@ describe("WorkQueue with several callers", () => {
 
   it("charges each what its work costs", async () => {
     const { ask, begun, end } = createQueue(1);
-    void ask("verify", 20, true)("first", "bob");
-    for (const name of ["m1", "m2", "m3"]) void ask("sign", 8, true)(name, "mallory");
-    for (const name of ["a1", "a2", "a3", "a4", "a5"]) void ask("decapsulate", 2, true)(name, "ada");
+    void ask(20, true)("first", "bob");
+    for (const name of ["m1", "m2", "m3"]) void ask(8, true)(name, "mallory");
+    for (const name of ["a1", "a2", "a3", "a4", "a5"]) void ask(2, true)(name, "ada");
     await drain({ begun, end });
     expect(begun).toEqual(["first", "m1", "a1", "a2", "a3", "a4", "m2", "a5", "m3"]);
   });
 
-  it("charges a long message for its length", async () => {
-    const { ask, begun, end } = createQueue(1);
-    void ask("verify", 20, true)("first", "bob");
-    for (const name of ["m1", "m2"]) void ask("sign", 1, true, 9)(name, "mallory");
-    for (const name of ["a1", "a2", "a3"]) void ask("sign", 1, true)(name, "ada");
-    await drain({ begun, end });
-    expect(begun).toEqual(["first", "m1", "a1", "a2", "a3", "m2"]);
-  });
-
   it("gives nobody credit for having been idle", async () => {
     const { ask, begun, end } = createQueue(1);
-    const sign = ask("sign", 10, true);
+    const sign = ask(10, true);
     for (const name of ["m1", "m2", "m3", "m4", "m5", "m6"]) void sign(name, "mallory");
     end("m1", 10);
     await settle();
@@ -318,8 +264,8 @@ describe("WorkQueue with several callers", () => {
 
   it("never refuses a caller for the work of another", async () => {
     const { ask, queue } = createQueue(2, 5000);
-    const batch = ask("sign SLH-DSA-SHAKE-192s", 600, true);
-    const sign = ask("sign SLH-DSA-SHAKE-192s", 600, false);
+    const batch = ask(600, true);
+    const sign = ask(600, false);
     const batches = Array.from({ length: 100 }, (_, i) => outcome(batch(`m${i}`, "mallory")));
     expect(await Promise.race([...batches].reverse())).toBe("busy");
     expect(await outcome(sign("m", "mallory"))).toBe("busy");
@@ -347,7 +293,7 @@ describe("WorkQueue with several callers", () => {
 
   it("does the server's own work first, and refuses none of it", async () => {
     const { ask, begun, end } = createQueue(1, 1);
-    const sign = ask("sign", 20, true);
+    const sign = ask(20, true);
     void sign("first", "bob");
     for (const name of ["a1", "b1"]) void sign(name, name);
     for (let i = 0; i < 100; i += 1) void sign(`s${i}`, systemCaller);
@@ -366,11 +312,11 @@ describe("WorkQueues on two event loops", () => {
     const queues = [0, 1].map((worker) => {
       const shared = openSharedMemory(parts, worker);
       const queue = new WorkQueue({ threads: 2, maxWaitMs, shared, now: () => 0 });
-      const run = (name: string, guessMs: number) =>
+      const run = (name: string, costMs: number) =>
         queue.run({
-          kind: `of ${guessMs} ms`,
           caller: name,
-          guessMs,
+          costMs,
+          isSlow: costMs > 20,
           isUnbounded: true,
           start: () => {
             begun.push(name);

@@ -1,0 +1,85 @@
+/**
+ * What each operation costs, so that callers are charged for it and no caller's work waits too long.
+ *
+ * The costs are constants. Measured ones would include the lateness of a busy event loop, and a busy server would then
+ * refuse work that it has time for.
+ */
+import type { Algorithm } from "./algorithms.ts";
+
+/** The operations that threads compute. */
+export type CostlyOperation =
+  | "generate"
+  | "import"
+  | "sign"
+  | "sign mu"
+  | "verify"
+  | "encapsulate"
+  | "decapsulate";
+
+/** The cost of one piece of work. */
+export interface Cost {
+  /** Milliseconds of one thread. */
+  readonly costMs: number;
+  /** Whether it takes so long that other work must not wait for it. */
+  readonly isSlow: boolean;
+}
+
+/** Milliseconds of one thread, with OpenSSL 3.5 on a server processor of 2023. Only their ratios need to be right. */
+interface Costs {
+  readonly generate: number;
+  /** A signature, or a decapsulation. */
+  readonly useSecret: number;
+  /** A verification, or an encapsulation. */
+  readonly usePublic: number;
+}
+
+const costs: Readonly<Record<Algorithm, Costs>> = {
+  "ML-DSA-44": { generate: 0.12, useSecret: 0.3, usePublic: 0.12 },
+  "ML-DSA-65": { generate: 0.2, useSecret: 0.45, usePublic: 0.17 },
+  "ML-DSA-87": { generate: 0.27, useSecret: 0.55, usePublic: 0.25 },
+  "SLH-DSA-SHA2-128s": { generate: 50, useSecret: 400, usePublic: 0.4 },
+  "SLH-DSA-SHA2-128f": { generate: 1, useSecret: 22, usePublic: 1 },
+  "SLH-DSA-SHA2-192s": { generate: 80, useSecret: 750, usePublic: 0.6 },
+  "SLH-DSA-SHA2-192f": { generate: 1.2, useSecret: 40, usePublic: 1.5 },
+  "SLH-DSA-SHA2-256s": { generate: 60, useSecret: 700, usePublic: 1 },
+  "SLH-DSA-SHA2-256f": { generate: 3, useSecret: 80, usePublic: 1.7 },
+  "SLH-DSA-SHAKE-128s": { generate: 120, useSecret: 900, usePublic: 0.8 },
+  "SLH-DSA-SHAKE-128f": { generate: 2, useSecret: 40, usePublic: 2.2 },
+  "SLH-DSA-SHAKE-192s": { generate: 150, useSecret: 1500, usePublic: 1.2 },
+  "SLH-DSA-SHAKE-192f": { generate: 3, useSecret: 70, usePublic: 3.3 },
+  "SLH-DSA-SHAKE-256s": { generate: 110, useSecret: 1300, usePublic: 1.6 },
+  "SLH-DSA-SHAKE-256f": { generate: 6, useSecret: 140, usePublic: 3.3 },
+  "ECDSA-P256": { generate: 0.05, useSecret: 0.05, usePublic: 0.09 },
+  "ML-KEM-512": { generate: 0.05, useSecret: 0.05, usePublic: 0.04 },
+  "ML-KEM-768": { generate: 0.07, useSecret: 0.06, usePublic: 0.05 },
+  "ML-KEM-1024": { generate: 0.1, useSecret: 0.08, usePublic: 0.06 },
+  "X-Wing": { generate: 1, useSecret: 2.5, usePublic: 2.5 },
+};
+
+/** Work that takes longer than this, in milliseconds, is slow. */
+const slowMs = 20;
+
+/** Bytes of a message that a thread hashes in a millisecond. Hashing a long message takes longer than signing it. */
+const hashedBytesPerMs = 300_000;
+
+/** Finds the cost of an operation with a message of some bytes, or without a message. */
+export function findCost(operation: CostlyOperation, algorithm: Algorithm, messageBytes = 0): Cost {
+  const ms = costs[algorithm][kindOf(operation)];
+  return { costMs: ms + messageBytes / hashedBytesPerMs, isSlow: ms > slowMs };
+}
+
+function kindOf(operation: CostlyOperation): keyof Costs {
+  switch (operation) {
+    case "generate":
+      return "generate";
+    case "verify":
+    case "encapsulate":
+      return "usePublic";
+    // The check of a stored secret key uses it once.
+    case "import":
+    case "sign":
+    case "sign mu":
+    case "decapsulate":
+      return "useSecret";
+  }
+}

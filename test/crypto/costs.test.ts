@@ -1,0 +1,30 @@
+import { describe, expect, it } from "vitest";
+import { algorithms } from "../../src/crypto/algorithms.ts";
+import { findCost } from "../../src/crypto/costs.ts";
+
+describe("the cost of an operation", () => {
+  it.each(Object.keys(algorithms) as (keyof typeof algorithms)[])("is known for %s", (algorithm) => {
+    for (const operation of ["generate", "import", "sign", "verify", "encapsulate", "decapsulate"] as const)
+      expect(findCost(operation, algorithm).costMs).toBeGreaterThan(0);
+  });
+
+  it("grows with the message, which does not make quick work slow", () => {
+    const short = findCost("sign", "ML-DSA-65", 32);
+    const long = findCost("sign", "ML-DSA-65", 64 * 1024 * 1024);
+    expect(long.costMs).toBeGreaterThan(100 * short.costMs);
+    expect([short.isSlow, long.isSlow]).toEqual([false, false]);
+  });
+
+  it.each([
+    ["sign", "SLH-DSA-SHA2-128s", true],
+    ["import", "SLH-DSA-SHAKE-256s", true],
+    ["generate", "SLH-DSA-SHA2-192s", true],
+    ["verify", "SLH-DSA-SHAKE-256s", false],
+    ["generate", "SLH-DSA-SHA2-128f", false],
+    ["sign", "ML-DSA-87", false],
+    ["sign mu", "ML-DSA-87", false],
+    ["decapsulate", "X-Wing", false],
+  ] as const)("puts %s with %s into its lane", (operation, algorithm, isSlow) => {
+    expect(findCost(operation, algorithm).isSlow).toBe(isSlow);
+  });
+});
