@@ -68,7 +68,12 @@ export interface ArrivingCall {
 /** Names the client that a call counts for: its user, or its address while the user is unknown. */
 export function nameClient(values: ContextValues): string {
   const caller = values.get(callerKey);
-  return caller === undefined ? `address ${findNetwork(values.get(clientKey))}` : `user ${caller.subject}`;
+  return caller === undefined ? nameAddress(values.get(clientKey)) : `user ${caller.subject}`;
+}
+
+/** Names the client that the calls of an address count for. */
+export function nameAddress(address: string): string {
+  return `address ${findNetwork(address)}`;
 }
 
 /** Admits calls. */

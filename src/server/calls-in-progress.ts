@@ -28,9 +28,11 @@ export interface Held {
 
 /** The calls in progress of one server. */
 export interface CallsInProgress {
-  /** Tells, at no cost, whether one more call of a method would be refused. */
-  isFull(method: DescMethod): boolean;
-  /** The refusal while the server is full. All calls share it, because a flood must cost nothing. */
+  /** Tells, at no cost, whether any client could have used up its share of unary calls. */
+  isCrowded(): boolean;
+  /** Tells whether one more unary call of a client would be refused. @param client its name */
+  isFullFor(method: DescMethod, client: () => string): boolean;
+  /** The refusal of unary calls while the server is full. All calls share it, because a flood must cost nothing. */
   readonly fullRefusal: ConnectError;
   /** Counts a call for the server. @throws SERVER_BUSY */
   enter(method: DescMethod): Held;
@@ -40,6 +42,13 @@ export interface CallsInProgress {
 
 /** Milliseconds after which a refused client may try again. */
 const retryMs = 1000;
+
+/**
+ * A client may have at most so many times the free places of the server. So one client alone has four fifths of all, two
+ * have four ninths each, and a new client always finds room (Choudhury and Hahne, "Dynamic queue length thresholds",
+ * 1998).
+ */
+const shareOfFree = 4;
 
 /** A count of the whole server and its limit. */
 interface Counter extends Held {
@@ -59,20 +68,25 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients): Cal
     services: createCounters(limits, clients.claim("all calls of services")),
     infrastructure: createCounters(limits, clients.claim("all calls of infrastructure")),
   };
-  const fullRefusal = refuseForNow(
-    "SERVER_BUSY",
-    `${limits.maxCalls} calls are already in progress; try again in a second`,
-    retryMs,
-    { limit: String(limits.maxCalls) },
-  );
+  const fullRefusal = clientShareUsed(limits.maxCalls);
   const counterOf = (method: DescMethod): Counter => {
     const { calls, streams } = isInfrastructure(method) ? counters.infrastructure : counters.services;
     return method.methodKind === "unary" ? calls : streams;
   };
+  /** The calls that each client may have while the server has so many. */
+  const shareOf = ({ limit }: Counter, calls: number): number => shareOfFree * Math.max(0, limit - calls);
   return {
-    isFull: (method) => {
-      const { count, limit } = counterOf(method);
-      return count() >= limit;
+    isCrowded: () =>
+      Object.values(counters).some(({ calls }) => calls.count() >= shareOf(calls, calls.count())),
+    isFullFor(method, client) {
+      const counter = counterOf(method);
+      const calls = counter.count();
+      const share = shareOf(counter, calls);
+      if (calls >= counter.limit || calls < share || isInfrastructure(method)) return calls >= counter.limit;
+      const claim = clients.claim(client());
+      const isFull = claim.sum("calls") >= share;
+      claim.close();
+      return isFull;
     },
     fullRefusal,
     enter(method) {
@@ -82,10 +96,15 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients): Cal
     },
     enterFor(method, client) {
       const isUnary = method.methodKind === "unary";
-      const limit = isUnary ? limits.maxCallsPerUser : limits.maxStreamsPerUser;
-      if (limit === 0 || (isUnary && isInfrastructure(method))) return;
+      if (isUnary && isInfrastructure(method)) return;
+      const limit = (isUnary ? limits.maxCallsPerUser : limits.maxStreamsPerUser) || Number.POSITIVE_INFINITY;
       const holding = isUnary ? "calls" : "streams";
-      if (!client.enter(holding, limit)) throw clientFull(limit, holding);
+      // The call itself is counted for the server already.
+      const counter = counterOf(method);
+      const share = isUnary ? shareOf(counter, counter.count() - 1) : limit;
+      if (!client.enter(holding, Math.min(limit, share))) {
+        throw share < limit ? clientShareUsed(counter.limit) : clientFull(limit, holding);
+      }
     },
   };
 }
@@ -104,6 +123,15 @@ function createCounter(all: Claim, holding: "calls" | "streams", limit: number):
     enter: () => all.enter(holding, limit),
     close: () => all.add(holding, -1),
   };
+}
+
+function clientShareUsed(limit: number): ConnectError {
+  return refuseForNow(
+    "SERVER_BUSY",
+    `the server has about as many calls in progress as it can answer in time; try again in a second`,
+    retryMs,
+    { limit: String(limit) },
+  );
 }
 
 function serverFull({ limit }: Counter, { methodKind }: DescMethod): ConnectError {

@@ -5,7 +5,7 @@
  * times as much as the rest of the call (test/bench measures it). This path does the same with one buffer in each
  * direction. Streams, gRPC-Web, Connect and gRPC with JSON go to Connect.
  */
-import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { type Message, toBinary } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
@@ -51,8 +51,6 @@ export interface GrpcUnaryOptions {
   readonly readClient: ReadClient;
   readonly intake: Pick<Intake, "admit">;
   readonly unread: UnreadResponses;
-  /** The reason to refuse a call before any work; undefined to accept it. */
-  readonly findRefusal: (method: UnarySpec["method"]) => ConnectError | undefined;
   /** Receives every error that is sent to a caller. */
   readonly onError: (error: ConnectError) => void;
 }
@@ -79,12 +77,6 @@ interface Served {
 /** Creates the stream handler. It skips every stream that is not a unary gRPC call of a known RPC. */
 export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler {
   const served = new Map<string, Served>();
-  const rendered = new WeakMap<ConnectError, OutgoingHttpHeaders>();
-  const render = (error: ConnectError): OutgoingHttpHeaders => {
-    const known = rendered.get(error) ?? renderTrailersOnly(error);
-    rendered.set(error, known);
-    return { "content-type": contentType, ...known };
-  };
   for (const spec of options.specs) {
     if (spec.kind !== "unary") continue;
     const handle = composeUnary(spec, options.interceptors);
@@ -101,9 +93,7 @@ export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler
     const found = served.get(headers[":path"] ?? "");
     if (found === undefined || headers[":method"] !== "POST" || !isBinaryGrpc(headers["content-type"]))
       return false;
-    const refusal = options.findRefusal(found.spec.method);
-    if (refusal === undefined) void new GrpcUnaryStream(stream, headers, found, setup).run();
-    else sendTrailersOnly(stream, render(refusal));
+    void new GrpcUnaryStream(stream, headers, found, setup).run();
     return true;
   };
 }

@@ -19,6 +19,7 @@ import type { ExplainFailure } from "./interceptors/errors.ts";
 import type { Observer } from "./interceptors/observe.ts";
 import { countRawBytes } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
+import type { RefusalPace } from "./refusal-pace.ts";
 import { createHeadCheck, type HeadPolicy } from "./request-head.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 import { announcesBody, writeResponse } from "./rest.ts";
@@ -35,6 +36,7 @@ export interface IntakeOptions {
   readonly observer: Observer;
   readonly requestIds: RequestIds;
   readonly unread: UnreadResponses;
+  readonly pace: RefusalPace;
   readonly explainFailure: ExplainFailure;
   readonly readClient: ReadClient;
   readonly maxReceiveMs: number;
@@ -52,7 +54,7 @@ export interface FoundCall extends ArrivingCall {
 /** The intake of one server. */
 export interface Intake {
   readonly onRequest: (req: NodeRequest, res: NodeResponse) => void;
-  /** Admits a call, and logs and counts a refusal. @throws the refusal, at once or through the promise */
+  /** Admits a call, and logs and counts a refusal, with which the promise rejects. */
   admit(call: FoundCall): Promise<void> | undefined;
   /** Tells whether the head of a call on an HTTP/2 stream is valid. */
   isHeadFaultless(headers: IncomingHttpHeaders, rawHeaders: readonly string[]): boolean;
@@ -83,14 +85,19 @@ export function createIntake(options: IntakeOptions): Intake {
     observer.refused({ method, header, error, durationMs: performance.now() - startedMs });
     return error;
   };
+  /** Refuses a call, which gives back its places before its refusal waits for its turn. */
+  const refuseCall = async (call: FoundCall, thrown: unknown, startedMs: number): Promise<never> => {
+    const error = explain(call, thrown, startedMs);
+    call.ticket.close();
+    await options.pace.waitIfBusy(error);
+    throw error;
+  };
   const admit = (call: FoundCall): Promise<void> | undefined => {
     const startedMs = performance.now();
     try {
-      return admission.admit(call)?.catch((thrown: unknown) => {
-        throw explain(call, thrown, startedMs);
-      });
+      return admission.admit(call)?.catch((thrown: unknown) => refuseCall(call, thrown, startedMs));
     } catch (thrown) {
-      throw explain(call, thrown, startedMs);
+      return refuseCall(call, thrown, startedMs);
     }
   };
 
@@ -148,21 +155,17 @@ export function createIntake(options: IntakeOptions): Intake {
       if (method === undefined) return begin(req, res);
       const ticket = new Ticket();
       res.once("close", () => ticket.close());
-      try {
-        const { authorization = null } = req.headers;
-        const header = new CallHeaders(req.headers);
-        const admitting = admit({ method, authorization, values, ticket, header });
-        if (admitting === undefined) return begin(req, res);
-        admitting.then(
-          () => {
-            // The caller has left. "close" is emitted once, so nothing would end a call that began now.
-            if (!ticket.isClosed) begin(req, res);
-          },
-          (error: ConnectError) => fail(req, res, error),
-        );
-      } catch (error) {
-        fail(req, res, toConnectError(error));
-      }
+      const { authorization = null } = req.headers;
+      const header = new CallHeaders(req.headers);
+      const admitting = admit({ method, authorization, values, ticket, header });
+      if (admitting === undefined) return begin(req, res);
+      admitting.then(
+        () => {
+          // The caller has left. "close" is emitted once, so nothing would end a call that began now.
+          if (!ticket.isClosed) begin(req, res);
+        },
+        (error: ConnectError) => fail(req, res, error),
+      );
     },
   };
 }

@@ -14,6 +14,7 @@ import { createBrowserHeaders } from "./browser.ts";
 import { createReadClient } from "./client-address.ts";
 import { messageInterceptor } from "./connect.ts";
 import { createCrossSiteLog } from "./cross-site-log.ts";
+import { createFullServer } from "./full-server.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
 import { createHttpApp, methodName } from "./http-app.ts";
@@ -35,6 +36,7 @@ import { createMetrics } from "./metrics.ts";
 import type { RequestHandler } from "./node-http.ts";
 import type { ServerOptions } from "./options.ts";
 import { createReflection } from "./reflection.ts";
+import { createRefusalPace, type RefusalPace } from "./refusal-pace.ts";
 import { createRequestIds, requestIdHeader } from "./request-ids.ts";
 import { readTlsOptions, watchTls } from "./tls.ts";
 import { createUnreadResponses } from "./unread-responses.ts";
@@ -87,7 +89,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped, memory.clients);
   const admission = createAdmission({ access: options.access, profiles, limits, memory });
   metrics.watchBuffers(admission.bytes);
-  const interceptors = createInterceptors(options, observer, draining.signal);
+  const pace = createRefusalPace();
+  const interceptors = createInterceptors(options, observer, pace, draining.signal);
   const transcoder = createTranscoder({
     services,
     profiles,
@@ -117,6 +120,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     observer,
     requestIds,
     unread,
+    pace,
     explainFailure: options.explainFailure ?? (() => undefined),
     readClient,
     maxReceiveMs: limits.maxReceiveMs,
@@ -154,12 +158,17 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     readClient,
     intake,
     unread,
-    findRefusal: (method) => {
-      if (!admission.calls.isFull(method)) return undefined;
-      metrics.callRefused(method, "CONCURRENCY_LIMITED");
-      return admission.calls.fullRefusal;
-    },
     onError: (error) => logUnobserved(logger, error),
+  });
+  const full = createFullServer({
+    calls: admission.calls,
+    rpcs,
+    transcoder,
+    readClient,
+    pace,
+    requestIds,
+    maxReceiveMs: limits.maxReceiveMs,
+    onRefusal: (method) => metrics.callRefused(method, "SERVER_BUSY"),
   });
   const listener = createListener({
     maxMetadataBytes: limits.maxMetadataBytes,
@@ -171,8 +180,13 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     renderFailure: (error) => transcoder.renderFailure(requestIds.mark(toConnectError(error), undefined)),
     // A request with an invalid head goes through `onRequest`, which answers in every protocol.
     onStream: (stream, headers, rawHeaders) =>
-      intake.isHeadFaultless(headers, rawHeaders) && grpcUnary(stream, headers, rawHeaders),
-    onRequest: intake.onRequest,
+      full.refuseStream(stream, headers, rawHeaders) ||
+      (intake.isHeadFaultless(headers, rawHeaders) && grpcUnary(stream, headers, rawHeaders)),
+    onRequest: (req, res) => {
+      // A stream was not refused before it became a request.
+      if (req.stream === undefined && full.refuseRequest(req, res)) return;
+      intake.onRequest(req, res);
+    },
     unread,
   });
 
@@ -206,11 +220,12 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 function createInterceptors(
   { access, explainFailure, hintValue }: ServerOptions,
   observer: Observer,
+  pace: RefusalPace,
   draining: AbortSignal,
 ): Interceptor[] {
   const mapError = createErrorMap(explainFailure, hintValue);
   return [
-    unaryInterceptor(observer, mapError),
+    unaryInterceptor(observer, mapError, pace),
     forStreams([
       observer.streamInterceptor,
       streamErrorInterceptor(mapError),

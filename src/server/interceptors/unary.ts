@@ -1,5 +1,6 @@
 /** The steps around every unary call, in every protocol. */
 import type { Interceptor, UnaryRequest } from "@connectrpc/connect";
+import type { RefusalPace } from "../refusal-pace.ts";
 import type { MapError } from "./errors.ts";
 import type { Observer } from "./observe.ts";
 import { setStatus } from "./status.ts";
@@ -7,7 +8,11 @@ import { setStatus } from "./status.ts";
 type Next = ReturnType<Interceptor>;
 
 /** Observes unary calls, completes their answers and explains their errors. Streams have separate interceptors. */
-export function unaryInterceptor(observer: Observer, mapError: MapError): Interceptor {
+export function unaryInterceptor(
+  observer: Observer,
+  mapError: MapError,
+  pace: Pick<RefusalPace, "waitIfBusy">,
+): Interceptor {
   const run = async (req: UnaryRequest, next: Next): ReturnType<Next> => {
     const observed = observer.start(req);
     try {
@@ -17,6 +22,8 @@ export function unaryInterceptor(observer: Observer, mapError: MapError): Interc
       return res;
     } catch (thrown) {
       const error = mapError(thrown, req);
+      // The call keeps its place meanwhile, so calls after it are refused at their heads, which costs less.
+      await pace.waitIfBusy(error);
       observed.failed(error);
       throw error;
     }

@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { createCallsInProgress } from "../../src/server/calls-in-progress.ts";
+import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
+
+const method = PqcService.method.signData;
+
+/** A server without calls. */
+function createCalls(maxCalls: number, maxCallsPerUser = 0) {
+  const { clients } = createOwnMemory();
+  const calls = createCallsInProgress(
+    { maxCalls, maxStreams: 10, maxCallsPerUser, maxStreamsPerUser: 0 },
+    clients,
+  );
+  /** Begins calls of a client until one is refused. @returns how many began, and their end */
+  const begin = (name: string, most = Number.POSITIVE_INFINITY) => {
+    const ends: (() => void)[] = [];
+    for (; ends.length < most && !calls.isFullFor(method, () => name); ) {
+      const held = calls.enter(method);
+      const claim = clients.claim(name);
+      calls.enterFor(method, claim);
+      ends.push(() => {
+        held.close();
+        claim.close();
+      });
+    }
+    return { count: ends.length, end: () => ends.forEach((end) => void end()) };
+  };
+  return { calls, clients, begin };
+}
+
+describe("the share of a client", () => {
+  it("is four fifths of all calls while the client is alone", () => {
+    expect(createCalls(1000).begin("mallory").count).toBe(800);
+  });
+
+  it("leaves room for each client that comes later", () => {
+    const { begin } = createCalls(1000);
+    begin("mallory");
+    expect(begin("ada").count).toBe(160);
+    expect(begin("bob").count).toBe(32);
+    expect(begin("carol").count).toBeGreaterThan(0);
+  });
+
+  it("gives nothing to a client that has its share until others leave", () => {
+    const { begin } = createCalls(1000);
+    const mallory = begin("mallory");
+    expect(begin("mallory").count).toBe(0);
+    mallory.end();
+    expect(begin("mallory").count).toBe(800);
+  });
+
+  it("is all of few calls", () => {
+    expect([1, 2, 3, 4].map((maxCalls) => createCalls(maxCalls).begin("ada").count)).toEqual([1, 2, 3, 4]);
+  });
+
+  it("is no more than the limit of one user", () => {
+    const { calls, clients, begin } = createCalls(1000, 250);
+    begin("ada", 250);
+    calls.enter(method);
+    expect(() => calls.enterFor(method, clients.claim("ada"))).toThrow("already has 250 calls in progress");
+    expect(calls.isCrowded()).toBe(false);
+  });
+
+  it("makes the refusal of a call that was counted at the same time", () => {
+    const { calls, clients, begin } = createCalls(1000);
+    begin("mallory");
+    calls.enter(method);
+    expect(() => calls.enterFor(method, clients.claim("mallory"))).toThrow(calls.fullRefusal.message);
+    expect(calls.isCrowded()).toBe(true);
+  });
+});

@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { refuse, refuseForNow } from "../../src/errors.ts";
+import { createRefusalPace } from "../../src/server/refusal-pace.ts";
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate", "performance"] }));
+afterEach(() => void vi.useRealTimers());
+
+describe("the pace of refusals", () => {
+  /** Sends refusals of 1 ms each. @returns how many were sent and how many wait */
+  function flood(count: number) {
+    const pace = createRefusalPace();
+    let sent = 0;
+    let taken = 0;
+    const send = (): void => {
+      sent += 1;
+    };
+    for (let i = 0; i < count; i += 1) if (pace.send(1, send)) taken += 1;
+    return { pace, taken, countSent: () => sent };
+  }
+
+  it("sends a single refusal in the next turn of the event loop", async () => {
+    const { countSent } = flood(1);
+    expect(countSent()).toBe(0);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(countSent()).toBe(1);
+  });
+
+  it("gives refusals half of the time", async () => {
+    const { pace, countSent } = flood(1000);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(countSent()).toBeGreaterThan(490);
+    expect(countSent()).toBeLessThanOrEqual(501);
+    await vi.advanceTimersByTimeAsync(1100);
+    expect([countSent(), pace.waiting]).toEqual([1000, 0]);
+  });
+
+  it("sends them in small rounds, however late the event loop is", async () => {
+    const { countSent } = flood(1000);
+    await vi.advanceTimersToNextTimerAsync();
+    expect(countSent()).toBeLessThanOrEqual(5);
+  });
+
+  it("owes nothing after a pause", async () => {
+    const { pace, countSent } = flood(100);
+    await vi.advanceTimersByTimeAsync(10_000);
+    pace.send(1, () => {});
+    await vi.advanceTimersByTimeAsync(0);
+    expect([countSent(), pace.waiting]).toEqual([100, 0]);
+  });
+
+  it("takes no more refusals than it can hold", () => {
+    const { pace, taken } = flood(20_000);
+    expect([taken, pace.waiting]).toEqual([10_000, 10_000]);
+  });
+
+  it("delays the refusals of calls that are to be made later, and no other errors", async () => {
+    const { pace } = flood(100);
+    expect(pace.waitIfBusy(refuse("KEY_NOT_FOUND", "no key"))).toBeUndefined();
+    expect(pace.waitIfBusy(refuse("QUOTA_EXCEEDED", "too many"))).toBeUndefined();
+    const onSent = vi.fn();
+    void pace.waitIfBusy(refuseForNow("SERVER_BUSY", "busy", 1000))?.then(onSent);
+    await vi.advanceTimersByTimeAsync(150);
+    expect(onSent).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(onSent).toHaveBeenCalledOnce();
+  });
+});
