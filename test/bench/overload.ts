@@ -104,13 +104,14 @@ async function measureOffer(server: Child, { title, call, method }: Offer, alone
   );
   for (const factor of factors) {
     showProgress(`${title}: ${factor} times its capacity`);
-    const [okBefore, cpuBefore] = [await countOk(server, method), readThreadTimes(server.pid)];
+    const [before, cpuBefore] = [await readCounts(server, method), readThreadTimes(server.pid)];
     const beganMs = Date.now();
     const answers = await offerRate(server, call, factor * capacity);
     const seconds = (Date.now() - beganMs) / 1000;
     const cpuAfter = readThreadTimes(server.pid);
-    const recoveryMs = await measureRecovery(server, call, capacity);
-    const ok = (await countOk(server, method)) - okBefore - recoveryMs.calls;
+    const after = await readCounts(server, method);
+    const untilFullMs = await measureRecovery(server, call, capacity);
+    const ok = after.ok - before.ok;
     const refused = answers.length - ok;
     const loopUs = cpuAfter.loop - cpuBefore.loop - ok * cpu.loop;
     showProgress();
@@ -120,12 +121,12 @@ async function measureOffer(server: Child, { title, call, method }: Offer, alone
       parts: {
         "accepted a second": ok / seconds,
         capacity: capacity,
-        "p99 of accepted calls in ms": percentile(listAccepted(answers, ok), 0.99),
+        "p99 of accepted calls in ms": findP99(answers, before, after),
         "refused a second": refused / seconds,
         "event loop of a refusal in µs": refused > 0 ? loopUs / refused : 0,
         "of a call of node:http2 alone": aloneUs,
         "CPU of the server in %": (100 * (sumOf(cpuAfter) - sumOf(cpuBefore))) / (seconds * 1e6),
-        "ms until full speed": recoveryMs.untilFullMs,
+        "ms until full speed": untilFullMs,
       },
     });
   }
@@ -142,7 +143,7 @@ async function offerRate(server: Child, call: Partial<LoadInput>, callsPerSecond
 }
 
 /** Measures the time from the end of an overload until the server answers as many calls as before. */
-async function measureRecovery(server: Child, call: Partial<LoadInput>, capacity: number) {
+async function measureRecovery(server: Child, call: Partial<LoadInput>, capacity: number): Promise<number> {
   const endedMs = Date.now();
   const amount = ["--requests", String(Math.ceil(2 * capacity))];
   const load = ["--clients", "4", "--max-concurrent-streams", "16"];
@@ -155,10 +156,7 @@ async function measureRecovery(server: Child, call: Partial<LoadInput>, capacity
   const full = Array.from(steps, (count = 0) => (count * 1000) / stepMs).findIndex(
     (rate) => rate >= 0.9 * capacity,
   );
-  return {
-    calls: answers.filter(({ status }) => status === 200).length,
-    untilFullMs: full < 0 ? Number.POSITIVE_INFINITY : full * stepMs,
-  };
+  return full < 0 ? Number.POSITIVE_INFINITY : full * stepMs;
 }
 
 async function runH2load(
@@ -182,22 +180,50 @@ async function runH2load(
   }
 }
 
-/** REST shows in its status what was accepted. gRPC does not: the slowest answers bound those that were accepted. */
-function listAccepted(answers: readonly Answer[], ok: number): number[] {
-  const refusals = answers.filter(({ status }) => status !== 200);
+/**
+ * Finds the duration that 99 % of the accepted calls do not exceed. REST shows in its status what was accepted. For gRPC
+ * the histogram of the server does, which does not count what is refused at its head; it is coarse.
+ */
+function findP99(answers: readonly Answer[], before: Counts, after: Counts): number {
+  const isRest = answers.some(({ status }) => status !== 200);
+  if (!isRest) return percentileOf(before, after, 0.99);
   const accepted = answers.filter(({ status }) => status === 200).map(({ tookMs }) => tookMs);
   accepted.sort((a, b) => a - b);
-  return refusals.length > 0 ? accepted : accepted.slice(Math.max(0, accepted.length - ok));
+  return percentile(accepted, 0.99);
+}
+
+/** Interpolates within the bucket, as Prometheus does. */
+function percentileOf(before: Counts, after: Counts, share: number): number {
+  const counts = after.buckets.map(({ boundMs, count }, i) => ({
+    boundMs,
+    count: count - (before.buckets[i]?.count ?? 0),
+  }));
+  const wanted = (counts.at(-1)?.count ?? 0) * share;
+  const at = counts.findIndex(({ count }) => count >= wanted);
+  const { boundMs = 0, count = 0 } = counts[at] ?? {};
+  const lower = counts[at - 1] ?? { boundMs: 0, count: 0 };
+  return lower.boundMs + ((boundMs - lower.boundMs) * (wanted - lower.count)) / (count - lower.count);
 }
 
 function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
-/** Reads how many calls of an RPC succeeded since the start. */
-async function countOk(server: Child, method: string): Promise<number> {
+/** The counts of an RPC since the start of a server. */
+interface Counts {
+  readonly ok: number;
+  /** The calls that took at most so long. */
+  readonly buckets: readonly { readonly boundMs: number; readonly count: number }[];
+}
+
+async function readCounts(server: Child, method: string): Promise<Counts> {
   const text = await (await fetch(`${server.url}/metrics`)).text();
-  const [, count = "0"] =
-    new RegExp(`^qsp_calls_total\\{method="${method}",code="OK"\\} (\\d+)`, "m").exec(text) ?? [];
-  return Number(count);
+  const lines = text.split("\n").filter((line) => line.includes(`method="${method}"`));
+  const ok = lines.find((line) => line.startsWith("qsp_calls_total") && line.includes('code="OK"'));
+  const buckets = lines.flatMap((line) => {
+    const [, bound, count] = /^qsp_call_duration_seconds_bucket\{.*le="([^"]+)".*\} (\d+)/.exec(line) ?? [];
+    return bound === undefined ? [] : [{ boundMs: Number(bound) * 1000, count: Number(count) }];
+  });
+  const finite = buckets.filter(({ boundMs }) => Number.isFinite(boundMs));
+  return { ok: Number(ok?.split(" ").at(-1) ?? 0), buckets: finite };
 }
