@@ -85,6 +85,7 @@ export async function createApp(
     measureWrite: watching.measureWrite,
     provider: provider.system,
     onCommit: metrics.storeCommitted,
+    onRefusalUnrecorded: metrics.refusalUnrecorded,
     quotas: quotaSettings(config),
     ...(worker && { memory }),
   }).catch(async (error: unknown) => {
@@ -108,7 +109,6 @@ export async function createApp(
   const modules = await Promise.all(
     loaded.map(({ openServices }, i) => place(chosen[i] as ServicePackage, async () => openServices(deps))),
   );
-  const examples = loaded.flatMap((module) => module.examples);
   const server = await createServer({
     ...serverSettings(config),
     services: modules.flatMap(({ services }) => services),
@@ -123,7 +123,7 @@ export async function createApp(
     // The server describes itself with OpenAPI, whose clients expect that the path decides.
     routingOrder: "path",
     pages: [
-      openApiPages({ auth: config.auth, examples }),
+      openApiPages({ auth: config.auth, examples: loaded.flatMap(({ examples }) => examples) }),
       protoPages,
       consolePages({ auth: config.auth, publicUrl: config.issuerUrl }),
     ],

@@ -17,6 +17,8 @@ import { exposeQueue, type WatchedLane, type WatchedQueue } from "./queue-metric
 export interface Metrics extends CallMetrics {
   /** Counts a transaction of the store, from its turn to write until it is on disk, and the calls that shared it. */
   storeCommitted(durationMs: number, calls: number): void;
+  /** Counts a refusal that has no entry in the audit log, because its user has had too many. */
+  refusalUnrecorded(): void;
   /** Counts a response that was dropped because its client read nothing. */
   responseDropped(): void;
   /** Exposes the bytes that unfinished requests hold in memory. */
@@ -124,7 +126,7 @@ export function createMetrics(): Metrics {
   };
 }
 
-function createStoreMetrics(registry: Registry): Pick<Metrics, "storeCommitted"> {
+function createStoreMetrics(registry: Registry): Pick<Metrics, "storeCommitted" | "refusalUnrecorded"> {
   const commit = new Histogram({
     name: "qsp_store_commit_seconds",
     help: "Seconds from the start of a write transaction to its last byte on disk.",
@@ -136,7 +138,13 @@ function createStoreMetrics(registry: Registry): Pick<Metrics, "storeCommitted">
     help: "Calls that wrote. Divide by the count of qsp_store_commit_seconds for the number of calls per transaction.",
     registers: [registry],
   });
+  const unrecorded = new Counter({
+    name: "qsp_refusals_unrecorded_total",
+    help: "Refused calls without an entry in the audit log, because their user had too many in an hour.",
+    registers: [registry],
+  });
   return {
+    refusalUnrecorded: () => unrecorded.inc(),
     storeCommitted: (durationMs, calls) => {
       commit.observe(durationMs / 1000);
       commitCalls.inc(calls);

@@ -10,6 +10,7 @@ import { equalTags, tagRecord } from "../records/tag.ts";
 import { notWhole, unlock } from "../secrets/root-keys.ts";
 import { withPlace } from "../shared-memory/places.ts";
 import { createAnswersOfStore, createAnswersOfTransaction, sweepAnswers } from "./answers.ts";
+import { createRefusals } from "./refusals.ts";
 import type { MeasureWrite, Store, StoreOptions } from "./store.ts";
 import { createStoreLogs, type StoreLog } from "./store-log.ts";
 import { createTransact } from "./transact.ts";
@@ -66,12 +67,14 @@ async function createStore(
   const group = createGroup(takeTurns(transact, memory), options.measureWrite);
   const stopListening = memory?.writes.listen(notify);
   const stopSweeping = sweepAnswers(answers, group.run);
+  const refusals = createRefusals({ group, now, onUnrecorded: options.onRefusalUnrecorded });
 
   return {
     ...createAnswersOfStore(answers, group.run),
     reader,
     write: group.run,
     batch: group.batch,
+    recordRefusal: refusals.record,
     checkpointKey: signer.publicKey,
     signFor: signer.signFor,
     readSecret: (identity) => vault.read(reader, identity),
@@ -95,6 +98,7 @@ async function createStore(
     async close() {
       stopListening?.();
       stopSweeping();
+      await refusals.close();
       await group.drain();
       await logs.keys.close();
       await logs.identities.close();

@@ -5,7 +5,7 @@
  * database. Concurrent calls share it: see group-commit.ts.
  */
 
-import type { AuditEntry, AuditHead } from "../audit/chain.ts";
+import type { AuditEntry, AuditHead, NewAuditEntry } from "../audit/chain.ts";
 import type { AuditVerification } from "../audit/verification.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import type { DatabaseLocation, OpenMode, Reader } from "../database/database.ts";
@@ -32,6 +32,13 @@ export interface Store {
   write<Output>(work: (transaction: WriteTransaction) => Promise<Output>): Promise<Output>;
   /** Creates a function that serves concurrent calls with one run of the work; otherwise like `write`. */
   batch<Input, Output>(work: BatchWork<WriteTransaction, Input, Output>): (input: Input) => Promise<Output>;
+  /**
+   * Records a refusal in the audit log: as an entry that is on the disk when this returns, or, if it repeats an earlier
+   * one or its user has had many, in a count that becomes an entry later. See src/audit/refusal-budget.ts.
+   *
+   * @throws StoreFailureError
+   */
+  recordRefusal(entry: NewAuditEntry): Promise<void>;
   /**
    * Checks that an owner may add `added` rows to a list, before any computation. The transaction checks again.
    *
@@ -99,7 +106,7 @@ export interface Store {
   onWrite(listener: () => void): () => void;
   /** Runs a read. @returns undefined if the database cannot be read now */
   ifReachable<T>(read: () => Promise<T>): Promise<T | undefined>;
-  /** Waits for running work, signs a last checkpoint, and closes the database. */
+  /** Waits for running work, writes the counts of refusals, signs a last checkpoint, and closes the database. */
   close(): Promise<void>;
 }
 
@@ -116,6 +123,8 @@ export interface StoreOptions {
   readonly now?: () => Date;
   /** Receives for each transaction its duration from its turn to the disk, and the number of calls that shared it. */
   readonly onCommit?: (durationMs: number, calls: number) => void;
+  /** Receives each refusal that has no entry, because its user has had too many. */
+  readonly onRefusalUnrecorded?: () => void;
   /** Measures a write, from its call until it is on the disk; left out, it costs nothing. */
   readonly measureWrite?: MeasureWrite | undefined;
   /** "upgrade" and "existing" refuse a store that does not exist yet. */

@@ -1,0 +1,63 @@
+/** Writes refusals to the audit log, within the budgets of their users. */
+import type { NewAuditEntry } from "../audit/chain.ts";
+import { RefusalBudget } from "../audit/refusal-budget.ts";
+import type { GroupCommit } from "../database/group-commit.ts";
+import { poll } from "../database/poll.ts";
+import type { WriteTransaction } from "./write-transaction.ts";
+
+/** Milliseconds between searches for counts that are due. */
+const pollIntervalMs = 5000;
+
+/** The dependencies of refusals. */
+export interface RefusalDeps {
+  readonly group: Pick<GroupCommit<WriteTransaction>, "batch">;
+  readonly now: () => Date;
+  /** Receives each refusal that a budget had no room for. */
+  readonly onUnrecorded?: (() => void) | undefined;
+}
+
+/** The refusals of one store. */
+export interface Refusals {
+  /** Returns when the entry is on the disk, or the refusal is counted. @throws StoreFailureError */
+  record(entry: NewAuditEntry): Promise<void>;
+  /** Writes the counts that are due. */
+  writeDue(): Promise<void>;
+  /** Writes all counts, and stops. */
+  close(): Promise<void>;
+}
+
+/** Starts to record refusals. */
+export function createRefusals({ group, now, onUnrecorded }: RefusalDeps): Refusals {
+  const budget = new RefusalBudget();
+  const nowMs = (): number => now().getTime();
+  const append = group.batch(async ({ audit }, entries: readonly NewAuditEntry[]) =>
+    entries.map((entry) => audit(entry)),
+  );
+  const writeDue = async (isClosing = false): Promise<void> => {
+    const due = budget.takeDue(nowMs(), isClosing);
+    await Promise.all(
+      due.map(({ entry, count }) =>
+        append(entry).catch(() => budget.addUnrecorded(entry.user, count, nowMs())),
+      ),
+    );
+  };
+  const stop = poll(pollIntervalMs, () => writeDue());
+  return {
+    async record(entry) {
+      const fate = budget.take(entry, nowMs());
+      if (fate === "unrecorded") onUnrecorded?.();
+      if (fate !== "write") return;
+      try {
+        await append(entry);
+      } catch (error) {
+        budget.undo(entry, nowMs());
+        throw error;
+      }
+    },
+    writeDue: () => writeDue(),
+    async close() {
+      stop();
+      await writeDue(true);
+    },
+  };
+}

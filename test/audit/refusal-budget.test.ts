@@ -1,0 +1,187 @@
+/** Which refusals become entries of the audit log, by a clock that the test sets. */
+import { describe, expect, it } from "vitest";
+import type { NewAuditEntry } from "../../src/audit/chain.ts";
+import { RefusalBudget, refusalBudget, refusalWindowMs } from "../../src/audit/refusal-budget.ts";
+
+const hourMs = 3_600_000;
+
+/** A refusal; `n` makes it differ from others. */
+function refused(n: number | string = 1, more: Partial<NewAuditEntry> = {}): NewAuditEntry {
+  const what = { operation: "SIGN", outcome: "REFUSED", details: "reason=KEY_NOT_FOUND" } as const;
+  return {
+    keyId: `key-${n}`,
+    user: "ada",
+    clientAddress: "192.0.2.1",
+    requestId: `call-${n}`,
+    ...what,
+    ...more,
+  };
+}
+
+/** Takes so many refusals that differ. @returns what became of them, each with its number */
+function takeMany(budget: RefusalBudget, count: number, nowMs = 0, more: Partial<NewAuditEntry> = {}) {
+  const fates: Record<string, number> = {};
+  for (let n = 0; n < count; n += 1) {
+    const fate = budget.take(refused(n, more), nowMs);
+    fates[fate] = (fates[fate] ?? 0) + 1;
+  }
+  return fates;
+}
+
+const detailsOf = (due: ReturnType<RefusalBudget["takeDue"]>) => due.map(({ entry }) => entry.details);
+
+describe("equal refusals", () => {
+  it("are one entry at once, and one with their number when the window ends", () => {
+    const budget = new RefusalBudget();
+    const fates = Array.from({ length: 38 }, (_, i) =>
+      budget.take(refused(1, { requestId: `call-${i}` }), i),
+    );
+    expect(fates).toEqual(["write", ...Array(37).fill("repeated")]);
+    expect(budget.takeDue(refusalWindowMs - 1)).toEqual([]);
+    expect(budget.takeDue(refusalWindowMs)).toEqual([
+      { entry: refused(1, { details: "reason=KEY_NOT_FOUND, repeated=37", requestId: "" }), count: 37 },
+    ]);
+  });
+
+  it("that do not repeat have no second entry", () => {
+    const budget = new RefusalBudget();
+    budget.take(refused(), 0);
+    expect(budget.takeDue(refusalWindowMs)).toEqual([]);
+    expect(budget.take(refused(), refusalWindowMs)).toBe("write");
+  });
+
+  it("that go on add one entry in each window", () => {
+    const budget = new RefusalBudget();
+    const entries: string[] = [];
+    for (let atMs = 0; atMs <= 3 * refusalWindowMs; atMs += 1000) {
+      if (budget.take(refused(), atMs) === "write") entries.push("first");
+      entries.push(...detailsOf(budget.takeDue(atMs)));
+    }
+    const repeated = refusalWindowMs / 1000;
+    const details = "reason=KEY_NOT_FOUND, repeated=";
+    expect(entries).toEqual(["first", ...Array(3).fill(`${details}${repeated}`)]);
+  });
+
+  it.each<[string, Partial<NewAuditEntry>]>([
+    ["another user", { user: "bob" }],
+    ["another operation", { operation: "VERIFY" }],
+    ["another key", { keyId: "key-2" }],
+    ["another reason", { details: "reason=GRANT_MISSING" }],
+    ["a key of another owner", { owner: "bob" }],
+  ])("are not those of %s", (_what, more) => {
+    const budget = new RefusalBudget();
+    expect([budget.take(refused(), 0), budget.take(refused(1, more), 0)]).toEqual(["write", "write"]);
+  });
+
+  it("have their address if all came from one, and none if they came from several", () => {
+    const budget = new RefusalBudget();
+    for (const clientAddress of ["192.0.2.1", "192.0.2.2", "192.0.2.2"])
+      budget.take(refused(1, { clientAddress }), 0);
+    for (const clientAddress of ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.2"])
+      budget.take(refused(2, { clientAddress }), 0);
+    const due = budget.takeDue(refusalWindowMs);
+    expect(due.map(({ entry }) => entry.clientAddress)).toEqual(["192.0.2.2", ""]);
+  });
+
+  it("begin again with an entry if the first one could not be written", () => {
+    const budget = new RefusalBudget();
+    budget.take(refused(), 0);
+    budget.undo(refused(), 0);
+    expect(budget.take(refused(), 0)).toBe("write");
+    expect(takeMany(budget, refusalBudget.entries).write).toBe(refusalBudget.entries - 1);
+  });
+
+  it("are due at once when the store closes", () => {
+    const budget = new RefusalBudget();
+    for (let i = 0; i < 3; i += 1) budget.take(refused(), 0);
+    expect(detailsOf(budget.takeDue(1, true))).toEqual(["reason=KEY_NOT_FOUND, repeated=2"]);
+    expect(budget.takeDue(2, true)).toEqual([]);
+  });
+
+  it("are due although the clock was set back", () => {
+    const budget = new RefusalBudget();
+    for (let i = 0; i < 3; i += 1) budget.take(refused(), hourMs);
+    expect(detailsOf(budget.takeDue(0))).toEqual(["reason=KEY_NOT_FOUND, repeated=2"]);
+  });
+});
+
+describe("the budget of a user", () => {
+  it("has 1,000 entries, and those beyond are one entry when the hour ends", () => {
+    const budget = new RefusalBudget();
+    expect(takeMany(budget, 5000)).toEqual({ write: 1000, unrecorded: 4000 });
+    expect(budget.takeDue(hourMs - 1)).toEqual([]);
+    expect(budget.takeDue(hourMs)).toEqual([
+      {
+        entry: {
+          keyId: "",
+          operation: "REFUSALS",
+          user: "ada",
+          outcome: "REFUSED",
+          details: "unrecorded=4000",
+        },
+        count: 4000,
+      },
+    ]);
+    expect(takeMany(budget, 5000, hourMs)).toEqual({ write: 1000, unrecorded: 4000 });
+  });
+
+  it("has 1 MiB, whatever is long in an entry", () => {
+    for (const long of ["keyId", "details", "owner", "keyName", "requestId"] as const) {
+      const budget = new RefusalBudget();
+      let bytes = 0;
+      for (let n = 0; n < 2000; n += 1) {
+        const entry = refused(n, { [long]: `${n}${"€".repeat(1000)}` });
+        if (budget.take(entry, 0) === "write") bytes += Buffer.byteLength(Object.values(entry).join(""));
+      }
+      expect(bytes).toBeGreaterThan(refusalBudget.bytes / 4);
+      expect(bytes).toBeLessThanOrEqual(refusalBudget.bytes);
+    }
+  });
+
+  it("also pays for the entries of repetitions; without room they are part of the sum", () => {
+    const budget = new RefusalBudget();
+    expect(takeMany(budget, refusalBudget.entries)).toEqual({ write: 1000 });
+    expect(takeMany(budget, refusalBudget.entries)).toEqual({ repeated: 1000 });
+    expect(budget.takeDue(refusalWindowMs)).toEqual([]);
+    expect(detailsOf(budget.takeDue(hourMs))).toEqual(["unrecorded=1000"]);
+  });
+
+  it("is of this user alone", () => {
+    const budget = new RefusalBudget();
+    takeMany(budget, 5000);
+    expect(takeMany(budget, 10, 0, { user: "bob" })).toEqual({ write: 10 });
+  });
+
+  it("has the sum when the store closes", () => {
+    const budget = new RefusalBudget();
+    takeMany(budget, 1001);
+    expect(detailsOf(budget.takeDue(1, true))).toEqual(["unrecorded=1"]);
+  });
+
+  it("counts also what could not be written", () => {
+    const budget = new RefusalBudget();
+    budget.addUnrecorded("ada", 7, 0);
+    expect(detailsOf(budget.takeDue(hourMs))).toEqual(["unrecorded=7"]);
+  });
+});
+
+describe("the memory of budgets", () => {
+  it("has the repetitions of at most 4,096 refusals; those of others are entries, within the budgets", () => {
+    const budget = new RefusalBudget();
+    const users = Array.from({ length: 5 }, (_, i) => ({ user: `user-${i}` }));
+    for (const more of users) takeMany(budget, 1000, 0, more);
+    expect(users.map((more) => takeMany(budget, 1000, 0, more))).toEqual([
+      ...Array(4).fill({ repeated: 1000 }),
+      { repeated: 96, unrecorded: 904 },
+    ]);
+  });
+
+  it("has at most 10,000 users with a budget of their own; the others share one", () => {
+    const budget = new RefusalBudget();
+    for (let i = 0; i < 10_000; i += 1) budget.take(refused(1, { user: `user-${i}` }), 0);
+    const late = ["x", "y"].map((user) => takeMany(budget, 600, 0, { user }));
+    expect(late).toEqual([{ write: 600 }, { write: 400, unrecorded: 200 }]);
+    const sums = budget.takeDue(hourMs).filter(({ entry }) => entry.operation === "REFUSALS");
+    expect(sums.map(({ entry }) => `${entry.user} ${entry.details}`)).toEqual(["system unrecorded=200"]);
+  });
+});

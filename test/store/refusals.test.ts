@@ -1,0 +1,152 @@
+/** What refusals add to a store: entries within a budget, in the chain of the audit log. */
+import { expect, it } from "vitest";
+import type { NewAuditEntry } from "../../src/audit/chain.ts";
+import { refusalBudget, refusalWindowMs } from "../../src/audit/refusal-budget.ts";
+import { StoreFailureError } from "../../src/database/store-error.ts";
+import { createRefusals } from "../../src/store/refusals.ts";
+import type { Store } from "../../src/store/store.ts";
+import { writeEntries } from "../support/entries.ts";
+import { describeStores, type Place } from "../support/on-both.ts";
+
+const hourMs = 3_600_000;
+
+function refused(n: number | string, more: Partial<NewAuditEntry> = {}): NewAuditEntry {
+  const what = { operation: "SIGN", outcome: "REFUSED", details: "reason=KEY_NOT_FOUND" } as const;
+  return { keyId: `key-${n}`, user: "ada", clientAddress: "192.0.2.1", requestId: "call", ...what, ...more };
+}
+
+async function readLog({ query }: Place): Promise<string[]> {
+  const rows = await query("select * from audit_entries order by sequence");
+  return rows.map(({ key_id, operation, user_name, details }) =>
+    [key_id, operation, user_name, details].join("|"),
+  );
+}
+
+/** Records refusals with a clock that the test sets. */
+function recordBy(store: Pick<Store, "batch">, onUnrecorded?: () => void) {
+  const clock = { ms: 1_800_000_000_000 };
+  const refusals = createRefusals({ group: store, now: () => new Date(clock.ms), onUnrecorded });
+  return { clock, ...refusals };
+}
+
+describeStores("the refusals of a store", (makePlace) => {
+  it("are entries of the audit log: the first at once, equal ones when their window ends", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const { clock, record, writeDue } = recordBy(store);
+    for (let i = 0; i < 38; i += 1) await record(refused(1));
+    await record(refused(2));
+    expect(await readLog(place)).toEqual([
+      "key-1|SIGN|ada|reason=KEY_NOT_FOUND",
+      "key-2|SIGN|ada|reason=KEY_NOT_FOUND",
+    ]);
+    clock.ms += refusalWindowMs;
+    await writeDue();
+    expect((await readLog(place)).slice(2)).toEqual(["key-1|SIGN|ada|reason=KEY_NOT_FOUND, repeated=37"]);
+    expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 3 });
+  });
+
+  it("add at most 1,000 entries an hour for one user, and one with the sum", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    let unrecorded = 0;
+    const { clock, record, writeDue } = recordBy(store, () => {
+      unrecorded += 1;
+    });
+    await Promise.all(Array.from({ length: 3000 }, (_, n) => record(refused(n))));
+    expect(await readLog(place)).toHaveLength(refusalBudget.entries);
+    expect(unrecorded).toBe(2000);
+    clock.ms += hourMs;
+    await writeDue();
+    expect((await readLog(place)).slice(refusalBudget.entries)).toEqual(["|REFUSALS|ada|unrecorded=2000"]);
+    expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1001 });
+  });
+
+  it("never limit the entries of what succeeds", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await Promise.all(Array.from({ length: 1500 }, (_, n) => store.recordRefusal(refused(n))));
+    await writeEntries(store, 2000);
+    expect(await readLog(place)).toHaveLength(3000);
+  });
+
+  it("have their counts in the log when the store closes", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    for (let i = 0; i < 5; i += 1) await store.recordRefusal(refused(1));
+    await Promise.all(
+      Array.from({ length: 1200 }, (_, n) => store.recordRefusal(refused(n, { user: "bob" }))),
+    );
+    await store.close();
+    const log = await readLog(place);
+    expect(log.filter((line) => /repeated|REFUSALS/.test(line)).sort()).toEqual([
+      "key-1|SIGN|ada|reason=KEY_NOT_FOUND, repeated=4",
+      "|REFUSALS|bob|unrecorded=200",
+    ]);
+    expect(await (await place.open()).verifyAudit()).toMatchObject({ valid: true, entries: log.length });
+  });
+
+  it("are not answered if the first entry cannot be written, each time", async () => {
+    const store = await (await makePlace()).open();
+    const failing = { batch: () => () => Promise.reject(new StoreFailureError("FULL", new Error("full"))) };
+    const { record } = recordBy(failing);
+    for (let i = 0; i < 3; i += 1) await expect(record(refused(1))).rejects.toThrow(StoreFailureError);
+    await store.close();
+  });
+
+  it("whose counts cannot be written are part of the next sum", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    let isFull = false;
+    const batch: Store["batch"] = (work) => {
+      const submit = store.batch(work);
+      return (input) =>
+        isFull ? Promise.reject(new StoreFailureError("FULL", new Error("full"))) : submit(input);
+    };
+    const { clock, record, writeDue } = recordBy({ batch });
+    for (let i = 0; i < 5; i += 1) await record(refused(1));
+    isFull = true;
+    clock.ms += refusalWindowMs;
+    await writeDue();
+    isFull = false;
+    clock.ms += hourMs;
+    await writeDue();
+    expect((await readLog(place)).slice(1)).toEqual(["|REFUSALS|ada|unrecorded=4"]);
+  });
+});
+
+/** The longest texts that a refusal can have: a handle of 100 characters, a name, an address and the ID of the call. */
+const longest = (n: number): Partial<NewAuditEntry> => ({
+  keyId: `${n}`.padEnd(100, "€"),
+  user: "a".repeat(255),
+  clientAddress: "2001:0db8:0000:0000:0000:0000:0000:0001",
+  requestId: "r".repeat(128),
+  owner: `user-${"0".repeat(36)}`,
+  keyName: "n".repeat(255),
+});
+
+/** The bytes of the database: of its file, or of the table of entries with its indexes. */
+async function readBytes({ location, query }: Place): Promise<number> {
+  const [row] = await query(
+    location.kind === "sqlite"
+      ? "select page_count * page_size as bytes from pragma_page_count, pragma_page_size"
+      : "select pg_total_relation_size('audit_entries') as bytes",
+  );
+  return Number(row?.bytes);
+}
+
+describeStores("the bytes of a database", (makePlace) => {
+  it.each<[string, (n: number) => Partial<NewAuditEntry>]>([
+    ["short", () => ({})],
+    ["as long as they can be", longest],
+  ])("grow by less than 1 MiB an hour for refusals of one user that are %s", async (_what, more) => {
+    const place = await makePlace();
+    const store = await place.open();
+    await store.recordRefusal(refused("first", { user: "bob" }));
+    const before = await readBytes(place);
+    await Promise.all(Array.from({ length: 5000 }, (_, n) => store.recordRefusal(refused(n, more(n)))));
+    const grown = (await readBytes(place)) - before;
+    expect(grown).toBeGreaterThan(refusalBudget.bytes / 8);
+    expect(grown).toBeLessThan(refusalBudget.bytes);
+  });
+});
