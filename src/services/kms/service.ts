@@ -6,10 +6,8 @@ import type { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { keyLog } from "../../audit/tables.ts";
 import { type WrappingMethod, wrappingMethods } from "../../crypto/hpke.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import { findReason } from "../../errors.ts";
 import { isAuditor, readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import type { UserStore } from "../../identity/users.ts";
-import { nameCode } from "../../protocol/code-name.ts";
 import type { Store } from "../../store/store.ts";
 import { verifyAudit } from "../../tlog/verify-audit.ts";
 import { packCheckpoint } from "../audit-entries.ts";
@@ -28,7 +26,7 @@ import { nameKeyList } from "./key-filter.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "./life-cycle.ts";
 import { listGrants } from "./list-grants.ts";
 import { rotateKey } from "./rotate.ts";
-import { type BatchItem, sign, signBatch, signStream } from "./sign.ts";
+import { sign, signBatch, signStream } from "./sign.ts";
 import type { KmsStore } from "./store.ts";
 import { createTurns } from "./turns.ts";
 import { verify } from "./verify.ts";
@@ -135,8 +133,8 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     }),
     batchSign: async ({ keyId, data, context: binding }, context) => {
       const input = { keyId, data, context: binding, form: readResponseForm(context), ...whoOf(context) };
-      const { items, ...about } = await signBatch(deps, input);
-      return { results: items.map(packItem), ...about };
+      const { signatures, ...about } = await signBatch(deps, input);
+      return { results: signatures.map((signature) => ({ signature })), ...about };
     },
     createCsr: async ({ $typeName: _, ...request }, context) => ({
       result: await createCsr(deps, { ...request, ...whoOf(context) }),
@@ -183,12 +181,4 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
 function readResponseForm({ protocolName, requestHeader }: HandlerContext): ResponseForm {
   const isJson = protocolName === "rest" || /json/i.test(requestHeader.get("content-type") ?? "");
   return isJson ? "json" : "binary";
-}
-
-function packItem(item: BatchItem) {
-  if ("signature" in item) return item;
-  const { error } = item;
-  return {
-    error: { code: nameCode(error.code), reason: findReason(error) ?? "", message: error.rawMessage },
-  };
 }

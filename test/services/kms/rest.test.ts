@@ -213,9 +213,8 @@ describeKms("kms.KmsService over REST", (start, shared) => {
   it("POST /api/kms/batch-sign", async () => {
     const server = await shared();
     const { keyId } = await make(server);
-    const { status, json } = await server.rest("POST /api/kms/batch-sign", { keyId, data: [data, ""] });
-    const error = { code: "INVALID_ARGUMENT", reason: "FIELD_INVALID", message: expect.any(String) };
-    const results = [{ signature: expect.stringMatching(base64) }, { error }];
+    const { status, json } = await server.rest("POST /api/kms/batch-sign", { keyId, data: [data, data] });
+    const results = Array(2).fill({ signature: expect.stringMatching(base64) });
     expect([status, json]).toStrictEqual([
       200,
       { status: "success", results, keyId, algorithm: "ML-DSA-44" },
