@@ -4,14 +4,11 @@ import { type Refusal, refusal } from "../support/refusal.ts";
 import { fieldInvalid, lengthInvalid, usageRefuses } from "../support/refusals.ts";
 import type { KmsClient, Stage } from "./kms-story.ts";
 
-/** No service has this key; its name needs care in a path, in a query and in JSON. */
-export const unknownKeyId = 'no such/key? "é" & 100%+😀';
-
 const data = Buffer.from("hello");
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
 
-/** @param idOf gives the keyId of a key of the story */
-type MakeCall = (kms: KmsClient, idOf: (name: string) => string) => Promise<unknown>;
+/** @param idOf gives the keyId of a key of the story; of no key, without a name */
+type MakeCall = (kms: KmsClient, idOf: (name?: string) => string) => Promise<unknown>;
 
 const wrongCalls: readonly (readonly [title: string, call: MakeCall, refusal: Refusal])[] = [
   ["an unknown algorithm", (kms) => kms.createKey({ algorithm: "RSA" }), fieldInvalid],
@@ -33,9 +30,9 @@ const wrongCalls: readonly (readonly [title: string, call: MakeCall, refusal: Re
     (kms, idOf) => kms.decapsulate({ keyId: idOf("new secrets"), ciphertext: data }),
     lengthInvalid,
   ],
-  ["to describe a key that is not there", (kms) => kms.getKey({ keyId: unknownKeyId }), notFound],
-  ["to sign with a key that is not there", (kms) => kms.sign({ keyId: unknownKeyId, data }), notFound],
-  ["to destroy a key that is not there", (kms) => kms.destroyKey({ keyId: unknownKeyId }), notFound],
+  ["to describe a key that is not there", (kms, idOf) => kms.getKey({ keyId: idOf() }), notFound],
+  ["to sign with a key that is not there", (kms, idOf) => kms.sign({ keyId: idOf(), data }), notFound],
+  ["to destroy a key that is not there", (kms, idOf) => kms.destroyKey({ keyId: idOf() }), notFound],
   ["to sign with a KEM key", (kms, idOf) => kms.sign({ keyId: idOf("new secrets"), data }), usageRefuses],
   [
     "to encapsulate with a key that signs",
@@ -49,10 +46,11 @@ const wrongCalls: readonly (readonly [title: string, call: MakeCall, refusal: Re
   ],
 ];
 
-export function tellOfRefusals({ kms, key }: Stage): void {
+export function tellOfRefusals({ kms, key, unknownKeyId }: Stage): void {
   describe("refused is", () => {
     it.each(wrongCalls)("%s", async (_title, call, expected) => {
-      expect(await refusal(call(kms, (name) => key(name).keyId))).toEqual(expected);
+      const idOf = (name?: string) => (name === undefined ? unknownKeyId : key(name).keyId);
+      expect(await refusal(call(kms, idOf))).toEqual(expected);
     });
   });
 }

@@ -1,4 +1,5 @@
 /** What one client of the key service lives through, from its first key to the end of the audit log. */
+import { randomUUID } from "node:crypto";
 import type { Client } from "@connectrpc/connect";
 import { afterAll, beforeAll } from "vitest";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
@@ -31,6 +32,8 @@ export interface Stage {
   /** Whether the client can make calls that send a stream. */
   readonly sendsStreams: boolean;
   past(): Past;
+  /** No service has this key; its name needs care in a path, in a query and in JSON. */
+  readonly unknownKeyId: string;
   /** Keeps a key of an answer under a name, for the tests that come after. */
   keep(name: string, key: KeyRecord | undefined): KeyRecord;
   /** The key that was kept under a name. */
@@ -85,5 +88,6 @@ function createStage(kms: KmsClient, sendsStreams: boolean, signal: AbortSignal)
   async function* watchStory(): AsyncGenerator<AuditEntry> {
     yield* watch({ afterSequence: past.entries });
   }
-  return { kms, sendsStreams, past: () => past, keep, key, watch, watched: watchStory() };
+  const unknownKeyId = `no such/key? "é" & 100%+😀 ${randomUUID()}`;
+  return { kms, sendsStreams, past: () => past, keep, key, unknownKeyId, watch, watched: watchStory() };
 }

@@ -10,6 +10,7 @@ import type { Principal } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
 import { entryBytes, watchEntries } from "../audit-entries.ts";
 import { type PageFields, readPage, readTime } from "../fields.ts";
+import { unknownSubject } from "./event.ts";
 import { type FindDeps, findId, findName } from "./find-key.ts";
 import { parseHandle } from "./handle.ts";
 
@@ -49,9 +50,10 @@ export async function toFilter(
 
 async function findSubject(deps: FindDeps, handle: string, principal: Principal): Promise<AuditFilter> {
   const parsed = parseHandle(handle);
-  if (parsed.kind === "id") return { keyId: parsed.keyId };
-  // A name that does not exist has no entries, like one that the caller may not know of.
-  if (parsed.version !== undefined) return { keyId: (await findId(deps, { handle, principal })) ?? handle };
+  if (parsed.kind === "id") return { keyId: unknownSubject(parsed.keyId).keyId };
+  // A name that does not exist has no entries but of refusals, like one that the caller may not know of.
+  if (parsed.version !== undefined)
+    return { keyId: (await findId(deps, { handle, principal })) ?? unknownSubject(handle).keyId };
   const { owner, name } = (await findName(deps, { handle, principal })) ?? {
     owner: principal.userId,
     name: parsed.name,

@@ -1,13 +1,12 @@
-/** The steps of every change of a key: find it, and change it in the transaction that records the change or its refusal. */
+/** The steps of every change of a key: find it, and change it in the transaction that records the change. */
 import { ConnectError } from "@connectrpc/connect";
-import { findReason } from "../../errors.ts";
 import type { AnswerCodec, IdempotentCall } from "../../records/idempotency.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { CreateDeps } from "./create.ts";
 import { type ChangingOperation, eventBy, subjectOf } from "./event.ts";
 import { checkAllowed, type FindDeps, keyNotFound, resolveAnew, type Wanted } from "./find-key.ts";
 import type { StoredKey } from "./store.ts";
-import { describeRefusal, type KeyInput, recordingRefusal, toWanted } from "./with-key.ts";
+import { type KeyInput, recordingRefusal, toWanted } from "./with-key.ts";
 
 /** The dependencies of changes of keys. */
 export interface ChangeDeps extends CreateDeps, FindDeps {}
@@ -27,7 +26,7 @@ export interface Change<Answer> {
   readonly apply: (transaction: WriteTransaction, key: StoredKey) => Promise<Answer>;
 }
 
-/** The outcome of a change: its answer or its refusal. Either one has an entry in the audit log. */
+/** The outcome of a change: its answer or its refusal. A refusal does not roll back the transaction, which others share. */
 export type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: ConnectError };
 
 /**
@@ -43,18 +42,18 @@ export async function changeKey<Answer>(
   const { store, cache } = deps;
   const wanted = toWanted({ ...input, operation: change.operation });
   let keyId = "";
-  const changed = await recordingRefusal(deps, wanted, input.signal, async () => {
+  return recordingRefusal(deps, wanted, input.signal, async () => {
     const { idempotentCall } = input;
-    return store.runIdempotent(idempotentCall, wrapCodec(change.codec), async (write) => {
+    const changed = await store.runIdempotent(idempotentCall, wrapCodec(change.codec), async (write) => {
       keyId = await resolveAnew(deps, wanted);
       return write((transaction) => changeInTransaction(deps, transaction, { wanted, keyId }, change));
     });
+    cache.forget(keyId);
+    return takeAnswer(changed);
   });
-  cache.forget(keyId);
-  return takeAnswer(changed);
 }
 
-/** Changes a key within a transaction, or records there why not. */
+/** Changes a key within a transaction, or finds why not. */
 export async function changeInTransaction<Answer>(
   deps: FindDeps,
   transaction: WriteTransaction,
@@ -64,19 +63,7 @@ export async function changeInTransaction<Answer>(
   const key = await deps.keys.findForChange(transaction, keyId);
   const refusal = (await findDenial(deps, wanted, key)) ?? (key && change.findRefusal(key));
   if (key !== undefined && refusal === undefined) return { answer: await change.apply(transaction, key) };
-  const error = refusal ?? keyNotFound(wanted.handle);
-  recordRefusal(transaction, wanted, error);
-  return { refusal: error };
-}
-
-/** Records a refusal among the audit entries of a transaction. */
-export function recordRefusal(
-  transaction: WriteTransaction,
-  { principal, operation, about }: Wanted,
-  error: ConnectError,
-): void {
-  const details = describeRefusal(findReason(error) ?? "INTERNAL");
-  transaction.audit(eventBy(principal, about.subject, { operation, outcome: "REFUSED", details }));
+  return { refusal: refusal ?? keyNotFound(wanted.handle) };
 }
 
 /** Grants allow no changes, so only the owner of a key and administrators pass. */

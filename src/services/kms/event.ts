@@ -1,5 +1,6 @@
 /** The entries of the key service in the audit log. */
 import type { AuditContext, AuditEvent } from "../../audit/chain.ts";
+import { excerpt } from "../../errors/shorten.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { type KeyRecord, type KeyState, nameInAudit } from "./record.ts";
 
@@ -55,9 +56,9 @@ export function subjectOf(record: Pick<KeyRecord, "keyId" | "owner" | "name">): 
   return { keyId: record.keyId, ...nameInAudit(record) };
 }
 
-/** The subject of entries about something that does not exist, as the caller named it. */
+/** The subject of entries about something that does not exist: what the caller sent, up to 100 characters of it. */
 export function unknownSubject(sent: string): Subject {
-  return { keyId: sent, owner: "", keyName: "" };
+  return { keyId: excerpt(sent), owner: "", keyName: "" };
 }
 
 /** Writes an entry about a caller's operation. */

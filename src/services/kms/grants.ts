@@ -10,7 +10,7 @@ import { isSeenBy, type Principal } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readTime } from "../fields.ts";
-import { type ChangeDeps, type Changed, recordRefusal, takeAnswer, wrapCodec } from "./change.ts";
+import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.ts";
 import { eventBy, type Subject, subjectOf } from "./event.ts";
 import { aboutHandle, checkAllowed, findUserId, keyNotFound, resolveAnew, type Wanted } from "./find-key.ts";
 import { parseHandle, writeName } from "./handle.ts";
@@ -135,24 +135,20 @@ export async function revokeGrant(
     operation: "REVOKE_GRANT",
     about: aboutHandle(grantId),
   };
-  const changed = await recordingRefusal(deps, wanted, signal, () =>
-    store.writeIdempotent<Changed<GrantMessage>>(
+  return recordingRefusal(deps, wanted, signal, async () => {
+    const changed = await store.writeIdempotent<Changed<GrantMessage>>(
       idempotentCall,
       wrapCodec(grantCodec),
       async (transaction) => {
         const grant = await deps.keys.grants.find(grantId, transaction);
         const isOwn = grant !== undefined && isSeenBy(principal, grant.record);
-        if (!isOwn) {
-          const refusal = grantNotFound(grantId);
-          recordRefusal(transaction, wanted, refusal);
-          return { refusal };
-        }
+        if (!isOwn) return { refusal: grantNotFound(grantId) };
         await removeGrant(deps, transaction, grant, principal, "revoked");
         return { answer: packGrant(grant.record) };
       },
-    ),
-  );
-  return takeAnswer(changed);
+    );
+    return takeAnswer(changed);
+  });
 }
 
 /** Ends a grant that has expired, unless it has ended already. */

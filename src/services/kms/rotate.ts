@@ -40,8 +40,8 @@ export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<R
   const { idempotentCall, principal } = input;
   const wanted = toWanted({ ...input, operation: "ROTATE" });
   let keyId = "";
-  const changed = await recordingRefusal(deps, wanted, input.signal, () =>
-    store.runIdempotent(idempotentCall, wrapCodec(recordCodec), async (write) => {
+  return recordingRefusal(deps, wanted, input.signal, async () => {
+    const changed = await store.runIdempotent(idempotentCall, wrapCodec(recordCodec), async (write) => {
       // The transaction reads the key again and decides; this read saves the key pair of a call that cannot succeed.
       const { key } = await findKey(deps, wanted);
       const refusal = findRotationRefusal(key);
@@ -58,10 +58,10 @@ export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<R
           changeInTransaction(deps, transaction, { wanted, keyId }, rotation(deps, principal, secretKey)),
         ),
       );
-    }),
-  );
-  cache.forget(keyId);
-  return takeAnswer(changed);
+    });
+    cache.forget(keyId);
+    return takeAnswer(changed);
+  });
 }
 
 /** Replaces a key with a new key pair. */

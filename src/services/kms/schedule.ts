@@ -6,14 +6,14 @@
  */
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { poll } from "../../database/poll.ts";
-import { findReason } from "../../errors.ts";
+import { findReason, type ReasonName } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
 import { intact } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { type ChangeDeps, changeInTransaction } from "./change.ts";
 import { findNextRotation } from "./create.ts";
-import { eventBy, subjectOf } from "./event.ts";
+import { subjectOf } from "./event.ts";
 import { endGrant } from "./grants.ts";
 import { endImport } from "./import.ts";
 import { destruction } from "./life-cycle.ts";
@@ -21,7 +21,7 @@ import type { KeyName } from "./record.ts";
 import { findRotationRefusal, rotation } from "./rotate.ts";
 import type { StoredKey } from "./store.ts";
 import { keyQuota } from "./tables.ts";
-import { describeRefusal, toWanted } from "./with-key.ts";
+import { refusalBy, toWanted } from "./with-key.ts";
 
 /** Milliseconds between polls. */
 const pollIntervalMs = 500;
@@ -89,7 +89,7 @@ async function rotateDue(deps: ChangeDeps, due: KeyName): Promise<void> {
   const { primaryKeyId: keyId } = due;
   if (keyId === undefined) return;
   const hindrance = await findHindrance(deps, keyId);
-  if (hindrance !== undefined) await store.write((transaction) => putOff(deps, transaction, due, hindrance));
+  if (hindrance !== undefined) await putOff(deps, due, hindrance);
   // A rotation that the queue refuses stays due.
   else
     await withFreshKeyPair(provider, due.algorithm, ({ secretKey }) =>
@@ -121,25 +121,23 @@ async function findHindrance({ keys, store }: ChangeDeps, keyId: string): Promis
 /** A key that cannot be rotated now, and why. */
 interface Hindrance {
   readonly key: StoredKey;
-  readonly reason: string;
+  readonly reason: ReasonName;
 }
 
 /** Postpones a rotation that is not possible, and records why. */
-async function putOff(
-  deps: ChangeDeps,
-  transaction: WriteTransaction,
-  due: KeyName,
-  { key, reason }: Hindrance,
-): Promise<void> {
-  const named = await findStillDue(deps, transaction, due);
-  if (!named) return;
-  const seconds = Math.min(named.rotationPeriodSeconds ?? retrySeconds, retrySeconds);
-  // A destroyed key never comes back. A new primary version sets the time again.
-  const isOver = key.record.state === "DESTROYED";
-  const nextRotationAt = isOver ? undefined : findNextRotation(deps.now(), seconds);
-  await deps.keys.names.update(transaction, intact(named), { nextRotationAt });
-  const refused = { operation: "ROTATE", outcome: "REFUSED", details: describeRefusal(reason) } as const;
-  transaction.audit(eventBy(schedulePrincipal, subjectOf(key.record), refused));
+async function putOff(deps: ChangeDeps, due: KeyName, { key, reason }: Hindrance): Promise<void> {
+  const isPutOff = await deps.store.write(async (transaction) => {
+    const named = await findStillDue(deps, transaction, due);
+    if (!named) return false;
+    const seconds = Math.min(named.rotationPeriodSeconds ?? retrySeconds, retrySeconds);
+    // A destroyed key never comes back. A new primary version sets the time again.
+    const isOver = key.record.state === "DESTROYED";
+    const nextRotationAt = isOver ? undefined : findNextRotation(deps.now(), seconds);
+    await deps.keys.names.update(transaction, intact(named), { nextRotationAt });
+    return true;
+  });
+  if (isPutOff)
+    await deps.keys.recordRefusal(refusalBy(schedulePrincipal, subjectOf(key.record), "ROTATE", reason));
 }
 
 /** Reads a name in a transaction. @returns undefined if its rotation is not due any more */

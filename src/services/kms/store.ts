@@ -62,9 +62,6 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
       return true;
     });
   });
-  const recordRefusals = store.batch(async ({ audit }, events: readonly KeyEvent[]) =>
-    events.map((event) => audit(event)),
-  );
   const find = async (wanted: Partial<KeyRecord>, transaction?: WriteTransaction) => {
     const found = await keys.find(wanted, transaction && { db: transaction.db });
     return found && toStoredKey(found, transaction?.audited());
@@ -133,8 +130,8 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
      * @returns false if the key has changed or its grant has ended; then nothing is recorded.
      */
     recordUse: (use: KeyUse): Promise<boolean> => recordUses(use),
-    /** Records a refused operation. */
-    recordRefusal: (event: KeyEvent): Promise<void> => recordRefusals(event),
+    /** Records a refused operation, within the budget of its caller: see `Store.recordRefusal`. */
+    recordRefusal: (event: KeyEvent): Promise<void> => store.recordRefusal(event),
     ...createLogQueries(store),
     /** The names of keys. */
     names: createNameStore(store),

@@ -1,13 +1,12 @@
 /** The steps of every use of a key: find it, check that the use is allowed, use it, and record the use, then answer. */
-import { ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
-import { CryptoBusyError } from "../../crypto/work-queue.ts";
 import { explainAbort, findReason, type ReasonName, refuse } from "../../errors.ts";
 import { IdempotencyConflictError } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
-import { eventBy, type KeyEvent, type Operation, subjectOf } from "./event.ts";
+import { eventBy, type KeyEvent, type Operation, type Subject, subjectOf } from "./event.ts";
 import {
   aboutHandle,
   checkAllowed,
@@ -167,7 +166,7 @@ export async function openSecretKey(deps: UseDeps, key: CachedKey, input: UseInp
   throw keyDamaged(keyId);
 }
 
-/** Runs a function, and writes an audit entry if it refuses. */
+/** Runs a function, and records in the audit log if it refuses. */
 export async function recordingRefusal<T>(
   { keys }: Pick<UseDeps, "keys">,
   { principal, operation, about }: Wanted,
@@ -178,25 +177,35 @@ export async function recordingRefusal<T>(
     return await call();
   } catch (error) {
     const reason = reasonToRecord(error, signal);
-    if (reason !== undefined) {
-      const refused = { operation, outcome: "REFUSED", details: describeRefusal(reason) } as const;
-      await keys.recordRefusal(eventBy(principal, about.subject, refused));
-    }
+    if (reason !== undefined)
+      await keys.recordRefusal(refusalBy(principal, about.subject, operation, reason));
     throw error;
   }
 }
 
-/** Finds the reason to record. @returns undefined for a fault of the server */
+/** Finds the reason to record. @returns undefined for a fault of the server, and for a refusal because of load */
 function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undefined {
   if (error instanceof IdempotencyConflictError) return "IDEMPOTENCY_KEY_REUSED";
   if (error instanceof QuotaExceededError) return "QUOTA_EXCEEDED";
-  if (error instanceof CryptoBusyError) return "SERVER_BUSY";
-  return error instanceof ConnectError ? findReason(explainAbort(error, signal)) : undefined;
+  if (!(error instanceof ConnectError)) return undefined;
+  const explained = explainAbort(error, signal);
+  const reason = findReason(explained);
+  return isAboutLoad(explained.code) && reason !== "BODY_TOO_LARGE" ? undefined : reason;
 }
 
-/** The details of a refusal in the audit log. */
-export function describeRefusal(reason: string): string {
-  return `reason=${reason}`;
+/** Tells whether a refusal says nothing about the key and its caller. Under load there are many, all alike. */
+function isAboutLoad(code: Code): boolean {
+  return [Code.ResourceExhausted, Code.DeadlineExceeded, Code.Canceled, Code.Unavailable].includes(code);
+}
+
+/** Describes a refused operation. */
+export function refusalBy(
+  principal: Principal,
+  subject: Subject,
+  operation: Operation,
+  reason: ReasonName,
+): KeyEvent {
+  return eventBy(principal, subject, { operation, outcome: "REFUSED", details: `reason=${reason}` });
 }
 
 /** The refusal for a key whose state does not allow an operation; says what does. */

@@ -5,7 +5,7 @@ import type { Schema } from "../../../src/database/schema.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKms, type KmsClient, readDeeds } from "./kms-server.ts";
+import { closeAndReadDeeds, createKey, describeKms, type KmsClient, readDeeds } from "./kms-server.ts";
 import { readAudit } from "./read-audit.ts";
 
 const data = bytesOf("attack at dawn");
@@ -141,17 +141,47 @@ describeKms("the audit log", (start, shared) => {
     },
   );
 
-  it.each(["rotate", "destroy"] as const)("has an entry for each caller who races to %s", async (change) => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
-    const race = () => (change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId }));
-    await Promise.allSettled(Array.from({ length: 10 }, race));
-    const operation = change.toUpperCase();
-    const deeds = (await readDeeds(kms, keyId)).slice(1);
-    expect(deeds.filter((deed) => deed.startsWith(`${operation} OK`))).toHaveLength(1);
-    const lost = `${operation} REFUSED reason=KEY_STATE_INVALID`;
-    expect(deeds.filter((deed) => deed === lost)).toHaveLength(9);
-    expect(deeds).toHaveLength(10);
+  it.each(["rotate", "destroy"] as const)(
+    "has the number of the callers who race to %s and lose",
+    async (change) => {
+      const server = await start();
+      const { kms } = server;
+      const { keyId } = await createKey(kms);
+      const race = () => (change === "rotate" ? kms.rotateKey({ keyId }) : kms.destroyKey({ keyId }));
+      await Promise.allSettled(Array.from({ length: 10 }, race));
+      const operation = change.toUpperCase();
+      const deeds = await closeAndReadDeeds(server);
+      expect(deeds.filter((deed) => deed.startsWith(`${operation} OK`))).toHaveLength(1);
+      expect(deeds.filter((deed) => deed.includes("REFUSED"))).toEqual([
+        `${operation} REFUSED reason=KEY_STATE_INVALID`,
+        `${operation} REFUSED reason=KEY_STATE_INVALID, repeated=8`,
+      ]);
+    },
+  );
+
+  it("has at most 100 characters of a name that does not exist, by which its entries are found", async () => {
+    const { kms } = await start();
+    for (const keyId of ["k".repeat(255), `name/${"n".repeat(590)}/7`, `name/${"€".repeat(590)}`]) {
+      await refusal(kms.sign({ keyId, data }));
+      const [entry] = (await kms.getAuditLog({ outcome: "REFUSED" })).auditLog.slice(-1);
+      expect(entry?.keyId).toBe(`${keyId.slice(0, 99)}…`);
+    }
+    expect(await readDeeds(kms, "k".repeat(255))).toEqual(["SIGN REFUSED reason=KEY_NOT_FOUND"]);
+    expect(await readDeeds(kms, `name/${"n".repeat(590)}/7`)).toEqual(["SIGN REFUSED reason=KEY_NOT_FOUND"]);
+  });
+
+  it("has one entry for equal refusals of one caller, and one with their number", async () => {
+    const server = await start({ auth: "token" });
+    const as = (subject: string) => ({ headers: { authorization: `Bearer ${subject}` } });
+    for (let i = 0; i < 38; i += 1) await refusal(server.kms.sign({ keyId: "key-1", data }, as("ada")));
+    await refusal(server.kms.sign({ keyId: "key-1", data }, as("grace")));
+    await refusal(server.kms.encapsulate({ keyId: "key-1" }, as("ada")));
+    expect(await closeAndReadDeeds(server)).toEqual([
+      "SIGN REFUSED reason=KEY_NOT_FOUND",
+      "SIGN REFUSED reason=KEY_NOT_FOUND",
+      "ENCAPSULATE REFUSED reason=KEY_NOT_FOUND",
+      "SIGN REFUSED reason=KEY_NOT_FOUND, repeated=37",
+    ]);
   });
 
   it("names the key as the caller did, although there is none", async () => {

@@ -161,6 +161,13 @@ export function verifiesOutside(
   return outside.verifiesOutside(present(publicKeyPem), data, signature, context);
 }
 
+/** What the log of a server has when it has stopped, with the counts of refusals; one line each as of `readDeeds`. */
+export async function closeAndReadDeeds({ close, tamper }: KmsServer): Promise<string[]> {
+  await close();
+  const rows = await tamper((db) => db.selectFrom("audit_entries").selectAll().orderBy("sequence").execute());
+  return rows.map(({ operation, outcome, details }) => `${operation} ${outcome} ${details}`);
+}
+
 /** What was done with a key, one line each: `SIGN OK input=data`. */
 export async function readDeeds(kms: KmsClient, keyId = ""): Promise<string[]> {
   const entries = await readAudit(kms, keyId);

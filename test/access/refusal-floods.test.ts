@@ -1,0 +1,254 @@
+/** What a user adds to the store with calls that are refused: little, whatever they call, and however often. */
+import { expect, it, onTestFinished } from "vitest";
+import { refusalBudget } from "../../src/audit/refusal-budget.ts";
+import { present } from "../services/answers.ts";
+import { bytesOf } from "../support/bytes.ts";
+import { refusal } from "../support/refusal.ts";
+import { streamOf } from "../support/streams.ts";
+import {
+  type AccessServer,
+  describeAccess,
+  makeDatabase,
+  type Person,
+  startAccessServer,
+} from "./access-server.ts";
+
+const data = bytesOf("hello");
+
+/** A call of a user that is refused. @param n differs from call to call; @param own a key of the user that signs */
+type RefusedCall = (server: AccessServer, user: Person, n: number, own: OwnKeys) => Promise<unknown>;
+
+interface OwnKeys {
+  readonly signing: string;
+  readonly kem: string;
+  readonly destroyed: string;
+}
+
+const post: (path: string, body: (n: number, own: OwnKeys) => object) => RefusedCall =
+  (path, body) =>
+  async (server, { token }, n, own) => {
+    const answer = await server.rest(`POST /api/kms/${path}`, body(n, own), {
+      authorization: `Bearer ${token}`,
+    });
+    expect(answer.ok).toBe(false);
+  };
+
+const longName = (n: number): string => `name/${n}${"€".repeat(500)}`;
+
+/** Calls that have an entry each, if they differ: the handle is another one each time. */
+const differing: Readonly<Record<string, RefusedCall>> = {
+  "Sign with an unknown key": (_server, { kms }, n) => refusal(kms.sign({ keyId: `key-${n}`, data })),
+  "Sign with a long unknown name": (_server, { kms }, n) => refusal(kms.sign({ keyId: longName(n), data })),
+  "Sign over REST": post("sign", (n) => ({ keyId: `rest-${n}`, data: "aGVsbG8=" })),
+  "Verify with an unknown key": (_server, { kms }, n) =>
+    refusal(kms.verify({ keyId: `key-${n}`, data, signature: new Uint8Array(3309) })),
+  "BatchSign over REST": post("batch-sign", (n) => ({ keyId: `batch-${n}`, data: Array(100).fill("") })),
+  "SignStream with an unknown key": (_server, { kms }, n) =>
+    refusal(
+      kms.signStream(
+        streamOf({
+          part: { case: "header" as const, value: { keyId: `stream-${n}`, context: new Uint8Array() } },
+        }),
+      ),
+    ),
+  "Encapsulate with an unknown key": (_server, { kms }, n) => refusal(kms.encapsulate({ keyId: `key-${n}` })),
+  "RotateKey with an unknown key": (_server, { kms }, n) => refusal(kms.rotateKey({ keyId: `key-${n}` })),
+  "DestroyKey with an unknown key": (_server, { kms }, n) => refusal(kms.destroyKey({ keyId: `key-${n}` })),
+  "CreateGrant of an unknown name": (_server, { kms, name }, n) =>
+    refusal(kms.createGrant({ name: `name-${n}`, grantee: name, operations: ["SIGN"] })),
+  "RevokeGrant of an unknown grant": (_server, { kms }, n) =>
+    refusal(kms.revokeGrant({ grantId: `grant-${n}` })),
+  "ImportKey with an unknown token": (_server, { kms }, n) =>
+    refusal(kms.importKey({ importToken: `import-${n}`, wrappedKey: data, algorithm: "ML-DSA-44" })),
+};
+
+/** Calls about the same key, which are equal refusals. */
+const equal: Readonly<Record<string, RefusedCall>> = {
+  "BatchSign of empty messages": (_server, { kms }, _n, { signing }) =>
+    refusal(kms.batchSign({ keyId: signing, data: Array(1000).fill(new Uint8Array()) })),
+  "Sign with a destroyed key": (_server, { kms }, _n, { destroyed }) =>
+    refusal(kms.sign({ keyId: destroyed, data })),
+  "DestroyKey of a destroyed key": (_server, { kms }, _n, { destroyed }) =>
+    refusal(kms.destroyKey({ keyId: destroyed })),
+  "Decapsulate of a bad ciphertext": (_server, { kms }, n, { kem }) =>
+    refusal(kms.decapsulate({ keyId: kem, ciphertext: new Uint8Array(1 + (n % 1000)) })),
+  "Decapsulate over REST": post("decapsulate", (_n, { kem }) => ({ keyId: kem, ciphertext: "AQ==" })),
+  "SignStream with a second header": (_server, { kms }, _n, { signing }) => {
+    const header = {
+      part: { case: "header" as const, value: { keyId: signing, context: new Uint8Array() } },
+    };
+    return refusal(kms.signStream(streamOf(header, header)));
+  },
+};
+
+/** Calls that are refused, or answered with "no", and have no entry at all. */
+const silent: Readonly<Record<string, RefusedCall>> = {
+  "AsymmetricSign of Google's interface": (_server, { google }, n) =>
+    refusal(google.asymmetricSign({ name: googleName(n), data })),
+  "Decapsulate of Google's interface": (_server, { google }, n) =>
+    refusal(google.decapsulate({ name: googleName(n), ciphertext: data })),
+  "StreamTelemetry of unknown devices": async (_server, { iot }, n) => {
+    const reading = { deviceId: `device-${n}`, telemetry: data, signature: new Uint8Array(2420) };
+    for await (const { reason } of iot.streamTelemetry(streamOf({ reading }))) expect(reason).not.toBe("");
+  },
+  "IssueChallenge for an unknown device": (_server, { iot }, n) =>
+    refusal(iot.issueChallenge({ deviceId: `device-${n}` })),
+  "a call with an idempotency key that is refused": (_server, { kms }, n) =>
+    refusal(
+      kms.createKey({ algorithm: "ML-KEM-768", usage: "SIGN" }, { headers: { "idempotency-key": `${n}` } }),
+    ),
+  "a handshake with an unknown tunnel": (_server, { vpn }, n) =>
+    refusal(vpn.handshake({ tunnelId: `tunnel-${n}`, ciphertext: data })),
+};
+
+const googleName = (n: number): string =>
+  `projects/p/locations/global/keyRings/ring/cryptoKeys/key-${n}/cryptoKeyVersions/1`;
+
+async function makeKeys({ kms }: Person): Promise<OwnKeys> {
+  const make = async (algorithm: string) => present((await kms.createKey({ algorithm })).result).keyId;
+  const [signing, kem, destroyed] = [
+    await make("ML-DSA-44"),
+    await make("ML-KEM-768"),
+    await make("ML-DSA-44"),
+  ];
+  await kms.destroyKey({ keyId: destroyed });
+  return { signing, kem, destroyed };
+}
+
+/** Makes calls, some at a time. */
+async function flood(calls: readonly (() => Promise<unknown>)[]): Promise<void> {
+  const waiting = calls.values();
+  const work = async (): Promise<void> => {
+    for (const call of waiting) await call();
+  };
+  await Promise.all(Array.from({ length: 32 }, work));
+}
+
+/** The rows of every table. */
+async function countRows({ tamper }: AccessServer): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  await tamper(async (db) => {
+    for (const { name } of await db.introspection.getTables()) {
+      const { count } = await db
+        .selectFrom(name as "audit_entries")
+        .select((row) => row.fn.countAll<number>().as("count"))
+        .executeTakeFirstOrThrow();
+      counts[name] = Number(count);
+    }
+  });
+  return counts;
+}
+
+/** The entries about refusals: the operation, and the details. */
+async function readRefusals({ tamper }: AccessServer, user: Person): Promise<string[]> {
+  const lines: string[] = [];
+  await tamper(async (db) => {
+    const rows = await db
+      .selectFrom("audit_entries")
+      .selectAll()
+      .where("user_name", "=", user.name)
+      .where("outcome", "=", "REFUSED")
+      .orderBy("sequence")
+      .execute();
+    for (const { operation, details, key_id } of rows) {
+      expect(key_id.length).toBeLessThanOrEqual(100);
+      lines.push(`${operation} ${details}`);
+    }
+  });
+  return lines;
+}
+
+/** The audit log, its verifiable tree, and the checkpoints of all logs, which come with time. */
+const logTables = /^audit_|^tlog_|_checkpoints$/;
+
+function listGrown(before: Record<string, number>, after: Record<string, number>): string[] {
+  return Object.keys(after).filter((name) => !logTables.test(name) && after[name] !== before[name]);
+}
+
+describeAccess("a user whose calls are refused", (_shared, kind) => {
+  const start = async (args: readonly string[] = []) =>
+    startAccessServer({ atEnd: onTestFinished, database: await makeDatabase(kind, onTestFinished), args });
+
+  it("adds at most 1,000 entries an hour, with whatever calls, and one with the number of the others", async () => {
+    const server = await start();
+    const [user, other] = [await server.makePerson(), await server.makePerson()];
+    const own = await makeKeys(user);
+    const before = await countRows(server);
+    const each = 120;
+    const kinds = Object.values(differing);
+    const calls = Array.from({ length: each }, (_, n) =>
+      kinds.map((call) => () => call(server, user, n, own)),
+    );
+    await flood(calls.flat());
+    expect(await readRefusals(server, user)).toHaveLength(refusalBudget.entries);
+    expect(listGrown(before, await countRows(server))).toEqual([]);
+    // What succeeds has its entry, and other users have theirs.
+    await user.kms.sign({ keyId: own.signing, data });
+    await refusal(other.kms.sign({ keyId: own.signing, data }));
+    const auditor = await server.makePerson("auditor");
+    const { auditLog } = await auditor.kms.getAuditLog({ keyId: own.signing });
+    expect(auditLog.map(({ operation, outcome }) => `${operation} ${outcome}`)).toEqual([
+      "CREATE OK",
+      "SIGN OK",
+      "SIGN REFUSED",
+    ]);
+    expect(await auditor.kms.verifyAuditLog({})).toMatchObject({ valid: true });
+    const text = await (await fetchMetrics(server, auditor)).text();
+    const unrecorded = kinds.length * each - refusalBudget.entries;
+    expect(text).toMatch(new RegExp(`^qsp_refusals_unrecorded_total ${unrecorded}$`, "m"));
+    await server.close();
+    expect((await readRefusals(server, user)).at(-1)).toBe(`REFUSALS unrecorded=${unrecorded}`);
+  });
+
+  it("adds two entries with equal refusals: the first, and one with the number of the others", async () => {
+    const server = await start();
+    const user = await server.makePerson();
+    const own = await makeKeys(user);
+    const before = await countRows(server);
+    const calls = Object.values(equal).map((call) =>
+      Array.from({ length: 20 }, (_, n) => () => call(server, user, n, own)),
+    );
+    await flood(calls.flat());
+    const first = [
+      "DECAPSULATE reason=LENGTH_INVALID",
+      "DESTROY reason=KEY_STATE_INVALID",
+      "SIGN reason=FIELD_INVALID",
+      "SIGN reason=KEY_STATE_INVALID",
+    ];
+    expect((await readRefusals(server, user)).sort()).toEqual(first);
+    expect(listGrown(before, await countRows(server))).toEqual([]);
+    await server.close();
+    const repeated = (await readRefusals(server, user)).slice(first.length).sort();
+    expect(repeated).toEqual(first.map((line, i) => `${line}, repeated=${i % 2 === 0 ? 39 : 19}`));
+  });
+
+  it.each(Object.entries(silent))("adds nothing: %s", async (_name, call) => {
+    const server = await start();
+    const user = await server.makePerson();
+    const own = await makeKeys(user);
+    const before = await countRows(server);
+    await flood(Array.from({ length: 20 }, (_, n) => () => call(server, user, n, own)));
+    expect(listGrown(before, await countRows(server))).toEqual([]);
+    expect(await readRefusals(server, user)).toEqual([]);
+  });
+
+  it("adds nothing with calls that the server refuses because of load", async () => {
+    const server = await start(["--max-queue-ms", "1", "--max-backlog-ms", "1"]);
+    const user = await server.makePerson();
+    const { keyId } = present((await user.kms.createKey({ algorithm: "SLH-DSA-SHA2-128s" })).result);
+    const reasons = await Promise.all(
+      Array.from({ length: 20 }, () =>
+        user.kms.sign({ keyId, data }).then(
+          () => "signed",
+          async (error: unknown) => (await refusal(Promise.reject(error))).reason,
+        ),
+      ),
+    );
+    expect(reasons).toContain("SERVER_BUSY");
+    expect(await readRefusals(server, user)).toEqual([]);
+  });
+});
+
+function fetchMetrics({ url }: AccessServer, { token }: Person): Promise<Response> {
+  return fetch(`${url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+}
