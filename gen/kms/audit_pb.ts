@@ -29,7 +29,8 @@ export const file_kms_audit: GenFile = /*@__PURE__*/
  */
 export type AuditEntry = Message<"kms.AuditEntry"> & {
   /**
-   * Identifies the key: its ID, or what the caller sent if there is no such key. For an import token, its ID.
+   * Identifies the key: its ID, or what the caller sent if there is no such key, up to 100 characters of it. For an import
+   * token, its ID. Empty for REFUSALS.
    *
    * @generated from field: string key_id = 1;
    */
@@ -37,7 +38,8 @@ export type AuditEntry = Message<"kms.AuditEntry"> & {
 
   /**
    * Is "CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ROTATE", "DISABLE", "ENABLE",
-   * "SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_NAME", "UPDATE_NAME", "CREATE_IMPORT", "CREATE_GRANT" or "REVOKE_GRANT".
+   * "SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_NAME", "UPDATE_NAME", "CREATE_IMPORT", "CREATE_GRANT" or
+   * "REVOKE_GRANT"; or "REFUSALS", at the end of an hour in which a user had more refusals than have entries.
    *
    * @generated from field: string operation = 2;
    */
@@ -59,7 +61,8 @@ export type AuditEntry = Message<"kms.AuditEntry"> & {
   timestamp?: Timestamp | undefined;
 
   /**
-   * Contains details as name=value pairs joined by ", ". Never contains a secret or any part of the signed data.
+   * Contains details as name=value pairs joined by ", ". Never contains a secret or any part of the signed data. "repeated"
+   * counts the refusals like an earlier entry that this entry stands for, and "unrecorded" those that REFUSALS stands for.
    *
    * @generated from field: string details = 5;
    */
@@ -73,7 +76,7 @@ export type AuditEntry = Message<"kms.AuditEntry"> & {
   sequence: number;
 
   /**
-   * Is "OK", or "REFUSED" for a refused attempt, whose details contain the reason.
+   * Is "OK", or "REFUSED" for refused attempts, whose details contain the reason.
    *
    * @generated from field: string outcome = 7;
    */
@@ -88,14 +91,15 @@ export type AuditEntry = Message<"kms.AuditEntry"> & {
 
   /**
    * Gives the address that the call came from, behind trusted proxies that of the client; empty for the server's own
-   * work.
+   * work, and for several refusals from several addresses.
    *
    * @generated from field: string client_address = 9;
    */
   clientAddress: string;
 
   /**
-   * Identifies the call: the x-request-id of its answer, which the caller may choose; empty for the server's own work.
+   * Identifies the call: the x-request-id of its answer, which the caller may choose; empty for the server's own work
+   * and for several refusals.
    *
    * @generated from field: string request_id = 10;
    */

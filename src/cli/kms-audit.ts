@@ -14,7 +14,7 @@ const { method } = KmsService;
 const operations = [
   ...["CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ROTATE", "DISABLE", "ENABLE"],
   ...["SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_IMPORT", "CREATE_GRANT", "REVOKE_GRANT"],
-  ...["CREATE_NAME", "UPDATE_NAME"],
+  ...["CREATE_NAME", "UPDATE_NAME", "REFUSALS"],
 ] as const;
 
 export const kmsAuditVerbs: readonly Verb[] = [

@@ -12,6 +12,7 @@ const { getAuditLog } = KmsService.method;
 export const operations = [
   "CREATE IMPORT SIGN VERIFY ENCAPSULATE DECAPSULATE ROTATE DISABLE ENABLE",
   "SCHEDULE_DESTROY RESTORE DESTROY CREATE_NAME UPDATE_NAME CREATE_IMPORT CREATE_GRANT REVOKE_GRANT",
+  "REFUSALS",
 ].flatMap((line) => line.split(" "));
 export const outcomes = ["OK", "REFUSED"];
 
