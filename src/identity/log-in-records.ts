@@ -4,7 +4,8 @@
  *
  * Anyone can fail to log in, so the records of failures are limited. Each minute, the first ten failures of a name,
  * and the first sixty of users and sixty of clients, each have a line and an entry. Unknown names have as many lines,
- * without the name, and no entries. All other failures are counted, and share one line and one entry.
+ * without the name, and no entries. All other failures are counted, and share one line and one entry. Entries stay for
+ * ever, so an hour has at most a hundred of a name, and five hundred of users and of clients.
  */
 import type { Logger } from "pino";
 import type { Store } from "../store/store.ts";
@@ -55,6 +56,10 @@ const windowMs = 60_000;
 const maxFailures = 60;
 /** Failures of one name in a minute that are recorded, so that those of one name cannot hide all others. */
 const maxFailuresOfName = 10;
+/** Minutes of an hour, and the entries of failures in it. */
+const hourWindows = 60;
+const maxHourEntries = 500;
+const maxHourEntriesOfName = 100;
 /** Tokens of clients in a minute that are recorded one by one: a secret is checked in microseconds. */
 const maxClientTokens = 600;
 
@@ -78,6 +83,9 @@ export function createLogInRecords(
   }: { readonly logger?: Pick<Logger, "info" | "warn">; readonly intervalMs?: number },
 ): LogInRecords {
   let counts = startCounting();
+  /** The entries of failures since the hour began: by who it is, and by the name as well. */
+  const hour = new Map<string, number>();
+  let windows = 0;
   const writing = new Set<Promise<void>>();
   const count = (name: string): void => void counts.more.set(name, (counts.more.get(name) ?? 0) + 1);
   const add = (entry: Parameters<typeof writeEntry>[1]): Promise<void> => writeEntry(store, entry);
@@ -95,6 +103,8 @@ export function createLogInRecords(
   const endWindow = (): void => {
     const { more } = counts;
     counts = startCounting();
+    windows += 1;
+    if (windows % hourWindows === 0) hour.clear();
     if (more.size === 0) return;
     const details = [...more].map(([name, times]) => `${name}=${times}`).join(", ");
     logger?.warn({ counts: Object.fromEntries(more) }, "log-ins that are not recorded one by one");
@@ -125,7 +135,11 @@ export function createLogInRecords(
           isLogIn(operation) ? "a log-in was refused" : "a request about a token was refused",
         );
       if (!isKnown) return count(`${reason}_UNKNOWN_NAME`);
-      if (!isSingle) return count(reason);
+      const hasEntry =
+        isSingle &&
+        takePlace(hour, `${kind} ${name}`, maxHourEntriesOfName) &&
+        takePlace(hour, kind, maxHourEntries);
+      if (!hasEntry) return count(reason);
       addLater({
         keyId: name,
         operation,

@@ -1,5 +1,5 @@
 /** The log of identities: what it has, how much a stranger can add to it, and that changes of it are found. */
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { createClientStore } from "../../src/identity/clients.ts";
 import { openIssuer, rotateIssuerKey } from "../../src/identity/issuer.ts";
@@ -107,6 +107,23 @@ describeStores("the log of identities", (makePlace) => {
     expect(log).toHaveLength(11);
     expect(log).toContain("LOG_INS||system|REFUSED|LOGIN_FAILED=9990, LOGIN_LIMITED=5||");
     expect(lines).toHaveLength(11);
+  });
+
+  it("has at most 100 failures of a name an hour one by one, and 500 of all users", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const place = await makePlace();
+    const records = createLogInRecords(await place.open(), {});
+    const fail = (name: string) =>
+      records.failed("LOG_IN", { ...from, name, reason: "LOGIN_FAILED", isKnown: true });
+    for (let minute = 0; minute < 120; minute += 1) {
+      for (let i = 0; i < 20; i += 1) for (const name of ["ada", "bob", `user ${i}`]) fail(name);
+      vi.advanceTimersByTime(60_000);
+    }
+    await records.close();
+    const entries = (await readLog(place)).filter((line) => line.startsWith("LOG_IN|"));
+    expect(entries.filter((line) => line.startsWith("LOG_IN|ada|"))).toHaveLength(2 * 100);
+    expect(entries).toHaveLength(2 * 500);
   });
 
   it("has at most ten failures of a client a minute one by one, for whatever it asks", async () => {
