@@ -38,6 +38,15 @@ export interface RequestHead {
 /** Finds what is wrong with the head of a request; undefined if it is valid. */
 export type FindHeadFault = (head: RequestHead) => ConnectError | undefined;
 
+/**
+ * Characters of a host: a name of 253 and its last dot (RFC 1035, section 2.3.4), and a port. The time to parse one grows
+ * with the square of its length, because names may have characters of all scripts (UTS #46).
+ */
+const maxHostCharacters = 260;
+
+/** Characters of an origin: a host and the scheme before it. */
+const maxOriginCharacters = maxHostCharacters + 40;
+
 /** Hosts to remember. Clients of one server name few. */
 const maxHosts = 1000;
 
@@ -130,6 +139,7 @@ function findAuthority({ headers, targetHost }: RequestHead): string | undefined
 }
 
 function parseAuthority(text: string): URL | undefined {
+  if (text.length > maxHostCharacters) return undefined;
   const isAuthority = /^[^/?#@\\]+$/.test(text) && URL.canParse(`http://${text}`);
   return isAuthority ? new URL(`http://${text}`) : undefined;
 }
@@ -167,7 +177,7 @@ function isCrossSite(head: RequestHead, url: URL, corsOrigins: ReadonlySet<strin
 }
 
 function isOwnOrigin(origin: string, url: URL): boolean {
-  if (!URL.canParse(origin)) return false;
+  if (origin.length > maxOriginCharacters || !URL.canParse(origin)) return false;
   const { protocol, host } = new URL(origin);
   // Parsed with the scheme of the page, so that either side may omit the default port.
   return URL.canParse(`${protocol}//${url.host}`) && new URL(`${protocol}//${url.host}`).host === host;

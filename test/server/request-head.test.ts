@@ -4,8 +4,9 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import type { Browser } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { createHostCheck } from "../../src/server/request-head.ts";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { findReason } from "../../src/errors.ts";
+import { createHeadCheck, createHostCheck } from "../../src/server/request-head.ts";
 import { lacksBrowser, needsBrowser, openBrowser } from "../console/browser.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { connectHttp2, envelope, exchangeBytes, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
@@ -325,5 +326,42 @@ describe.skipIf(lacksBrowser)(`a page of another origin in Chromium${needsBrowse
     await answered.promise;
     expect(handled()).toBe(0);
     expect([...refused].filter((status) => status < 400)).toEqual([]);
+  });
+});
+
+describe("a host or an origin of 16 KB, which takes 20 ms to parse,", () => {
+  // Names of all scripts may be percent-encoded in a URL.
+  const long = encodeURIComponent(
+    Array.from({ length: 1800 }, (_, i) => String.fromCodePoint(0x9fa5 - i)).join(""),
+  );
+  const find = createHeadCheck({
+    maxMetadataBytes: 65_536,
+    isHostAllowed: undefined,
+    corsOrigins: new Set(),
+  });
+  const head = {
+    method: "POST",
+    metadataBytes: long.length,
+    targetHost: undefined,
+    rawHeaders: [],
+    announcesBody: false,
+    isCall: () => true,
+  };
+
+  it.each([
+    ["in Host", { host: long }, "HTTP_INVALID", 0],
+    ["in :authority", { ":authority": long }, "HTTP_INVALID", 0],
+    ["in Origin", { host: "localhost", origin: `https://${long}` }, "CROSS_SITE_REFUSED", 1],
+  ])("is refused without parsing it: %s", (_where, headers, reason, parsed) => {
+    const parse = vi.spyOn(URL, "canParse");
+    onTestFinished(() => parse.mockRestore());
+    const fault = find({ ...head, headers });
+    expect(fault && findReason(fault)).toBe(reason);
+    expect(parse).toHaveBeenCalledTimes(parsed);
+  });
+
+  it("is refused in an absolute target", () => {
+    const fault = find({ ...head, headers: {}, targetHost: long });
+    expect(fault && findReason(fault)).toBe("HTTP_INVALID");
   });
 });
