@@ -132,7 +132,7 @@ export function serverStopping(): ConnectError {
 
 /** Refuses a body, or one message of a stream, that is too large. */
 export function bodyTooLarge(maxBytes: number): ConnectError {
-  return refuse("BODY_TOO_LARGE", `the message is larger than the limit of ${maxBytes} bytes`, {
+  return refuse("BODY_TOO_LARGE", `the message is larger than the limit of ${maxBytes} bytes for this call`, {
     maxBytes: String(maxBytes),
   });
 }

@@ -20,7 +20,7 @@ export const limitSettings = {
     "4194304",
     1024,
     1_073_741_824,
-    "Maximum bytes of a body or of one message of a stream.",
+    "Maximum bytes of a body or of one message of a stream; less for calls whose fields are short.",
   ),
   maxMessageElements: defineInteger(
     "max-message-elements",

@@ -103,8 +103,10 @@ export const bodyReasons = {
   BODY_TOO_LARGE: {
     code: Code.ResourceExhausted,
     httpStatus: 413,
-    cause: "A body, or a message of a stream, exceeds `--max-message-bytes`.",
-    remedy: "Use the streaming call (`SignStream`, `UpdateFirmwareStream`). Operator: raise the limit.",
+    cause:
+      "A body, or a message of a stream, exceeds the limit of its call, compressed or not. The limit follows from the rules of the request, and is `--max-message-bytes` if they set none.",
+    remedy:
+      "Shorten the fields to what the rules of the call allow. For data of any size, use the streaming call (`SignStream`, `UpdateFirmwareStream`). Operator: raise `--max-message-bytes`.",
   },
   BODY_UNEXPECTED: {
     code: Code.InvalidArgument,

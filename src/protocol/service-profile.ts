@@ -22,6 +22,8 @@ export interface RpcProfile {
   readonly access: Access;
   /** The scope that an access token needs: see qsp.scope. */
   readonly scope: string;
+  /** Bytes that a message may have, where the protos have no rules that limit it; the general limit if left out. */
+  readonly maxBytes?: number;
   /** One or two sentences for the description of the REST calls; left out for an RPC that is always refused. */
   readonly comment?: string;
 }

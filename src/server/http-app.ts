@@ -208,7 +208,7 @@ function addProbes(app: FastifyInstance, { health, metrics, options }: AppDeps):
 /** Adds the calls of gRPC, gRPC-Web and Connect. */
 async function addConnect(
   app: FastifyInstance,
-  { services, interceptors, transcoder, limits, shutdown, intake, requestIds }: AppDeps,
+  { services, interceptors, transcoder, limits, shutdown, intake, requestIds, options }: AppDeps,
   registry: Registry,
   pathMethods: PathMethods,
 ): Promise<void> {
@@ -224,7 +224,7 @@ async function addConnect(
       addServices(router, services);
       tightenHandlers(router, {
         limitsOf: (method) => ({
-          maxBytes: findMaxBytes(method, limits),
+          maxBytes: findMaxBytes(method, limits, options.profiles),
           maxReceiveMs: limits.maxReceiveMs,
           structure: toStructureLimits(limits),
         }),

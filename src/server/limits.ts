@@ -1,5 +1,7 @@
 /** The limits of the requests and the calls of a server. */
 import type { DescMethod } from "@bufbuild/protobuf";
+import { findMessageLimit } from "../protocol/message-limit.ts";
+import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
 import type { BodyLimits } from "../transcoding/body.ts";
 import { isInfrastructure } from "./interceptors/access.ts";
@@ -8,7 +10,7 @@ import { isInfrastructure } from "./interceptors/access.ts";
 export interface ServerLimits {
   /** Bytes of all names and values of a request's metadata. */
   readonly maxMetadataBytes: number;
-  /** Bytes of a body, or of one message of a stream. */
+  /** Bytes of a body, or of one message of a stream, of a call whose rules set no smaller limit. */
   readonly maxMessageBytes: number;
   /** JSON values, or Protobuf fields and elements, of a message. */
   readonly maxMessageElements: number;
@@ -57,6 +59,12 @@ export function toBodyLimits(limits: ServerLimits): BodyLimits {
 }
 
 /** The largest number of bytes that a message of a call may have. */
-export function findMaxBytes(method: DescMethod, { maxMessageBytes }: ServerLimits): number {
-  return isInfrastructure(method) ? Math.min(maxInfrastructureBytes, maxMessageBytes) : maxMessageBytes;
+export function findMaxBytes(
+  method: DescMethod,
+  { maxMessageBytes }: ServerLimits,
+  profiles?: ServiceProfiles,
+): number {
+  return isInfrastructure(method)
+    ? Math.min(maxInfrastructureBytes, maxMessageBytes)
+    : findMessageLimit(method, maxMessageBytes, profiles);
 }

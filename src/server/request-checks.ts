@@ -157,7 +157,7 @@ export async function findQueryFault(
   checks: MessageChecks,
 ): Promise<ConnectError | undefined> {
   try {
-    const bytes = readQueryMessage(new URL(request.url).searchParams);
+    const bytes = readQueryMessage(new URL(request.url).searchParams, checks.limits.maxBytes);
     const plain = await expand(request, bytes, checks.limits.maxBytes);
     parseMessage(method, request, plain, checks);
     return undefined;
@@ -203,9 +203,11 @@ async function readPlain(
   return expand(request, message, maxBytes);
 }
 
-function readQueryMessage(query: URLSearchParams): Uint8Array {
+function readQueryMessage(query: URLSearchParams, maxBytes: number): Uint8Array {
   const message = query.get("message") ?? "";
-  if (query.get("base64") !== "1") return Buffer.from(message);
+  const isBase64 = query.get("base64") === "1";
+  if (message.length > (isBase64 ? Math.ceil(maxBytes / 3) * 4 : maxBytes)) throw bodyTooLarge(maxBytes);
+  if (!isBase64) return Buffer.from(message);
   try {
     return base64Decode(message);
   } catch {

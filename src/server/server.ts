@@ -150,7 +150,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     specs,
     codecs: options.codecs,
     interceptors,
-    maxBytesOf: (method) => findMaxBytes(method, limits),
+    maxBytesOf: (method) => findMaxBytes(method, limits, profiles),
     maxReceiveMs: limits.maxReceiveMs,
     maxCallMs: limits.maxCallMs,
     structure: toStructureLimits(limits),

@@ -11,7 +11,8 @@ import type { Route } from "./routes.ts";
 
 /** The parts of a server that its calls share. */
 export interface Setup {
-  readonly limits: BodyLimits;
+  /** The limits of the body of each RPC. */
+  readonly limits: ReadonlyMap<MethodImplSpec, BodyLimits>;
   readonly interceptors: Interceptor[];
   readonly registry: Registry;
   readonly shutdownSignal: AbortSignal | undefined;

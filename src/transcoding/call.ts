@@ -2,14 +2,14 @@
 import type { Message } from "@bufbuild/protobuf";
 import { createContextValues } from "@connectrpc/connect";
 import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
-import { explainAbort, refuse, toConnectError } from "../errors.ts";
+import { bodyTooLarge, explainAbort, refuse, toConnectError } from "../errors.ts";
 import { encodeBody } from "../protocol/compression.ts";
 import { computeEntityTag, matchesEntityTag, toWeakTag } from "../protocol/entity-tags.ts";
 import { raceSignal } from "../protocol/interrupt.ts";
 import { callTooSlow, readTimeout } from "../protocol/timeout.ts";
 import { UnaryCall, type UnaryHandler, type UnarySpec } from "../protocol/unary-call.ts";
 import { readRequestMessage, readRequestMessages } from "./binding.ts";
-import type { IncomingBody } from "./body.ts";
+import type { BodyLimits, IncomingBody } from "./body.ts";
 import { type Call, type CallContext, createContext, finished } from "./call-context.ts";
 import type { RestRequest, RestResponse } from "./http.ts";
 import { chooseMediaType } from "./negotiation.ts";
@@ -31,11 +31,12 @@ export async function runCall(found: Call): Promise<RestResponse> {
     if (handle === undefined) throw new Error(`no handler is composed for ${spec.method.name}`);
     return runUnary(call, spec, handle, renderer);
   }
+  const limits = findLimits(call);
   const streams = spec.kind !== "client_streaming";
   const format = streams ? chooseFormat(request, renderer) : requireJson(request, renderer);
   const context = createContext(call);
   const body = incomingBody(request, () => context.signal);
-  const input = readRequestMessages(match, call.rawQuery, body, setup.limits, setup.registry);
+  const input = readRequestMessages(match, call.rawQuery, body, limits, setup.registry);
   if (streams) return answerStream(call, context, input, renderer, format);
   try {
     const message = await raceSignal(invokeClientStream(call, context, input), context.signal);
@@ -48,11 +49,13 @@ export async function runCall(found: Call): Promise<RestResponse> {
 }
 
 async function runUnary(
-  { match, rawQuery, form, request, setup }: Call,
+  found: Call,
   spec: UnarySpec,
   handle: UnaryHandler,
   renderer: Renderer,
 ): Promise<RestResponse> {
+  const { match, rawQuery, form, request, setup } = found;
+  const limits = findLimits(found);
   const timeoutMs = readTimeout(request.headers);
   const call = new UnaryCall(
     {
@@ -71,13 +74,22 @@ async function runUnary(
   try {
     call.endWithin(Number.POSITIVE_INFINITY, () => undefined);
     const body = incomingBody(request, () => call.signal);
-    const input = await call.race(readRequestMessage(match, rawQuery, body, setup.limits, setup.registry));
+    const input = await call.race(readRequestMessage(match, rawQuery, body, limits, setup.registry));
     const { maxCallMs = Number.POSITIVE_INFINITY } = setup;
     call.endWithin(maxCallMs, () => callTooSlow(maxCallMs));
     return await finishUnary({ match, request, form }, call, await handle(call, input), renderer);
   } finally {
     call.finish();
   }
+}
+
+/** Finds the limits of the body of a call. A query may not have more bytes either. @throws BODY_TOO_LARGE */
+function findLimits({ match, rawQuery, setup }: Call): BodyLimits {
+  const { spec } = match.route;
+  const limits = setup.limits.get(spec);
+  if (limits === undefined) throw new Error(`no limits are known for ${spec.method.name}`);
+  if (rawQuery.length > limits.maxBytes) throw bodyTooLarge(limits.maxBytes);
+  return limits;
 }
 
 /** Refuses a request that does not accept the answer. Raw bytes have a media type that only the handler knows. */

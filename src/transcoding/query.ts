@@ -3,6 +3,9 @@ import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import { refuse } from "../errors.ts";
 import { describeFieldPath, type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 
+const plus = 0x2b;
+const space = 0x20;
+
 /** One field that the query names, with all its texts in order. */
 export interface QueryField {
   readonly path: FieldPath;
@@ -48,7 +51,11 @@ export function requireNoQuery(rawQuery: string): void {
  * @returns the decoded name and text of each, and the part of the query that it came from. @throws TARGET_INVALID
  */
 export function* splitQuery(rawQuery: string): Generator<[name: string, text: string, part: string]> {
-  for (const part of rawQuery.split("&")) {
+  // Not `split`: a reader may end before the last of very many parameters.
+  for (let start = 0, end = 0; end < rawQuery.length; start = end + 1) {
+    end = rawQuery.indexOf("&", start);
+    if (end < 0) end = rawQuery.length;
+    const part = rawQuery.slice(start, end);
     if (part === "") continue;
     const equals = part.indexOf("=");
     const [name, text] = equals < 0 ? [part, ""] : [part.slice(0, equals), part.slice(equals + 1)];
@@ -56,13 +63,23 @@ export function* splitQuery(rawQuery: string): Generator<[name: string, text: st
   }
 }
 
-/** Decodes one name or value of a query. A plus sign is a space, as in HTML forms. */
+/** Decodes one name or value of a query. */
 function decode(text: string): string {
   try {
-    return decodeURIComponent(text.replaceAll("+", " "));
+    return decodeURIComponent(text.includes("+") ? toSpaces(text) : text);
   } catch {
     throw refuse("TARGET_INVALID", `"${text}" in the query is not valid percent-encoded UTF-8`);
   }
+}
+
+/**
+ * A plus sign is a space, as in HTML forms. `replaceAll` takes ten times as long for a text of plus signs, because it
+ * puts the text together from a piece for each.
+ */
+function toSpaces(text: string): string {
+  const bytes = Buffer.from(text);
+  for (let at = bytes.indexOf(plus); at < bytes.length; at += 1) if (bytes[at] === plus) bytes[at] = space;
+  return bytes.toString();
 }
 
 function findField(desc: DescMessage, name: string): FieldPath {

@@ -11,6 +11,7 @@ import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from 
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
 import { findAbsentCall } from "../protocol/absent-services.ts";
+import { findMessageLimit } from "../protocol/message-limit.ts";
 import type { RestStyle, ServiceProfiles } from "../protocol/service-profile.ts";
 import { composeUnary, RunningCalls, type UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
@@ -32,6 +33,8 @@ import { compileRoutes, type Route } from "./routes.ts";
 
 /** The options of a transcoder. */
 export interface TranscoderOptions extends BodyLimits {
+  /** Bytes of a message of a call whose rules set no smaller limit. */
+  readonly maxBytes: number;
   /** Descriptors and implementations: `createServiceImplSpec(Service, implementation)` of Connect. */
   readonly services: readonly ServiceImplSpec[];
   /** What the protos of services do not say. */
@@ -127,10 +130,14 @@ function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setu
   const files = options.services.map(({ service }) => service.file);
   const registry = createRegistry(...collectFiles([file_google_rpc_error_details, ...files]));
   const handlers = new Map<MethodImplSpec, UnaryHandler>();
-  for (const { spec } of routes)
+  const limits = new Map<MethodImplSpec, BodyLimits>();
+  for (const { spec } of routes) {
     if (spec.kind === "unary") handlers.set(spec, composeUnary(spec, interceptors));
+    const maxBytes = findMessageLimit(spec.method, options.maxBytes, options.profiles);
+    limits.set(spec, { ...options, maxBytes });
+  }
   return {
-    limits: options,
+    limits,
     interceptors,
     registry,
     shutdownSignal,

@@ -30,6 +30,7 @@ describe("a query gives fields their values", () => {
     ["name=a+b", { name: "a b" }],
     ["name=a%20b", { name: "a b" }],
     ["name=a%2Bb", { name: "a+b" }],
+    ["name=+%2B++%C3%A9+", { name: " +  é " }],
     ["name=a=b", { name: "a=b" }],
     ["name=a?b", { name: "a?b" }],
     ["name=a/b", { name: "a/b" }],

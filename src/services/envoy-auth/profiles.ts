@@ -12,6 +12,8 @@ export const envoyProfiles: ServiceProfiles = {
         // The token to check is in the message. Its bearer may ask about it, as with pqc.TokenService/VerifyToken.
         access: Access.PUBLIC,
         scope: "",
+        // The head of a request, which Envoy limits to 60 KiB by default, and what its filters know of it.
+        maxBytes: 256 * 1024,
         comment:
           "Decides on a request that Envoy received, by the token that it carries and the demands of its route.",
       },

@@ -8,6 +8,9 @@ import type { StoredClient } from "../../identity/clients.ts";
 import type { LogInRecords, TokenOperation } from "../../identity/log-in-records.ts";
 import { readOrigin } from "../../protocol/call-values.ts";
 
+/** Characters of credentials in base64: a client_id and a client_secret of the longest form, percent-encoded. */
+const maxBasicCharacters = 8192;
+
 /** The fields of a request that can identify a client. */
 export interface ClientFields {
   readonly clientId: string;
@@ -49,7 +52,7 @@ function readCredentials(
   if (authorization === null || !/^Basic\b/i.test(authorization))
     return { name: clientId, secret: clientSecret };
   const basic = /^Basic +([A-Za-z0-9+/]+=*) *$/i.exec(authorization)?.[1];
-  if (basic === undefined)
+  if (basic === undefined || basic.length > maxBasicCharacters)
     throw clientInvalid("the authorization header does not have the form: Basic <base64 of client:secret>");
   const decoded = Buffer.from(basic, "base64").toString("utf8");
   const colon = decoded.indexOf(":");

@@ -1,0 +1,150 @@
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type DescMethod,
+  getOption,
+  hasOption,
+  ScalarType,
+  toBinary,
+  toJsonString,
+} from "@bufbuild/protobuf";
+import { isReflectList, isReflectMap, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import {
+  type FieldRules,
+  field as fieldRules,
+} from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { describe, expect, it } from "vitest";
+import { Access } from "#gen/qsp/access_pb.ts";
+import { findMessageLimit } from "../../src/protocol/message-limit.ts";
+import { findAccess } from "../../src/protocol/service-profile.ts";
+import { collectProfiles, servicePackages } from "../../src/services/registry.ts";
+import { EverythingSchema } from "../gen/testing/kinds_pb.ts";
+
+const generalBytes = 4 * 1024 * 1024;
+const stepBytes = 64 * 1024;
+const profiles = collectProfiles(servicePackages);
+const methods = servicePackages
+  .flatMap(({ files }) => files.flatMap(({ services }) => services))
+  .flatMap((service) => service.methods);
+const limitOf = (method: DescMethod): number => findMessageLimit(method, generalBytes, profiles);
+const named = (list: readonly DescMethod[]): [name: string, method: DescMethod][] =>
+  list.map((method) => [`${method.parent.typeName}/${method.name}`, method]);
+const isPublic = (method: DescMethod): boolean => findAccess(method, profiles) === Access.PUBLIC;
+
+describe("the limit of a public call", () => {
+  /** Those that need more, and why. */
+  const larger: Record<string, number> = {
+    // Data that was signed.
+    "pqc.TokenService/VerifyToken": generalBytes,
+    // The head of a request.
+    "envoy.service.auth.v3.Authorization/Check": 4 * stepBytes,
+  };
+
+  it.each(named(methods.filter(isPublic)))(
+    "is 64 KiB, unless a row here says why not: %s",
+    (name, method) => {
+      expect(limitOf(method)).toBe(larger[name] ?? stepBytes);
+    },
+  );
+});
+
+describe("the limit of a call", () => {
+  it.each(["SignData", "Sign", "Verify", "BatchSign", "SignStream", "UpdateFirmware", "DeployContract"])(
+    "is the general one for %s, whose data has any size",
+    (name) => {
+      const found = methods.filter(
+        (method) => method.name === name && method.parent.typeName !== "nft.NftService",
+      );
+      expect(found.map(limitOf)).toEqual(found.map(() => generalBytes));
+      expect(found.length).toBeGreaterThan(0);
+    },
+  );
+
+  it("follows the rule of the largest field: a packet of 64 KiB fits as base64", () => {
+    const found = methods.find(({ name }) => name === "ReceivePacket");
+    expect(found && limitOf(found)).toBe(2 * stepBytes);
+  });
+
+  it("is the general one for a recursive message", () => {
+    const [method] = methods;
+    if (method === undefined) throw new Error("no method");
+    expect(findMessageLimit({ ...method, input: EverythingSchema }, generalBytes)).toBe(generalBytes);
+  });
+
+  it("is never above the general one", () => {
+    expect(methods.map((method) => findMessageLimit(method, 1000, profiles))).toEqual(
+      methods.map(() => 1000),
+    );
+  });
+});
+
+describe("the largest message that the rules allow is within the limit of", () => {
+  const bounded = methods.filter((method) => limitOf(method) < generalBytes && isOurs(method));
+
+  it.each(named(bounded))("%s, in both encodings", (_name, method) => {
+    const { message } = fill(method.input, "x");
+    expect(toBinary(method.input, message).length).toBeLessThanOrEqual(limitOf(method));
+    const json = toJsonString(method.input, message);
+    expect(Buffer.byteLength(json)).toBeLessThanOrEqual(limitOf(method));
+  });
+
+  it.each(named(bounded))("%s, with texts outside of ASCII that a client escapes", (_name, method) => {
+    const { message } = fill(method.input, "€");
+    expect(toBinary(method.input, message).length).toBeLessThanOrEqual(limitOf(method));
+    const json = toJsonString(method.input, message).replaceAll("€", "\\u20ac");
+    expect(json.length).toBeLessThanOrEqual(limitOf(method));
+  });
+});
+
+function isOurs({ input }: DescMethod): boolean {
+  return !input.typeName.startsWith("envoy.");
+}
+
+/** Fills every field as far as its rules allow. Of a oneof, the last member stays. */
+function fill(desc: DescMessage, character: string): ReflectMessage {
+  const message = reflect(desc, create(desc));
+  for (const field of desc.fields) {
+    const rules = hasOption(field, fieldRules) ? getOption(field, fieldRules) : undefined;
+    const { type } = rules ?? {};
+    if (field.fieldKind === "list") {
+      const { maxItems = 0n, items = undefined } = type?.case === "repeated" ? type.value : {};
+      const list = message.get(field);
+      for (let i = 0; i < maxItems && isReflectList(list); i += 1) list.add(largest(field, items, character));
+    } else if (field.fieldKind === "map") {
+      const { maxPairs = 0n, values = undefined } = type?.case === "map" ? type.value : {};
+      const map = message.get(field);
+      for (let i = 0; i < maxPairs && isReflectMap(map); i += 1)
+        map.set(`${"k".repeat(60)}${i}`, largest(field, values, character));
+    } else message.set(field, largest(field, rules, character));
+  }
+  return message;
+}
+
+function largest(field: DescField, rules: FieldRules | undefined, character: string): unknown {
+  const { type } = rules ?? {};
+  if (field.message !== undefined) return fill(field.message, character);
+  if (field.enum !== undefined) return field.enum.values.at(-1)?.number ?? 0;
+  switch (field.scalar) {
+    case ScalarType.STRING: {
+      if (type?.case !== "string") return "";
+      const { len, maxLen, maxBytes } = type.value;
+      // Where the rules count bytes, the text is a token or a URL.
+      if (maxBytes > 0n) return "x".repeat(Number(maxBytes));
+      return character.repeat(Number(len || maxLen));
+    }
+    case ScalarType.BYTES:
+      return new Uint8Array(type?.case === "bytes" ? Number(type.value.len || type.value.maxLen) : 0);
+    case ScalarType.BOOL:
+      return true;
+    case ScalarType.DOUBLE:
+    case ScalarType.FLOAT:
+      return 1.5;
+    case ScalarType.INT64:
+    case ScalarType.UINT64:
+      // That of the last second of the year 9999, which is a valid time.
+      return 253_402_300_799n;
+    default:
+      return 999_999_999;
+  }
+}
