@@ -82,10 +82,8 @@ export async function createApp(
   const { provider, passwords } = await openCrypto(config, { ...watching, logger, worker });
   const store = await openStore({
     ...storeSettings(config, { isShared: worker !== undefined }),
-    measureWrite: watching.measureWrite,
     provider: provider.system,
-    onCommit: metrics.storeCommitted,
-    onRefusalUnrecorded: metrics.refusalUnrecorded,
+    ...watching.store,
     quotas: quotaSettings(config),
     ...(worker && { memory }),
   }).catch(async (error: unknown) => {

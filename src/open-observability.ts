@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
+import type { Background } from "./database/background.ts";
 import { commit, readVersion } from "./program-files.ts";
 import { createMeasurePart, type MeasurePart, type Tracing } from "./protocol/call-span.ts";
 import { currentSpan } from "./server/interceptors/caller.ts";
@@ -11,12 +12,18 @@ import { traceSettings } from "./settings/trace-settings.ts";
 /** The metrics and the traces of one event loop. */
 export interface Observability {
   readonly metrics: Metrics;
+  /** Watches the store. */
+  readonly store: {
+    readonly background: Background;
+    readonly onCommit: Metrics["storeCommitted"];
+    readonly onRefusalUnrecorded: Metrics["refusalUnrecorded"];
+    /** Measures a write. Undefined if calls are not traced. */
+    readonly measureWrite: (<T>(write: () => Promise<T>) => Promise<T>) | undefined;
+  };
   /** Undefined if calls are not traced. */
   readonly tracing: Tracing | undefined;
   /** Undefined if calls are not traced. */
   readonly measurePart: MeasurePart | undefined;
-  /** Measures a write to the store. Undefined if calls are not traced. */
-  readonly measureWrite: (<T>(write: () => Promise<T>) => Promise<T>) | undefined;
   /** Sends what remains of the traces. */
   close(): Promise<void>;
 }
@@ -24,21 +31,41 @@ export interface Observability {
 /** Opens the metrics, and tracing if a collector is named. @throws ConfigError */
 export async function openObservability(config: Config, logger: Logger): Promise<Observability> {
   const metrics = createMetrics();
+  const store = {
+    background: observeBackground(metrics, logger),
+    onCommit: metrics.storeCommitted,
+    onRefusalUnrecorded: metrics.refusalUnrecorded,
+  };
   metrics.nameBuild({ version: readVersion(), commit });
   const settings = traceSettings(config, process.env);
-  if (settings === undefined) return { metrics, ...noTracing };
+  if (settings === undefined) return { metrics, store: { ...store, measureWrite: undefined }, ...noTracing };
   // The SDK takes time and memory, which only those pay who want traces.
   const { openTracing } = await import("./tracing/open-tracing.ts");
   const tracing = openTracing(settings, { logger, instanceId: randomUUID() });
   metrics.watchSpans(tracing);
   const measurePart = createMeasurePart(currentSpan);
   const measureWrite = <T>(write: () => Promise<T>): Promise<T> => measurePart("store commit", {}, write);
-  return { metrics, tracing, measurePart, measureWrite, close: tracing.close };
+  return { metrics, store: { ...store, measureWrite }, tracing, measurePart, close: tracing.close };
+}
+
+/** Counts the failures of work without a caller, and logs those that are not repeated. */
+export function observeBackground(
+  metrics: Pick<Metrics, "backgroundStarted" | "backgroundFailed" | "workOverdue">,
+  logger: Pick<Logger, "error">,
+): Background {
+  return {
+    started: metrics.backgroundStarted,
+    failed({ work, error, about, isRepeated }) {
+      metrics.backgroundFailed(work);
+      if (isRepeated !== true)
+        logger.error({ work, ...about, err: error }, "work without a caller failed, and is tried again");
+    },
+    overdue: metrics.workOverdue,
+  };
 }
 
 const noTracing = {
   tracing: undefined,
   measurePart: undefined,
-  measureWrite: undefined,
   close: async () => {},
 };

@@ -19,7 +19,7 @@ const mayImport: Record<string, RegExp> = {
   config: /^crypto$/,
   "program-files": /^$/,
   "open-crypto": /^(config|crypto|identity|protocol|server|settings|shared-memory)$/,
-  "open-observability": /^(config|protocol|server|settings|tracing)$/,
+  "open-observability": /^(config|database|protocol|server|settings|tracing)$/,
   // What traces calls with the SDK of OpenTelemetry.
   tracing: /^(errors|protocol)$/,
   "open-store": /^(database|records|secrets|audit|identity|store|tlog)$|^services\//,

@@ -1,22 +1,29 @@
 /** Signs the audit log from time to time, while the store is open. */
 import { AsyncResource } from "node:async_hooks";
 import type { Kysely } from "kysely";
+import type { Background } from "../database/background.ts";
 import type { Schema } from "../database/schema.ts";
 import type { AuditHead } from "./chain.ts";
 import { type CheckpointSigner, storeCheckpoint } from "./checkpoints.ts";
-import { keyLog, type LogTables } from "./tables.ts";
+import type { LogTables } from "./tables.ts";
 
 /** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
 const checkpointAfterMs = 1000;
 
+/** What a checkpointer needs. */
+export interface CheckpointerDeps {
+  readonly readTrueHead: () => Promise<AuditHead>;
+  readonly signer: Pick<CheckpointSigner, "sign">;
+  readonly write: (work: (transaction: { readonly db: Kysely<Schema> }) => Promise<void>) => Promise<void>;
+  readonly now: () => Date;
+  readonly log: LogTables;
+  readonly background: Pick<Background, "started" | "failed">;
+}
+
 /** Signs a checkpoint some time after entries are written, and when the store closes. */
-export function createCheckpointer(
-  readTrueHead: () => Promise<AuditHead>,
-  signer: Pick<CheckpointSigner, "sign">,
-  write: (work: (transaction: { readonly db: Kysely<Schema> }) => Promise<void>) => Promise<void>,
-  now: () => Date,
-  log: LogTables = keyLog,
-) {
+export function createCheckpointer({ readTrueHead, signer, write, now, log, background }: CheckpointerDeps) {
+  const work = "sign_checkpoint";
+  background.started(work);
   let timer: NodeJS.Timeout | undefined;
   let signing: Promise<void> = Promise.resolve();
   const sign = async (): Promise<void> => {
@@ -25,12 +32,13 @@ export function createCheckpointer(
     const checkpoint = await signer.sign(head, now(), log);
     await write(({ db }) => storeCheckpoint(db, checkpoint, log));
   };
+  const fail = (error: unknown): void => background.failed({ work, error, about: { table: log.entries } });
   // In the context of the store: the signature is not charged to the call that wrote, and is not in its trace.
   const schedule = AsyncResource.bind((): void => {
     timer = setTimeout(() => {
       timer = undefined;
       // If the store cannot be written now, the next write schedules another checkpoint.
-      signing = sign().catch(() => {});
+      signing = sign().catch(fail);
     }, checkpointAfterMs);
     timer.unref();
   });
@@ -42,7 +50,7 @@ export function createCheckpointer(
       const wasDue = timer !== undefined;
       clearTimeout(timer);
       await signing;
-      if (wasDue) await sign().catch(() => {});
+      if (wasDue) await sign().catch(fail);
     },
   };
 }

@@ -53,6 +53,7 @@ export function createIssuerStore(store: Store) {
     await keys.insert(transaction, { ...record, retiredAt: undefined });
   };
   return {
+    background: store.background,
     /** Lists keys that sign, or stopped at or after a time; the newest key first. */
     listKeys: (notRetiredBefore: Date) => listOwn(store.reader, notRetiredBefore),
     /** Stores a key unless one of its algorithm already signs. Of several concurrent callers, one succeeds. */

@@ -130,7 +130,10 @@ export async function openIssuer(
     if (!keys.canSign(algorithm))
       await withFreshIssuerKey(provider, algorithm, (key) => store.addFirstKey(key, now()));
   await keys.findSigner(loginAlgorithm);
-  const stopPolling = poll(pollIntervalMs, () => keys.refresh());
+  const stopPolling = poll(
+    { work: "issuer_keys", everyMs: pollIntervalMs, background: store.background },
+    () => keys.refresh(),
+  );
 
   /** Signs a token that is valid from now. */
   const signToken = async (
@@ -186,7 +189,7 @@ export async function openIssuer(
       return keys.listLiving().map(({ jwk }) => jwk);
     },
     close() {
-      stopPolling();
+      void stopPolling();
       keys.erase();
     },
   };

@@ -35,6 +35,12 @@ export interface Metrics extends CallMetrics {
   logPublished(log: string, entries: number, published: number, seconds: number | undefined): void;
   /** Counts a cosignature of a witness. */
   logCosigned(log: string): void;
+  /** Counts the failures of work without a caller from 0. */
+  backgroundStarted(work: string): void;
+  /** Counts a failure of work without a caller. */
+  backgroundFailed(work: string): void;
+  /** Exposes how much work is overdue, and for how long the oldest of it. */
+  workOverdue(work: string, items: number, oldestSeconds: number): void;
   /** Counts a request that was refused for its head, before its call began. */
   requestRefused(reason: ReasonName): void;
   /** The content type and the text of the exposition. */
@@ -107,6 +113,7 @@ export function createMetrics(): Metrics {
     ...createStoreMetrics(registry),
     ...createLogMetrics(registry),
     ...createSpanMetrics(registry),
+    ...createBackgroundMetrics(registry),
     responseDropped: () => dropped.inc(),
     requestRefused: (reason) => refused.inc({ reason }),
     watchBuffers: (buffers) => {
@@ -187,6 +194,40 @@ function createLogMetrics(registry: Registry): Pick<Metrics, "logPublished" | "l
       if (seconds !== undefined) logSeconds.observe({ log }, seconds);
     },
     logCosigned: (log) => logCosignatures.inc({ log }),
+  };
+}
+
+function createBackgroundMetrics(
+  registry: Registry,
+): Pick<Metrics, "backgroundStarted" | "backgroundFailed" | "workOverdue"> {
+  const failures = new Counter({
+    name: "qsp_background_failures_total",
+    help: "Failures of work without a caller, such as scheduled destructions. Each has a line in the log, unless it repeats.",
+    labelNames: ["work"],
+    registers: [registry],
+  });
+  // All event loops and servers see the same store.
+  const overdue = new Gauge({
+    name: "qsp_overdue_work",
+    help: "Items of scheduled work that are due for more than a minute.",
+    labelNames: ["work"],
+    aggregator: "max",
+    registers: [registry],
+  });
+  const oldest = new Gauge({
+    name: "qsp_overdue_work_seconds",
+    help: "Seconds for which the oldest item that is overdue is due; 0 if there is none.",
+    labelNames: ["work"],
+    aggregator: "max",
+    registers: [registry],
+  });
+  return {
+    backgroundStarted: (work) => failures.inc({ work }, 0),
+    backgroundFailed: (work) => failures.inc({ work }),
+    workOverdue(work, items, oldestSeconds) {
+      overdue.set({ work }, items);
+      oldest.set({ work }, oldestSeconds);
+    },
   };
 }
 

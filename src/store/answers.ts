@@ -1,5 +1,6 @@
 /** The first answers of idempotent calls, and the room of owners, inside of transactions and outside. */
 import type { Kysely } from "kysely";
+import type { Background } from "../database/background.ts";
 import type { Database } from "../database/database.ts";
 import type { GroupCommit } from "../database/group-commit.ts";
 import { poll } from "../database/poll.ts";
@@ -118,8 +119,9 @@ export function createAnswersOfStore(
 export function sweepAnswers(
   { database, now }: AnswerDeps,
   write: GroupCommit<WriteTransaction>["run"],
-): () => void {
-  return poll(sweepMs, async () => {
+  background: Background,
+): () => Promise<void> {
+  return poll({ work: "sweep_answers", everyMs: sweepMs, background }, async () => {
     while (await hasExpired(database.reader, now())) await write(({ db }) => removeExpired(db, now()));
   });
 }

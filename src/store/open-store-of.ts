@@ -1,6 +1,7 @@
 /** Opens a store: the database, its secrets, its logs, and the transactions on it. */
 import { openCheckpointSigner } from "../audit/checkpoints.ts";
 import { readTrueEntries } from "../audit/true-entries.ts";
+import { unobserved } from "../database/background.ts";
 import { type DatabaseLocation, openDatabaseOf } from "../database/database.ts";
 import { diskFullError } from "../database/disk-full.ts";
 import { createGroupCommit, type GroupCommit, type Transact } from "../database/group-commit.ts";
@@ -41,10 +42,14 @@ async function createStore(
   options: StoreOptions,
 ): Promise<Store> {
   const { masterKey, provider, now = () => new Date(), quotas = noLimits, memory } = options;
+  const { background = unobserved } = options;
   const { reader } = database;
   const { vault, keys } = await unlock(database, masterKey);
   const signer = await openCheckpointSigner(database, vault, provider);
-  const logs = createStoreLogs({ database, signer, now, write: (work) => group.run(work) }, keys.audit);
+  const logs = createStoreLogs(
+    { database, signer, now, background, write: (work) => group.run(work) },
+    keys.audit,
+  );
   for (const log of [logs.keys, logs.identities]) await startLog(log);
 
   const listeners = new Set<() => void>();
@@ -66,12 +71,13 @@ async function createStore(
   });
   const group = createGroup(takeTurns(transact, memory), options.measureWrite);
   const stopListening = memory?.writes.listen(notify);
-  const stopSweeping = sweepAnswers(answers, group.run);
-  const refusals = createRefusals({ group, now, onUnrecorded: options.onRefusalUnrecorded });
+  const stopSweeping = sweepAnswers(answers, group.run, background);
+  const refusals = createRefusals({ group, now, background, onUnrecorded: options.onRefusalUnrecorded });
 
   return {
     ...createAnswersOfStore(answers, group.run),
     reader,
+    background,
     write: group.run,
     batch: group.batch,
     recordRefusal: refusals.record,
@@ -97,7 +103,7 @@ async function createStore(
     ifReachable,
     async close() {
       stopListening?.();
-      stopSweeping();
+      await stopSweeping();
       await refusals.close();
       await group.drain();
       await logs.keys.close();

@@ -1,6 +1,7 @@
 /** Writes refusals to the audit log, within the budgets of their users. */
 import type { NewAuditEntry } from "../audit/chain.ts";
 import { RefusalBudget } from "../audit/refusal-budget.ts";
+import type { Background } from "../database/background.ts";
 import type { GroupCommit } from "../database/group-commit.ts";
 import { poll } from "../database/poll.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
@@ -12,6 +13,7 @@ const pollIntervalMs = 5000;
 export interface RefusalDeps {
   readonly group: Pick<GroupCommit<WriteTransaction>, "batch">;
   readonly now: () => Date;
+  readonly background: Pick<Background, "started" | "failed">;
   /** Receives each refusal that a budget had no room for. */
   readonly onUnrecorded?: (() => void) | undefined;
 }
@@ -27,7 +29,7 @@ export interface Refusals {
 }
 
 /** Starts to record refusals. */
-export function createRefusals({ group, now, onUnrecorded }: RefusalDeps): Refusals {
+export function createRefusals({ group, now, background, onUnrecorded }: RefusalDeps): Refusals {
   const budget = new RefusalBudget();
   const nowMs = (): number => now().getTime();
   const append = group.batch(async ({ audit }, entries: readonly NewAuditEntry[]) =>
@@ -41,7 +43,7 @@ export function createRefusals({ group, now, onUnrecorded }: RefusalDeps): Refus
       ),
     );
   };
-  const stop = poll(pollIntervalMs, () => writeDue());
+  const stop = poll({ work: "write_refusals", everyMs: pollIntervalMs, background }, () => writeDue());
   return {
     async record(entry) {
       const fate = budget.take(entry, nowMs());
@@ -56,7 +58,7 @@ export function createRefusals({ group, now, onUnrecorded }: RefusalDeps): Refus
     },
     writeDue: () => writeDue(),
     async close() {
-      stop();
+      await stop();
       await writeDue(true);
     },
   };

@@ -6,6 +6,7 @@ import { type CheckpointSigner, storeCheckpoint } from "../audit/checkpoints.ts"
 import { type AuditChain, createAuditChain } from "../audit/log.ts";
 import { identityLog, keyLog, type LogTables } from "../audit/tables.ts";
 import { type AuditVerification, type AuditVerificationDeps, verifyAuditLog } from "../audit/verification.ts";
+import type { Background } from "../database/background.ts";
 import type { Database } from "../database/database.ts";
 import { listAuditedTables, listIdentityTables } from "../database/schema.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
@@ -39,6 +40,7 @@ export interface StoreLogDeps {
   /** Writes a checkpoint. */
   readonly write: (work: (transaction: WriteTransaction) => Promise<void>) => Promise<void>;
   readonly now: () => Date;
+  readonly background: Pick<Background, "started" | "failed">;
 }
 
 /** @param tagKey RootKeys.audit */
@@ -61,13 +63,20 @@ function identityTagKey(auditKey: Uint8Array): Uint8Array {
 }
 
 function createStoreLog(
-  { database, signer, write, now }: StoreLogDeps,
+  { database, signer, write, now, background }: StoreLogDeps,
   { tables, ...checked }: { tables: LogTables } & Pick<AuditVerificationDeps, "tagKey" | "recorded">,
 ): StoreLog {
   const { reader, writer } = database;
   const chain = createAuditChain(writer, checked.tagKey, tables);
   const readEnd = () => chain.readTrueHead(reader);
-  const checkpointer = createCheckpointer(readEnd, signer, write, now, tables);
+  const checkpointer = createCheckpointer({
+    readTrueHead: readEnd,
+    signer,
+    write,
+    now,
+    log: tables,
+    background,
+  });
   return {
     ...checkpointer,
     chain,
@@ -86,7 +95,9 @@ function createStoreLog(
       const end = { sequence: found.entries, entryHash: found.head };
       const checkpoint = await signer.sign(end, now(), tables);
       // The caller receives the checkpoint even if the store cannot save it.
-      await write(({ db }) => storeCheckpoint(db, checkpoint, tables)).catch(() => {});
+      await write(({ db }) => storeCheckpoint(db, checkpoint, tables)).catch((error: unknown) =>
+        background.failed({ work: "sign_checkpoint", error, about: { table: tables.entries } }),
+      );
       return { ...found, checkpoint };
     },
   };

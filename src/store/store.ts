@@ -8,6 +8,7 @@
 import type { AuditEntry, AuditHead, NewAuditEntry } from "../audit/chain.ts";
 import type { AuditVerification } from "../audit/verification.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
+import type { Background } from "../database/background.ts";
 import type { DatabaseLocation, OpenMode, Reader } from "../database/database.ts";
 import type { BatchWork } from "../database/group-commit.ts";
 import type { TableOwner } from "../database/schema.ts";
@@ -23,6 +24,8 @@ import type { WriteTransaction } from "./write-transaction.ts";
 export interface Store {
   /** Builds read queries; each sees what was committed before it. */
   readonly reader: Reader;
+  /** Hears of failures of work without a caller. */
+  readonly background: Background;
   /**
    * Runs work in a shared transaction. Its changes are on the disk when this returns. The work may run several times,
    * so it must have no other effects than its transaction, and must read through that transaction.
@@ -131,6 +134,8 @@ export interface StoreOptions {
   readonly mode?: OpenMode;
   /** How many records one owner may have; no limits if omitted. */
   readonly quotas?: QuotaLimits;
+  /** Hears of failures of work without a caller; nobody does if left out. */
+  readonly background?: Background;
   /** The memory that it shares with stores on other event loops of this program. */
   readonly memory?: Pick<SharedMemory, "writeTurn" | "writes">;
 }

@@ -14,6 +14,8 @@ export function schedulePublishing({
   readonly source: LeafSource;
   readonly publisher: Publisher;
 }): () => Promise<void> {
+  const work = "publish_log";
+  store.background.started(work);
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isClosed = false;
@@ -25,13 +27,14 @@ export function schedulePublishing({
     // Another program may have published less than a second ago.
     if (published.size < (await source.readSize())) schedule();
   };
+  const fail = (error: unknown): void => store.background.failed({ work, error, about: { log: source.log } });
   // In the context of the store: the signatures are not charged to the call that wrote, and are not in its trace.
   const schedule = AsyncResource.bind((): void => {
     if (timer !== undefined || isClosed) return;
     timer = setTimeout(() => {
       timer = undefined;
       // If the store cannot be used now, the next write or the next caller who asks for a checkpoint tries again.
-      running = run().catch(() => {});
+      running = run().catch(fail);
     }, publishIntervalMs);
     timer.unref();
   });
@@ -44,6 +47,6 @@ export function schedulePublishing({
     const wasDue = timer !== undefined;
     clearTimeout(timer);
     await running;
-    if (wasDue) await run().catch(() => {});
+    if (wasDue) await run().catch(fail);
   };
 }

@@ -2,19 +2,23 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, it, onTestFinished } from "vitest";
 import { createCheckpointer } from "../../src/audit/checkpointer.ts";
+import { keyLog } from "../../src/audit/tables.ts";
+import { unobserved } from "../../src/database/background.ts";
 
 it("signs outside of the context of the call that wrote, which it is not charged to", async () => {
   const context = new AsyncLocalStorage<string>();
   const { promise: signedIn, resolve } = Promise.withResolvers<string | undefined>();
-  const checkpointer = createCheckpointer(
-    async () => {
+  const checkpointer = createCheckpointer({
+    readTrueHead: async () => {
       resolve(context.getStore());
       return { sequence: 0, entryHash: "" };
     },
-    { sign: () => Promise.reject(new Error("an empty log is not signed")) },
-    async () => {},
-    () => new Date(0),
-  );
+    signer: { sign: () => Promise.reject(new Error("an empty log is not signed")) },
+    write: async () => {},
+    now: () => new Date(0),
+    log: keyLog,
+    background: unobserved,
+  });
   onTestFinished(() => checkpointer.close());
   context.run("a call", () => checkpointer.entriesWritten());
   expect(await signedIn).toBeUndefined();

@@ -79,6 +79,8 @@ export const healthySeries: readonly Series[] = [
   { name: "qsp_lane_refused_total", labels: { lane: "quick" }, perSecond: 0 },
   { name: "qsp_responses_dropped_total", perSecond: 0 },
   { name: "qsp_refusals_unrecorded_total", perSecond: 0 },
+  { name: "qsp_overdue_work", labels: { work: "kms_destroy" }, value: 0 },
+  { name: "qsp_background_failures_total", labels: { work: "sign_checkpoint" }, perSecond: 0 },
   calls("OK", 100),
   calls("InvalidArgument", 5),
   calls("Unauthenticated", 0.005, "pqc.PqcService/IssueToken"),
@@ -145,6 +147,10 @@ export const troubles: Readonly<Record<string, readonly Series[]>> = {
     bucket("qsp_store_commit_seconds", "0.5", 40),
     bucket("qsp_store_commit_seconds", "1", 50),
     bucket("qsp_store_commit_seconds", "+Inf", 50),
+  ],
+  QspWorkOverdue: [{ name: "qsp_overdue_work", labels: { work: "kms_destroy" }, value: 3 }],
+  QspBackgroundFails: [
+    { name: "qsp_background_failures_total", labels: { work: "sign_checkpoint" }, perSecond: 1 },
   ],
 };
 

@@ -2,6 +2,7 @@
 import { expect, it } from "vitest";
 import type { NewAuditEntry } from "../../src/audit/chain.ts";
 import { refusalBudget, refusalWindowMs } from "../../src/audit/refusal-budget.ts";
+import { unobserved } from "../../src/database/background.ts";
 import { StoreFailureError } from "../../src/database/store-error.ts";
 import { createRefusals } from "../../src/store/refusals.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -25,7 +26,12 @@ async function readLog({ query }: Place): Promise<string[]> {
 /** Records refusals with a clock that the test sets. */
 function recordBy(store: Pick<Store, "batch">, onUnrecorded?: () => void) {
   const clock = { ms: 1_800_000_000_000 };
-  const refusals = createRefusals({ group: store, now: () => new Date(clock.ms), onUnrecorded });
+  const refusals = createRefusals({
+    group: store,
+    now: () => new Date(clock.ms),
+    background: unobserved,
+    onUnrecorded,
+  });
   return { clock, ...refusals };
 }
 

@@ -16,9 +16,12 @@ export const openServices: OpenServices = (deps) => {
   const issueToken = (deviceId: string) => deps.issuer.issue(deviceId, { header: { use: deviceUse } });
   const devices = createIotStore(deps.store);
   const service = iotService({ ...deps, devices, issueToken });
-  const stopSweeping = poll(sweepMs, () => devices.removeDeadChallenges(deps.now()));
+  const { background } = deps.store;
+  const stopSweeping = poll({ work: "iot_sweep_challenges", everyMs: sweepMs, background }, () =>
+    devices.removeDeadChallenges(deps.now()),
+  );
   return {
     services: [createServiceImplSpec<typeof IotService>(IotService, service)],
-    close: async () => stopSweeping(),
+    close: stopSweeping,
   };
 };

@@ -2,6 +2,7 @@
 import type { Kysely } from "kysely";
 import { sql } from "kysely";
 import type { Schema } from "../../database/schema.ts";
+import { findDueRecords } from "../../records/due-records.ts";
 import { openTable } from "../../records/record-table.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
@@ -61,10 +62,8 @@ export function createGrantStore(store: Store, now: () => Date) {
         .execute();
       return rows.map(({ owner }) => owner);
     },
-    /** Lists grants that have expired. */
-    async listExpired(atMs: number, limit: number) {
-      return grants.listWhere(sql<boolean>`expires_at_ms <= ${atMs}`, sql`expires_at_ms`, limit);
-    },
+    /** The grants that have expired. */
+    due: findDueRecords(grants, "expires_at_ms"),
     /** Reads the grants of several uses within a transaction. @returns a function that tells whether one is in force */
     async checkUses(
       uses: readonly (UseOfGrant | undefined)[],

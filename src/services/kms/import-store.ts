@@ -1,5 +1,6 @@
 /** Imports in progress: the public key that a caller wraps with, and its secret key in the vault. */
 import { sql } from "kysely";
+import { findDueRecords } from "../../records/due-records.ts";
 import { openTable } from "../../records/record-table.ts";
 import { nameSecret } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
@@ -29,13 +30,11 @@ export function createImportStore(store: Store) {
     /** Erases the secret key of an import job that stays, for Google's lists. */
     eraseSecret: ({ eraseSecret }: WriteTransaction, importId: string) =>
       eraseSecret(nameSecret(importTable, { importId })),
-    /** Lists import tokens that have expired, and import jobs that have expired and still have their secret key. */
-    listExpired: (atMs: number, limit: number) =>
-      imports.listWhere(
-        sql<boolean>`expires_at_ms <= ${atMs} and (job_name = '' or exists (select 1 from sealed_secrets
-          where identity = ${before} || import_id || ${after}))`,
-        sql`expires_at_ms`,
-        limit,
-      ),
+    /** The import tokens that have expired, and the import jobs that have expired and still have their secret key. */
+    due: findDueRecords(
+      imports,
+      "expires_at_ms",
+      sql`(job_name = '' or exists (select 1 from sealed_secrets where identity = ${before} || import_id || ${after}))`,
+    ),
   };
 }

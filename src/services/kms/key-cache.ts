@@ -77,14 +77,14 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
     forget,
     handles: new LRUCache({ max: maxHandles }),
     async close() {
-      stopPolling();
+      await stopPolling();
       cached.clear();
     },
   };
 }
 
 /** Polls for keys whose state other replicas changed, and forgets them. @returns a function that stops it */
-function forgetChanged(keys: KmsStore, forget: (keyId: string) => void): () => void {
+function forgetChanged(keys: KmsStore, forget: (keyId: string) => void): () => Promise<void> {
   let seen: number | undefined;
   const refresh = async (): Promise<void> => {
     const newest = await keys.newestEntry();
@@ -92,8 +92,8 @@ function forgetChanged(keys: KmsStore, forget: (keyId: string) => void): () => v
     for (const keyId of changed) forget(keyId);
     seen = newest;
   };
-  void refresh().catch(() => {});
-  return poll(pollIntervalMs, refresh);
+  const input = { work: "kms_key_cache", everyMs: pollIntervalMs, startsAtOnce: true };
+  return poll({ ...input, background: keys.background }, refresh);
 }
 
 class OpenKey implements CachedKey {

@@ -1,5 +1,6 @@
 /** The names of keys, on top of the shared store. */
 import { sql } from "kysely";
+import { findDueRecords } from "../../records/due-records.ts";
 import { openTable, type RecordStore } from "../../records/record-table.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { KeyName, KeyRecord } from "./record.ts";
@@ -28,11 +29,8 @@ export function createNameStore(store: RecordStore) {
       );
       return ({ owner, name = "" }) => known.get(keyOf({ owner, name }));
     },
-    /** Lists names whose rotation is due. */
-    async listDue(atMs: number, limit: number) {
-      const where = sql<boolean>`next_rotation_at_ms <= ${atMs}`;
-      return names.listWhere(where, sql`next_rotation_at_ms`, limit);
-    },
+    /** The names whose rotation is due. */
+    due: findDueRecords(names, "next_rotation_at_ms", sql`primary_key_id is not null`),
   };
 }
 

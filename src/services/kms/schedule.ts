@@ -5,17 +5,20 @@
  * so the work is done exactly once. After a crash, the next poll of any server finds the remaining work.
  */
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
+import { createDueWork, type DueItem, type DueKind } from "../../database/due-work.ts";
 import { poll } from "../../database/poll.ts";
 import { findReason, type ReasonName } from "../../errors.ts";
+import type { DueRecords } from "../../records/due-records.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
 import { intact } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import { type ChangeDeps, changeInTransaction } from "./change.ts";
+import { type ChangeDeps, changeInTransaction, takeAnswer } from "./change.ts";
 import { findNextRotation } from "./create.ts";
 import { subjectOf } from "./event.ts";
 import { endGrant } from "./grants.ts";
 import { endImport } from "./import.ts";
+import { keyDamaged } from "./key-cache.ts";
 import { destruction } from "./life-cycle.ts";
 import type { KeyName } from "./record.ts";
 import { findRotationRefusal, rotation } from "./rotate.ts";
@@ -25,63 +28,104 @@ import { refusalBy, toWanted } from "./with-key.ts";
 
 /** Milliseconds between polls. */
 const pollIntervalMs = 500;
-/** The most items of each kind to do at a time. */
-const maxItems = 64;
-/** Seconds after which a rotation that failed is tried again, or its period if that is shorter. */
+/** Milliseconds between reports of what is overdue. */
+const reportIntervalMs = 10_000;
+/** Seconds after which a rotation that is not possible now is tried again, or its period if that is shorter. */
 const retrySeconds = 3600;
 
 /** The principal of scheduled work, which no user requests. */
 const schedulePrincipal: Principal = { user: "schedule", userId: "schedule", owner: undefined };
 const never = new AbortController().signal;
 
-/** Starts polling for due work. @returns a function that stops it, and waits for work in progress */
-export function startSchedule(deps: ChangeDeps): () => Promise<void> {
-  let running = Promise.resolve();
-  let isStopped = false;
-  const work = (): Promise<void> => {
-    if (isStopped) return running;
-    running = doDueWork(deps);
-    return running;
-  };
-  void work().catch(() => {});
-  const stop = poll(pollIntervalMs, work);
-  return async () => {
-    isStopped = true;
-    stop();
-    await running.catch(() => {});
+/** The scheduled work of a server. */
+export interface Schedule {
+  /** Does the work that is due, some of it at a time. Work that fails stays due, and is tried again after a delay. */
+  doDueWork(): Promise<void>;
+  /** Reports how much is overdue. */
+  reportOverdue(): Promise<void>;
+}
+
+/** Creates the schedule of a server. */
+export function createSchedule(deps: ChangeDeps): Schedule {
+  const { store, now } = deps;
+  const all = listKinds(deps).map((kind) => createDueWork(kind, { background: store.background, now }));
+  return {
+    doDueWork: () => settleAll(all.map(({ doDue }) => doDue())),
+    reportOverdue: () => settleAll(all.map(({ reportOverdue }) => reportOverdue())),
   };
 }
 
-/** Does the work that is due. Work that fails stays due. */
-export async function doDueWork(deps: ChangeDeps): Promise<void> {
-  const atMs = deps.now().getTime();
+/** Starts polling for due work. @returns a function that stops it, and waits for work in progress */
+export function startSchedule(deps: ChangeDeps): () => Promise<void> {
+  const { background } = deps.store;
+  const { doDueWork, reportOverdue } = createSchedule(deps);
+  const working = { work: "kms_schedule", everyMs: pollIntervalMs, startsAtOnce: true, background };
+  const stopWorking = poll(working, doDueWork);
+  const stopReporting = poll({ ...working, work: "kms_overdue", everyMs: reportIntervalMs }, reportOverdue);
+  return async () => {
+    await stopWorking();
+    await stopReporting();
+  };
+}
+
+/** Waits for all, also if one fails: a table that cannot be read holds up no other. @throws the first error */
+async function settleAll(running: readonly Promise<void>[]): Promise<void> {
+  const failed = (await Promise.allSettled(running)).find(({ status }) => status === "rejected");
+  if (failed?.status === "rejected") throw failed.reason;
+}
+
+/** Lists the kinds of scheduled work. */
+function listKinds(deps: ChangeDeps): DueKind[] {
   const { keys } = deps;
-  const due = await Promise.all([
-    keys.listDue(atMs, maxItems),
-    keys.names.listDue(atMs, maxItems),
-    keys.grants.listExpired(atMs, maxItems),
-    keys.imports.listExpired(atMs, maxItems),
-  ]);
-  const [destructions, rotations, grants, imports] = due;
-  const work = [
-    ...destructions.map(({ record }) => destroyDue(deps, record.keyId)),
-    ...rotations.map(({ record }) => rotateDue(deps, record)),
-    ...grants.map(({ record }) => endGrant(deps, record.grantId, schedulePrincipal)),
-    ...imports.map(({ record }) => endImport(deps, record.importId)),
+  return [
+    toKind("kms_destroy", keys.due, ({ keyId }) => ({
+      about: { keyId, operation: "DESTROY" },
+      run: () => destroyDue(deps, keyId),
+    })),
+    toKind("kms_rotate", keys.names.due, (record) => ({
+      about: { keyId: record.primaryKeyId ?? "", operation: "ROTATE" },
+      run: () => rotateDue(deps, record),
+    })),
+    toKind("kms_end_grant", keys.grants.due, ({ grantId, keyId }) => ({
+      about: { keyId, grantId, operation: "REVOKE_GRANT" },
+      run: () => endGrant(deps, grantId, schedulePrincipal),
+    })),
+    toKind("kms_end_import", keys.imports.due, ({ importId }) => ({
+      about: { importId },
+      run: () => endImport(deps, importId),
+    })),
   ];
-  await Promise.allSettled(work);
+}
+
+function toKind<T>(
+  work: string,
+  due: DueRecords<T>,
+  toItem: (record: T) => Pick<DueItem, "about" | "run">,
+): DueKind {
+  return {
+    work,
+    list: async (atMs, limit, after) =>
+      (await due.list(atMs, limit, after)).map(({ record, ...position }) => ({
+        ...position,
+        ...toItem(record),
+      })),
+    count: due.count,
+  };
 }
 
 async function destroyDue(deps: ChangeDeps, keyId: string): Promise<void> {
   const { store, keys, cache, now } = deps;
   const wanted = toWanted({ keyId, principal: schedulePrincipal, signal: never, operation: "DESTROY" });
-  await store.write(async (transaction) => {
+  const changed = await store.write(async (transaction) => {
     const key = await keys.findForChange(transaction, keyId);
     const { state, destroyAt } = key?.record ?? {};
-    if (state !== "DESTROY_SCHEDULED" || destroyAt === undefined || destroyAt > now()) return;
-    await changeInTransaction(deps, transaction, { wanted, keyId }, destruction(deps, schedulePrincipal));
+    if (destroyAt === undefined || destroyAt > now()) return undefined;
+    // No other state has a time, so the record was changed outside of the server.
+    if (state !== "DESTROY_SCHEDULED") throw keyDamaged(keyId);
+    return changeInTransaction(deps, transaction, { wanted, keyId }, destruction(deps, schedulePrincipal));
   });
   cache.forget(keyId);
+  if (changed !== undefined) takeAnswer(changed);
 }
 
 async function rotateDue(deps: ChangeDeps, due: KeyName): Promise<void> {
@@ -90,16 +134,18 @@ async function rotateDue(deps: ChangeDeps, due: KeyName): Promise<void> {
   if (keyId === undefined) return;
   const hindrance = await findHindrance(deps, keyId);
   if (hindrance !== undefined) await putOff(deps, due, hindrance);
-  // A rotation that the queue refuses stays due.
-  else
-    await withFreshKeyPair(provider, due.algorithm, ({ secretKey }) =>
+  else {
+    // A rotation that the queue refuses stays due.
+    const changed = await withFreshKeyPair(provider, due.algorithm, ({ secretKey }) =>
       store.write(async (transaction) => {
-        if (!(await findStillDue(deps, transaction, due))) return;
+        if (!(await findStillDue(deps, transaction, due))) return undefined;
         const change = rotation(deps, schedulePrincipal, secretKey);
         const wanted = toWanted({ keyId, principal: schedulePrincipal, signal: never, operation: "ROTATE" });
-        await changeInTransaction(deps, transaction, { wanted, keyId }, change);
+        return changeInTransaction(deps, transaction, { wanted, keyId }, change);
       }),
     );
+    if (changed !== undefined) takeAnswer(changed);
+  }
   cache.forget(keyId);
 }
 

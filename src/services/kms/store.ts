@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import type { NewAuditEntry } from "../../audit/chain.ts";
 import { readHead } from "../../audit/log.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
+import { findDueRecords } from "../../records/due-records.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { PageRequest } from "../../records/pages.ts";
 import { type Found, type Narrowing, openTable } from "../../records/record-table.ts";
@@ -67,6 +68,7 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     return found && toStoredKey(found, transaction?.audited());
   };
   return {
+    background: store.background,
     grants,
     imports,
     insert: keys.insert,
@@ -106,11 +108,8 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
       );
       return newest.reverse().map((found) => toStoredKey(found));
     },
-    /** Lists keys whose destruction is due. */
-    async listDue(atMs: number, limit: number): Promise<StoredKey[]> {
-      const due = await keys.listWhere(sql<boolean>`destroy_at_ms <= ${atMs}`, sql`destroy_at_ms`, limit);
-      return due.map((found) => toStoredKey(found));
-    },
+    /** The keys whose destruction is due. */
+    due: findDueRecords(keys, "destroy_at_ms"),
     /** Changes a key within a transaction. A damaged record stays marked as damaged. A destroyed key loses its secret. */
     async change(
       transaction: WriteTransaction,

@@ -70,7 +70,8 @@ export async function openGateway(
     if (tunnel !== undefined) end(tunnel.session);
     live.delete(tunnelId);
   };
-  const stopPolling = poll(pollIntervalMs, async () => {
+  const { background } = store;
+  const stopPolling = poll({ work: "vpn_end_tunnels", everyMs: pollIntervalMs, background }, async () => {
     if (live.size === 0) return;
     for (const tunnelId of await tunnels.findMissing([...live.keys()])) forget(tunnelId);
   });
@@ -95,7 +96,7 @@ export async function openGateway(
     },
     forget,
     close() {
-      stopPolling();
+      void stopPolling();
       for (const tunnelId of [...live.keys()]) forget(tunnelId);
       kemKey.erase();
       identityKey.erase();

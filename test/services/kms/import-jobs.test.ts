@@ -3,7 +3,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { beginImport } from "../../../src/services/kms/import.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
-import { doDueWork } from "../../../src/services/kms/schedule.ts";
+import { createSchedule } from "../../../src/services/kms/schedule.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { describeStores } from "../../support/on-both.ts";
 
@@ -25,14 +25,15 @@ describeStores("an import job", (makePlace) => {
     const principal = { user: "ada", userId: "ada", owner: "ada" };
     const caller = { principal, signal: new AbortController().signal, idempotentCall: undefined };
     const { importId } = await beginImport(deps, { method, jobName: job, ...caller });
+    const { doDueWork } = createSchedule(deps);
     nowMs += 86_400_000 - 1;
-    await doDueWork(deps);
+    await doDueWork();
     expect(await keys.imports.openSeed(importId)).toHaveLength(32);
     nowMs += 1;
-    await doDueWork(deps);
-    await doDueWork(deps);
+    await doDueWork();
+    await doDueWork();
     expect(await keys.imports.openSeed(importId)).toBeUndefined();
     expect(await keys.imports.findJob("ada", job)).toMatchObject({ importId });
-    expect(await keys.imports.listExpired(nowMs, 10)).toEqual([]);
+    expect(await keys.imports.due.count(nowMs)).toBe(0);
   });
 });

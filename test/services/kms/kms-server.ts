@@ -7,6 +7,7 @@ import { readConfig } from "../../../src/config.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { queueProvider } from "../../../src/crypto/queued-provider.ts";
 import type { WorkQueue } from "../../../src/crypto/work-queue.ts";
+import type { Background } from "../../../src/database/background.ts";
 import type { DatabaseLocation } from "../../../src/database/database.ts";
 import { openStore } from "../../../src/open-store.ts";
 import { type MasterKeySource, masterKeyIn } from "../../../src/secrets/master-key.ts";
@@ -14,7 +15,7 @@ import type { ServerLimits } from "../../../src/server/limits.ts";
 import type { Server } from "../../../src/server/server.ts";
 import { explanations } from "../../../src/services/explain-failure.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
-import { doDueWork } from "../../../src/services/kms/schedule.ts";
+import { createSchedule, type Schedule } from "../../../src/services/kms/schedule.ts";
 import { kmsService } from "../../../src/services/kms/service.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { storeSettings } from "../../../src/settings/store-settings.ts";
@@ -51,7 +52,8 @@ export interface KmsServer extends ServerUnderTest {
   readonly store: Store;
   readonly database: KmsDatabase;
   /** Does the scheduled work that is due now, by the clock of the server. */
-  doDueWork(): Promise<void>;
+  readonly doDueWork: Schedule["doDueWork"];
+  readonly reportOverdue: Schedule["reportOverdue"];
 }
 
 /** A database, and the master key that opens it. */
@@ -71,6 +73,8 @@ export interface StartOptions {
   readonly auth?: "open" | "token";
   /** Where its long operations wait; nowhere if left out. */
   readonly queue?: WorkQueue;
+  /** Hears of failures of work without a caller. */
+  readonly background?: Background;
 }
 
 /** Describes tests that use servers of the key service. */
@@ -102,12 +106,24 @@ export function databaseAt(url: string): KmsDatabase {
 
 /** Starts a server on a database. */
 export async function startKmsServer(
-  { database, limits = {}, now, auth = "open", queue }: StartOptions & { readonly database: KmsDatabase },
+  {
+    database,
+    limits = {},
+    now,
+    auth = "open",
+    queue,
+    background,
+  }: StartOptions & { readonly database: KmsDatabase },
   atEnd: AtEnd = onTestFinished,
 ): Promise<KmsServer> {
   const plain = await createCryptoProvider("openssl");
   const provider = queue ? queueProvider(plain, queue) : plain;
-  const store = await openStore({ ...database, provider, ...(now && { now }) });
+  const store = await openStore({
+    ...database,
+    provider,
+    ...(now && { now }),
+    ...(background && { background }),
+  });
   const clock = now ?? (() => new Date());
   const keys = createKmsStore(store, clock);
   const cache = createKeyCache({ provider, keys });
@@ -134,7 +150,7 @@ export async function startKmsServer(
     server,
     store,
     database,
-    doDueWork: () => doDueWork(parts),
+    ...createSchedule(parts),
   };
 }
 

@@ -1,0 +1,29 @@
+/** What the server does without a caller who would hear of a failure. */
+
+/** A failure of such work. */
+export interface BackgroundFailure {
+  /** Names the work in metrics and log lines: "sweep_answers". */
+  readonly work: string;
+  readonly error: unknown;
+  /** Identifies what the work was for, without secrets. */
+  readonly about?: Readonly<Record<string, string>>;
+  /** Whether it is like the ones before, as of a poll while the database is away. It is counted, but not logged. */
+  readonly isRepeated?: boolean;
+}
+
+/** Observes work without a caller. */
+export interface Background {
+  /** Called once before the work begins, so that its failures count from 0. */
+  started(work: string): void;
+  failed(failure: BackgroundFailure): void;
+  /**
+   * Called from time to time for work that has due times.
+   *
+   * @param items how many are overdue
+   * @param oldestSeconds how long the oldest of them is due; 0 if there is none
+   */
+  overdue(work: string, items: number, oldestSeconds: number): void;
+}
+
+/** For commands that end before anybody would ask. */
+export const unobserved: Background = { started: () => {}, failed: () => {}, overdue: () => {} };

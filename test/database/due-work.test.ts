@@ -1,0 +1,130 @@
+import { expect, it } from "vitest";
+import type { BackgroundFailure } from "../../src/database/background.ts";
+import { createDueWork, type DueItem } from "../../src/database/due-work.ts";
+
+/** Work on items that are due in the order of their numbers. Those that fail stay, like those that were not done. */
+function startWork(items: number, fails: (position: number) => boolean) {
+  let nowMs = 1_000_000;
+  let due = Array.from({ length: items }, (_, i) => i);
+  const failures: BackgroundFailure[] = [];
+  const overdue: unknown[][] = [];
+  const attempts: number[] = [];
+  let pages = 0;
+  const toItem = (position: number): DueItem => ({
+    dueAtMs: position,
+    position,
+    about: { item: String(position) },
+    run: async () => {
+      attempts.push(position);
+      if (fails(position)) throw new Error(`item ${position} fails`);
+      due = due.filter((one) => one !== position);
+    },
+  });
+  const background = {
+    started: () => {},
+    failed: (failure: BackgroundFailure) => void failures.push(failure),
+    overdue: (...report: unknown[]) => void overdue.push(report),
+  };
+  const work = createDueWork(
+    {
+      work: "test",
+      list: async (atMs, limit, after) => {
+        pages += 1;
+        const found = due.filter((position) => position <= atMs && position > after.position);
+        return found.slice(0, limit).map(toItem);
+      },
+      count: async (atMs) => due.filter((position) => position <= atMs).length,
+    },
+    { background, now: () => new Date(nowMs) },
+  );
+  return {
+    ...work,
+    failures,
+    overdue,
+    attempts,
+    pass: (ms: number) => {
+      nowMs += ms;
+    },
+    due: () => due,
+    takePages: () => {
+      const read = pages;
+      pages = 0;
+      return read;
+    },
+  };
+}
+
+it("does all that is due, 64 at a time", async () => {
+  const work = startWork(150, () => false);
+  await work.doDue();
+  expect(work.due()).toHaveLength(86);
+  await work.doDue();
+  await work.doDue();
+  expect(work.due()).toEqual([]);
+});
+
+it("does the one item that can be done, behind 5,000 that fail", async () => {
+  const work = startWork(5001, (position) => position < 5000);
+  for (let call = 0; call < 79; call += 1) await work.doDue();
+  expect(work.due()).toHaveLength(5000);
+  // All others failed once, and the first of them wait for their second attempt.
+  expect(work.attempts).toHaveLength(5001);
+});
+
+it("reads a bounded number of pages at a time, though all items wait", async () => {
+  const work = startWork(5000, () => true);
+  for (let call = 0; call < 79; call += 1) await work.doDue();
+  work.takePages();
+  await work.doDue();
+  expect(work.takePages()).toBeLessThanOrEqual(16);
+});
+
+it("tries an item that fails again after 1, 2, 4 seconds and so on, and at last each hour", async () => {
+  const work = startWork(1, () => true);
+  const waits: number[] = [];
+  for (let attempt = 1; attempt <= 16; attempt += 1) {
+    await work.doDue();
+    expect(work.attempts).toHaveLength(attempt);
+    let seconds = 0;
+    while (work.attempts.length === attempt && seconds < 3601) {
+      work.pass(999);
+      await work.doDue();
+      expect(work.attempts).toHaveLength(attempt);
+      work.pass(1);
+      seconds += 1;
+      if (seconds === Math.min(2 ** (attempt - 1), 3600)) break;
+      await work.doDue();
+    }
+    waits.push(seconds);
+  }
+  expect(waits.slice(0, 5)).toEqual([1, 2, 4, 8, 16]);
+  expect(waits.slice(-3)).toEqual([3600, 3600, 3600]);
+});
+
+it("reports each failure with what it is about", async () => {
+  const work = startWork(3, (position) => position === 1);
+  await work.doDue();
+  work.pass(1000);
+  await work.doDue();
+  const failure = { work: "test", error: new Error("item 1 fails"), about: { item: "1" } };
+  expect(work.failures).toEqual([failure, failure]);
+  expect(work.due()).toEqual([1]);
+});
+
+it("reports how many items are due for more than a minute, and for how long the oldest", async () => {
+  const work = startWork(3, () => true);
+  work.pass(-1_000_000 + 60_001);
+  await work.reportOverdue();
+  work.pass(100_000);
+  await work.reportOverdue();
+  expect(work.overdue).toEqual([
+    ["test", 2, 60.001],
+    ["test", 3, 160.001],
+  ]);
+});
+
+it("reports that nothing is overdue", async () => {
+  const work = startWork(0, () => true);
+  await work.reportOverdue();
+  expect(work.overdue).toEqual([["test", 0, 0]]);
+});

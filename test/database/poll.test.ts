@@ -1,0 +1,78 @@
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import type { BackgroundFailure } from "../../src/database/background.ts";
+import { poll } from "../../src/database/poll.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function observe() {
+  const started: string[] = [];
+  const failures: BackgroundFailure[] = [];
+  return {
+    started,
+    failures,
+    failed: (failure: BackgroundFailure) => void failures.push(failure),
+    background: {
+      started: (work: string) => void started.push(work),
+      failed: (failure: BackgroundFailure) => void failures.push(failure),
+    },
+  };
+}
+
+it("reports every failure, and marks those that repeat", async () => {
+  const { background, failures, started } = observe();
+  const stop = poll({ work: "test", everyMs: 10, background }, () => Promise.reject(new Error("no store")));
+  await vi.advanceTimersByTimeAsync(90);
+  await stop();
+  expect(started).toEqual(["test"]);
+  expect(failures.map(({ work, error }) => [work, String(error)])).toEqual(
+    Array(9).fill(["test", "Error: no store"]),
+  );
+  expect(failures.flatMap(({ isRepeated }, i) => (isRepeated ? [] : [i + 1]))).toEqual([1, 2, 4, 8]);
+});
+
+it("goes on after a failure, whose successor is not a repetition if it worked in between", async () => {
+  const { background, failures } = observe();
+  let calls = 0;
+  const stop = poll({ work: "test", everyMs: 10, startsAtOnce: true, background }, async () => {
+    calls += 1;
+    if (calls % 2 === 0) throw new Error("every other call");
+  });
+  await vi.advanceTimersByTimeAsync(60);
+  await stop();
+  expect(calls).toBe(7);
+  expect(failures.map(({ isRepeated }) => isRepeated)).toEqual([false, false, false]);
+});
+
+it("reports an error that the function throws before it waits", async () => {
+  const { background, failures } = observe();
+  const stop = poll({ work: "test", everyMs: 10, startsAtOnce: true, background }, () => {
+    throw new Error("at once");
+  });
+  await stop();
+  expect(failures).toHaveLength(1);
+});
+
+it("makes one call at a time, and stops after the one in progress", async () => {
+  const { background } = observe();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let calls = 0;
+  const stop = poll({ work: "test", everyMs: 10, background }, () => {
+    calls += 1;
+    return promise;
+  });
+  await vi.advanceTimersByTimeAsync(100);
+  let hasStopped = false;
+  const stopping = stop().then(() => {
+    hasStopped = true;
+  });
+  await vi.advanceTimersByTimeAsync(100);
+  expect([calls, hasStopped]).toEqual([1, false]);
+  resolve();
+  await stopping;
+  expect(calls).toBe(1);
+});

@@ -1,0 +1,49 @@
+import { Writable } from "node:stream";
+import { pino } from "pino";
+import { expect, it } from "vitest";
+import { observeBackground } from "../src/open-observability.ts";
+import { createMetrics } from "../src/server/metrics.ts";
+
+function observe() {
+  const lines: Record<string, unknown>[] = [];
+  const stream = new Writable({
+    write(line, _encoding, done) {
+      lines.push(JSON.parse(String(line)));
+      done();
+    },
+  });
+  const metrics = createMetrics();
+  return { background: observeBackground(metrics, pino(stream)), lines, expose: metrics.expose };
+}
+
+it("logs a failure of work without a caller with its key and its operation, and counts it from 0", async () => {
+  const { background, lines, expose } = observe();
+  background.started("kms_destroy");
+  expect((await expose()).text).toContain('qsp_background_failures_total{work="kms_destroy"} 0');
+  const about = { keyId: "key-1", operation: "DESTROY" };
+  background.failed({ work: "kms_destroy", error: new Error("the record is damaged"), about });
+  expect(lines).toEqual([
+    expect.objectContaining({
+      level: 50,
+      work: "kms_destroy",
+      ...about,
+      err: expect.objectContaining({ message: "the record is damaged" }),
+    }),
+  ]);
+  expect((await expose()).text).toContain('qsp_background_failures_total{work="kms_destroy"} 1');
+});
+
+it("counts a repeated failure without a line", async () => {
+  const { background, lines, expose } = observe();
+  background.failed({ work: "issuer_keys", error: new Error("no store"), isRepeated: true });
+  expect(lines).toEqual([]);
+  expect((await expose()).text).toContain('qsp_background_failures_total{work="issuer_keys"} 1');
+});
+
+it("exposes what is overdue", async () => {
+  const { background, expose } = observe();
+  background.overdue("kms_rotate", 3, 90.5);
+  const { text } = await expose();
+  expect(text).toContain('qsp_overdue_work{work="kms_rotate"} 3');
+  expect(text).toContain('qsp_overdue_work_seconds{work="kms_rotate"} 90.5');
+});
