@@ -23,8 +23,9 @@ export function shortenSentence(sentence: string, values: readonly string[]): st
   let short = sentence;
   for (const value of values) short = short.replaceAll(value, () => excerpt(value));
   if (short.length > maxEchoCharacters) {
+    // It matches short texts too: a search for long ones alone would begin anew at each quote.
     short = excerpt(short, 10 * maxMessageCharacters).replace(
-      /"((?:[^"\\]|\\.){101,})("|$)/gsu,
+      /"((?:[^"\\]|\\.?)*)("|$)/gsu,
       (_all, quoted: string, close: string) => `"${excerpt(quoted)}${close}`,
     );
   }

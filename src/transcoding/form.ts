@@ -6,6 +6,9 @@ import type { BodyLimits } from "./body.ts";
 import { type BodyMessage, FieldValueError, readFieldValue, setField } from "./fields.ts";
 import { splitQuery } from "./query.ts";
 
+/** The most parameters of a form. Each is decoded by itself, also one that is ignored. */
+const maxParameters = 1000;
+
 /**
  * Reads a form. Unknown parameters and those without a value are ignored.
  *
@@ -17,7 +20,7 @@ export function parseForm(
   { structure }: BodyLimits,
   registry: Registry,
 ): BodyMessage {
-  const given = readParameters(bytes, structure.maxElements);
+  const given = readParameters(bytes, Math.min(structure.maxElements, maxParameters));
   const message = create(desc);
   for (const field of desc.fields) {
     const texts = given.get(field.jsonName);

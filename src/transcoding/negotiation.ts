@@ -37,6 +37,7 @@ export function chooseMediaType(accept: string | null, offered: readonly string[
 
 function parseAccept(accept: string): MediaRange[] {
   return accept.split(",").flatMap((element) => {
+    if (element === "") return [];
     const [range = "", ...parameters] = element.split(";").map((part) => part.trim().toLowerCase());
     const [type, subtype] = range.split("/");
     if (type === undefined || subtype === undefined) return [];

@@ -66,7 +66,8 @@ export function* splitQuery(rawQuery: string): Generator<[name: string, text: st
 /** Decodes one name or value of a query. */
 function decode(text: string): string {
   try {
-    return decodeURIComponent(text.includes("+") ? toSpaces(text) : text);
+    const spaced = text.includes("+") ? toSpaces(text) : text;
+    return spaced.includes("%") ? decodeURIComponent(spaced) : spaced;
   } catch {
     throw refuse("TARGET_INVALID", `"${text}" in the query is not valid percent-encoded UTF-8`);
   }

@@ -205,6 +205,7 @@ describe("the authentication of a client", { timeout }, () => {
     ["a NUL in the name", encode(`%00:${secret}`)],
     ["bytes that are no base64", { authorization: "Basic !!!" }],
     ["the scheme alone", { authorization: "Basic" }],
+    ["more than a client_id and a client_secret can have", encode(`name:${"+".repeat(6200)}`)],
     ["the token of a user", { authorization: "Bearer abc" }],
     ["a very long name", encode(`${"a".repeat(9000)}:${secret}`)],
   ])("answers %s with 401 and the challenge of HTTP Basic", async (_what, headers) => {
