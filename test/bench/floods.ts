@@ -76,6 +76,24 @@ export async function startBattlefield(dataDir: string): Promise<Battlefield> {
       perSecond: 3 / slowness,
       from: "many addresses",
     },
+    "50 forms a second that are slow to decode": {
+      url,
+      kind: "inputs",
+      perSecond: 50 / slowness,
+      input: "a form at its limit",
+    },
+    "300 forms a second that expand to 4 MiB": {
+      url,
+      kind: "inputs",
+      perSecond: 300 / slowness,
+      input: "a form above it",
+    },
+    "300 hosts a second that are slow to parse": {
+      url,
+      kind: "inputs",
+      perSecond: 300 / slowness,
+      input: "a long host",
+    },
     "150 batches of 1,000 ML-DSA-65": {
       ...batches,
       keyId: await keyOf(mallory, "ML-DSA-65"),

@@ -1,5 +1,6 @@
 /** Floods a server from a process of its own until it is ended. The variable ORDER is a HostileInput as JSON. */
 import http2 from "node:http2";
+import { gzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { BatchSignRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { frameOf } from "./tools.ts";
@@ -11,6 +12,11 @@ export type HostileInput = { readonly url: string } & (
       readonly kind: "passwords";
       readonly perSecond: number;
       readonly from: "one address" | "many addresses";
+    }
+  | {
+      readonly kind: "inputs";
+      readonly perSecond: number;
+      readonly input: "a form at its limit" | "a form above it" | "a long host";
     }
   | {
       readonly kind: "batches";
@@ -60,6 +66,19 @@ if (order.kind === "passwords") {
       headers,
       JSON.stringify({ username: `user ${calls}`, password: "a wrong password, and a long one" }),
     );
+  });
+}
+if (order.kind === "inputs") {
+  const { input } = order;
+  // The slowest to decode of what a stranger can send, in some hundred bytes.
+  const formBytes = input === "a form at its limit" ? 64 * 1024 : 4 * 1024 * 1024;
+  const form = gzipSync(Buffer.concat([Buffer.from("scope="), Buffer.alloc(formBytes - 6, "+")]));
+  const host = encodeURIComponent("\u9fa5".repeat(1700));
+  every(order.perSecond, () => {
+    const from = { "x-forwarded-for": `198.51.${(calls >> 8) & 255}.${calls & 255}` };
+    if (input === "a long host") return void call({ ":path": "/api/hello", ":authority": host, ...from });
+    const type = { "content-type": "application/x-www-form-urlencoded", "content-encoding": "gzip" };
+    return void call({ ":path": "/oauth/token", ...type, ...from }, form);
   });
 }
 if (order.kind === "batches") {

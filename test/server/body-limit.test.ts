@@ -245,6 +245,36 @@ describe("a message that is small and unpacks to more than 4 MiB", () => {
   });
 });
 
+describe("the message in a target", () => {
+  const limit = 1024;
+  // Neither is what it should be, so an answer that says so would have decoded it.
+  const rows: [what: string, query: (length: number) => string, longest: number, reason: string][] = [
+    [
+      "of a Connect GET",
+      (length) => `/probing.Probe/Look?connect=v1&encoding=json&message=${"x".repeat(length)}`,
+      limit,
+      "JSON_INVALID",
+    ],
+    [
+      "of a Connect GET in base64",
+      (length) => `/probing.Probe/Look?connect=v1&encoding=proto&base64=1&message=${"!".repeat(length)}`,
+      Math.ceil(limit / 3) * 4,
+      "MESSAGE_MALFORMED",
+    ],
+    ["of REST", (length) => `/probe/look?${"%".repeat(length)}`, limit, "TARGET_INVALID"],
+  ];
+  it.each(rows)(
+    "%s has the limit of its call, before it is decoded",
+    async (_what, query, longest, reason) => {
+      const { url } = await serveProbe({}, { maxMessageBytes: limit });
+      const reasonOf = async (length: number) =>
+        jsonRefusalOf(await (await fetch(`${url}${query(length)}`)).text()).reason;
+      expect(await reasonOf(longest)).toBe(reason);
+      expect(await reasonOf(longest + 1)).toBe("BODY_TOO_LARGE");
+    },
+  );
+});
+
 describe("a length that lies", () => {
   it.each([
     ["application/grpc", "Ask"],
