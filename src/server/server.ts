@@ -5,6 +5,7 @@
  */
 import type { AddressInfo } from "node:net";
 import type { Interceptor } from "@connectrpc/connect";
+import type { Logger } from "pino";
 import { findReason, serverStopping, toConnectError } from "../errors.ts";
 import { CallValues } from "../protocol/call-values.ts";
 import { createOwnMemory } from "../shared-memory/shared-memory.ts";
@@ -19,7 +20,7 @@ import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
 import { createHttpApp, methodName } from "./http-app.ts";
 import { createIntake } from "./intake.ts";
-import { requireAccess, streamAccessInterceptor } from "./interceptors/access.ts";
+import { type OnUnchecked, requireAccess, streamAccessInterceptor } from "./interceptors/access.ts";
 import { callerInterceptor } from "./interceptors/caller.ts";
 import { streamDeadlineInterceptor, unaryDeadlineInterceptor } from "./interceptors/deadline.ts";
 import { drainInterceptor } from "./interceptors/drain.ts";
@@ -32,7 +33,7 @@ import { unaryInterceptor } from "./interceptors/unary.ts";
 import { validationInterceptor } from "./interceptors/validation.ts";
 import { findMaxBytes, toBodyLimits, toStructureLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
-import { createMetrics } from "./metrics.ts";
+import { createMetrics, type Metrics } from "./metrics.ts";
 import type { RequestHandler } from "./node-http.ts";
 import type { ServerOptions } from "./options.ts";
 import { createReflection } from "./reflection.ts";
@@ -90,7 +91,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const admission = createAdmission({ access: options.access, profiles, limits, memory });
   metrics.watchBuffers(admission.bytes);
   const pace = createRefusalPace();
-  const interceptors = createInterceptors(options, observer, pace, draining.signal);
+  const interceptors = createInterceptors(options, metrics, observer, pace, draining.signal);
   const transcoder = createTranscoder({
     services,
     profiles,
@@ -218,7 +219,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 
 /** Every call of every protocol passes through these once it is admitted, outermost first. */
 function createInterceptors(
-  { access, explainFailure, hintValue }: ServerOptions,
+  { access, explainFailure, hintValue, logger }: ServerOptions,
+  metrics: Metrics,
   observer: Observer,
   pace: RefusalPace,
   draining: AbortSignal,
@@ -232,11 +234,21 @@ function createInterceptors(
       streamStatusInterceptor,
       drainInterceptor(draining),
       streamDeadlineInterceptor,
-      ...(access ? [streamAccessInterceptor()] : []),
+      ...(access ? [streamAccessInterceptor(observeChecks(logger, metrics))] : []),
     ]),
     callerInterceptor,
     validationInterceptor(),
     requestErrorInterceptor(mapError),
     idempotencyInterceptor(),
   ];
+}
+
+/** Counts checks of the callers of streams that fail, and logs the first of them in a row. */
+function observeChecks(logger: Logger, metrics: Metrics): OnUnchecked {
+  const work = "check_stream_callers";
+  metrics.backgroundStarted(work);
+  return (error, isRepeated) => {
+    metrics.backgroundFailed(work);
+    if (!isRepeated) logger.error({ work, err: error }, "the callers of streams cannot be checked now");
+  };
 }

@@ -4,13 +4,14 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { describe, expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { refuse } from "../../src/errors.ts";
+import { createMetrics } from "../../src/server/metrics.ts";
 import { refusal } from "../support/refusal.ts";
 import { serve } from "./serve.ts";
 
 const ada = { role: "user", subject: "ada", issuedAt: new Date(0), expiresAt: new Date(8.64e15) } as const;
 
 /** A server whose stream gives one block and then waits, and whose callers are admitted as long as the check passes. */
-async function serveStream(check: () => void) {
+async function serveStream(check: () => void, metrics = createMetrics()) {
   const chain: Partial<ServiceImpl<typeof BlockchainService>> = {
     async *watchBlocks(_req, { signal }) {
       yield {};
@@ -24,6 +25,7 @@ async function serveStream(check: () => void) {
         chain as ServiceImpl<typeof BlockchainService>,
       ),
     ],
+    metrics,
     access: {
       mode: "token",
       authenticate: async () => {
@@ -53,7 +55,8 @@ describe("a stream whose caller was admitted", { timeout: 120_000 }, () => {
     expect(await refusal(blocks.next())).toEqual({ code: "Unauthenticated", reason: "TOKEN_REVOKED" });
   });
 
-  it("goes on while nobody can say whether the caller is still there", async () => {
+  it("goes on while nobody can say whether the caller is still there, which is counted", async () => {
+    const metrics = createMetrics();
     let checks = 0;
     const checked = Promise.withResolvers<void>();
     const client = await serveStream(() => {
@@ -61,7 +64,7 @@ describe("a stream whose caller was admitted", { timeout: 120_000 }, () => {
       if (checks === 1) return;
       if (checks > 2) checked.resolve();
       throw refuse("STORE_UNAVAILABLE", "the store is away");
-    });
+    }, metrics);
     const ending = new AbortController();
     const blocks = client.watchBlocks({}, { signal: ending.signal })[Symbol.asyncIterator]();
     await blocks.next();
@@ -69,5 +72,7 @@ describe("a stream whose caller was admitted", { timeout: 120_000 }, () => {
     await checked.promise;
     ending.abort();
     expect(await next).toMatchObject({ code: "Canceled" });
+    const { text } = await metrics.expose();
+    expect(text).toMatch(/^qsp_background_failures_total\{work="check_stream_callers"\} [1-9]/m);
   });
 });

@@ -62,9 +62,12 @@ export function scopeMissing(call: string, scope: string, scopes: readonly strin
   return error;
 }
 
+/** Hears that callers cannot be checked now. @param isRepeated whether the check before this one failed too */
+export type OnUnchecked = (error: unknown, isRepeated: boolean) => void;
+
 /** Ends a stream, which may last for days, when its token ends or its caller is removed. */
-export function streamAccessInterceptor(): Interceptor {
-  const watch = createCallerWatch();
+export function streamAccessInterceptor(onUnchecked: OnUnchecked): Interceptor {
+  const watch = createCallerWatch(onUnchecked);
   return (next) => async (req) => {
     const caller = req.contextValues.get(callerKey);
     if (!req.stream || caller === undefined) return next(req);
@@ -99,7 +102,8 @@ interface CallerGroup {
 }
 
 /** Checks every user with open streams once each half second, regardless of the number of streams. */
-function createCallerWatch(): CallerWatch {
+function createCallerWatch(onUnchecked: OnUnchecked): CallerWatch {
+  let isUnchecked = false;
   const groups = new Map<string, CallerGroup>();
   let timer: NodeJS.Timeout | undefined;
 
@@ -107,10 +111,15 @@ function createCallerWatch(): CallerWatch {
     group.isChecking = true;
     try {
       await caller.revocation?.check();
+      isUnchecked = false;
     } catch (error) {
-      // A failure of the store says nothing about the caller.
-      if (error instanceof ConnectError && refusesCaller(error))
+      if (error instanceof ConnectError && refusesCaller(error)) {
         for (const { onRefused } of group.streams.values()) onRefused(error);
+      } else {
+        // A failure of the store says nothing about the caller.
+        onUnchecked(error, isUnchecked);
+        isUnchecked = true;
+      }
     } finally {
       group.isChecking = false;
     }
