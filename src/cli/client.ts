@@ -7,8 +7,9 @@ import type {
   MessageShape,
 } from "@bufbuild/protobuf";
 import type { Interceptor, Transport } from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import { isLoopback } from "../client/loopback.ts";
+import { OutgoingConnection } from "../protocol/outgoing-connection.ts";
 import { findToken } from "./credentials.ts";
 import { CliError, exitCodes, usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
@@ -76,20 +77,13 @@ export interface ConnectionOptions {
   readonly isLongLived?: boolean | undefined;
 }
 
-/** Pings of a long-lived connection: before a call after 5 seconds of silence, and during calls. */
-const pings = { pingIntervalMs: 5000, pingTimeoutMs: 2000 };
-
 /** Creates the client for a command line; sends nothing yet. */
 export function createClient(options: ParsedOptions, { isLongLived }: ConnectionOptions = {}): ApiClient {
   const url = readUrl(options);
   const seconds = options.whole("timeout", 1, 86_400);
   const timeoutMs = seconds === undefined ? undefined : seconds * 1000;
   const ca = readTrustedCa(options, url);
-  const sessions = new Http2SessionManager(
-    url,
-    isLongLived ? pings : {},
-    ca === undefined ? {} : { ca: ca.pem },
-  );
+  const connection = new OutgoingConnection(url, { caPem: ca?.pem, isLongLived });
   const requirePrivacy = (): void => {
     if (options.flag("cleartext") || url.startsWith("https:") || isLoopback(new URL(url).hostname)) return;
     throw usageError(
@@ -107,7 +101,7 @@ export function createClient(options: ParsedOptions, { isLongLived }: Connection
     };
     const transport = createGrpcTransport({
       baseUrl: url,
-      sessionManager: sessions,
+      sessionManager: connection,
       interceptors: [authorize],
       readMaxBytes: maxReadBytes,
     });
@@ -125,10 +119,10 @@ export function createClient(options: ParsedOptions, { isLongLived }: Connection
         return answer.message;
       },
       stream: (method, requests) =>
-        streamOver({ transport, timeoutMs, disconnect: () => sessions.abort() }, method, requests),
+        streamOver({ transport, timeoutMs, disconnect: () => connection.abort() }, method, requests),
       withToken: (other) => make(() => other),
       requirePrivacy,
-      close: () => sessions.abort(closed),
+      close: () => connection.abort(closed),
     };
   };
   return make(memoize(() => readToken(options, url)));

@@ -116,7 +116,7 @@ function answersTls(host: string): Promise<boolean> {
     };
     socket.setTimeout(probeMs, () => end(false));
     socket.once("secureConnect", () => end(true));
-    socket.once("error", () => end(false));
+    socket.on("error", () => end(false));
     socket.once("close", () => end(false));
   });
 }

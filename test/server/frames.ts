@@ -45,6 +45,41 @@ const frameTypes: Readonly<Record<number, Frame["type"] | "CONTINUATION">> = {
   9: "CONTINUATION",
 };
 
+/** A frame as it is on the wire. */
+export interface RawFrame {
+  readonly type: number;
+  readonly flags: number;
+  readonly streamId: number;
+  readonly payload: Buffer;
+}
+
+/** Writes a frame, valid or not (RFC 9113, section 4.1). */
+export function encodeFrame(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
+  const head = Buffer.alloc(frameHeaderBytes);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.writeUInt8(type, 3);
+  head.writeUInt8(flags, 4);
+  head.writeUInt32BE(streamId, 5);
+  return Buffer.concat([head, payload]);
+}
+
+/** Reads the whole frames that bytes begin with. */
+export function decodeFrames(bytes: Buffer): RawFrame[] {
+  const frames: RawFrame[] = [];
+  for (let at = 0; at + frameHeaderBytes <= bytes.length; ) {
+    const end = at + frameHeaderBytes + bytes.readUIntBE(at, 3);
+    if (end > bytes.length) break;
+    frames.push({
+      type: bytes.readUInt8(at + 3),
+      flags: bytes.readUInt8(at + 4),
+      streamId: bytes.readUInt32BE(at + 5) & 0x7fffffff,
+      payload: bytes.subarray(at + frameHeaderBytes, end),
+    });
+    at = end;
+  }
+  return frames;
+}
+
 /** Opens a connection without TLS. */
 export function connectFramed(port: number): FramedConnection {
   const frames: Frame[] = [];

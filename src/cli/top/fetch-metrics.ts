@@ -54,7 +54,8 @@ function send({ url, token, caPem }: MetricsSource, signal: AbortSignal): Promis
         ? requestHttps(target, { headers, signal, ...(caPem !== undefined && { ca: caPem }) })
         : requestHttp(target, { headers, signal });
     request.once("response", resolve);
-    request.once("error", reject);
+    // Not once: an error may follow the response.
+    request.on("error", reject);
     request.end();
   });
 }

@@ -1,12 +1,13 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { createGrpcTransport } from "@connectrpc/connect-node";
 import {
   BlockchainService,
   ConnectPeerResponseSchema,
   type PeerSchema,
 } from "#gen/blockchain/blockchain_service_pb.ts";
+import { OutgoingConnection } from "../../protocol/outgoing-connection.ts";
 import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
 import { type Peer, peerQuota } from "./peer-store.ts";
 import type { ChainDeps } from "./register-node.ts";
@@ -65,7 +66,7 @@ export function packPeer({
 /** @returns undefined if there is no answer, or the answer is not from such a server */
 async function askHeight(address: string): Promise<number | undefined> {
   const baseUrl = `http://${address}`;
-  const sessionManager = new Http2SessionManager(baseUrl);
+  const sessionManager = new OutgoingConnection(baseUrl);
   const transport = createGrpcTransport({ baseUrl, sessionManager, readMaxBytes: 65_536 });
   try {
     const { chainLength } = await createClient(BlockchainService, transport).getHealth(

@@ -1,0 +1,441 @@
+/** What may answer where our own connections go: everything but the server that we expect. */
+import { once } from "node:events";
+import http2 from "node:http2";
+import net from "node:net";
+import { gzipSync } from "node:zlib";
+import { onTestFinished, vi } from "vitest";
+import { encodeFrame } from "../server/frames.ts";
+import { envelope } from "../server/raw.ts";
+
+/** How a peer treats a connection. */
+export type Behaviour = (socket: net.Socket) => void;
+
+/** A port whose peer the test chooses. */
+export interface HostilePeer {
+  readonly port: number;
+  /** Connections that the other side has not closed yet. */
+  readonly open: ReadonlySet<net.Socket>;
+  /** Connections so far. */
+  readonly seen: () => number;
+  /** Bytes that the other side, or the buffers of the system, took so far. */
+  readonly sentBytes: () => number;
+  /** Treats later connections in another way. */
+  become(behaviour: Behaviour): void;
+}
+
+/**
+ * Waits until the other side has closed all its connections. A peer that reads nothing sees this only if it reads.
+ */
+export function waitUntilClosed({ open }: HostilePeer): Promise<void> {
+  return vi.waitFor(
+    () => {
+      for (const socket of open) socket.resume();
+      if (open.size > 0) throw new Error(`${open.size} connections are open`);
+    },
+    { timeout: 20_000 },
+  );
+}
+
+/** Listens for one test, or until `atEnd`. */
+export async function startHostilePeer(
+  first: Behaviour,
+  atEnd: (end: () => void) => void = onTestFinished,
+): Promise<HostilePeer> {
+  let behave = first;
+  let seen = 0;
+  let endedBytes = 0;
+  const open = new Set<net.Socket>();
+  const server = net.createServer({ allowHalfOpen: true }, (socket) => {
+    seen += 1;
+    open.add(socket);
+    socket.on("error", () => {});
+    socket.on("close", () => {
+      open.delete(socket);
+      endedBytes += socket.bytesWritten;
+    });
+    behave(socket);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  atEnd(() => {
+    for (const socket of open) socket.destroy();
+    server.close();
+  });
+  const address = server.address();
+  return {
+    port: typeof address === "object" && address !== null ? address.port : 0,
+    open,
+    seen: () => seen,
+    sentBytes: () => [...open].reduce((sum, { bytesWritten }) => sum + bytesWritten, endedBytes),
+    become: (behaviour) => {
+      behave = behaviour;
+    },
+  };
+}
+
+/** The next number of a sequence that looks random and is the same in each run (mulberry32). */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return (mixed ^ (mixed >>> 14)) >>> 0;
+  };
+}
+
+function randomBytes(seed: number, count: number): Buffer {
+  const next = createRandom(seed);
+  return Buffer.from(Array.from({ length: count }, () => next() & 0xff));
+}
+
+/** Ends with the other side. */
+function followEnd(socket: net.Socket): void {
+  socket.on("end", () => socket.end());
+  socket.resume();
+}
+
+/** Writes at once, whatever the other side says. */
+const greet =
+  (bytes: string | Uint8Array): Behaviour =>
+  (socket) => {
+    socket.write(bytes);
+    followEnd(socket);
+  };
+
+/** Writes when the other side has said something. */
+const reply =
+  (bytes: string | Uint8Array, then: Behaviour = () => {}): Behaviour =>
+  (socket) => {
+    socket.once("data", () => {
+      socket.write(bytes);
+      then(socket);
+    });
+    followEnd(socket);
+  };
+
+/** Writes as fast as the other side reads, without end. */
+const pour =
+  (start: Uint8Array, piece: Uint8Array): Behaviour =>
+  (socket) => {
+    socket.write(start);
+    const go = (): void => {
+      while (socket.writable && socket.write(piece));
+    };
+    socket.on("drain", go);
+    go();
+    followEnd(socket);
+  };
+
+/** Peers that do not speak HTTP/2. */
+export const strangers: Readonly<Record<string, Behaviour>> = {
+  "answers HTTP/1.1": reply("HTTP/1.1 400 Bad Request\r\ncontent-length: 4\r\n\r\nno\r\n"),
+  "answers HTTP/1.1 and closes": reply("HTTP/1.1 505 HTTP Version Not Supported\r\n\r\n", (socket) =>
+    socket.end(),
+  ),
+  "greets like SSH": greet("SSH-2.0-OpenSSH_9.6\r\n"),
+  "greets like SMTP and closes": (socket) => void socket.end("220 mail.example ESMTP\r\n"),
+  "greets with a TLS alert": greet(Buffer.from([0x15, 3, 3, 0, 2, 2, 70])),
+  "answers with a TLS alert and closes": reply(Buffer.from([0x15, 3, 3, 0, 2, 2, 70]), (socket) =>
+    socket.end(),
+  ),
+  ...Object.fromEntries(
+    [1, 2, 3].map((seed) => [`greets with garbage ${seed}`, greet(randomBytes(seed, 65_536))]),
+  ),
+  "sends garbage without end": pour(Buffer.alloc(0), randomBytes(4, 65_536)),
+  "sends an HTTP/1.1 body without end": pour(
+    Buffer.from("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n"),
+    Buffer.alloc(65_536, " "),
+  ),
+  "sends HTTP/1.1 headers without end": pour(
+    Buffer.from("HTTP/1.1 200 OK\r\n"),
+    Buffer.from("x-more: and more\r\n".repeat(4000)),
+  ),
+  "closes at once": (socket) => void socket.end(),
+  "closes after the request": reply("", (socket) => socket.end()),
+  "resets at once": (socket) => void socket.resetAndDestroy(),
+  "resets after the request": reply("", (socket) => socket.resetAndDestroy()),
+};
+
+/** Peers that say nothing, or too little, so that only a deadline ends a call. */
+export const silent: Readonly<Record<string, Behaviour>> = {
+  "says nothing": followEnd,
+  "reads nothing": (socket) => {
+    socket.on("end", () => socket.end());
+    socket.pause();
+  },
+};
+
+/** Frame types of RFC 9113, section 6. */
+const type = {
+  data: 0,
+  headers: 1,
+  rst: 3,
+  settings: 4,
+  push: 5,
+  ping: 6,
+  goaway: 7,
+  window: 8,
+  continuation: 9,
+};
+
+function numbers(...values: number[]): Buffer {
+  const bytes = Buffer.alloc(4 * values.length);
+  for (const [i, value] of values.entries()) bytes.writeUInt32BE(value >>> 0, 4 * i);
+  return bytes;
+}
+
+/** One value of SETTINGS. */
+function setting(id: number, value: number): Buffer {
+  const bytes = Buffer.alloc(6);
+  bytes.writeUInt16BE(id, 0);
+  bytes.writeUInt32BE(value >>> 0, 2);
+  return bytes;
+}
+
+const settings = encodeFrame(type.settings, 0, 0, Buffer.alloc(0));
+const after = (...frames: Uint8Array[]): Behaviour => greet(Buffer.concat([settings, ...frames]));
+/** Frames that need an open stream: ours sends its first request with, or soon after, its preface. */
+const onRequest =
+  (...frames: Uint8Array[]): Behaviour =>
+  (socket) => {
+    socket.write(settings);
+    let seen = Buffer.alloc(0);
+    const look = (bytes: Buffer): void => {
+      seen = Buffer.concat([seen, bytes]);
+      if (!hasHeaders(seen)) return;
+      socket.off("data", look);
+      socket.write(Buffer.concat(frames));
+    };
+    socket.on("data", look);
+    followEnd(socket);
+  };
+
+const prefaceBytes = 24;
+
+function hasHeaders(bytes: Buffer): boolean {
+  for (let at = prefaceBytes; at + 9 <= bytes.length; at += 9 + bytes.readUIntBE(at, 3))
+    if (bytes.readUInt8(at + 3) === type.headers) return true;
+  return false;
+}
+
+/** ":status: 200" of the static table (RFC 7541, appendix A), and a literal field without Huffman's code. */
+const status200 = Buffer.from([0x88]);
+const field = (name: string, value: string): Buffer =>
+  Buffer.concat([
+    Buffer.from([0x00, name.length]),
+    Buffer.from(name),
+    Buffer.from([value.length]),
+    Buffer.from(value),
+  ]);
+const grpcHead = Buffer.concat([status200, field("content-type", "application/grpc")]);
+/** A block of 16 KB with fields of 100 bytes. */
+const manyFields = Buffer.concat(Array.from({ length: 150 }, (_, i) => field(`x-${i}`, "v".repeat(95))));
+const goawayCodes = [0, 1, 2, 7, 11, 0xffffffff];
+const resetCodes = [...Array(14).keys(), 0xdeadbeef];
+
+/** Peers whose frames are wrong or unwelcome. */
+export const frameErrors: Readonly<Record<string, Behaviour>> = {
+  "greets with HTTP/2 and then garbage": after(randomBytes(5, 4096)),
+  ...Object.fromEntries(
+    [...Array(11).keys()].map((kind) => [
+      `sends a frame of type ${kind} with garbage`,
+      onRequest(encodeFrame(kind, 0x05, kind % 2, randomBytes(kind, 40))),
+    ]),
+  ),
+  ...Object.fromEntries(
+    goawayCodes.map((code) => [
+      `says GOAWAY ${code} at once`,
+      after(encodeFrame(type.goaway, 0, 0, numbers(0, code))),
+    ]),
+  ),
+  ...Object.fromEntries(
+    goawayCodes.map((code) => [
+      `says GOAWAY ${code} to the request, and closes`,
+      ((socket) => {
+        onRequest(encodeFrame(type.goaway, 0, 0, numbers(0, code)))(socket);
+        socket.on("data", (bytes: Buffer) => void (hasHeaders(bytes) && socket.end()));
+      }) satisfies Behaviour,
+    ]),
+  ),
+  "says GOAWAY because of too many pings": after(
+    encodeFrame(type.goaway, 0, 0, Buffer.concat([numbers(0, 11), Buffer.from("too_many_pings")])),
+  ),
+  ...Object.fromEntries(
+    resetCodes.map((code) => [
+      `resets the request with ${code}`,
+      onRequest(encodeFrame(type.rst, 0, 1, numbers(code))),
+    ]),
+  ),
+  ...Object.fromEntries(
+    [0, 2, 8].map((code) => [
+      `begins an answer and resets it with ${code}`,
+      onRequest(encodeFrame(type.headers, 4, 1, grpcHead), encodeFrame(type.rst, 0, 1, numbers(code))),
+    ]),
+  ),
+  "resets a stream that nobody opened": after(encodeFrame(type.rst, 0, 7, numbers(2))),
+  "sends DATA before HEADERS": onRequest(encodeFrame(type.data, 1, 1, envelope(""))),
+  "ends with HEADERS that have no status": onRequest(encodeFrame(type.headers, 5, 1, field("x", "y"))),
+  "sends HEADERS with a broken block": onRequest(
+    encodeFrame(type.headers, 5, 1, Buffer.from([0xff, 0xff, 0xff])),
+  ),
+  "sends headers of 2 MB": onRequest(
+    encodeFrame(type.headers, 1, 1, Buffer.concat([grpcHead, manyFields])),
+    ...Array<Buffer>(130).fill(encodeFrame(type.continuation, 0, 1, manyFields)),
+    encodeFrame(type.continuation, 4, 1, manyFields),
+  ),
+  "sends CONTINUATION without end": pour(
+    Buffer.concat([settings, encodeFrame(type.headers, 0, 1, grpcHead)]),
+    encodeFrame(type.continuation, 0, 1, manyFields),
+  ),
+  "sends empty CONTINUATION without end": pour(
+    Buffer.concat([settings, encodeFrame(type.headers, 0, 1, grpcHead)]),
+    Buffer.concat(Array<Buffer>(1000).fill(encodeFrame(type.continuation, 0, 1, Buffer.alloc(0)))),
+  ),
+  "pushes a stream": onRequest(encodeFrame(type.push, 4, 1, Buffer.concat([numbers(2), grpcHead]))),
+  "opens a window of no bytes": after(encodeFrame(type.window, 0, 0, numbers(0))),
+  "opens a window beyond the limit": after(encodeFrame(type.window, 0, 0, numbers(0x7fffffff))),
+  "sends SETTINGS of a wrong length": after(encodeFrame(type.settings, 0, 0, Buffer.alloc(5))),
+  "sets a window beyond the limit": after(encodeFrame(type.settings, 0, 0, setting(4, 0xffffffff))),
+  "sets frames of no bytes": after(encodeFrame(type.settings, 0, 0, setting(5, 0))),
+  "acknowledges SETTINGS that nobody sent": after(
+    ...Array<Buffer>(10).fill(encodeFrame(type.settings, 1, 0, Buffer.alloc(0))),
+  ),
+  "sends a frame of 16 MB": after(
+    Buffer.from([0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]),
+    Buffer.alloc(16_777_215),
+  ),
+};
+
+/** Peers that keep a connection busy or useless, so that only a deadline ends a call. */
+export const endlessFrames: Readonly<Record<string, Behaviour>> = {
+  "lets nobody open a stream": after(encodeFrame(type.settings, 0, 0, setting(3, 0))),
+  "lets nobody send a body": after(encodeFrame(type.settings, 0, 0, setting(4, 0))),
+  "sends SETTINGS without end": pour(settings, Buffer.concat(Array<Buffer>(1000).fill(settings))),
+  "sends PING without end": pour(
+    settings,
+    Buffer.concat(Array<Buffer>(1000).fill(encodeFrame(type.ping, 0, 0, Buffer.alloc(8)))),
+  ),
+  "sends empty DATA without end": (socket) => {
+    socket.write(settings);
+    const piece = Buffer.concat(Array<Buffer>(1000).fill(encodeFrame(type.data, 0, 1, Buffer.alloc(0))));
+    socket.once("data", () => {
+      pour(encodeFrame(type.headers, 4, 1, grpcHead), piece)(socket);
+    });
+    followEnd(socket);
+  },
+};
+
+/** Serves HTTP/2 in order, and answers each request in its own way. */
+function over2(answer: (stream: http2.ServerHttp2Stream) => void): Behaviour {
+  const server = http2.createServer({ maxSendHeaderBlockLength: 1024 * 1024 });
+  server.on("session", (session) => session.on("error", () => {}));
+  server.on("stream", (stream: http2.ServerHttp2Stream) => {
+    stream.on("error", () => {});
+    stream.resume();
+    answer(stream);
+  });
+  return (socket) => {
+    socket.allowHalfOpen = false;
+    server.emit("connection", socket);
+  };
+}
+
+type Fields = http2.OutgoingHttpHeaders;
+
+/** Answers a gRPC call with a body and trailers. */
+const grpc = (body: Uint8Array, trailers: Fields, head: Fields = {}): Behaviour =>
+  over2((stream) => {
+    stream.respond(
+      { ":status": 200, "content-type": "application/grpc", ...head },
+      { waitForTrailers: true },
+    );
+    stream.on("wantTrailers", () => stream.sendTrailers(trailers));
+    stream.end(body);
+  });
+const ok = { "grpc-status": "0" };
+const bomb = gzipSync(Buffer.alloc(256 * 1024 * 1024), { level: 9 });
+
+/** Peers that speak HTTP/2 and not gRPC, or not as agreed. */
+export const grpcErrors: Readonly<Record<string, Behaviour>> = {
+  "answers without trailers": over2((stream) => {
+    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    stream.end(envelope(""));
+  }),
+  "answers a page": over2((stream) => {
+    stream.respond({ ":status": 200, "content-type": "text/html" });
+    stream.end("<p>no");
+  }),
+  ...Object.fromEntries(
+    [100, 204, 301, 401, 404, 429, 503].map((status) => [
+      `answers ${status}`,
+      over2((stream) => {
+        if (status === 100) stream.additionalHeaders({ ":status": status });
+        stream.respond({ ":status": status === 100 ? 500 : status }, { endStream: true });
+      }),
+    ]),
+  ),
+  ...Object.fromEntries(
+    ["", "-1", "17", "abc", "99999999999999999999", "0, 0"].map((status) => [
+      `ends with the status "${status}"`,
+      grpc(Buffer.alloc(0), { "grpc-status": status }),
+    ]),
+  ),
+  "ends with details that are garbage": grpc(Buffer.alloc(0), {
+    "grpc-status": "3",
+    "grpc-message": "%zz%",
+    "grpc-status-details-bin": "!!!",
+  }),
+  "ends with a message of 40 KB": grpc(Buffer.alloc(0), {
+    "grpc-status": "3",
+    "grpc-message": "x".repeat(40_000),
+  }),
+  "answers no message": grpc(Buffer.alloc(0), ok),
+  "answers two messages": grpc(Buffer.concat([envelope(""), envelope("")]), ok),
+  "answers a cut envelope": grpc(Buffer.from([0, 0, 0]), ok),
+  "answers a cut message": grpc(envelope("four").subarray(0, 7), ok),
+  "announces a message of 4 GB": grpc(Buffer.from([0, 0xff, 0xff, 0xff, 0xff]), ok),
+  "answers a message of 66 MB": grpc(envelope(Buffer.alloc(66 * 1024 * 1024)), ok),
+  "answers a message that is not Protobuf": grpc(envelope(Buffer.alloc(100, 0xff)), ok),
+  "compresses without saying how": grpc(envelope(gzipSync("x"), 1), ok),
+  "compresses in an unknown way": grpc(envelope("x", 1), ok, { "grpc-encoding": "nonsense" }),
+  "compresses garbage": grpc(envelope("garbage", 1), ok, { "grpc-encoding": "gzip" }),
+  "compresses 256 MB of zeros": grpc(envelope(bomb, 1), ok, { "grpc-encoding": "gzip" }),
+  "compresses an empty message": grpc(envelope("", 0xff), ok, { "grpc-encoding": "gzip" }),
+  "closes in the middle of a message": over2((stream) => {
+    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    stream.write(envelope("four").subarray(0, 7), () => stream.session?.destroy());
+  }),
+};
+
+/** Peers that speak gRPC slowly or for ever, so that only a deadline ends a call. */
+export const endlessAnswers: Readonly<Record<string, Behaviour>> = {
+  "never answers": over2(() => {}),
+  "sends a byte at a time": over2((stream) => {
+    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    const timer = setInterval(() => stream.write(Buffer.alloc(1)), 100);
+    stream.on("close", () => clearInterval(timer));
+  }),
+  "sends empty messages without end": over2((stream) => {
+    stream.respond({ ":status": 200, "content-type": "application/grpc" });
+    const piece = Buffer.alloc(5 * 4000);
+    const go = (): void => {
+      while (stream.writable && stream.write(piece));
+    };
+    stream.on("drain", go);
+    go();
+  }),
+};
+
+/** Peers that end a call by themselves. */
+export const quickPeers: Readonly<Record<string, Behaviour>> = {
+  ...strangers,
+  ...frameErrors,
+  ...grpcErrors,
+};
+/** Peers for which a call needs its deadline. */
+export const endlessPeers: Readonly<Record<string, Behaviour>> = {
+  ...silent,
+  ...endlessFrames,
+  ...endlessAnswers,
+};

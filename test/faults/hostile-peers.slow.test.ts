@@ -1,0 +1,139 @@
+/** The client, the plugin of Kubernetes and the traces, with peers that are not what they expect. */
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { Health } from "#gen/grpc/health/v1/health_pb.ts";
+import { runQsp } from "../cli/qsp.ts";
+import { makeSocketPath, type RunningPlugin, startPlugin } from "../kubernetes/start-plugin.ts";
+import { refusal } from "../support/refusal.ts";
+import { runToEnd, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import {
+  type Behaviour,
+  endlessPeers,
+  type HostilePeer,
+  quickPeers,
+  silent,
+  startHostilePeer,
+  strangers,
+  waitUntilClosed,
+} from "./hostile-peer.ts";
+
+const timeout = 300_000;
+/** What the buffers of the system take from a peer that sends without end, and some. */
+const maxTakenBytes = 96 * 1024 * 1024;
+const allPeers = { ...quickPeers, ...endlessPeers };
+
+/** What ends when the tests of a connection have ended, the last first. */
+function collectEnds() {
+  const ends: (() => unknown)[] = [];
+  afterAll(async () => {
+    for (const end of ends.toReversed()) await end();
+  });
+  return (end: () => unknown): void => void ends.push(end);
+}
+
+describe("a verb of the client, before a peer that", { timeout }, () => {
+  const atEnd = collectEnds();
+
+  /** Runs a verb, which must say in one line what is wrong. */
+  async function fail(args: string[], scheme: string, behaviour: Behaviour): Promise<void> {
+    const peer = await startHostilePeer(behaviour, atEnd);
+    const cwd = makeTemporaryDirectory(atEnd);
+    const run = await runQsp([...args, "--timeout", "2"], { cwd, url: `${scheme}://127.0.0.1:${peer.port}` });
+    expect({ ...run, code: run.code === 3 ? 4 : run.code }).toEqual({
+      code: 4,
+      stdout: "",
+      stderr: expect.stringMatching(/^qsp: [^\n]+\n$/),
+    });
+    await waitUntilClosed(peer);
+    expect(peer.sentBytes()).toBeLessThan(maxTakenBytes);
+  }
+
+  it.concurrent.each(Object.entries(allPeers))("%s, ends with one sentence", (_name, behaviour) =>
+    fail(["kms", "list"], "http", behaviour),
+  );
+
+  it.concurrent.each(Object.entries({ ...strangers, ...silent }))(
+    "%s, ends with one sentence over https",
+    (_name, behaviour) => fail(["kms", "list"], "https", behaviour),
+  );
+
+  it.concurrent.each(Object.entries({ ...strangers, ...endlessPeers }))(
+    "%s, ends its stream with one sentence",
+    (_name, behaviour) => fail(["chain", "watch"], "http", behaviour),
+  );
+
+  it.concurrent.each(Object.entries({ ...strangers, ...silent }))(
+    "%s, ends qsp top with one sentence",
+    (_name, behaviour) => fail(["top", "--once", "--interval", "1"], "http", behaviour),
+  );
+});
+
+describe("the plugin of Kubernetes, before a peer that", { timeout }, () => {
+  const atEnd = collectEnds();
+  let peer: HostilePeer;
+  let plugin: RunningPlugin;
+  beforeAll(async () => {
+    peer = await startHostilePeer(() => {}, atEnd);
+    const args = ["--timeout", "2"];
+    const socket = makeSocketPath(atEnd);
+    plugin = await startPlugin({ url: `http://127.0.0.1:${peer.port}`, args, socket }, atEnd);
+  }, timeout);
+
+  it.each(Object.entries(allPeers))("%s, says that the key service is away", async (_name, behaviour) => {
+    peer.become(behaviour);
+    for (const socket of peer.open) socket.destroy();
+    expect((await plugin.client.status({})).healthz).not.toBe("ok");
+    expect(await refusal(plugin.client.encrypt({ plaintext: Buffer.from("x") }))).toEqual({
+      code: "Unavailable",
+      reason: "KEY_SERVICE_UNAVAILABLE",
+    });
+    expect(peer.sentBytes()).toBeLessThan(maxTakenBytes);
+  });
+});
+
+/** Each behaviour of strangers, and some of the others. */
+const somePeers = {
+  ...strangers,
+  ...Object.fromEntries(Object.entries(allPeers).filter((_, index) => index % 5 === 0)),
+};
+
+describe.each(["grpc", "http/protobuf"])(
+  "a server with a collector over %s that",
+  { timeout },
+  (protocol) => {
+    const atEnd = collectEnds();
+
+    it.concurrent.each(Object.entries(somePeers))("%s, goes on", async (_name, behaviour) => {
+      const peer = await startHostilePeer(behaviour, atEnd);
+      const collector = ["--otlp-endpoint", `http://127.0.0.1:${peer.port}`, "--otlp-protocol", protocol];
+      const dataDir = makeTemporaryDirectory(atEnd);
+      const server = await startServer({ dataDir, args: ["--workers", "1", ...collector] });
+      const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
+      await health.check({});
+      await vi.waitFor(() => expect(peer.seen()).toBeGreaterThan(0), { timeout: 60_000 });
+      await health.check({});
+      // It sends the last spans, and waits for the answer for two seconds at most.
+      expect(await server.stop()).toMatchObject({ code: 0, signal: null });
+      expect(peer.sentBytes()).toBeLessThan(maxTakenBytes);
+    });
+  },
+);
+
+describe("a server whose database is a peer that", { timeout }, () => {
+  const atEnd = collectEnds();
+
+  it.concurrent.each(Object.entries({ ...strangers, ...silent }))(
+    "%s, does not start, and says why",
+    async (_name, behaviour) => {
+      const peer = await startHostilePeer(behaviour, atEnd);
+      const url = `postgres://u@127.0.0.1:${peer.port}/qsp`;
+      const dataDir = makeTemporaryDirectory(atEnd);
+      const exit = await runToEnd(["serve", "--port", "0", "--data-dir", dataDir, "--database-url", url]);
+      expect(exit.stderr).toMatch(/^qsp: [^\n]+\n$/);
+      expect([2, 4]).toContain(exit.code);
+      await waitUntilClosed(peer);
+    },
+  );
+});

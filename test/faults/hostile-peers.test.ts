@@ -1,0 +1,55 @@
+/** Our own connections, to peers that are not what we expect. None may end the program. */
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import {
+  type Behaviour,
+  endlessPeers,
+  quickPeers,
+  startHostilePeer,
+  waitUntilClosed,
+} from "./hostile-peer.ts";
+
+/** What the buffers of the system take from a peer that sends without end, and some. */
+const maxTakenBytes = 32 * 1024 * 1024;
+
+describe("ConnectPeer to a peer that", { timeout: 120_000 }, () => {
+  const ends: (() => void)[] = [];
+  let server: RunningServer;
+  beforeAll(async () => {
+    const dataDir = makeTemporaryDirectory((end) => ends.push(end));
+    server = await startServer({ dataDir, args: ["--workers", "1"] });
+  });
+  afterAll(async () => {
+    await server.stop("SIGKILL");
+    for (const end of ends) end();
+  });
+
+  async function connectTo(behaviour: Behaviour): Promise<unknown> {
+    const hostile = await startHostilePeer(behaviour, (end) => ends.push(end));
+    const client = createClient(BlockchainService, createGrpcTransport({ baseUrl: server.url }));
+    const { peer } = await client.connectPeer({ address: `127.0.0.1:${hostile.port}` });
+    await waitUntilClosed(hostile);
+    expect(server.process.exitCode).toBeNull();
+    expect((await fetch(`${server.url}/livez`)).status).toBe(200);
+    expect(hostile.sentBytes()).toBeLessThan(maxTakenBytes);
+    return peer?.peerStatus;
+  }
+
+  it.each(Object.entries(quickPeers))(
+    "%s is UNREACHABLE, and the server goes on",
+    async (_name, behaviour) => {
+      expect(await connectTo(behaviour)).toBe("UNREACHABLE");
+    },
+  );
+
+  it.concurrent.each(Object.entries(endlessPeers))(
+    "%s is UNREACHABLE, and the server goes on",
+    async (_name, behaviour) => {
+      expect(await connectTo(behaviour)).toBe("UNREACHABLE");
+    },
+  );
+});
