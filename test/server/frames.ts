@@ -9,7 +9,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import { Duplex } from "node:stream";
 import { onTestFinished } from "vitest";
-import { type RawAnswer, readStream } from "./raw.ts";
+import { envelope, type RawAnswer, readStream } from "./raw.ts";
 
 /** A frame of a stream (RFC 9113, section 4.1). A header block of several frames counts as one. */
 export interface Frame {
@@ -38,7 +38,7 @@ export interface FramedConnection {
 const frameHeaderBytes = 9;
 const endStreamFlag = 0x1;
 const endHeadersFlag = 0x4;
-const frameTypes: Readonly<Record<number, Frame["type"] | "CONTINUATION">> = {
+const streamFrames: Readonly<Record<number, Frame["type"] | "CONTINUATION">> = {
   0: "DATA",
   1: "HEADERS",
   3: "RST_STREAM",
@@ -78,6 +78,45 @@ export function decodeFrames(bytes: Buffer): RawFrame[] {
     at = end;
   }
   return frames;
+}
+
+/** The types of RFC 9113, section 6. */
+export const frameTypes = {
+  data: 0,
+  headers: 1,
+  rst: 3,
+  settings: 4,
+  push: 5,
+  ping: 6,
+  goaway: 7,
+  window: 8,
+  continuation: 9,
+} as const;
+
+/** What a client begins with (RFC 9113, section 3.4). */
+export const preface = Buffer.concat([
+  Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+  encodeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0)),
+]);
+
+/** Values in the encoding of RFC 7541, sections 5.2 and 6.2.2. */
+const literal = (text: string): Buffer => Buffer.concat([Buffer.from([text.length]), Buffer.from(text)]);
+
+/** A gRPC call in frames. */
+export function encodeCall(streamId: number, path: string, message: Uint8Array): Buffer {
+  // POST, http, and the path, the authority and the content type by the names of the static table.
+  const head = Buffer.concat([
+    Buffer.from([0x83, 0x86, 0x04]),
+    literal(path),
+    Buffer.from([0x01]),
+    literal("localhost"),
+    Buffer.from([0x0f, 0x10]),
+    literal("application/grpc"),
+  ]);
+  return Buffer.concat([
+    encodeFrame(frameTypes.headers, 4, streamId, head),
+    encodeFrame(frameTypes.data, 1, streamId, envelope(message)),
+  ]);
 }
 
 /** Opens a connection without TLS. */
@@ -135,7 +174,7 @@ function createFrameReader(frames: Frame[]): (bytes: Buffer) => void {
     while (rest.length >= frameHeaderBytes) {
       const payloadBytes = rest.readUIntBE(0, 3);
       if (rest.length < frameHeaderBytes + payloadBytes) return;
-      const type = frameTypes[rest.readUInt8(3)];
+      const type = streamFrames[rest.readUInt8(3)];
       const flags = rest.readUInt8(4);
       const streamId = rest.readUInt32BE(5) & 0x7fffffff;
       rest = rest.subarray(frameHeaderBytes + payloadBytes);
