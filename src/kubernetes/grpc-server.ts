@@ -1,8 +1,10 @@
 /** A gRPC server on a Unix socket. */
 import http2 from "node:http2";
+import type { Socket } from "node:net";
 import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
+import { endSession, stopAccepting, waitForGrace } from "../server/drain-connections.ts";
 import { discardRest } from "../server/drain-request.ts";
 import { listenOnSocket, type SocketPlace } from "./socket.ts";
 
@@ -49,10 +51,11 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     { settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes } },
     handle,
   );
-  const sessions = new Set<http2.ServerHttp2Session>();
+  const sessions = new Map<http2.ServerHttp2Session, Socket | undefined>();
   server.maxConnections = maxConnections;
   server.on("session", (session) => {
-    sessions.add(session);
+    sessions.set(session, undefined);
+    session.once("connect", (_session, socket) => sessions.set(session, socket));
     session.once("close", () => sessions.delete(session));
     session.setTimeout(idleMs, () => session.close());
     // It ends the session's own calls, which get the error too.
@@ -69,11 +72,13 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
   await listenOnSocket(server, place);
   return {
     async close() {
-      const closed = new Promise((resolve) => server.close(resolve));
-      for (const session of sessions) session.close();
       const timer = setTimeout(() => {
-        for (const session of sessions) session.destroy();
+        for (const session of sessions.keys()) session.destroy();
       }, maxDrainMs);
+      const { closed } = await stopAccepting(server);
+      for (const [session, socket] of sessions) endSession(session, socket);
+      await waitForGrace(closed);
+      for (const session of sessions.keys()) session.close();
       await closed;
       clearTimeout(timer);
     },

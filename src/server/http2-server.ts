@@ -1,13 +1,14 @@
 /** The HTTP/2 server of a port. It does not listen itself. */
 import http2 from "node:http2";
+import type { Socket } from "node:net";
 import { Http2Response } from "./http2-response.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { headroom } from "./metadata.ts";
 
-/** @param sessions receives the sessions that are open */
+/** @param sessions receives the sessions that are open, and their connections */
 export function createHttp2Server(
   options: ListenerOptions,
-  sessions: Set<http2.ServerHttp2Session>,
+  sessions: Map<http2.ServerHttp2Session, Socket | undefined>,
 ): http2.Http2Server {
   const server = http2.createServer(
     {
@@ -25,7 +26,8 @@ export function createHttp2Server(
     options.onRequest as never,
   );
   server.on("session", (session) => {
-    sessions.add(session);
+    sessions.set(session, undefined);
+    session.once("connect", (_session, socket) => sessions.set(session, socket));
     session.on("close", () => sessions.delete(session));
     closeWhenIdle(session);
     // A session error affects only the session's own streams, and they get the error too.

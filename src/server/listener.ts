@@ -10,6 +10,7 @@ import type http2 from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import { chooseProtocol } from "./choose-protocol.ts";
+import { endSession, stopAccepting, waitForGrace } from "./drain-connections.ts";
 import { createHttp1Server, toNodeTls } from "./http1-server.ts";
 import { createHttp2Server } from "./http2-server.ts";
 import type { ListenerOptions } from "./listener-options.ts";
@@ -22,7 +23,10 @@ export interface Listener {
   listen(port: number, host: string): Promise<AddressInfo>;
   /** Uses other certificates from the next connection on. */
   renewTls(tls: TlsOptions): void;
-  /** Stops accepting, sends GOAWAY to HTTP/2 clients, closes idle connections; resolves when all are closed. */
+  /**
+   * Stops accepting, sends GOAWAY to HTTP/2 clients, and closes connections when they are idle. Answers all requests
+   * that were sent before. Resolves when all connections are closed.
+   */
   drain(): Promise<void>;
   /** Closes all open connections at once. */
   destroy(): void;
@@ -30,8 +34,10 @@ export interface Listener {
 
 /** Creates a listener. */
 export function createListener(options: ListenerOptions): Listener {
-  let draining = false;
-  const sessions = new Set<http2.ServerHttp2Session>();
+  let drained: Promise<void> | undefined;
+  /** Whether idle connections have had their time. */
+  let isGraceOver = false;
+  const sessions = new Map<http2.ServerHttp2Session, Socket | undefined>();
   /** Connections whose protocol is not known yet. Neither server tracks them. */
   const undecided = new Set<Socket>();
   /** Connections during their TLS handshake, by client address. Neither server tracks them either. */
@@ -43,16 +49,23 @@ export function createListener(options: ListenerOptions): Listener {
   const connections = new Set<Socket>();
   /** Answers of HTTP/1.1 that are not finished. */
   const running = new Set<http.ServerResponse>();
+  /** The answer to the newest request of each connection of HTTP/1.1. */
+  const newest = new WeakMap<Socket, http.ServerResponse>();
   const http2Server = createHttp2Server(options, sessions);
   const onRequest: RequestHandler = (req, res) => {
     running.add(res);
     res.once("close", () => {
       running.delete(res);
       // If the headers were sent before draining began, Node would wait for the next request.
-      if (draining) setImmediate(() => http1Server.closeIdleConnections());
+      if (isGraceOver) setImmediate(() => http1Server.closeIdleConnections());
     });
-    if (draining) res.setHeader("connection", "close");
-    options.onRequest(req, res);
+    const earlier = newest.get(req.socket);
+    newest.set(req.socket, res);
+    if (drained === undefined) return options.onRequest(req, res);
+    // In a pipeline, only the last answer may end the connection. In the next turn, the next request has been read.
+    if (earlier?.headersSent === false) earlier.removeHeader("connection");
+    res.setHeader("connection", "close");
+    setImmediate(() => options.onRequest(req, res));
   };
   const http1Server = createHttp1Server(options, running, onRequest);
   chooseProtocol(http1Server, http2Server, undecided, options);
@@ -75,6 +88,19 @@ export function createListener(options: ListenerOptions): Listener {
     http1Server.on("secureConnection", (socket: Socket) => void shaking.delete(describePeer(socket)));
   }
 
+  const drain = async (): Promise<void> => {
+    const { closed } = await stopAccepting(http1Server);
+    for (const res of running)
+      if (!res.headersSent && newest.get(res.req.socket) === res) res.setHeader("connection", "close");
+    for (const [session, socket] of sessions) endSession(session, socket);
+    await waitForGrace(closed);
+    isGraceOver = true;
+    for (const session of sessions.keys()) session.close();
+    for (const socket of [...undecided, ...shaking.values()]) socket.destroy();
+    http1Server.closeIdleConnections();
+    await closed;
+  };
+
   return {
     listen: (port, host) =>
       new Promise((resolve, reject) => {
@@ -87,18 +113,13 @@ export function createListener(options: ListenerOptions): Listener {
     renewTls: (tls) => {
       if (http1Server instanceof TlsServer) http1Server.setSecureContext(toNodeTls(tls));
     },
-    drain: async () => {
-      draining = true;
-      const closed = new Promise<void>((resolve) => http1Server.close(() => resolve()));
-      for (const session of sessions) session.close();
-      for (const res of running) if (!res.headersSent) res.setHeader("connection", "close");
-      for (const socket of [...undecided, ...shaking.values()]) socket.destroy();
-      http1Server.closeIdleConnections();
-      await closed;
+    drain: () => {
+      drained ??= drain();
+      return drained;
     },
     destroy: () => {
       http1Server.close();
-      for (const session of sessions) session.destroy();
+      for (const session of sessions.keys()) session.destroy();
       http1Server.closeAllConnections();
       for (const socket of connections) socket.destroy();
     },

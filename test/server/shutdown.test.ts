@@ -157,6 +157,8 @@ describe("a server that stops", () => {
     const answer = readToEnd(socket);
     await gate.entered;
     const closed = server.close();
+    // Until then, the next request of a pipeline may still be unread.
+    await expect.poll(() => refusedConnection(`127.0.0.1:${port}`)).toBe("ECONNREFUSED");
     gate.leave();
     expect(await answer).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n/is);
     await closed;

@@ -1,0 +1,126 @@
+/** Clients that call without a pause, and know which of their calls they had sent when the server was told to stop. */
+import net from "node:net";
+import { onTestFinished } from "vitest";
+import { decodeFrames, encodeCall, encodeFrame, frameTypes, preface } from "../server/frames.ts";
+
+/** The calls of one client. */
+export interface LoadClient {
+  /** Sends no more calls. Those whose last byte the system has taken count as sent. */
+  stop(): void;
+  /** When the connection has closed. */
+  readonly closed: Promise<void>;
+  /** Calls that were answered in whole. */
+  readonly answered: () => number;
+  /** Calls that had been sent, and have no answer: once the connection has closed, those that were lost. */
+  readonly unanswered: () => number;
+}
+
+/** Connects, and calls back when a connection is open. */
+function open(port: number, onBytes: (bytes: Buffer) => void) {
+  const socket = net.connect(port, "127.0.0.1");
+  socket.on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  socket.on("data", onBytes);
+  const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
+  return { socket, closed };
+}
+
+/** Sends requests over HTTP/1.1, so many at a time. One is a connection that is kept; more are a pipeline. */
+export function loadHttp1(port: number, requests: readonly string[], depth: number): LoadClient {
+  let isStopped = false;
+  let begun = 0;
+  let sent = 0;
+  let answered = 0;
+  let sentAtStop = 0;
+  let rest = "";
+  const { socket, closed } = open(port, (bytes) => {
+    rest += bytes.toString("latin1");
+    for (let end = endOfAnswer(rest); end !== undefined; end = endOfAnswer(rest)) {
+      rest = rest.slice(end);
+      answered += 1;
+    }
+    fill();
+  });
+  const fill = (): void => {
+    while (!isStopped && socket.writable && begun - answered < depth) {
+      socket.write(requests[begun % requests.length] ?? "", (error) => {
+        if (!error) sent += 1;
+      });
+      begun += 1;
+    }
+  };
+  socket.once("connect", fill);
+  return {
+    stop: () => {
+      isStopped = true;
+      sentAtStop = sent;
+    },
+    closed,
+    answered: () => answered,
+    unanswered: () => Math.max(0, sentAtStop - answered),
+  };
+}
+
+/** The length of the answer that a text begins with; undefined if it is not whole. */
+function endOfAnswer(text: string): number | undefined {
+  const head = text.indexOf("\r\n\r\n");
+  if (head < 0) return undefined;
+  const [, length = "0"] = /\r\ncontent-length: (\d+)/i.exec(text.slice(0, head)) ?? [];
+  const end = head + 4 + Number(length);
+  return text.length < end ? undefined : end;
+}
+
+/** Makes gRPC calls in frames, so many at a time, until GOAWAY or the stop. */
+export function loadHttp2(
+  port: number,
+  calls: readonly { readonly path: string; readonly message: Uint8Array }[],
+  depth: number,
+): LoadClient {
+  let isStopped = false;
+  let nextStream = 1;
+  let rest = Buffer.alloc(0);
+  let answered = 0;
+  const running = new Set<number>();
+  const sent = new Set<number>();
+  let sentAtStop = new Set<number>();
+  const { socket, closed } = open(port, (bytes) => {
+    rest = Buffer.concat([rest, bytes]);
+    for (const { type, flags, streamId, payload } of decodeFrames(rest)) {
+      rest = rest.subarray(9 + payload.length);
+      const isFlagged = (flags & 1) === 1;
+      if (type === frameTypes.ping && !isFlagged) socket.write(encodeFrame(type, 1, 0, payload));
+      if (type === frameTypes.goaway) isStopped = true;
+      if (type !== frameTypes.headers || !isFlagged) continue;
+      answered += 1;
+      running.delete(streamId);
+      sentAtStop.delete(streamId);
+    }
+    fill();
+  });
+  const fill = (): void => {
+    while (!isStopped && socket.writable && running.size < depth) {
+      const streamId = nextStream;
+      const { path, message } = calls[(streamId >> 1) % calls.length] ?? {
+        path: "/",
+        message: Buffer.alloc(0),
+      };
+      nextStream += 2;
+      running.add(streamId);
+      socket.write(encodeCall(streamId, path, message), (error) => {
+        if (!error) sent.add(streamId);
+      });
+    }
+  };
+  // A window for all answers.
+  socket.write(Buffer.concat([preface, encodeFrame(frameTypes.window, 0, 0, Buffer.from([0x3f, 0, 0, 0]))]));
+  socket.once("connect", fill);
+  return {
+    stop: () => {
+      isStopped = true;
+      sentAtStop = new Set([...running].filter((streamId) => sent.has(streamId)));
+    },
+    closed,
+    answered: () => answered,
+    unanswered: () => sentAtStop.size,
+  };
+}

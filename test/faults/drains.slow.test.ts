@@ -1,0 +1,95 @@
+/** A server that is told to stop under load: no call that was sent before is lost. */
+import { setImmediate as turn } from "node:timers/promises";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Client, credentials } from "@grpc/grpc-js";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { HealthCheckRequestSchema } from "#gen/grpc/health/v1/health_pb.ts";
+import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
+import { startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadHttp1, loadHttp2 } from "./drain-load.ts";
+
+const get = "GET /api/hello HTTP/1.1\r\nhost: localhost\r\n\r\n";
+const body = JSON.stringify({ data: "aGVsbG8=" });
+const post = `POST /api/grpc/sign HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+const check = {
+  path: "/grpc.health.v1.Health/Check",
+  message: toBinary(HealthCheckRequestSchema, create(HealthCheckRequestSchema)),
+};
+const sign = {
+  path: "/pqc.PqcService/SignData",
+  message: toBinary(SignDataRequestSchema, create(SignDataRequestSchema, { data: Buffer.from("hello") })),
+};
+
+/** Calls of @grpc/grpc-js, 20 at a time, until the stop. */
+async function loadGrpcJs(authority: string) {
+  const client = new Client(authority, credentials.createInsecure());
+  onTestFinished(() => client.close());
+  await new Promise<void>((resolve, reject) => {
+    client.waitForReady(Date.now() + 60_000, (error) => (error ? reject(error) : resolve()));
+  });
+  let isStopped = false;
+  let failures: string[] = [];
+  const ask = (): Promise<void> =>
+    new Promise((resolve) => {
+      const { path, message } = check;
+      const asIs = (bytes: Buffer): Buffer => bytes;
+      client.makeUnaryRequest(path, asIs, asIs, Buffer.from(message), (error) => {
+        if (error) failures.push(error.message);
+        resolve();
+      });
+    });
+  const lanes = Array.from({ length: 20 }, async () => {
+    while (!isStopped) await ask();
+  });
+  return {
+    /** Resolves when all calls are on their way. */
+    stop: async () => {
+      isStopped = true;
+      failures = [];
+      await turn();
+      await turn();
+    },
+    failures: async () => {
+      await Promise.all(lanes);
+      return failures;
+    },
+  };
+}
+
+describe("a server that is told to stop under load", { timeout: 300_000 }, () => {
+  it.each(Array.from({ length: 40 }, (_, index) => index + 1))(
+    "loses no call that was sent before (%i of 40)",
+    async (round) => {
+      const workers = round % 4 === 0 ? "2" : "1";
+      const server = await startServer({ dataDir: makeTemporaryDirectory(), args: ["--workers", workers] });
+      onTestFinished(async () => void (await server.stop("SIGKILL")));
+      const port = Number(server.authority.split(":")[1]);
+      const clients = [
+        ...Array.from({ length: 10 }, () => loadHttp1(port, [get], 1)),
+        ...Array.from({ length: 5 }, () => loadHttp1(port, [get, post], 1)),
+        ...Array.from({ length: 5 }, () => loadHttp1(port, [get], 8)),
+        ...Array.from({ length: 5 }, () => loadHttp1(port, [get, post], 4)),
+        ...Array.from({ length: 5 }, () => loadHttp2(port, [check], 20)),
+        ...Array.from({ length: 3 }, () => loadHttp2(port, [check, sign], 20)),
+      ];
+      const grpcJs = await loadGrpcJs(server.authority);
+      // Each round stops the server at another moment.
+      const wanted = 20 + round * 7;
+      await expect
+        .poll(() => Math.min(...clients.map(({ answered }) => answered())), { interval: 5 })
+        .toBeGreaterThan(wanted);
+      await grpcJs.stop();
+      // New connections, which the server may not have accepted yet.
+      clients.push(...Array.from({ length: 5 }, () => loadHttp1(port, [get], 1)));
+      await turn();
+      await turn();
+      for (const client of clients) client.stop();
+      server.process.kill("SIGTERM");
+      await Promise.all(clients.map(({ closed }) => closed));
+      expect(clients.map(({ unanswered }) => unanswered()).filter((lost) => lost > 0)).toEqual([]);
+      expect(await grpcJs.failures()).toEqual([]);
+      expect(await server.exit).toMatchObject({ code: 0, signal: null });
+    },
+  );
+});

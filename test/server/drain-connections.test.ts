@@ -1,0 +1,234 @@
+/** Requests that clients sent before the server was told to stop, and that it has not read yet. */
+import { once } from "node:events";
+import http2 from "node:http2";
+import type net from "node:net";
+import { setImmediate as turn } from "node:timers/promises";
+import tls from "node:tls";
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { decodeFrames, encodeCall, encodeFrame, frameTypes, preface, type RawFrame } from "./frames.ts";
+import { serveProbe } from "./probe.ts";
+import { connectTcp, envelope, readStream, readToEnd } from "./raw.ts";
+import { serve } from "./serve.ts";
+import { makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
+
+const maxDrainMs = 600_000;
+const look = (text: string): string => `GET /probe/look?text=${text} HTTP/1.1\r\nhost: x\r\n\r\n`;
+const answersIn = (text: string): string[] => text.split(/(?=HTTP\/1\.1 \d)/).filter(Boolean);
+const isLast = (answer: string): boolean => /\r\nconnection: close\r\n/i.test(answer);
+
+/** A connection on which one request was answered. */
+async function openIdle(port: number): Promise<net.Socket> {
+  const socket = connectTcp(port);
+  socket.write(look("first"));
+  await once(socket, "data");
+  return socket;
+}
+
+describe("a server that stops, over HTTP/1.1,", () => {
+  it("answers a request that waits on an idle connection, and says that it is the last", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const socket = await openIdle(port);
+    const answer = readToEnd(socket);
+    socket.write(look("second"));
+    const closed = server.close();
+    expect(await answer).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*"second"/is);
+    await closed;
+  });
+
+  it("answers all requests of a pipeline, and says with the last that there are no more", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const socket = await openIdle(port);
+    const answers = readToEnd(socket);
+    socket.write(look("one") + look("two") + look("three"));
+    const closed = server.close();
+    expect(answersIn(await answers).map(isLast)).toEqual([false, false, true]);
+    await closed;
+  });
+
+  it("answers requests that follow one that still runs", async () => {
+    const left = Promise.withResolvers<void>();
+    const entered = Promise.withResolvers<void>();
+    const slow = async (item: { readonly text: string }) => {
+      entered.resolve();
+      if (item.text === "slow") await left.promise;
+      return { text: item.text };
+    };
+    const { server, port } = await serveProbe({ look: slow }, { maxDrainMs });
+    const socket = connectTcp(port);
+    const answers = readToEnd(socket);
+    socket.write(look("slow"));
+    await entered.promise;
+    socket.write(look("quick"));
+    const closed = server.close();
+    await turn();
+    left.resolve();
+    expect(answersIn(await answers).map(isLast)).toEqual([false, true]);
+    await closed;
+  });
+
+  it("answers a request that was on its way", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const socket = await openIdle(port);
+    const answer = readToEnd(socket);
+    const closed = server.close();
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+    socket.write(look("late"));
+    expect(await answer).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*"late"/is);
+    await closed;
+  });
+
+  it("answers on connections that it has not accepted yet", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const sockets = Array.from({ length: 30 }, () => connectTcp(port));
+    const answers = sockets.map(readToEnd);
+    for (const socket of sockets) socket.write(look("hello"));
+    await Promise.all(sockets.map((socket) => once(socket, "connect")));
+    const closed = server.close();
+    for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1\.1 200 .*"hello"/s);
+    await closed;
+  });
+
+  it("answers a request whose end arrives later", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const socket = await openIdle(port);
+    const answer = readToEnd(socket);
+    const request = look("halves");
+    socket.write(request.slice(0, 20));
+    const closed = server.close();
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+    socket.write(request.slice(20));
+    expect(await answer).toMatch(/^HTTP\/1\.1 200 .*"halves"/s);
+    await closed;
+  });
+
+  it("closes connections that stay idle", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const sockets = [await openIdle(port), await openIdle(port)];
+    const rest = sockets.map(readToEnd);
+    await server.close();
+    expect(await Promise.all(rest)).toEqual(["", ""]);
+  });
+});
+
+const ask = (streamId: number): Buffer => encodeCall(streamId, "/probing.Probe/Ask", new Uint8Array());
+
+/** A connection whose frames the test reads. It answers pings, as all clients do. */
+function connectRaw2(port: number) {
+  const socket = connectTcp(port);
+  const frames: RawFrame[] = [];
+  let rest = Buffer.alloc(0);
+  const closed = new Promise<readonly RawFrame[]>((resolve) => socket.on("close", () => resolve(frames)));
+  socket.on("data", (bytes: Buffer) => {
+    rest = Buffer.concat([rest, bytes]);
+    for (const one of decodeFrames(rest)) {
+      frames.push(one);
+      rest = rest.subarray(9 + one.payload.length);
+      if (one.type === frameTypes.ping && one.flags === 0)
+        socket.write(encodeFrame(frameTypes.ping, 1, 0, one.payload));
+    }
+  });
+  socket.write(preface);
+  return { socket, closed, frames };
+}
+
+const lastStreams = (frames: readonly RawFrame[]): number[] =>
+  frames.filter((one) => one.type === frameTypes.goaway).map(({ payload }) => payload.readUInt32BE(0));
+const endedStreams = (frames: readonly RawFrame[]): number[] =>
+  frames
+    .filter((one) => one.type === frameTypes.headers && (one.flags & 1) === 1)
+    .map(({ streamId }) => streamId);
+
+describe("a server that stops, over HTTP/2,", () => {
+  it("answers calls that wait on an idle connection, and then says which was the last", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const { socket, closed, frames } = connectRaw2(port);
+    socket.write(ask(1));
+    await expect.poll(() => endedStreams(frames)).toEqual([1]);
+    socket.write(Buffer.concat([ask(3), ask(5)]));
+    const stopped = server.close();
+    const all = await closed;
+    expect(endedStreams(all)).toEqual([1, 3, 5]);
+    expect(new Set(lastStreams(all))).toEqual(new Set([0x7fffffff, 5]));
+    await stopped;
+  });
+
+  it("answers calls that were opened before its first GOAWAY arrived", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const { socket, closed, frames } = connectRaw2(port);
+    await expect.poll(() => frames.length).toBeGreaterThan(0);
+    const stopped = server.close();
+    socket.write(ask(1));
+    expect(endedStreams(await closed)).toEqual([1]);
+    await stopped;
+  });
+
+  it("answers on connections that it has not accepted yet", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const connections = Array.from({ length: 20 }, () => connectRaw2(port));
+    for (const { socket } of connections) socket.write(ask(1));
+    await Promise.all(connections.map(({ socket }) => once(socket, "connect")));
+    const stopped = server.close();
+    for (const { closed } of connections) expect(endedStreams(await closed)).toEqual([1]);
+    await stopped;
+  });
+
+  it("does not wait long for a client that answers no pings", async () => {
+    const { server, port } = await serveProbe({}, { maxDrainMs });
+    const socket = connectTcp(port);
+    socket.write(preface);
+    await once(socket, "data");
+    const rest = readToEnd(socket);
+    await server.close();
+    await rest;
+  });
+});
+
+describe("a server that stops, over TLS,", () => {
+  async function serveTls() {
+    const dataDir = await makeCertificates();
+    const services = [
+      createServiceImplSpec<typeof Probe>(Probe, { look: (item) => item, ask: (item) => item }),
+    ];
+    const local = await serve({ services, tls: [pairOf(dataDir)], limits: { maxDrainMs } });
+    onTestFinished(async () => {
+      local.server.destroy();
+      await local.server.close();
+    });
+    return { ...local, ca: trustIn(dataDir) };
+  }
+
+  it("answers a request that waits on an idle connection", async () => {
+    const { server, port, ca } = await serveTls();
+    const socket = tls.connect({ port, host: "127.0.0.1", ca, ALPNProtocols: ["http/1.1"] });
+    socket.on("error", () => {});
+    onTestFinished(() => void socket.destroy());
+    socket.write(look("first"));
+    await once(socket, "data");
+    const answer = readToEnd(socket);
+    socket.write(look("second"));
+    const closed = server.close();
+    expect(await answer).toMatch(/^HTTP\/1\.1 200 .*\r\nconnection: close\r\n.*"second"/is);
+    await closed;
+  });
+
+  it("answers calls that run over HTTP/2, and many at a time", async () => {
+    const { server, port, ca } = await serveTls();
+    const session = http2.connect(`https://127.0.0.1:${port}`, { ca });
+    session.on("error", () => {});
+    onTestFinished(() => session.destroy());
+    const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": "application/grpc" };
+    const open = () => {
+      const stream = session.request(headers);
+      stream.end(envelope(""));
+      return readStream(stream);
+    };
+    await open();
+    const calls = Array.from({ length: 100 }, open);
+    await turn();
+    const closed = server.close();
+    for (const call of calls) expect((await call).trailers["grpc-status"]).toBe("0");
+    await closed;
+  });
+});
