@@ -1,5 +1,5 @@
 /** The limits on requests, calls and records, with every default. */
-import { defineInteger } from "./setting.ts";
+import { defineInteger, defineOptionalInteger } from "./setting.ts";
 
 /** Milliseconds for the headers of a request to arrive; not configurable. */
 export const maxHeaderMs = 15_000;
@@ -84,6 +84,12 @@ export const limitSettings = {
     1,
     1_000_000,
     "Maximum concurrent connections; the server closes more.",
+  ),
+  maxConnectionsPerClient: defineOptionalInteger(
+    "max-connections-per-client",
+    0,
+    1_000_000,
+    "Maximum concurrent connections of each address, or IPv6 network of 64 bits; the server closes more; 0 for no limit; by default a quarter of --max-connections. Does not count 127.0.0.1, ::1 and --trusted-proxies, which have many clients.",
   ),
   maxBufferedBytes: defineInteger(
     "max-buffered-bytes",

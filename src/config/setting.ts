@@ -76,6 +76,17 @@ export function defineInteger(
   return { name, fallback, valueName: "number", meaning, read };
 }
 
+/** Defines a whole number; undefined if it is not given. */
+export function defineOptionalInteger(
+  name: string,
+  min: number,
+  max: number,
+  meaning: string,
+): Setting<number | undefined> {
+  const { read, ...setting } = defineInteger(name, "", min, max, meaning);
+  return { ...setting, read: (value) => (value === "" ? undefined : read(value)) };
+}
+
 /** Defines a share from 0 to 1; undefined if it is not given. */
 export function defineRatio(name: string, meaning: string): Setting<number | undefined> {
   const read = (value: string): number | undefined => {

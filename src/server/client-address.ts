@@ -14,14 +14,7 @@ export type ReadClient = (
  * @param trusted addresses, and networks as in 10.0.0.0/8.
  */
 export function createReadClient(trusted: readonly string[]): ReadClient {
-  const proxies = new BlockList();
-  for (const text of trusted) {
-    const [address = "", prefix] = text.split("/");
-    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
-    proxies.addSubnet(address, Number(prefix ?? (family === "ipv6" ? 128 : 32)), family);
-  }
-  const isTrusted = (address: string): boolean =>
-    isIP(address) !== 0 && proxies.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+  const isTrusted = createAddressCheck(trusted);
   return (peer, forwardedFor) => {
     let client = plain(peer ?? "");
     if (forwardedFor === undefined || !isTrusted(client)) return client || "unknown";
@@ -36,7 +29,18 @@ export function createReadClient(trusted: readonly string[]): ReadClient {
   };
 }
 
+/** Creates the check whether an address is one of those, or in one of the networks. */
+export function createAddressCheck(networks: readonly string[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const text of networks) {
+    const [address = "", prefix] = text.split("/");
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    list.addSubnet(address, Number(prefix ?? (family === "ipv6" ? 128 : 32)), family);
+  }
+  return (address) => isIP(address) !== 0 && list.check(address, isIPv6(address) ? "ipv6" : "ipv4");
+}
+
 /** Converts an IPv4-mapped IPv6 address, as a dual-stack socket shows it, to the IPv4 address. */
-function plain(address: string): string {
+export function plain(address: string): string {
   return address.startsWith(":") ? address.replace(/^::ffff:(?=\d+\.)/i, "") : address;
 }

@@ -42,7 +42,6 @@ export function createHttp1Server(
   // The intake sends "100 Continue" itself, once it has admitted the request.
   server.on("checkContinue", onRequest);
   server.maxRequestsPerSocket = 0;
-  server.maxConnections = options.maxConnections;
   server.on("clientError", (error, socket) => {
     // The answers to earlier requests come first. An answer to these bytes would be taken for one of them.
     const earlier = [...running].filter(({ req }) => req.socket === socket && req.complete);

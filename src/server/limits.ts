@@ -36,6 +36,8 @@ export interface ServerLimits {
   readonly maxCallsPerSecond: number;
   /** Connections at a time. */
   readonly maxConnections: number;
+  /** Connections at a time of one client network; 0 for no limit. */
+  readonly maxConnectionsPerClient: number;
   /** Bytes that all unfinished requests may hold. */
   readonly maxBufferedBytes: number;
   /** Bytes that the unfinished requests, or the unread responses, of one client may hold. */

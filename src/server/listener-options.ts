@@ -1,5 +1,4 @@
 /** The options that the servers of a port share. */
-import type { Claim } from "../shared-memory/clients.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import type { RequestHandler, StreamHandler } from "./node-http.ts";
 import type { TlsOptions } from "./tls.ts";
@@ -15,10 +14,10 @@ export interface ListenerOptions {
   readonly maxMetadataBytes: number;
   /** Milliseconds for the headers of a request to arrive. */
   readonly maxHeaderMs: number;
-  /** Connections at a time. The server closes further connections on arrival. */
-  readonly maxConnections: number;
-  /** Counts the connections of all event loops. */
-  readonly allConnections: Claim;
+  /**
+   * Counts a connection until the returned function runs. The server closes a connection on arrival if there is none.
+   */
+  readonly admitConnection: (address: string | undefined) => (() => void) | undefined;
   /** Whether other event loops listen on the same port. The system then spreads connections over them. */
   readonly isShared: boolean;
   /** Watches the bytes that the peers of connections do not read. */

@@ -70,11 +70,12 @@ export function createListener(options: ListenerOptions): Listener {
   const http1Server = createHttp1Server(options, running, onRequest);
   chooseProtocol(http1Server, http2Server, undecided, options);
   http1Server.on("connection", (socket: Socket) => {
-    if (!options.allConnections.enter("connections", options.maxConnections)) return void socket.destroy();
+    const leave = options.admitConnection(socket.remoteAddress);
+    if (leave === undefined) return void socket.destroy();
     connections.add(socket);
     socket.once("close", () => {
       connections.delete(socket);
-      options.allConnections.add("connections", -1);
+      leave();
     });
   });
   if (options.tls !== undefined) {

@@ -11,6 +11,7 @@ import {
 import type { ReasonName } from "../errors.ts";
 import type { SpanCounts } from "../protocol/span-counts.ts";
 import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
+import type { ConnectionLimit } from "./connection-shares.ts";
 import { exposeQueue, type WatchedLane, type WatchedQueue } from "./queue-metrics.ts";
 
 /** Counts calls, and what they wait for. */
@@ -21,6 +22,8 @@ export interface Metrics extends CallMetrics {
   refusalUnrecorded(): void;
   /** Counts a response that was dropped because its client read nothing. */
   responseDropped(): void;
+  /** Counts a connection that was closed on arrival. */
+  connectionRefused(limit: ConnectionLimit): void;
   /** Exposes the bytes that unfinished requests hold in memory. */
   watchBuffers(buffers: { readonly heldBytes: number }): void;
   /** Exposes which library computes, as the labels of a series that is always 1. */
@@ -84,6 +87,8 @@ const headReasons: readonly ReasonName[] = [
   "MEDIA_TYPE_UNSUPPORTED",
 ];
 
+const connectionLimits: readonly ConnectionLimit[] = ["total", "client"];
+
 /** Creates the metrics of one server, separate from those of other servers in the process. */
 export function createMetrics(): Metrics {
   const registry = new Registry();
@@ -106,8 +111,15 @@ export function createMetrics(): Metrics {
     labelNames: ["reason"],
     registers: [registry],
   });
+  const closed = new Counter({
+    name: "qsp_connections_refused_total",
+    help: "Connections that were closed on arrival, by their limit: total (--max-connections) or client (--max-connections-per-client).",
+    labelNames: ["limit"],
+    registers: [registry],
+  });
   // Exposed before the first one too: a rate needs two samples.
   for (const reason of headReasons) refused.inc({ reason }, 0);
+  for (const limit of connectionLimits) closed.inc({ limit }, 0);
   return {
     ...calls,
     ...createStoreMetrics(registry),
@@ -115,6 +127,7 @@ export function createMetrics(): Metrics {
     ...createSpanMetrics(registry),
     ...createBackgroundMetrics(registry),
     responseDropped: () => dropped.inc(),
+    connectionRefused: (limit) => closed.inc({ limit }),
     requestRefused: (reason) => refused.inc({ reason }),
     watchBuffers: (buffers) => {
       new Gauge({

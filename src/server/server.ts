@@ -12,8 +12,9 @@ import { createOwnMemory } from "../shared-memory/shared-memory.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
 import { createBrowserHeaders } from "./browser.ts";
-import { createReadClient } from "./client-address.ts";
+import { createAddressCheck, createReadClient, plain } from "./client-address.ts";
 import { messageInterceptor } from "./connect.ts";
+import { createConnectionShares } from "./connection-shares.ts";
 import { createCrossSiteLog } from "./cross-site-log.ts";
 import { createFullServer } from "./full-server.ts";
 import { createGrpcUnaryHandler } from "./grpc-unary.ts";
@@ -41,6 +42,9 @@ import { createRefusalPace, type RefusalPace } from "./refusal-pace.ts";
 import { createRequestIds, requestIdHeader } from "./request-ids.ts";
 import { readTlsOptions, watchTls } from "./tls.ts";
 import { createUnreadResponses } from "./unread-responses.ts";
+
+/** Where the programs of this machine come from, and a proxy on it: one address for all of them. */
+const ownAddresses = ["127.0.0.1", "::1"];
 
 /** A server of services. */
 export interface Server {
@@ -171,11 +175,18 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxReceiveMs: limits.maxReceiveMs,
     onRefusal: (method) => metrics.callRefused(method, "SERVER_BUSY"),
   });
+  const shares = createConnectionShares({
+    clients: memory.clients,
+    maxConnections: limits.maxConnections,
+    maxConnectionsPerClient: limits.maxConnectionsPerClient,
+    isShared: createAddressCheck([...ownAddresses, ...(options.trustedProxies ?? [])]),
+    onRefused: metrics.connectionRefused,
+    logger,
+  });
   const listener = createListener({
     maxMetadataBytes: limits.maxMetadataBytes,
     maxHeaderMs: limits.maxHeaderMs,
-    maxConnections: limits.maxConnections,
-    allConnections: memory.clients.claim("all connections"),
+    admitConnection: (address = "unknown") => shares.admit(plain(address)),
     isShared: memory.workers > 1,
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
     renderFailure: (error) => transcoder.renderFailure(requestIds.mark(toConnectError(error), undefined)),

@@ -25,6 +25,7 @@ export function serverSettings(config: Config) {
       maxStreamsPerUser: isOpen ? 0 : config.maxStreamsPerUser,
       maxCallsPerSecond: isOpen ? 0 : config.maxCallsPerSecond,
       maxConnections: config.maxConnections,
+      maxConnectionsPerClient: config.maxConnectionsPerClient ?? Math.ceil(config.maxConnections / 4),
       maxBufferedBytes: config.maxBufferedBytes,
       maxBufferedBytesPerClient: config.maxBufferedBytesPerClient,
       maxWriteMs: config.maxWriteMs,

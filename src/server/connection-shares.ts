@@ -1,0 +1,81 @@
+/** Admits connections: so many in all, and a share of them for each client network. */
+import type { Logger } from "pino";
+import { findNetwork } from "../protocol/networks.ts";
+import type { Clients } from "../shared-memory/clients.ts";
+
+/** The limit that a connection was closed for. */
+export type ConnectionLimit = "total" | "client";
+
+/** Counts connections. */
+export interface ConnectionShares {
+  /** Counts a connection until the returned function runs. @returns undefined if there is no room for it */
+  admit(address: string): (() => void) | undefined;
+}
+
+/** What the shares depend on. */
+export interface ConnectionSharesDeps {
+  readonly clients: Clients;
+  /** Connections at a time. */
+  readonly maxConnections: number;
+  /** Connections at a time of one client network; 0 for no limit. */
+  readonly maxConnectionsPerClient: number;
+  /** Whether an address has connections of many clients. */
+  readonly isShared: (address: string) => boolean;
+  readonly onRefused: (limit: ConnectionLimit) => void;
+  readonly logger: Pick<Logger, "warn">;
+  /** Milliseconds of a monotonic clock. */
+  readonly nowMs?: () => number;
+}
+
+/** Milliseconds between log lines, however many connections are refused. */
+const logIntervalMs = 60_000;
+
+/** Creates the counts of one event loop; all event loops share their numbers. */
+export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionShares {
+  const {
+    clients,
+    maxConnections,
+    maxConnectionsPerClient,
+    isShared,
+    nowMs = () => performance.now(),
+  } = deps;
+  const all = clients.claim("all connections");
+  let lastLineMs = Number.NEGATIVE_INFINITY;
+  let refused = 0;
+
+  const refuse = (limit: ConnectionLimit, network: string): void => {
+    deps.onRefused(limit);
+    refused += 1;
+    if (nowMs() - lastLineMs < logIntervalMs) return;
+    deps.logger.warn(
+      { limit, client: network, refused },
+      limit === "total"
+        ? "connections beyond --max-connections were closed"
+        : "connections of one client beyond --max-connections-per-client were closed; if it is a proxy, name it in --trusted-proxies",
+    );
+    lastLineMs = nowMs();
+    refused = 0;
+  };
+
+  return {
+    admit(address) {
+      const network = findNetwork(address);
+      const hasShare = maxConnectionsPerClient > 0 && !isShared(address);
+      const own = hasShare ? clients.claim(`connections of ${network}`) : undefined;
+      if (own?.enter("connections", maxConnectionsPerClient) === false) {
+        own.close();
+        refuse("client", network);
+        return undefined;
+      }
+      if (!all.enter("connections", maxConnections)) {
+        own?.close();
+        refuse("total", network);
+        return undefined;
+      }
+      return () => {
+        own?.close();
+        all.add("connections", -1);
+      };
+    },
+  };
+}

@@ -1,0 +1,178 @@
+/** Connections of one client network, beside those of others. */
+import { once } from "node:events";
+import net from "node:net";
+import tls from "node:tls";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { type ConnectionSharesDeps, createConnectionShares } from "../../src/server/connection-shares.ts";
+import type { ServerLimits } from "../../src/server/limits.ts";
+import { createMetrics } from "../../src/server/metrics.ts";
+import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
+import { readToEnd } from "./raw.ts";
+import { serve } from "./serve.ts";
+import { makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
+
+const get = "GET /livez HTTP/1.1\r\nhost: x\r\n\r\n";
+
+/** Serves for one test, with TLS if there are certificates. */
+async function start(limits: Partial<ServerLimits>, dataDir?: string, trustedProxies: string[] = []) {
+  const metrics = createMetrics();
+  const tlsPairs = dataDir === undefined ? [] : [pairOf(dataDir)];
+  const local = await serve({ services: [], metrics, limits, tls: tlsPairs, trustedProxies });
+  onTestFinished(async () => {
+    local.server.destroy();
+    await local.server.close();
+  });
+  const countRefused = async (): Promise<string[]> =>
+    (await metrics.expose()).text
+      .split("\n")
+      .filter((line) => line.startsWith("qsp_connections_refused_total"));
+  return { ...local, countRefused };
+}
+
+function connectFrom(localAddress: string, port: number): net.Socket {
+  const socket = net.connect({ host: "127.0.0.1", port, localAddress });
+  socket.on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  return socket;
+}
+
+/** Opens a connection, and waits for its first bytes. @returns undefined if the server closes it instead */
+async function open(socket: net.Socket): Promise<net.Socket | undefined> {
+  socket.on("error", () => {});
+  socket.write(get);
+  return new Promise((resolve) => {
+    socket.once("data", () => resolve(socket));
+    socket.once("close", () => resolve(undefined));
+  });
+}
+
+/** Opens a connection as soon as there is room for it. */
+function openWhenFree(connect: () => net.Socket): Promise<net.Socket> {
+  return vi.waitFor(
+    async () => {
+      const socket = await open(connect());
+      if (socket === undefined) throw new Error("there is no room");
+      return socket;
+    },
+    { timeout: 20_000 },
+  );
+}
+
+describe("a server whose clients may have three connections each", () => {
+  const limits = { maxConnections: 100, maxConnectionsPerClient: 3 };
+
+  /** Opens three connections, each when there is room, and expects that there is none for a fourth. */
+  async function fill(connect: () => net.Socket): Promise<net.Socket[]> {
+    const held: net.Socket[] = [];
+    while (held.length < 3) held.push(await openWhenFree(connect));
+    expect(await open(connect())).toBeUndefined();
+    return held;
+  }
+
+  it("closes the fourth of one at once, and serves another one", async () => {
+    const { port, countRefused } = await start(limits);
+    await fill(() => connectFrom("127.0.0.2", port));
+    expect(await open(connectFrom("127.0.0.3", port))).toBeDefined();
+    expect(await countRefused()).toEqual([
+      'qsp_connections_refused_total{limit="total"} 0',
+      'qsp_connections_refused_total{limit="client"} 1',
+    ]);
+  });
+
+  it("takes new ones when earlier ones have closed, in whatever way", async () => {
+    const { port } = await start(limits);
+    const ways = ["end", "destroy", "resetAndDestroy"] as const;
+    for (const way of ways)
+      for (const socket of await fill(() => connectFrom("127.0.0.2", port))) socket[way]();
+    await fill(() => connectFrom("127.0.0.2", port));
+  });
+
+  it("does not count 127.0.0.1, nor a trusted proxy", async () => {
+    const { port } = await start(limits, undefined, ["127.0.0.8"]);
+    for (const address of ["127.0.0.1", "127.0.0.8"])
+      for (let held = 0; held < 8; held += 1) expect(await open(connectFrom(address, port))).toBeDefined();
+  });
+
+  it("counts connections during their TLS handshake, and no more when they break it off", async () => {
+    const dataDir = await makeCertificates();
+    const { port } = await start(limits, dataDir);
+    const ca = trustIn(dataDir);
+    const connectTls = (): net.Socket =>
+      tls.connect({ socket: connectFrom("127.0.0.2", port), ca, servername: "localhost" });
+    const beginnings = [Buffer.from([0x16, 3, 1, 2, 0, 1]), Buffer.from("no TLS at all"), Buffer.alloc(0)];
+    for (const beginning of beginnings) {
+      const held = [1, 2, 3].map(() => connectFrom("127.0.0.2", port));
+      await Promise.all(held.map((socket) => once(socket, "connect")));
+      for (const socket of held) socket.write(beginning);
+      for (const socket of held) socket.resetAndDestroy();
+      for (const socket of await fill(connectTls)) socket.destroy();
+    }
+    for (let held = 0; held < 3; held += 1) await openWhenFree(connectTls);
+    expect(await open(connectTls())).toBeUndefined();
+  });
+
+  it("counts connections that have sent nothing of their TLS handshake", async () => {
+    const dataDir = await makeCertificates();
+    const { port } = await start(limits, dataDir);
+    const held = [1, 2, 3].map(() => connectFrom("127.0.0.2", port));
+    await Promise.all(held.map((socket) => once(socket, "connect")));
+    const fourth = connectFrom("127.0.0.2", port);
+    expect(await readToEnd(fourth)).toBe("");
+    for (const socket of held) socket.destroy();
+    const ca = trustIn(dataDir);
+    await fill(() => tls.connect({ socket: connectFrom("127.0.0.2", port), ca, servername: "localhost" }));
+  });
+});
+
+describe("the shares of connections", () => {
+  function make(options: Partial<ConnectionSharesDeps>) {
+    const lines: unknown[] = [];
+    const refused: string[] = [];
+    const shares = createConnectionShares({
+      clients: createOwnMemory().clients,
+      maxConnections: 100,
+      maxConnectionsPerClient: 2,
+      isShared: () => false,
+      onRefused: (limit) => void refused.push(limit),
+      logger: { warn: (line: unknown) => void lines.push(line) },
+      ...options,
+    });
+    return { shares, lines, refused };
+  }
+
+  it("are those of a network of 64 bits in IPv6", () => {
+    const { shares } = make({});
+    for (const host of [1, 2]) expect(shares.admit(`2001:db8:0:1::${host}`)).toBeDefined();
+    expect(shares.admit("2001:db8:0:1:ffff::3")).toBeUndefined();
+    expect(shares.admit("2001:db8:0:2::1")).toBeDefined();
+  });
+
+  it("have no limit if it is 0", () => {
+    const { shares } = make({ maxConnectionsPerClient: 0 });
+    for (let held = 0; held < 100; held += 1) expect(shares.admit("192.0.2.1")).toBeDefined();
+  });
+
+  it("leave the limit on all connections as it is", () => {
+    const { shares, refused } = make({ maxConnections: 3, isShared: () => true });
+    const leave = [1, 2, 3].map(() => shares.admit("192.0.2.1"));
+    expect(shares.admit("192.0.2.2")).toBeUndefined();
+    expect(refused).toEqual(["total"]);
+    leave[0]?.();
+    expect(shares.admit("192.0.2.2")).toBeDefined();
+    expect(shares.admit("192.0.2.2")).toBeUndefined();
+  });
+
+  it("log one line a minute, with the number of refused connections", () => {
+    let now = 0;
+    const { shares, lines, refused } = make({ nowMs: () => now });
+    for (let held = 0; held < 2; held += 1) shares.admit("192.0.2.1");
+    for (let times = 0; times < 10; times += 1) shares.admit("192.0.2.1");
+    now = 59_999;
+    shares.admit("192.0.2.1");
+    expect(lines).toEqual([{ limit: "client", client: "192.0.2.1", refused: 1 }]);
+    now = 60_000;
+    shares.admit("192.0.2.1");
+    expect(lines.at(-1)).toEqual({ limit: "client", client: "192.0.2.1", refused: 11 });
+    expect(refused).toHaveLength(12);
+  });
+});
