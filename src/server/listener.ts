@@ -51,6 +51,14 @@ export function createListener(options: ListenerOptions): Listener {
   const running = new Set<http.ServerResponse>();
   /** The answer to the newest request of each connection of HTTP/1.1. */
   const newest = new WeakMap<Socket, http.ServerResponse>();
+  /** Connections whose clients send requests before they have the earlier answers. */
+  const pipelines = new WeakSet<Socket>();
+  /** Says with an answer that it is the last, if no request can follow it that was sent already. */
+  const endConnection = (res: http.ServerResponse): void => {
+    const { socket } = res.req;
+    if (res.headersSent || newest.get(socket) !== res) return;
+    if (isGraceOver || !pipelines.has(socket)) res.setHeader("connection", "close");
+  };
   const http2Server = createHttp2Server(options, sessions);
   const onRequest: RequestHandler = (req, res) => {
     running.add(res);
@@ -61,10 +69,11 @@ export function createListener(options: ListenerOptions): Listener {
     });
     const earlier = newest.get(req.socket);
     newest.set(req.socket, res);
+    if (earlier?.writableFinished === false) pipelines.add(req.socket);
     if (drained === undefined) return options.onRequest(req, res);
-    // In a pipeline, only the last answer may end the connection. In the next turn, the next request has been read.
     if (earlier?.headersSent === false) earlier.removeHeader("connection");
-    res.setHeader("connection", "close");
+    endConnection(res);
+    // In the next turn, the next request of a pipeline has been read.
     setImmediate(() => options.onRequest(req, res));
   };
   const http1Server = createHttp1Server(options, running, onRequest);
@@ -91,11 +100,11 @@ export function createListener(options: ListenerOptions): Listener {
 
   const drain = async (): Promise<void> => {
     const { closed } = await stopAccepting(http1Server);
-    for (const res of running)
-      if (!res.headersSent && newest.get(res.req.socket) === res) res.setHeader("connection", "close");
+    for (const res of running) endConnection(res);
     for (const [session, socket] of sessions) endSession(session, socket);
     await waitForGrace(closed);
     isGraceOver = true;
+    for (const res of running) endConnection(res);
     for (const session of sessions.keys()) session.close();
     for (const socket of [...undecided, ...shaking.values()]) socket.destroy();
     http1Server.closeIdleConnections();

@@ -2,7 +2,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Client, credentials } from "@grpc/grpc-js";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { HealthCheckRequestSchema } from "#gen/grpc/health/v1/health_pb.ts";
 import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
 import { startServer } from "../support/start-server.ts";
@@ -74,11 +74,12 @@ describe("a server that is told to stop under load", { timeout: 300_000 }, () =>
         ...Array.from({ length: 3 }, () => loadHttp2(port, [check, sign], 20)),
       ];
       const grpcJs = await loadGrpcJs(server.authority);
-      // Each round stops the server at another moment.
-      const wanted = 20 + round * 7;
-      await expect
-        .poll(() => Math.min(...clients.map(({ answered }) => answered())), { interval: 5 })
-        .toBeGreaterThan(wanted);
+      // All have begun, and each round stops the server at another moment.
+      const count = (): number[] => clients.map(({ answered }) => answered());
+      const total = (): number => count().reduce((sum, answered) => sum + answered, 0);
+      await vi.waitFor(() => expect(Math.min(...count())).toBeGreaterThan(0), { timeout: 100_000 });
+      const wanted = total() + round * 10;
+      await vi.waitFor(() => expect(total()).toBeGreaterThan(wanted), { timeout: 100_000, interval: 1 });
       await grpcJs.stop();
       // New connections, which the server may not have accepted yet.
       clients.push(...Array.from({ length: 5 }, () => loadHttp1(port, [get], 1)));

@@ -37,13 +37,15 @@ describe("a server that stops, over HTTP/1.1,", () => {
     await closed;
   });
 
-  it("answers all requests of a pipeline, and says with the last that there are no more", async () => {
+  it("answers all requests of a pipeline, also those on their way, and then closes the connection", async () => {
     const { server, port } = await serveProbe({}, { maxDrainMs });
     const socket = await openIdle(port);
     const answers = readToEnd(socket);
-    socket.write(look("one") + look("two") + look("three"));
+    socket.write(look("one") + look("two"));
     const closed = server.close();
-    expect(answersIn(await answers).map(isLast)).toEqual([false, false, true]);
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+    socket.write(look("three"));
+    expect(answersIn(await answers).map(isLast)).toEqual([false, false, false]);
     await closed;
   });
 
@@ -64,7 +66,7 @@ describe("a server that stops, over HTTP/1.1,", () => {
     const closed = server.close();
     await turn();
     left.resolve();
-    expect(answersIn(await answers).map(isLast)).toEqual([false, true]);
+    expect(answersIn(await answers)).toHaveLength(2);
     await closed;
   });
 
