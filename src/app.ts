@@ -12,13 +12,13 @@ import type { Metrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explanations } from "./services/explain-failure.ts";
 import { collectProfiles, listScopes, type ServicePackage, servicePackages } from "./services/registry.ts";
-import type { OpenModule } from "./services/service-module.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
 import { challengeSettings, identitySettings } from "./settings/identity-settings.ts";
 import { logSettings } from "./settings/log-settings.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
-import { createOwnMemory, type SharedMemory } from "./shared-memory/shared-memory.ts";
+import { createOwnMemory } from "./shared-memory/shared-memory.ts";
+import type { AppWorker, PlaceServices } from "./workers/app-worker.ts";
 
 /** A REST route, for the log. */
 export interface Route {
@@ -39,29 +39,14 @@ export interface App {
   close(): Promise<void>;
 }
 
-/** Opens the services of a package, or replaces them. */
-export type PlaceServices = (
-  servicePackage: ServicePackage,
-  open: () => Promise<OpenModule>,
-) => Promise<OpenModule>;
-
-/** The app of one event loop among several. */
-export interface AppWorker {
-  /** The first one tells the operator what all have in common. */
-  readonly isFirst: boolean;
-  readonly memory: SharedMemory;
-  /** Forwards calls of packages that are at home on another event loop. */
-  readonly place: PlaceServices;
-  /** The metrics of all event loops. */
-  readonly exposeAll: Metrics["expose"];
-}
-
 /** How callers vary the app. */
 export interface AppOptions {
   /** The packages to choose from. */
   readonly packages?: readonly ServicePackage[];
   /** Left out for an app with one event loop. */
   readonly worker?: AppWorker;
+  /** Learns if the app cannot go on, because its store cannot be used any more. */
+  readonly onFailure?: (error: Error) => void;
 }
 
 /**
@@ -72,7 +57,7 @@ export interface AppOptions {
 export async function createApp(
   config: Config,
   logger: Logger,
-  { packages = servicePackages, worker }: AppOptions = {},
+  { packages = servicePackages, worker, onFailure }: AppOptions = {},
 ): Promise<App> {
   const chosen = choosePackages(packages, config.services);
   const now = (): Date => new Date();
@@ -84,6 +69,7 @@ export async function createApp(
     ...storeSettings(config, { isShared: worker !== undefined }),
     provider: provider.system,
     ...watching.store,
+    onLost: onFailure,
     quotas: quotaSettings(config),
     ...(worker && { memory }),
   }).catch(async (error: unknown) => {

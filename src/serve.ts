@@ -94,7 +94,8 @@ function readCode(error: unknown): unknown {
 function stopOnSignal(running: StartedServer, logger: pino.Logger): Promise<number> {
   return new Promise((resolve) => {
     let isStopping = false;
-    running.onFailure(() => resolve(1));
+    // As for a store that cannot be used at the start: a service manager starts the server again.
+    running.onFailure((cause) => resolve(cause === "store" ? exitCodes.unreachable : 1));
     const onSignal = (signal: NodeJS.Signals): void => {
       if (isStopping) process.exit(1);
       isStopping = true;

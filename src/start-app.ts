@@ -21,13 +21,14 @@ export interface StartedServer {
   readonly cryptoVersion: string;
   /** Lets the running calls finish, and stops. */
   close(): Promise<void>;
-  /** Calls back if the server ends by itself, because it cannot go on. */
-  onFailure(listener: () => void): void;
+  /** Calls back if the server ends by itself, because its store or its event loops cannot go on. */
+  onFailure(listener: (cause: "store" | "event loops") => void): void;
 }
 
 /** Starts the server. @throws errors of `createApp`, and of the system if it cannot listen */
 export async function startApp({ config, logger, onOpen }: StartOptions): Promise<StartedServer> {
-  const app = await createApp(config, logger).catch((error: unknown) => {
+  const failed = Promise.withResolvers<Error>();
+  const app = await createApp(config, logger, { onFailure: failed.resolve }).catch((error: unknown) => {
     throw toConfigError(error);
   });
   onOpen(app.listRoutes());
@@ -35,7 +36,22 @@ export async function startApp({ config, logger, onOpen }: StartOptions): Promis
     await app.close();
     throw error;
   });
-  return { address, cryptoVersion: app.cryptoVersion, close: app.close, onFailure: () => {} };
+  let closing: Promise<void> | undefined;
+  const close = (): Promise<void> => {
+    closing ??= app.close();
+    return closing;
+  };
+  return {
+    address,
+    cryptoVersion: app.cryptoVersion,
+    close,
+    onFailure: (listener) =>
+      void failed.promise.then(async (error) => {
+        logger.fatal({ err: error }, "the store cannot be used any more; the server stops");
+        await close().catch((err: unknown) => logger.error({ err }, "could not stop cleanly"));
+        listener("store");
+      }),
+  };
 }
 
 /** Turns an error of a TLS file into one of the settings that name it; returns any other error unchanged. */

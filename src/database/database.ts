@@ -9,7 +9,7 @@ import { createMigrations } from "./migrations.ts";
 import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
 import { checkPostgresVersion, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
 import type { Schema, TableOwner } from "./schema.ts";
-import { openSqliteReader, openSqliteWriter } from "./sqlite.ts";
+import { type OnLost, openSqliteReader, openSqliteWriter } from "./sqlite.ts";
 import { mayPass, readMessage, StorageError, StoreFailureError } from "./store-error.ts";
 
 /** The location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
@@ -54,14 +54,16 @@ export type OpenMode = "create" | "upgrade" | "existing";
  *
  * @throws StorageError if it cannot be opened or was written by a newer version. The modes "upgrade" and "existing"
  *   also refuse a missing store, and "existing" one of an older version.
+ * @param onLost learns if the open database cannot be used any more; a lost connection to PostgreSQL comes back
  */
 export async function openDatabaseOf(
   owners: readonly TableOwner[],
   location: DatabaseLocation,
   mode: OpenMode = "create",
+  onLost?: OnLost,
 ): Promise<Database> {
   if (location.kind === "sqlite") preparePlace(location.path, mode);
-  const database = connect(owners, location);
+  const database = connect(owners, location, onLost);
   try {
     if (location.kind === "postgres") await checkPostgresVersion(database.writeConnection);
     if (mode !== "create") await requireTables(database, mode);
@@ -134,11 +136,11 @@ function requireFile(path: string, mode: keyof typeof howToCreate): void {
   }
 }
 
-function connect(owners: readonly TableOwner[], location: DatabaseLocation): Database {
+function connect(owners: readonly TableOwner[], location: DatabaseLocation, onLost?: OnLost): Database {
   const { kind } = location;
   const [readConnection, writeConnection] =
     location.kind === "sqlite"
-      ? [openSqliteReader(location.path), openSqliteWriter(location.path)]
+      ? [openSqliteReader(location.path, onLost), openSqliteWriter(location.path, onLost)]
       : [openPostgresReader(location.url, location.readers), openPostgresWriter(location.url)];
   const reader = new Kysely<Schema>({ dialect: kyselyDialect(kind, readConnection) });
   const writer = new Kysely<Schema>({ dialect: kyselyDialect(kind, writeConnection) });

@@ -1,8 +1,8 @@
 /** The thread that owns a SQLite connection: only this thread waits for the disk. */
-import { statSync } from "node:fs";
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue, type StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import type { Statement, StatementResult } from "./connection.ts";
+import { identify } from "./file-identity.ts";
 
 /** The options of the thread. */
 export interface SqliteThreadOptions {
@@ -10,6 +10,8 @@ export interface SqliteThreadOptions {
   readonly readOnly: boolean;
   /** Milliseconds to wait while another program writes. */
   readonly busyMs: number;
+  /** The file at the path, see file-identity.ts. A thread that takes the place of another one opens no other file. */
+  readonly identity: string | undefined;
 }
 
 /** A message to the thread. */
@@ -45,8 +47,6 @@ interface ResultColumn {
 
 const prepared = new Map<string, Prepared>();
 let database: DatabaseSync | undefined;
-/** The device and inode of the opened file. */
-let identity: string | undefined;
 
 parentPort?.on("message", ({ id, statements }: SqliteRequest) => {
   parentPort?.postMessage(answer(id, statements));
@@ -68,8 +68,9 @@ function answer(id: number, statements: readonly Statement[]): SqliteReply {
  * (https://sqlite.org/pragma.html#pragma_synchronous). Deleted data is overwritten (secure_delete).
  */
 function open({ path, readOnly, busyMs }: SqliteThreadOptions): DatabaseSync {
+  // SQLite would create a missing file.
+  requireFile();
   const opened = new DatabaseSync(path, { timeout: busyMs, readOnly });
-  identity = identify(path);
   if (readOnly) return opened;
   enterWriteAheadLog(opened, busyMs);
   opened.exec("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON");
@@ -106,16 +107,11 @@ function execute(opened: DatabaseSync, { sql, parameters }: Statement): Statemen
 
 /** Checks the file, because SQLite keeps writing to a deleted or replaced file, and those writes would be lost. */
 function requireFile(): void {
-  const { path } = workerData as SqliteThreadOptions;
+  const { path, identity } = workerData as SqliteThreadOptions;
   const found = identify(path);
   if (found === identity) return;
   const how = found === undefined ? "is gone" : "is another one";
   throw Object.assign(new Error(`the store's file ${path} ${how}`), { errcode: canNotOpenCode });
-}
-
-function identify(path: string): string | undefined {
-  const found = statSync(path, { bigint: true, throwIfNoEntry: false });
-  return found && `${found.dev} ${found.ino}`;
 }
 
 function prepare(opened: DatabaseSync, sql: string): Prepared {

@@ -8,34 +8,51 @@ import {
   statement,
   type WriteConnection,
 } from "./connection.ts";
+import { identify } from "./file-identity.ts";
 import type { SqliteReply, SqliteRequest, SqliteThreadOptions } from "./sqlite-thread.ts";
 import { type StoreFailureCode, StoreFailureError } from "./store-error.ts";
 
 /** Milliseconds to wait while another program writes. */
 const busyMs = 5000;
 
+/** Threads in a row that may end before they answer anything. A fault of one call ends one thread, not its successor. */
+const maxBarrenThreads = 5;
+
+/** Receives why a database cannot be used any more: each thread that was started for it has ended. */
+export type OnLost = (error: Error) => void;
+
 /** Opens a file for reading, while another connection may write. */
-export function openSqliteReader(path: string): Connection {
-  return openThread({ path, readOnly: true, busyMs });
+export function openSqliteReader(path: string, onLost: OnLost = () => {}): Connection {
+  return openThread({ path, readOnly: true, busyMs, identity: identify(path) }, onLost);
 }
 
-/** Opens a file for writing, and creates it if it is missing. */
-export function openSqliteWriter(path: string): WriteConnection {
-  const thread = openThread({ path, readOnly: false, busyMs });
+/** Opens a file for writing. It exists, and may be empty. */
+export function openSqliteWriter(path: string, onLost: OnLost = () => {}): WriteConnection {
+  const thread = openThread({ path, readOnly: false, busyMs, identity: identify(path) }, onLost);
+  /** The thread of the open transaction, which ended with it if it has. */
+  let begunOn: number | undefined;
+  /** Runs statements of the transaction, only on the thread that began it. */
+  const runOn = async (statements: readonly Statement[]): Promise<StatementResult[]> => {
+    if (begunOn === thread.ended()) return thread.run(statements);
+    throw new StoreFailureError("UNAVAILABLE", new Error("the thread of the store ended in a transaction"));
+  };
   return {
-    run: thread.run,
+    run: (statements) => (begunOn === undefined ? thread.run(statements) : runOn(statements)),
     async close() {
       // Erased data must not stay in the log.
       await thread.run([statement("pragma wal_checkpoint(truncate)")]).catch(() => {});
       await thread.close();
     },
     async begin(first) {
+      const threadNow = thread.ended();
       // Immediate: a transaction that reads first could not write if another one wrote in between.
       const [, ...results] = await thread.run([statement("begin immediate"), ...first]);
+      begunOn = threadNow;
       return results;
     },
     async commit(last) {
-      await thread.run([...last, statement("commit")]);
+      await runOn([...last, statement("commit")]);
+      begunOn = undefined;
     },
     async scrub() {
       // Do not wait for readers: that would block other writes.
@@ -48,10 +65,17 @@ export function openSqliteWriter(path: string): WriteConnection {
       return row?.busy === 0;
     },
     async rollback() {
-      // SQLite may have rolled it back already, for example when the disk is full.
+      begunOn = undefined;
+      // SQLite may have rolled it back already, for example when the disk is full or the thread has ended.
       await thread.run([statement("rollback")]).catch(() => {});
     },
   };
+}
+
+/** A connection on a thread. A new thread takes the place of one that ended. */
+interface ThreadConnection extends Connection {
+  /** Counts the threads that have ended. */
+  ended(): number;
 }
 
 interface Waiting {
@@ -59,45 +83,73 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** Starts a thread that keeps the process alive only while it works. */
-function openThread(options: SqliteThreadOptions): Connection {
-  const worker = new Worker(findThread("database/sqlite-thread.ts"), {
-    name: options.readOnly ? "sqlite reader" : "sqlite writer",
-    workerData: options,
-    execArgv: [],
-  });
-  worker.unref();
+function openThread(options: SqliteThreadOptions, onLost: OnLost): ThreadConnection {
   const waiting = new Map<number, Waiting>();
   let lastId = 0;
-  let ended: Error | undefined;
-  const end = (reason: Error): void => {
-    ended ??= reason;
+  let worker: Worker | undefined;
+  let endedThreads = 0;
+  let barrenThreads = 0;
+  /** Why no statement can run any more. */
+  let end: Error | undefined;
+
+  const rejectAll = (reason: Error): void => {
     for (const { reject } of waiting.values()) reject(new StoreFailureError("UNAVAILABLE", reason));
     waiting.clear();
   };
-  worker.on("message", (reply: SqliteReply) => {
-    const asker = waiting.get(reply.id);
-    waiting.delete(reply.id);
-    // While the thread ends, Node holds the process for it. A reply that arrives late must not let go of it.
-    if (waiting.size === 0 && ended === undefined) worker.unref();
-    if (reply.ok) asker?.resolve([...reply.results]);
-    else asker?.reject(toFailure(reply));
-  });
-  worker.on("error", end);
-  worker.on("exit", (code) => end(new Error(`the thread of the store ended with code ${code}`)));
+  const onExit = (reason: Error): void => {
+    worker = undefined;
+    endedThreads += 1;
+    barrenThreads += 1;
+    if (end === undefined && barrenThreads >= maxBarrenThreads) {
+      end = new Error("the threads of the store end before they answer", { cause: reason });
+      onLost(end);
+    }
+    // A write whose answer was lost may be on the disk. Its caller learns that the outcome is unknown.
+    rejectAll(end ?? reason);
+  };
+  /** Starts a thread that keeps the process alive only while it works. */
+  const start = (): Worker => {
+    const started = new Worker(findThread("database/sqlite-thread.ts"), {
+      name: options.readOnly ? "sqlite reader" : "sqlite writer",
+      workerData: options,
+      execArgv: [],
+    });
+    started.unref();
+    let fault: Error | undefined;
+    started.on("message", (reply: SqliteReply) => {
+      barrenThreads = 0;
+      const asker = waiting.get(reply.id);
+      waiting.delete(reply.id);
+      // While the thread ends, Node holds the process for it. A reply that arrives late must not let go of it.
+      if (waiting.size === 0 && end === undefined) started.unref();
+      if (reply.ok) asker?.resolve([...reply.results]);
+      else asker?.reject(toFailure(reply));
+    });
+    started.on("error", (error) => {
+      fault = error instanceof Error ? error : new Error(String(error));
+    });
+    // After an error too. The thread has then let go of the file.
+    started.on("exit", (code) =>
+      onExit(fault ?? new Error(`the thread of the store ended with code ${code}`)),
+    );
+    return started;
+  };
   return {
     run(statements) {
       return new Promise((resolve, reject) => {
-        if (ended) return reject(new StoreFailureError("UNAVAILABLE", ended));
+        if (end) return reject(new StoreFailureError("UNAVAILABLE", end));
+        worker ??= start();
         lastId += 1;
         if (waiting.size === 0) worker.ref();
         waiting.set(lastId, { resolve, reject });
         worker.postMessage({ id: lastId, statements: statements.map(toMessage) } satisfies SqliteRequest);
       });
     },
+    ended: () => endedThreads,
     async close() {
-      end(new Error("the store is closed"));
-      await worker.terminate();
+      end ??= new Error("the store is closed");
+      rejectAll(end);
+      await worker?.terminate();
     },
   };
 }

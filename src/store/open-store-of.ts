@@ -19,8 +19,8 @@ import type { WriteTransaction } from "./write-transaction.ts";
 
 /** Opens a store, and creates its missing parts. @throws StorageError with a sentence for the operator */
 export async function openStoreOf(options: StoreOptions): Promise<Store> {
-  const { owners, location, mode = "create" } = options;
-  const database = await openDatabaseOf(owners, location, mode);
+  const { owners, location, mode = "create", onLost } = options;
+  const database = await openDatabaseOf(owners, location, mode, onLost);
   try {
     return await createStore(database, options);
   } catch (error) {

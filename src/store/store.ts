@@ -130,6 +130,8 @@ export interface StoreOptions {
   readonly onRefusalUnrecorded?: () => void;
   /** Measures a write, from its call until it is on the disk; left out, it costs nothing. */
   readonly measureWrite?: MeasureWrite | undefined;
+  /** Learns if the open store cannot be used any more. */
+  readonly onLost?: ((error: Error) => void) | undefined;
   /** "upgrade" and "existing" refuse a store that does not exist yet. */
   readonly mode?: OpenMode;
   /** How many records one owner may have; no limits if omitted. */

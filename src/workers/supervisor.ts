@@ -95,7 +95,7 @@ export class Supervisor {
   #deaths: number[] = [];
   #isStopping = false;
   #polling: NodeJS.Timeout | undefined;
-  #onFailure = (): void => {};
+  #onFailure = (_cause: "event loops"): void => {};
 
   constructor(
     options: StartOptions,
@@ -202,14 +202,14 @@ export class Supervisor {
         { worker, code },
         `${this.#deaths.length} event loops failed within a minute; the server stops`,
       );
-      void this.#close().finally(() => this.#onFailure());
+      void this.#close().finally(() => this.#onFailure("event loops"));
       return;
     }
     logger.error({ worker, code }, "an event loop ended; another one takes its place");
     this.#startWorker(worker).catch((error: unknown) => {
       if (this.#isStopping) return;
       logger.fatal({ err: error, worker }, "an event loop cannot be replaced; the server stops");
-      void this.#close().finally(() => this.#onFailure());
+      void this.#close().finally(() => this.#onFailure("event loops"));
     });
   }
 

@@ -1,7 +1,7 @@
 /** The thread of one worker: a whole server on the port that it shares with others. */
 import { parentPort, workerData } from "node:worker_threads";
 import { pino } from "pino";
-import { type App, createApp, type PlaceServices } from "../app.ts";
+import { type App, createApp } from "../app.ts";
 import { explainStoreFailure } from "../cli/operator/explain-failure.ts";
 import { explainOperatorError } from "../cli/operator/store-verb.ts";
 import { describeLocation } from "../database/database.ts";
@@ -14,6 +14,7 @@ import type { OpenModule } from "../services/service-module.ts";
 import { storeSettings } from "../settings/store-settings.ts";
 import { openSharedMemory } from "../shared-memory/shared-memory.ts";
 import { toConfigError } from "../start-app.ts";
+import type { PlaceServices } from "./app-worker.ts";
 import { forwardServices, offerServices } from "./bridge/service-bridge.ts";
 import type { FromWorker, StartFailure, ToWorker, WorkerInput } from "./messages.ts";
 
@@ -61,16 +62,18 @@ setInterval(() => shared.heartbeat.increment(), beatMs).unref();
 const othersEnded = Promise.withResolvers<void>();
 let app: App | undefined;
 // Ends the calls with UNAVAILABLE. The supervisor starts another worker.
-process.on("uncaughtException", (error) => {
+const fail = (error: Error): void => {
   logger.fatal({ err: error, worker }, "an event loop failed");
   setTimeout(() => process.exit(1), maxFailMs);
   const reason = refuse("SHUTTING_DOWN", "an event loop of the server failed and is replaced; try again");
   void endAfterFailure(reason);
-});
+};
+process.on("uncaughtException", fail);
 
 try {
   const opened = await createApp(config, logger, {
     worker: { isFirst: isHome, memory: shared, place, exposeAll },
+    onFailure: fail,
   });
   app = opened;
   send({

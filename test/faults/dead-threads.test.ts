@@ -1,0 +1,36 @@
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { expect, it } from "vitest";
+import { refusal } from "../support/refusal.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { startKmsServer } from "./kms-server.ts";
+
+const hook = pathToFileURL(join(import.meta.dirname, "end-threads.mjs")).href;
+const env = { NODE_OPTIONS: `--import=${hook}` };
+const unavailable = { code: "Unavailable", reason: "STORE_UNAVAILABLE" };
+
+it("a server goes on when its SQLite threads end", async () => {
+  const server = await startKmsServer({ dataDir: makeTemporaryDirectory(), env });
+  const keyId = (await server.kms.createKey({ algorithm: "ML-DSA-44" })).result?.keyId ?? "";
+  const sign = () => server.kms.sign({ keyId, data: Buffer.from("message") });
+  for (let times = 0; times < 5; times += 1) {
+    server.process.kill("SIGUSR2");
+    await expect.poll(async () => (await sign().catch(() => undefined))?.status).toBe("success");
+  }
+  expect(await server.kms.verifyAuditLog({})).toMatchObject({ valid: true });
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200);
+  expect(await server.stop()).toMatchObject({ code: 0, stderr: expect.not.stringContaining('"level":60') });
+});
+
+it("a server whose SQLite threads always end stops with exit code 4 and one line that says why", async () => {
+  const server = await startKmsServer({ dataDir: makeTemporaryDirectory(), env });
+  const { keyId } = (await server.kms.createKey({ algorithm: "ML-DSA-44" })).result ?? { keyId: "" };
+  server.process.kill("SIGWINCH");
+  const sign = () => refusal(server.kms.sign({ keyId, data: Buffer.from("message") })).catch(() => undefined);
+  expect(await sign()).toEqual(unavailable);
+  // Its polls of the store meet the same fault, so it ends also without calls.
+  const { code, stderr } = await server.exit;
+  const fatal = stderr.split("\n").filter((line) => line.includes('"level":60'));
+  expect(fatal).toEqual([expect.stringContaining("the store cannot be used any more; the server stops")]);
+  expect(code).toBe(4);
+});

@@ -1,0 +1,19 @@
+// Loaded before the program: on SIGUSR2 its SQLite threads end, and on SIGWINCH also those that take their place.
+import process from "node:process";
+
+const running = new Set();
+let endsAll = false;
+process.on("worker", (worker) => {
+  if (!worker.threadName.startsWith("sqlite")) return;
+  running.add(worker);
+  if (endsAll) worker.terminate();
+});
+const endAll = () => {
+  for (const worker of running) worker.terminate();
+  running.clear();
+};
+process.on("SIGUSR2", endAll);
+process.on("SIGWINCH", () => {
+  endsAll = true;
+  endAll();
+});

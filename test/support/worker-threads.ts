@@ -1,0 +1,41 @@
+/** The worker threads of this process, so that a test can end one as a fault would. */
+import type { Worker } from "node:worker_threads";
+import { onTestFinished } from "vitest";
+
+/** Threads that started since the watch began. */
+export interface WatchedThreads {
+  /** Those that run. */
+  list(): readonly Worker[];
+  /** Ends those that run, and returns when they have ended. */
+  endAll(): Promise<void>;
+  /** The number of threads that have started. */
+  readonly started: number;
+}
+
+/**
+ * Watches the threads of one name that start from now on, until the end of the test.
+ *
+ * @param options.endAtOnce ends each one before it runs anything
+ */
+export function watchThreads(name: string, { endAtOnce = false } = {}): WatchedThreads {
+  const running = new Set<Worker>();
+  let started = 0;
+  const onWorker = (worker: Worker): void => {
+    if (worker.threadName !== name) return;
+    started += 1;
+    running.add(worker);
+    worker.once("exit", () => running.delete(worker));
+    if (endAtOnce) void worker.terminate();
+  };
+  process.on("worker", onWorker);
+  onTestFinished(() => void process.off("worker", onWorker));
+  return {
+    list: () => [...running],
+    async endAll() {
+      await Promise.all([...running].map((worker) => worker.terminate()));
+    },
+    get started() {
+      return started;
+    },
+  };
+}
