@@ -18,6 +18,7 @@ import { logSettings } from "./settings/log-settings.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
 import { createOwnMemory } from "./shared-memory/shared-memory.ts";
+import { watchStore } from "./watch-store.ts";
 import type { AppWorker, PlaceServices } from "./workers/app-worker.ts";
 
 /** A REST route, for the log. */
@@ -112,6 +113,7 @@ export async function createApp(
       consolePages({ auth: config.auth, publicUrl: config.issuerUrl }),
     ],
   });
+  const stopWatching = watchStore(store, { server, metrics, logger, packages: chosen });
   return {
     server,
     cryptoVersion: provider.version,
@@ -123,6 +125,7 @@ export async function createApp(
         rpc: origin,
       })),
     async close() {
+      stopWatching();
       await server.close();
       for (const { close } of modules) await close?.();
       await identity.close();

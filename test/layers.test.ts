@@ -20,6 +20,7 @@ const mayImport: Record<string, RegExp> = {
   "program-files": /^$/,
   "open-crypto": /^(config|crypto|identity|protocol|server|settings|shared-memory)$/,
   "open-observability": /^(config|database|protocol|server|settings|tracing)$/,
+  "watch-store": /^(server|services\/registry|store)$/,
   // What traces calls with the SDK of OpenTelemetry.
   tracing: /^(errors|protocol)$/,
   "open-store": /^(database|records|secrets|audit|identity|store|tlog)$|^services\//,

@@ -8,6 +8,7 @@ import { diskFullError, isDiskFull, saysDiskFull } from "./disk-full.ts";
 import { createMigrations } from "./migrations.ts";
 import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
 import { checkPostgresVersion, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
+import { openReserve, type Reserve } from "./reserve.ts";
 import type { Schema, TableOwner } from "./schema.ts";
 import { type OnLost, openSqliteReader, openSqliteWriter } from "./sqlite.ts";
 import { mayPass, readMessage, StorageError, StoreFailureError } from "./store-error.ts";
@@ -38,6 +39,10 @@ export interface Database {
   /** Builds the queries of the open transaction on `writeConnection`. */
   readonly writer: Kysely<Schema>;
   readonly writeConnection: WriteConnection;
+  /** A statement that writes and changes nothing, to find out whether the database can be written. */
+  readonly probe: string;
+  /** The room that it keeps for when its disk is full; undefined for PostgreSQL, whose disk is another machine's. */
+  readonly reserve: Reserve | undefined;
   close(): Promise<void>;
 }
 
@@ -152,6 +157,8 @@ function connect(owners: readonly TableOwner[], location: DatabaseLocation, onLo
     readConnection,
     writer,
     writeConnection,
+    probe: probes[kind],
+    reserve: location.kind === "sqlite" ? openReserve(location.path) : undefined,
     async close() {
       // The order matters: SQLite can truncate its log only after the reader is closed.
       await readConnection.close();
@@ -159,6 +166,12 @@ function connect(owners: readonly TableOwner[], location: DatabaseLocation, onLo
     },
   };
 }
+
+/** SQLite writes the page of this number even if the number is the same. The row of Kysely's lock is always there. */
+const probes: Readonly<Record<DatabaseKind, string>> = {
+  sqlite: "pragma user_version = 0",
+  postgres: "update kysely_migration_lock set is_locked = is_locked",
+};
 
 /** Names a store for the operator: its file, or the host, port and database of its URL; never a password. */
 export function describeLocation(location: DatabaseLocation): string {

@@ -47,6 +47,8 @@ interface ResultColumn {
 
 const prepared = new Map<string, Prepared>();
 let database: DatabaseSync | undefined;
+/** The write-ahead log that this thread has open. */
+let logIdentity: string | undefined;
 
 parentPort?.on("message", ({ id, statements }: SqliteRequest) => {
   parentPort?.postMessage(answer(id, statements));
@@ -74,6 +76,9 @@ function open({ path, readOnly, busyMs }: SqliteThreadOptions): DatabaseSync {
   if (readOnly) return opened;
   enterWriteAheadLog(opened, busyMs);
   opened.exec("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON");
+  // Opens the log.
+  opened.prepare("select 1 from sqlite_schema limit 1").all();
+  logIdentity = identify(`${path}-wal`);
   return opened;
 }
 
@@ -95,7 +100,7 @@ function enterWriteAheadLog(opened: DatabaseSync, busyMs: number): void {
 
 function execute(opened: DatabaseSync, { sql, parameters }: Statement): StatementResult {
   const ready = prepare(opened, sql);
-  if (sql === "commit") requireFile();
+  if (sql === "commit") requireFiles();
   // SQLite itself refuses values of other types.
   const values = parameters as readonly SQLInputValue[];
   if (ready.columns.length === 0)
@@ -105,9 +110,19 @@ function execute(opened: DatabaseSync, { sql, parameters }: Statement): Statemen
   return { rows };
 }
 
-/** Checks the file, because SQLite keeps writing to a deleted or replaced file, and those writes would be lost. */
+/** Checks the files, because SQLite keeps writing to a deleted or replaced one, and those writes would be lost. */
+function requireFiles(): void {
+  requireFile();
+  const { path } = workerData as SqliteThreadOptions;
+  requireSame(`${path}-wal`, logIdentity);
+}
+
 function requireFile(): void {
   const { path, identity } = workerData as SqliteThreadOptions;
+  requireSame(path, identity);
+}
+
+function requireSame(path: string, identity: string | undefined): void {
   const found = identify(path);
   if (found === identity) return;
   const how = found === undefined ? "is gone" : "is another one";

@@ -45,6 +45,24 @@ export function mayPass({ code, cause }: StoreFailureError): boolean {
   return code === "UNAVAILABLE" && !lastingCodes.test(reason);
 }
 
+/** What the codes of `cause` mean, for a person who asks why a store cannot be written. The same sources. */
+const problems: readonly (readonly [RegExp, string])[] = [
+  [/^(SQLITE_[56]|55P03)$/, "another program holds the lock for writing"],
+  [/^(SQLITE_8|25006)$/, "it is read-only"],
+  [/^SQLITE_10$/, "its disk reports an error"],
+  [/^SQLITE_14$/, "its file was moved or removed, or cannot be opened"],
+];
+
+/** Describes in a few words, without names of files and hosts, why a store cannot be written. */
+export function describeProblem(error: unknown): string {
+  if (!(error instanceof StoreFailureError)) return "it refuses to write";
+  if (error.code === "FULL") return "disk full";
+  if (error.code === "CORRUPT") return "it is damaged";
+  const { cause } = error;
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : "";
+  return problems.find(([pattern]) => pattern.test(code))?.[1] ?? "it cannot be reached";
+}
+
 const sentences: Readonly<Record<StoreFailureCode, string>> = {
   UNAVAILABLE: "the store cannot be reached now; try again",
   FULL: "the store's disk is full; nothing was changed",

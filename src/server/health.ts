@@ -7,9 +7,14 @@ import { refuse, serverStopping } from "../errors.ts";
 export interface HealthBoard {
   /** The health service itself. */
   readonly service: ServiceImplSpec;
-  /** Whether the server accepts calls. */
-  readonly isServing: boolean;
+  /** Why the server is not ready, for its probes; undefined if it is. */
+  readonly problem: string | undefined;
   set(serviceName: string, serving: boolean): void;
+  /**
+   * Reports a problem of the server, or with undefined that it is over. The services that it stops are not serving
+   * meanwhile. The server as a whole still is: a proxy that looked at it would take the calls that work away too.
+   */
+  report(problem: string | undefined, serviceNames: readonly string[]): void;
   /** Sets every status to NOT_SERVING permanently, and then ends every Watch with SHUTTING_DOWN. */
   shutDown(): void;
 }
@@ -26,6 +31,7 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
   );
   const watchers = new Set<Watcher>();
   let isShutDown = false;
+  let problem: string | undefined;
 
   const wakeAll = (): void => {
     for (const watcher of watchers) watcher.wake();
@@ -56,6 +62,12 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
     }
   }
 
+  const set = (serviceName: string, serving: boolean): void => {
+    if (isShutDown) return;
+    statuses.set(serviceName, serving ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
+    wakeAll();
+  };
+
   return {
     service: createServiceImplSpec<typeof Health>(Health, {
       check: ({ service }) => {
@@ -69,13 +81,13 @@ export function createHealthBoard(serviceNames: readonly string[]): HealthBoard 
       }),
       watch: ({ service }, { signal }) => watch(service, signal),
     }),
-    get isServing() {
-      return statuses.get("") === ServingStatus.SERVING;
+    get problem() {
+      return isShutDown ? "shutting down" : problem;
     },
-    set(serviceName, serving) {
-      if (isShutDown) return;
-      statuses.set(serviceName, serving ? ServingStatus.SERVING : ServingStatus.NOT_SERVING);
-      wakeAll();
+    set,
+    report(found, serviceNames) {
+      problem = found;
+      for (const name of serviceNames) set(name, found === undefined);
     },
     shutDown() {
       isShutDown = true;

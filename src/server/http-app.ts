@@ -194,9 +194,9 @@ function addProbes(app: FastifyInstance, { health, metrics, options }: AppDeps):
   app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
   app.get("/readyz", (_request, reply) =>
     reply
-      .code(health.isServing ? 200 : 503)
+      .code(health.problem === undefined ? 200 : 503)
       .type("text/plain")
-      .send(health.isServing ? "ready\n" : "shutting down\n"),
+      .send(`${health.problem ?? "ready"}\n`),
   );
   app.get("/metrics", async (request, reply) => {
     await requireMetricsReader(options, request.headers.authorization);

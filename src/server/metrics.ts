@@ -20,6 +20,8 @@ export interface Metrics extends CallMetrics {
   storeCommitted(durationMs: number, calls: number): void;
   /** Counts a refusal that has no entry in the audit log, because its user has had too many. */
   refusalUnrecorded(): void;
+  /** Exposes whether the store can be written. */
+  storeWritable(isWritable: boolean): void;
   /** Counts a response that was dropped because its client read nothing. */
   responseDropped(): void;
   /** Counts a connection that was closed on arrival. */
@@ -146,7 +148,9 @@ export function createMetrics(): Metrics {
   };
 }
 
-function createStoreMetrics(registry: Registry): Pick<Metrics, "storeCommitted" | "refusalUnrecorded"> {
+function createStoreMetrics(
+  registry: Registry,
+): Pick<Metrics, "storeCommitted" | "storeWritable" | "refusalUnrecorded"> {
   const commit = new Histogram({
     name: "qsp_store_commit_seconds",
     help: "Seconds from the start of a write transaction to its last byte on disk.",
@@ -163,8 +167,16 @@ function createStoreMetrics(registry: Registry): Pick<Metrics, "storeCommitted" 
     help: "Refused calls without an entry in the audit log, because their user had too many in an hour.",
     registers: [registry],
   });
+  const writable = new Gauge({
+    name: "qsp_store_writable",
+    help: "1 while the store can be written, and 0 while it cannot.",
+    aggregator: "min",
+    registers: [registry],
+  });
+  writable.set(1);
   return {
     refusalUnrecorded: () => unrecorded.inc(),
+    storeWritable: (isWritable) => writable.set(isWritable ? 1 : 0),
     storeCommitted: (durationMs, calls) => {
       commit.observe(durationMs / 1000);
       commitCalls.inc(calls);

@@ -31,6 +31,8 @@ export interface ServicePackage {
   readonly load: () => Promise<ServiceModule>;
   /** Whether it holds state in memory that all calls need, so that one event loop must answer all of them. */
   readonly hasState?: boolean;
+  /** Whether most of its calls write to the store, so that its services are not serving while that is not possible. */
+  readonly writes?: boolean;
   /** Facts that its protos do not state, because they are not ours. */
   readonly profiles?: ServiceProfiles;
 }
@@ -38,6 +40,14 @@ export interface ServicePackage {
 /** The profiles of the services of packages. */
 export function collectProfiles(packages: readonly ServicePackage[]): ServiceProfiles {
   return Object.assign({}, ...packages.map(({ profiles }) => profiles));
+}
+
+/** Lists the services that are not serving while the store cannot be written. */
+export function listWriting(packages: readonly ServicePackage[]): string[] {
+  const services = packages
+    .filter(({ writes }) => writes)
+    .flatMap(({ files }) => files.flatMap((file) => file.services));
+  return services.map(({ typeName }) => typeName);
 }
 
 /** Lists the scopes that the calls of packages need, and those of pages; sorted. */
@@ -59,42 +69,50 @@ export const servicePackages: readonly ServicePackage[] = [
     name: "kms",
     files: [file_kms_kms_service],
     load: () => import("./kms/module.ts"),
+    writes: true,
   },
   {
     name: "iot",
     files: [file_iot_iot_service],
     load: () => import("./iot/module.ts"),
+    writes: true,
   },
   {
     name: "vpn",
     files: [file_vpn_vpn_service],
     load: () => import("./vpn/module.ts"),
+    writes: true,
     hasState: true,
   },
   {
     name: "dapp",
     files: [file_dapp_dapp_service],
     load: () => import("./dapp/module.ts"),
+    writes: true,
   },
   {
     name: "wallet",
     files: [file_wallet_wallet_service],
     load: () => import("./wallet/module.ts"),
+    writes: true,
   },
   {
     name: "defi",
     files: [file_defi_defi_service],
     load: () => import("./defi/module.ts"),
+    writes: true,
   },
   {
     name: "blockchain",
     files: [file_blockchain_blockchain_service],
     load: () => import("./blockchain/module.ts"),
+    writes: true,
   },
   {
     name: "nft",
     files: [file_nft_nft_service],
     load: () => import("./nft/module.ts"),
+    writes: true,
   },
   {
     name: "oauth",
@@ -117,6 +135,7 @@ export const servicePackages: readonly ServicePackage[] = [
     name: "google.kms",
     files: [file_google_cloud_kms_v1_service, file_google_cloud_location_locations],
     load: () => import("./google-kms/module.ts"),
+    writes: true,
     profiles: googleProfiles,
   },
 ];

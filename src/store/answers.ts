@@ -2,7 +2,6 @@
 import type { Kysely } from "kysely";
 import type { Background } from "../database/background.ts";
 import type { Database } from "../database/database.ts";
-import type { GroupCommit } from "../database/group-commit.ts";
 import { poll } from "../database/poll.ts";
 import type { Schema } from "../database/schema.ts";
 import { StoreFailureError } from "../database/store-error.ts";
@@ -72,10 +71,7 @@ export function createAnswersOfTransaction(deps: AnswerDeps): AnswersOfTransacti
 }
 
 /** Creates the steps before a transaction, around it and after it. */
-export function createAnswersOfStore(
-  deps: AnswerDeps,
-  write: GroupCommit<WriteTransaction>["run"],
-): AnswersOfStore {
+export function createAnswersOfStore(deps: AnswerDeps, write: Store["write"]): AnswersOfStore {
   const { quotas, now } = deps;
   const { reader } = deps.database;
   /** Refuses a new idempotency key before any computation, unless an expired key will make room. */
@@ -89,19 +85,19 @@ export function createAnswersOfStore(
   const answers: AnswersOfStore = {
     requireRoom: (quota, owner, added) => requireRoom(reader, quotas, quota, owner, added),
     findAnswer: (call, codec) => findIn(reader, deps, call, codec),
-    async writeIdempotent(call, codec, work) {
+    async writeIdempotent(call, codec, work, options) {
       const before = await answers.findAnswer(call, codec);
       if (before !== undefined) return before;
       if (call !== undefined) await requireRoomForKey(call);
-      return write((transaction) => transaction.runIdempotent(call, codec, () => work(transaction)));
+      return write((transaction) => transaction.runIdempotent(call, codec, () => work(transaction)), options);
     },
-    async runIdempotent(call, codec, work) {
+    async runIdempotent(call, codec, work, options) {
       const before = await answers.findAnswer(call, codec);
       if (before !== undefined) return before;
       if (call !== undefined) await requireRoomForKey(call);
       try {
         return await work((change) =>
-          write((transaction) => transaction.runIdempotent(call, codec, () => change(transaction))),
+          write((transaction) => transaction.runIdempotent(call, codec, () => change(transaction)), options),
         );
       } catch (error) {
         if (call === undefined || error instanceof StoreFailureError) throw error;
@@ -118,7 +114,7 @@ export function createAnswersOfStore(
 /** Removes expired answers from time to time. @returns a function that stops it */
 export function sweepAnswers(
   { database, now }: AnswerDeps,
-  write: GroupCommit<WriteTransaction>["run"],
+  write: Store["write"],
   background: Background,
 ): () => Promise<void> {
   return poll({ work: "sweep_answers", everyMs: sweepMs, background }, async () => {

@@ -1,10 +1,11 @@
 /** Opens a store: the database, its secrets, its logs, and the transactions on it. */
+import { sql } from "kysely";
 import { openCheckpointSigner } from "../audit/checkpoints.ts";
 import { readTrueEntries } from "../audit/true-entries.ts";
 import { unobserved } from "../database/background.ts";
 import { type DatabaseLocation, openDatabaseOf } from "../database/database.ts";
 import { diskFullError } from "../database/disk-full.ts";
-import { createGroupCommit, type GroupCommit, type Transact } from "../database/group-commit.ts";
+import type { Transact } from "../database/group-commit.ts";
 import { mayPass, readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
 import { noLimits } from "../records/quota.ts";
 import { equalTags, tagRecord } from "../records/tag.ts";
@@ -15,7 +16,9 @@ import { createRefusals } from "./refusals.ts";
 import type { MeasureWrite, Store, StoreOptions } from "./store.ts";
 import { createStoreLogs, type StoreLog } from "./store-log.ts";
 import { createTransact } from "./transact.ts";
+import { createWritability } from "./writability.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
+import { createWriters, type Writers } from "./writers.ts";
 
 /** Opens a store, and creates its missing parts. @throws StorageError with a sentence for the operator */
 export async function openStoreOf(options: StoreOptions): Promise<Store> {
@@ -47,7 +50,7 @@ async function createStore(
   const { vault, keys } = await unlock(database, masterKey);
   const signer = await openCheckpointSigner(database, vault, provider);
   const logs = createStoreLogs(
-    { database, signer, now, background, write: (work) => group.run(work) },
+    { database, signer, now, background, write: (work) => write(work) },
     keys.audit,
   );
   for (const log of [logs.keys, logs.identities]) await startLog(log);
@@ -69,17 +72,24 @@ async function createStore(
       memory?.writes.send();
     },
   });
-  const group = createGroup(takeTurns(transact, memory), options.measureWrite);
+  const { probe, reserve } = database;
+  const writability = createWritability({
+    probe: () => writers.safety.run(async ({ db }) => void (await sql.raw(probe).execute(db))),
+    reserve,
+    background,
+  });
+  const writers = createWriters({ transact: takeTurns(transact, memory), reserve, writability });
+  const { write, batch } = measureWriters(writers, options.measureWrite);
   const stopListening = memory?.writes.listen(notify);
-  const stopSweeping = sweepAnswers(answers, group.run, background);
-  const refusals = createRefusals({ group, now, background, onUnrecorded: options.onRefusalUnrecorded });
+  const stopSweeping = sweepAnswers(answers, write, background);
+  const refusals = createRefusals({ batch, now, background, onUnrecorded: options.onRefusalUnrecorded });
 
   return {
-    ...createAnswersOfStore(answers, group.run),
+    ...createAnswersOfStore(answers, write),
     reader,
     background,
-    write: group.run,
-    batch: group.batch,
+    write,
+    batch,
     recordRefusal: refusals.record,
     checkpointKey: signer.publicKey,
     signFor: signer.signFor,
@@ -100,15 +110,16 @@ async function createStore(
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    ifReachable,
+    watchWrites: writability.watch,
+    ifReachable: async (read) => (writability.problem === undefined ? ifReachable(read) : undefined),
     async close() {
       stopListening?.();
       await stopSweeping();
       await refusals.close();
-      await group.drain();
+      await drain(writers);
       await logs.keys.close();
       await logs.identities.close();
-      await group.drain();
+      await drain(writers);
       await database.close();
     },
   };
@@ -131,24 +142,20 @@ function takeTurns(
   return (work, calls) => withPlace(memory?.writeTurn, () => transact(work, calls));
 }
 
-function createGroup(
-  transact: Transact<WriteTransaction>,
-  measureWrite: MeasureWrite | undefined,
-): GroupCommit<WriteTransaction> {
-  const group = createGroupCommit(transact, (error) => error instanceof StoreFailureError);
-  return measureWrite === undefined ? group : measureGroup(group, measureWrite);
+async function drain({ normal, safety }: Writers): Promise<void> {
+  await normal.drain();
+  await safety.drain();
 }
 
-/** Measures each call that takes part in a transaction. */
-function measureGroup<Transaction>(
-  group: GroupCommit<Transaction>,
-  measureWrite: MeasureWrite,
-): GroupCommit<Transaction> {
+/** The writes of a store; each call that takes part in a transaction is measured. */
+function measureWriters(
+  writers: Writers,
+  measureWrite: MeasureWrite = (write) => write(),
+): Pick<Store, "write" | "batch"> {
   return {
-    ...group,
-    run: (work) => measureWrite(() => group.run(work)),
+    write: (work, { priority = "normal" } = {}) => measureWrite(() => writers[priority].run(work)),
     batch: (work) => {
-      const submit = group.batch(work);
+      const submit = writers.normal.batch(work);
       return (input) => measureWrite(() => submit(input));
     },
   };

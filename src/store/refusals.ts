@@ -2,16 +2,15 @@
 import type { NewAuditEntry } from "../audit/chain.ts";
 import { RefusalBudget } from "../audit/refusal-budget.ts";
 import type { Background } from "../database/background.ts";
-import type { GroupCommit } from "../database/group-commit.ts";
 import { poll } from "../database/poll.ts";
-import type { WriteTransaction } from "./write-transaction.ts";
+import type { Store } from "./store.ts";
 
 /** Milliseconds between searches for counts that are due. */
 const pollIntervalMs = 5000;
 
 /** The dependencies of refusals. */
 export interface RefusalDeps {
-  readonly group: Pick<GroupCommit<WriteTransaction>, "batch">;
+  readonly batch: Store["batch"];
   readonly now: () => Date;
   readonly background: Pick<Background, "started" | "failed">;
   /** Receives each refusal that a budget had no room for. */
@@ -29,10 +28,10 @@ export interface Refusals {
 }
 
 /** Starts to record refusals. */
-export function createRefusals({ group, now, background, onUnrecorded }: RefusalDeps): Refusals {
+export function createRefusals({ batch, now, background, onUnrecorded }: RefusalDeps): Refusals {
   const budget = new RefusalBudget();
   const nowMs = (): number => now().getTime();
-  const append = group.batch(async ({ audit }, entries: readonly NewAuditEntry[]) =>
+  const append = batch(async ({ audit }, entries: readonly NewAuditEntry[]) =>
     entries.map((entry) => audit(entry)),
   );
   const writeDue = async (isClosing = false): Promise<void> => {

@@ -18,7 +18,9 @@ import type { TagField } from "../records/tag.ts";
 import type { MasterKeySource } from "../secrets/master-key.ts";
 import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { VerifyOptions } from "./store-log.ts";
+import type { OnProblem } from "./writability.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
+import type { WriteOptions } from "./writers.ts";
 
 /** An open store. */
 export interface Store {
@@ -32,8 +34,11 @@ export interface Store {
    *
    * @throws StoreFailureError if the database is at fault; then nothing was written, or the outcome is unknown.
    */
-  write<Output>(work: (transaction: WriteTransaction) => Promise<Output>): Promise<Output>;
-  /** Creates a function that serves concurrent calls with one run of the work; otherwise like `write`. */
+  write<Output>(
+    work: (transaction: WriteTransaction) => Promise<Output>,
+    options?: WriteOptions,
+  ): Promise<Output>;
+  /** Creates a function that serves concurrent calls with one run of the work; otherwise like a normal `write`. */
   batch<Input, Output>(work: BatchWork<WriteTransaction, Input, Output>): (input: Input) => Promise<Output>;
   /**
    * Records a refusal in the audit log: as an entry that is on the disk when this returns, or, if it repeats an earlier
@@ -58,6 +63,7 @@ export interface Store {
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
     work: (transaction: WriteTransaction) => Promise<Answer>,
+    options?: WriteOptions,
   ): Promise<Answer>;
   /**
    * Runs `work` once for each idempotency key, or returns the first answer again. The work can do slow preparation,
@@ -71,6 +77,7 @@ export interface Store {
     work: (
       write: (change: (transaction: WriteTransaction) => Promise<Answer>) => Promise<Answer>,
     ) => Promise<Answer>,
+    options?: WriteOptions,
   ): Promise<Answer>;
   /**
    * Opens a secret. The caller wipes it.
@@ -107,7 +114,14 @@ export interface Store {
   signFor(context: Uint8Array, message: Uint8Array): Promise<Uint8Array>;
   /** Calls back after each transaction of this program, also of its other event loops. @returns a function that stops it */
   onWrite(listener: () => void): () => void;
-  /** Runs a read. @returns undefined if the database cannot be read now */
+  /**
+   * Calls back when the store can no longer be written, and with undefined when it can be again. Meanwhile the store
+   * probes itself every second, and otherwise after ten seconds without a write.
+   *
+   * @returns a function that stops it
+   */
+  watchWrites(listener: OnProblem): () => void;
+  /** Runs a read for a report of health. @returns undefined if the database cannot be read or written now */
   ifReachable<T>(read: () => Promise<T>): Promise<T | undefined>;
   /** Waits for running work, writes the counts of refusals, signs a last checkpoint, and closes the database. */
   close(): Promise<void>;

@@ -27,7 +27,7 @@ async function readLog({ query }: Place): Promise<string[]> {
 function recordBy(store: Pick<Store, "batch">, onUnrecorded?: () => void) {
   const clock = { ms: 1_800_000_000_000 };
   const refusals = createRefusals({
-    group: store,
+    batch: store.batch,
     now: () => new Date(clock.ms),
     background: unobserved,
     onUnrecorded,

@@ -1,0 +1,107 @@
+/** Watches whether a store can be written, for the readiness of a server. */
+import type { Background } from "../database/background.ts";
+import { poll } from "../database/poll.ts";
+import type { Reserve } from "../database/reserve.ts";
+import { describeProblem, StoreFailureError } from "../database/store-error.ts";
+
+/** Milliseconds between probes while a store cannot be written. */
+const probeIntervalMs = 1000;
+/** Milliseconds without a write after which a probe writes. */
+const idleMs = 10_000;
+
+/** Why a store cannot be written. */
+export interface StoreProblem {
+  /** A few words for whoever asks whether the server is ready, without paths. */
+  readonly reason: string;
+  /** For the log only. */
+  readonly cause: unknown;
+}
+
+/** Receives a problem when it begins or changes, and undefined when it is over. */
+export type OnProblem = (problem: StoreProblem | undefined) => void;
+
+/** What is known of the writes of a store. */
+export interface Writability {
+  readonly problem: StoreProblem | undefined;
+  /** Call this after each transaction. */
+  wrote(): void;
+  /** Call this when a transaction failed. A probe then decides: the cause may be over, or that of one call. */
+  failed(): void;
+  /** Probes while someone listens. @returns a function that stops it */
+  watch(listener: OnProblem): () => void;
+}
+
+/** The dependencies of a watch. */
+export interface WritabilityDeps {
+  /** Writes something that changes nothing. @throws StoreFailureError */
+  readonly probe: () => Promise<void>;
+  /** Undefined if the store has none. */
+  readonly reserve: Reserve | undefined;
+  readonly background: Pick<Background, "started" | "failed">;
+  /** Milliseconds of a monotonic clock. */
+  readonly nowMs?: () => number;
+}
+
+/** @returns what is known of the writes, from now on */
+export function createWritability({
+  probe,
+  reserve,
+  background,
+  nowMs = () => performance.now(),
+}: WritabilityDeps): Writability {
+  const listeners = new Set<OnProblem>();
+  let problem: StoreProblem | undefined;
+  let lastWriteMs = nowMs();
+  let checking: Promise<void> | undefined;
+
+  const set = (found: StoreProblem | undefined): void => {
+    if (found?.reason === problem?.reason) return;
+    problem = found;
+    for (const listener of listeners) listener(found);
+  };
+  const wrote = (): void => {
+    lastWriteMs = nowMs();
+    // What fits into the reserve does not tell that there is room for more.
+    if (reserve?.isReleased !== true) set(undefined);
+  };
+  const check = async (): Promise<void> => {
+    try {
+      await reserve?.restore();
+      await probe();
+    } catch (error) {
+      const cause = error instanceof StoreFailureError ? error.cause : error;
+      return set({ reason: describeProblem(error), cause });
+    }
+    if (reserve?.isReleased) set(noRoom);
+  };
+  const checkOnce = (): Promise<void> => {
+    checking ??= check().finally(() => {
+      checking = undefined;
+    });
+    return checking;
+  };
+  return {
+    get problem() {
+      return problem;
+    },
+    wrote,
+    failed: () => {
+      if (listeners.size > 0) void checkOnce();
+    },
+    watch(listener) {
+      listeners.add(listener);
+      if (reserve?.isReleased) void checkOnce();
+      const stop = poll({ work: "probe_store", everyMs: probeIntervalMs, background }, async () => {
+        const isDue = problem !== undefined || nowMs() - lastWriteMs >= idleMs;
+        // The reserve may be missing, or may have been given up by another program of this store.
+        if (isDue || reserve?.isWhole() === false) await checkOnce();
+      });
+      return () => {
+        listeners.delete(listener);
+        void stop();
+      };
+    },
+  };
+}
+
+const noRoom: StoreProblem = { reason: "disk full", cause: new Error("the reserve of the store is in use") };

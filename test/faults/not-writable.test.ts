@@ -1,0 +1,84 @@
+import { renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { describe, expect, it } from "vitest";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.ts";
+import { refusal } from "../support/refusal.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { type KmsServer, startKmsServer } from "./kms-server.ts";
+
+const reason = "its file was moved or removed, or cannot be opened";
+const unavailable = { code: "Unavailable", reason: "STORE_UNAVAILABLE" };
+
+async function get(server: KmsServer, path: string): Promise<{ status: number; text: string }> {
+  const response = await fetch(server.url + path);
+  return { status: response.status, text: await response.text() };
+}
+
+/** The services with the status NOT_SERVING. */
+async function listNotServing(server: KmsServer): Promise<string[]> {
+  const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
+  const { statuses } = await health.list({});
+  return Object.keys(statuses).filter((name) => statuses[name]?.status === Status.NOT_SERVING);
+}
+
+async function readWritable(server: KmsServer): Promise<string | undefined> {
+  return /^qsp_store_writable (\d)$/m.exec((await get(server, "/metrics")).text)?.[1];
+}
+
+describe("a server whose store was moved away", () => {
+  it("says why it is not ready, and is ready again by itself when the store is back", async () => {
+    const dataDir = makeTemporaryDirectory();
+    const path = join(dataDir, "qsp.db");
+    const server = await startKmsServer({ dataDir });
+    const { keyId } = (await server.kms.createKey({ algorithm: "ML-DSA-44" })).result ?? { keyId: "" };
+    expect(await get(server, "/readyz")).toEqual({ status: 200, text: "ready\n" });
+    expect(await readWritable(server)).toBe("1");
+
+    renameSync(path, `${path}.away`);
+    expect(await refusal(server.kms.createKey({}))).toEqual(unavailable);
+    const notReady = { status: 503, text: `the store cannot be written: ${reason}\n` };
+    await expect.poll(() => get(server, "/readyz")).toEqual(notReady);
+    expect(await get(server, "/livez")).toMatchObject({ status: 200 });
+    // A proxy checks the server as a whole: reads, log-ins and computations still work.
+    expect(await listNotServing(server)).toEqual([
+      "kms.KmsService",
+      "iot.IotService",
+      "vpn.VpnService",
+      "dapp.DappService",
+      "wallet.WalletService",
+      "defi.DefiService",
+      "blockchain.BlockchainService",
+      "nft.NftService",
+      "google.cloud.kms.v1.KeyManagementService",
+      "google.cloud.location.Locations",
+    ]);
+    expect(await server.kms.getKey({ keyId })).toMatchObject({ status: "success" });
+    for (const service of ["kms", "iot", "vpn", "dapp", "wallet", "defi", "blockchain", "nft"])
+      expect((await get(server, `/api/${service}/health`)).text).toContain('"serviceStatus":"DOWN"');
+    expect((await get(server, "/api/health")).text).toContain('"serviceStatus":"UP"');
+    expect(await readWritable(server)).toBe("0");
+
+    renameSync(`${path}.away`, path);
+    await expect.poll(() => get(server, "/readyz")).toEqual({ status: 200, text: "ready\n" });
+    expect(await listNotServing(server)).toEqual([]);
+    expect(await readWritable(server)).toBe("1");
+    expect(await server.kms.getHealth({})).toMatchObject({ serviceStatus: "UP", keyCount: 1 });
+    const { stderr } = await server.stop();
+    const lines = stderr.split("\n").filter((line) => /the store can(not)? be written/.test(line));
+    expect(lines).toEqual([
+      expect.stringContaining(`the store cannot be written: ${reason}`),
+      expect.stringContaining("the store can be written again"),
+    ]);
+  });
+
+  it.each(["qsp.db", "qsp.db-wal"])("finds out without a call that %s was removed", async (name) => {
+    const dataDir = makeTemporaryDirectory();
+    const server = await startKmsServer({ dataDir });
+    rmSync(join(dataDir, name));
+    await expect
+      .poll(() => get(server, "/readyz"), { interval: 500 })
+      .toEqual({ status: 503, text: `the store cannot be written: ${reason}\n` });
+  });
+});

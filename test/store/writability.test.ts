@@ -1,0 +1,144 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { unobserved } from "../../src/database/background.ts";
+import type { Reserve } from "../../src/database/reserve.ts";
+import { StoreFailureError } from "../../src/database/store-error.ts";
+import { createWritability } from "../../src/store/writability.ts";
+
+const second = 1000;
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] }));
+afterEach(() => void vi.useRealTimers());
+
+/** A store that a test can break, and what its listener hears. */
+function watchStore(reserve?: Reserve) {
+  let nowMs = 0;
+  let probes = 0;
+  let fault: Error | undefined;
+  const heard: (string | undefined)[] = [];
+  const writability = createWritability({
+    probe: async () => {
+      probes += 1;
+      if (fault !== undefined) throw fault;
+      writability.wrote();
+    },
+    reserve,
+    background: unobserved,
+    nowMs: () => nowMs,
+  });
+  const stop = writability.watch((problem) => heard.push(problem?.reason));
+  return {
+    ...writability,
+    heard,
+    stop,
+    countProbes: () => probes,
+    break: (error?: Error) => {
+      fault = error;
+    },
+    async pass(ms: number) {
+      for (let passed = 0; passed < ms; passed += second) {
+        nowMs += second;
+        await vi.advanceTimersByTimeAsync(second);
+      }
+    },
+  };
+}
+
+const caused = (code: string) => Object.assign(new Error("a cause"), { code });
+
+describe("whether a store can be written", () => {
+  it.each([
+    [new StoreFailureError("FULL", new Error()), "disk full"],
+    [new StoreFailureError("CORRUPT", new Error()), "it is damaged"],
+    [new StoreFailureError("UNAVAILABLE", caused("SQLITE_5")), "another program holds the lock for writing"],
+    [new StoreFailureError("UNAVAILABLE", caused("55P03")), "another program holds the lock for writing"],
+    [new StoreFailureError("UNAVAILABLE", caused("SQLITE_8")), "it is read-only"],
+    [new StoreFailureError("UNAVAILABLE", caused("25006")), "it is read-only"],
+    [new StoreFailureError("UNAVAILABLE", caused("SQLITE_10")), "its disk reports an error"],
+    [
+      new StoreFailureError("UNAVAILABLE", caused("SQLITE_14")),
+      "its file was moved or removed, or cannot be opened",
+    ],
+    [new StoreFailureError("UNAVAILABLE", caused("ECONNREFUSED")), "it cannot be reached"],
+    [new Error("a refusal"), "it refuses to write"],
+  ])("is no longer so when a write and the probe after it fail (%#)", async (error, reason) => {
+    const store = watchStore();
+    store.break(error);
+    store.failed();
+    await store.pass(second);
+    expect(store.heard).toEqual([reason]);
+  });
+
+  it("is still so when a write fails and the probe after it does not", async () => {
+    const store = watchStore();
+    store.failed();
+    await store.pass(second);
+    expect(store.heard).toEqual([]);
+    expect(store.countProbes()).toBe(1);
+  });
+
+  it("is so again within a second after the cause is gone", async () => {
+    const store = watchStore();
+    store.break(caused("SQLITE_8"));
+    store.failed();
+    await store.pass(30 * second);
+    store.break();
+    await store.pass(second);
+    expect(store.heard).toEqual(["it refuses to write", undefined]);
+  });
+
+  it("is so again at the first write that succeeds", () => {
+    const store = watchStore();
+    store.break(caused("SQLITE_8"));
+    store.failed();
+    return vi
+      .waitUntil(() => store.heard.length === 1)
+      .then(() => {
+        store.wrote();
+        expect(store.heard).toEqual(["it refuses to write", undefined]);
+      });
+  });
+
+  it("is found out within ten seconds if nobody writes", async () => {
+    const store = watchStore();
+    store.break(new StoreFailureError("UNAVAILABLE", caused("25006")));
+    await store.pass(9 * second);
+    expect(store.countProbes()).toBe(0);
+    await store.pass(second);
+    expect(store.heard).toEqual(["it is read-only"]);
+  });
+
+  it("costs no probe while others write", async () => {
+    const store = watchStore();
+    for (let i = 0; i < 60; i += 1) {
+      store.wrote();
+      await store.pass(second);
+    }
+    expect(store.countProbes()).toBe(0);
+  });
+
+  it("is not probed when nobody listens", async () => {
+    const store = watchStore();
+    store.stop();
+    store.failed();
+    await store.pass(60 * second);
+    expect(store.countProbes()).toBe(0);
+  });
+
+  it("is no longer so while the reserve is in use, whatever fits into it", async () => {
+    let isReleased = true;
+    const reserve: Reserve = {
+      get isReleased() {
+        return isReleased;
+      },
+      isWhole: () => !isReleased,
+      release: async () => {},
+      restore: async () => {},
+    };
+    const store = watchStore(reserve);
+    await store.pass(second);
+    store.wrote();
+    expect(store.heard).toEqual(["disk full"]);
+    isReleased = false;
+    await store.pass(second);
+    expect(store.heard).toEqual(["disk full", undefined]);
+  });
+});
