@@ -673,7 +673,7 @@ export type BlockchainServiceGetHealthResponse = Message<"blockchain.BlockchainS
   status: string;
 
   /**
-   * Is "UP" if the store can be read, "DOWN" otherwise.
+   * Is "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */

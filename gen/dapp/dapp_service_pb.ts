@@ -518,7 +518,7 @@ export type DappServiceGetHealthResponse = Message<"dapp.DappServiceGetHealthRes
   status: string;
 
   /**
-   * Is "UP" if the store can be read and both algorithms work, "DOWN" otherwise.
+   * Is "UP" if the store can be read and written and both algorithms work, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */

@@ -627,7 +627,7 @@ export type DefiServiceGetHealthResponse = Message<"defi.DefiServiceGetHealthRes
   status: string;
 
   /**
-   * Is "UP" if the store can be read, "DOWN" otherwise.
+   * Is "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */

@@ -966,7 +966,7 @@ export type IotServiceGetHealthResponse = Message<"iot.IotServiceGetHealthRespon
   status: string;
 
   /**
-   * Is "UP" if the store can be read and both algorithms work, "DOWN" otherwise.
+   * Is "UP" if the store can be read and written and both algorithms work, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */

@@ -2180,7 +2180,7 @@ export type KmsServiceGetHealthResponse = Message<"kms.KmsServiceGetHealthRespon
   status: string;
 
   /**
-   * Is "UP" if the store can be read, "DOWN" otherwise.
+   * Is "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
@@ -2448,7 +2448,8 @@ export const KmsService: GenService<{
    * Verifies a signature with an ACTIVE or ROTATED key. A signature that does not verify is an answer: valid = false.
    *
    * Fails with KEY_NOT_FOUND, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and LENGTH_INVALID for a signature
-   * whose length does not match the algorithm.
+   * whose length does not match the algorithm. While the disk of the store is full, a verification has no entry in the
+   * audit log.
    *
    * @generated from rpc kms.KmsService.Verify
    */

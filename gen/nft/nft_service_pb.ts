@@ -689,7 +689,7 @@ export type NftServiceGetHealthResponse = Message<"nft.NftServiceGetHealthRespon
   status: string;
 
   /**
-   * Is "UP" if the store can be read, "DOWN" otherwise.
+   * Is "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */

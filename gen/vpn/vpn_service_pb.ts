@@ -979,7 +979,7 @@ export type VpnServiceGetHealthResponse = Message<"vpn.VpnServiceGetHealthRespon
   status: string;
 
   /**
-   * Is "UP" if the store can be read, "DOWN" otherwise.
+   * Is "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */

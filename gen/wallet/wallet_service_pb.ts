@@ -427,7 +427,7 @@ export type WalletServiceGetHealthResponse = Message<"wallet.WalletServiceGetHea
   status: string;
 
   /**
-   * Is "UP" if the store can be read, "DOWN" otherwise.
+   * Is "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */

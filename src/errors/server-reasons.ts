@@ -14,8 +14,9 @@ export const storeReasons = {
   STORE_FULL: {
     code: Code.ResourceExhausted,
     isServerFault: true,
-    cause: "The disk is full. Nothing was changed.",
-    remedy: "Operator: free some space.",
+    cause:
+      "The disk is full. Nothing was changed. On SQLite, log-ins and the destruction of keys still work, in the room of a reserve.",
+    remedy: "Operator: free some space, twice the reserve (8 MiB) on SQLite.",
   },
   STORE_DAMAGED: {
     code: Code.DataLoss,

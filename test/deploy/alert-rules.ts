@@ -81,6 +81,7 @@ export const healthySeries: readonly Series[] = [
   { name: "qsp_refusals_unrecorded_total", perSecond: 0 },
   { name: "qsp_overdue_work", labels: { work: "kms_destroy" }, value: 0 },
   { name: "qsp_background_failures_total", labels: { work: "sign_checkpoint" }, perSecond: 0 },
+  { name: "qsp_store_writable", value: 1 },
   calls("OK", 100),
   calls("InvalidArgument", 5),
   calls("Unauthenticated", 0.005, "pqc.PqcService/IssueToken"),
@@ -122,6 +123,7 @@ export const troubles: Readonly<Record<string, readonly Series[]>> = {
   ],
   QspInternalErrors: [calls("Internal", 0.1)],
   QspUnavailable: [calls("Unavailable", 2)],
+  QspStoreNotWritable: [{ name: "qsp_store_writable", value: 0 }],
   QspStoreFull: [calls("OK", 10), calls("ResourceExhausted", 2), failures("STORE_FULL", 2)],
   QspCallsSlow: [
     bucket("qsp_call_duration_seconds", "2.5", 90, { method }),
