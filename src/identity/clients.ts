@@ -7,6 +7,9 @@ import type { Store } from "../store/store.ts";
 import { byOperator } from "./identity-entry.ts";
 import { clientTable, userTable } from "./tables.ts";
 
+/** These changes take tokens away, and must be possible on a full disk. */
+const safety = { priority: "safety" } as const;
+
 /** A client with the hash of its secret. */
 export type StoredClient = RecordOf<typeof clientTable.columns>;
 
@@ -50,7 +53,7 @@ export function createClientStore(store: Store) {
         await clients.update(transaction, intact(client), { secretHash, generation: randomUUID() });
         await transaction.auditIdentity(byOperator("SET_CLIENT_SECRET", name));
         return true;
-      }),
+      }, safety),
     /** Removes a client, and so revokes all its tokens. @returns false if no client has that name */
     remove: (name: string) =>
       store.write(async ({ db, auditIdentity }) => {
@@ -58,7 +61,7 @@ export function createClientStore(store: Store) {
         const isRemoved = (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n;
         if (isRemoved) await auditIdentity(byOperator("REMOVE_CLIENT", name));
         return isRemoved;
-      }),
+      }, safety),
   };
 }
 

@@ -88,10 +88,9 @@ export function createLogInRecords(
   let windows = 0;
   const writing = new Set<Promise<void>>();
   const count = (name: string): void => void counts.more.set(name, (counts.more.get(name) ?? 0) + 1);
-  const add = (entry: Parameters<typeof writeEntry>[1]): Promise<void> => writeEntry(store, entry);
   /** A failed write does not fail the log-in. The next verification does not miss an entry that was never written. */
   const addLater = (entry: Parameters<typeof writeEntry>[1]): void => {
-    const adding = add(entry).catch((error: unknown) => {
+    const adding = writeEntry(store, entry).catch((error: unknown) => {
       logger?.warn(
         { err: error, operation: entry.operation },
         "an entry of the identity log cannot be written",
@@ -117,7 +116,9 @@ export function createLogInRecords(
         counts.singleTokens += 1;
         if (counts.singleTokens > maxClientTokens) return count("ISSUE_TOKEN_OK");
       }
-      await add({ keyId: name, operation, user: name, outcome: "OK", details, ...origin });
+      const entry = { keyId: name, operation, user: name, outcome: "OK", details, ...origin } as const;
+      // Whoever has to stop something has to log in first.
+      await writeEntry(store, entry, { priority: "safety" });
       logger?.info({ operation, user: name, ...origin }, "logged in");
     },
     failed(operation, { name, reason, isKnown, tokenId, ...origin }) {
@@ -175,6 +176,10 @@ function takePlace(taken: Map<string, number>, name: string, places: number): bo
 
 type Entry = Parameters<Parameters<Parameters<Store["write"]>[0]>[0]["auditIdentity"]>[0];
 
-function writeEntry(store: Pick<Store, "write">, entry: Entry): Promise<void> {
-  return store.write(({ auditIdentity }) => auditIdentity(entry));
+function writeEntry(
+  store: Pick<Store, "write">,
+  entry: Entry,
+  options?: Parameters<Store["write"]>[1],
+): Promise<void> {
+  return store.write(({ auditIdentity }) => auditIdentity(entry), options);
 }

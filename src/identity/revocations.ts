@@ -2,6 +2,8 @@
 import type { Store } from "../store/store.ts";
 import { maxClockDifferenceMs } from "./clock-difference.ts";
 
+const safety = { priority: "safety" } as const;
+
 /** A token to revoke, by the client that it was issued to. */
 export interface RevocationInput {
   readonly tokenId: string;
@@ -38,6 +40,6 @@ export function createRevocations(store: Store) {
         if (!added.numInsertedOrUpdatedRows) return;
         const entry = { keyId: client, operation: "REVOKE_TOKEN", user: client, details: `token=${tokenId}` };
         await auditIdentity({ ...entry, outcome: "OK", ...origin });
-      }),
+      }, safety),
   };
 }

@@ -7,6 +7,9 @@ import type { Store } from "../store/store.ts";
 import { byOperator } from "./identity-entry.ts";
 import { clientTable, type userRoles, userTable } from "./tables.ts";
 
+/** These changes take tokens away, and must be possible on a full disk. */
+const safety = { priority: "safety" } as const;
+
 /** The role of a user. */
 export type UserRole = (typeof userRoles)[number];
 
@@ -59,7 +62,7 @@ export function createUserStore(store: Store) {
         await users.update(transaction, intact(user), { passwordHash, generation: randomUUID() });
         await transaction.auditIdentity(byOperator("SET_PASSWORD", name));
         return true;
-      }),
+      }, safety),
     /** Removes a user, and so revokes all their tokens. @returns false if no user has that name */
     remove: (name: string) =>
       store.write(async ({ db, auditIdentity }) => {
@@ -67,6 +70,6 @@ export function createUserStore(store: Store) {
         const isRemoved = (await query.executeTakeFirstOrThrow()).numDeletedRows > 0n;
         if (isRemoved) await auditIdentity(byOperator("REMOVE_USER", name));
         return isRemoved;
-      }),
+      }, safety),
   };
 }

@@ -1,7 +1,11 @@
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, it, vi } from "vitest";
 import { endAfterAll } from "../support/at-end.ts";
+import { inheritedEnvironment } from "../support/environment.ts";
+import { password } from "../support/passwords.ts";
 import { refusal } from "../support/refusal.ts";
+import { runHere } from "../support/run-here.ts";
 import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createEvidence, createWitness, type Evidence, type Failure, present } from "./evidence.ts";
@@ -23,12 +27,12 @@ interface SmallStore {
 }
 
 describeSmallDisks("a store on a full disk", () => {
-  it.each(["2m", "12m"])(
-    "refuses keys as STORE_FULL when they fill it, and takes more when there is room (disk of %s)",
+  it.each([2, 12])(
+    "refuses keys as STORE_FULL when they fill it, and takes more when there is room (disk of %i MiB)",
     { timeout },
-    async (size) => {
-      const directory = makeSmallDisk(size);
-      const foreign = writeForeignFile(directory, 512 * 1024);
+    async (mebibytes) => {
+      const directory = makeSmallDisk(`${mebibytes}m`);
+      const foreign = writeForeignFile(directory, (mebibytes / 4) * 1024 * 1024);
       const store = await openStore(directory);
       expect(await createUntilRefused(store)).toEqual(new Set([JSON.stringify(full)]));
       foreign.remove();
@@ -72,8 +76,8 @@ describeSmallDisks("a store on a full disk", () => {
     const foreign = writeForeignFile(store.directory);
     await Promise.all([store.server.stop("SIGKILL"), load.stop()]);
     const server = await startKmsServer({ dataDir: store.directory });
-    expect(await server.kms.getHealth({})).toMatchObject({ serviceStatus: "UP" });
     expect(await refusal(server.kms.createKey({}))).toEqual(full);
+    await expect.poll(() => server.kms.getHealth({})).toMatchObject({ serviceStatus: "DOWN" });
     foreign.remove();
     await expectGoesOn({ ...store, server });
   });
@@ -110,21 +114,34 @@ describeSmallDisks("the key service with a store on a full disk", () => {
   let url: string;
   let keyId = "";
   let kemKeyId = "";
+  let signature: Uint8Array;
   const atEnd = endAfterAll();
   beforeAll(async () => {
     const directory = makeSmallDisk("2m", atEnd);
     ({ kms, url } = await startKmsServer({ dataDir: directory }, atEnd));
     keyId = present((await kms.createKey({ alias: "for signing", algorithm: "ML-DSA-44" })).result).keyId;
     kemKeyId = present((await kms.createKey({ algorithm: "ML-KEM-512" })).result).keyId;
+    signature = present((await kms.sign({ keyId, data })).result).signature;
+    await waitForReserve(directory);
     writeForeignFile(directory);
+    expect(await refusal(kms.createKey({}))).toEqual(full);
+    await vi.waitUntil(async () => (await fetch(`${url}/readyz`)).status === 503);
   });
 
   const reading: [string, () => Promise<unknown>, object][] = [
     ["GetKey", () => kms.getKey({ keyId }), { result: { alias: "for signing" } }],
     ["ListKeys", () => kms.listKeys({}), { totalSize: 2 }],
-    ["GetAuditLog", () => kms.getAuditLog({}), { totalSize: 2 }],
-    ["GetHealth", () => kms.getHealth({}), { serviceStatus: "UP", keyCount: 2 }],
-    ["VerifyAuditLog", () => kms.verifyAuditLog({}), { valid: true, entries: 2 }],
+    ["GetAuditLog", () => kms.getAuditLog({}), { totalSize: 3 }],
+    ["GetAuditLog with a filter", () => kms.getAuditLog({ operation: "SIGN" }), { totalSize: 1 }],
+    ["GetHealth", () => kms.getHealth({}), { serviceStatus: "DOWN" }],
+    ["VerifyAuditLog", () => kms.verifyAuditLog({}), { valid: true, entries: 3 }],
+    ["Verify", () => kms.verify({ keyId, data, signature }), { result: { valid: true } }],
+    [
+      "Verify of a wrong signature",
+      () => kms.verify({ keyId, data, signature: Buffer.alloc(2420) }),
+      { result: { valid: false } },
+    ],
+    ["GetAuditLog after Verify, which left no entry", () => kms.getAuditLog({}), { totalSize: 3 }],
   ];
   it.each(reading)("answers %s", async (_rpc, call, answer) => {
     expect(await call()).toMatchObject(answer);
@@ -134,11 +151,10 @@ describeSmallDisks("the key service with a store on a full disk", () => {
     ["CreateKey", () => kms.createKey({})],
     ["CreateKey with an idempotency key", () => kms.createKey({}, { headers: { "idempotency-key": "1" } })],
     ["RotateKey", () => kms.rotateKey({ keyId })],
-    ["DestroyKey", () => kms.destroyKey({ keyId })],
+    ["EnableKey", () => kms.enableKey({ keyId })],
     ["Sign", () => kms.sign({ keyId, data })],
     ["SignStream", () => kms.signStream(streamOf(keyId))],
     ["BatchSign", () => kms.batchSign({ keyId, data: [data, data] })],
-    ["Verify", () => kms.verify({ keyId, data, signature: Buffer.alloc(2420) })],
     ["Encapsulate", () => kms.encapsulate({ keyId: kemKeyId })],
     ["Decapsulate", () => kms.decapsulate({ keyId: kemKeyId, ciphertext: Buffer.alloc(768) })],
     ["a Sign that it would refuse anyway", () => kms.sign({ keyId: "key-unknown", data })],
@@ -164,6 +180,89 @@ describeSmallDisks("the key service with a store on a full disk", () => {
     });
   });
 });
+
+describeSmallDisks("a server with users, whose disk is full", () => {
+  it("lets users log in and take keys and grants away, is not ready meanwhile, and recovers by itself", {
+    timeout,
+  }, async () => {
+    const directory = makeSmallDisk("24m");
+    const store = ["--data-dir", directory];
+    const runAs = (args: string[], stdin = "") => runHere(args, { env: inheritedEnvironment(), stdin });
+    expect((await runAs(["store", "init", ...store])).code).toBe(0);
+    for (const [name, role] of [
+      ["ada", "admin"],
+      ["bob", "user"],
+      ["eve", "user"],
+    ] as const)
+      expect((await runAs(["user", "add", name, role, ...store], `${password}\n`)).code).toBe(0);
+    const { url, stop } = await startKmsServer({ dataDir: directory, args: ["--auth", "token"] });
+    const post = async (path: string, body: object, token = "") => {
+      const headers = { "content-type": "application/json", authorization: `Bearer ${token}` };
+      const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+      return { ...((await response.json()) as Answer), status: response.status };
+    };
+    const logIn = async (username: string) => {
+      const { status, token = "" } = await post("/api/auth/token", { username, password });
+      return { status, token };
+    };
+    const readyz = async () => (await fetch(`${url}/readyz`)).text();
+    const { token } = await logIn("ada");
+    const create = async () => present((await post("/api/kms/create-key", {}, token)).result).keyId;
+    const [first, second, third] = [await create(), await create(), await create()];
+    const grant = { keyId: first, grantee: "bob", operations: ["SIGN"] };
+    const { grant: granted } = await post("/api/kms/grants", grant, token);
+    await waitForReserve(directory);
+
+    const foreign = writeForeignFile(directory);
+    const create429 = await vi.waitUntil(async () => {
+      const answer = await post("/api/kms/create-key", {}, token);
+      return answer.status === 200 ? undefined : answer;
+    }, timeout);
+    expect(create429).toMatchObject({ status: 429, details: [{ reason: "STORE_FULL" }] });
+    await expect.poll(readyz).toBe("the store cannot be written: disk full\n");
+
+    const again = await logIn("ada");
+    expect(again.status).toBe(200);
+    const body = { username: "bob", password: "another password, and wrong" };
+    expect(await post("/api/auth/token", body)).toMatchObject({ status: 401 });
+    const safe = [
+      ["POST", "/api/kms/disable-key", JSON.stringify({ keyId: first })],
+      ["DELETE", `/api/kms/key/${second}`, undefined],
+      ["DELETE", `/api/kms/key/${third}?afterSeconds=86400`, undefined],
+      ["DELETE", `/api/kms/grants/${granted?.grantId}`, undefined],
+    ] as const;
+    for (const [method, path, body] of safe) {
+      const headers = { "content-type": "application/json", authorization: `Bearer ${again.token}` };
+      const { status } = await fetch(url + path, { method, headers, ...(body && { body }) });
+      expect([path, status]).toEqual([path, 200]);
+    }
+    // Another program writes to the same store.
+    expect((await runAs(["user", "remove", "eve", ...store])).code).toBe(0);
+    // Many log-ins fit into the reserve.
+    for (let n = 0; n < 10; n += 1) expect((await logIn("bob")).status).toBe(200);
+    expect(await post("/api/kms/create-key", {}, token)).toMatchObject({ status: 429 });
+    expect(await readyz()).toBe("the store cannot be written: disk full\n");
+
+    foreign.remove();
+    await expect.poll(readyz).toBe("ready\n");
+    expect(await post("/api/kms/create-key", {}, token)).toMatchObject({ status: 200 });
+    expect(existsSync(join(directory, "qsp.db-reserve"))).toBe(true);
+    expect((await stop()).code).toBe(0);
+    expect((await runAs(["store", "verify", ...store])).code).toBe(0);
+    expect((await runAs(["audit", "verify", ...store])).code).toBe(0);
+  });
+});
+
+interface Answer {
+  readonly token?: string;
+  readonly result?: { readonly keyId: string };
+  readonly grant?: { readonly grantId: string };
+}
+
+/** The server makes its reserve within a second after its start. */
+function waitForReserve(directory: string): Promise<unknown> {
+  return vi.waitUntil(() => existsSync(join(directory, "qsp.db-reserve")), timeout);
+}
 
 async function openStore(directory: string): Promise<SmallStore> {
   return {
@@ -198,6 +297,10 @@ function kindsOf(failures: readonly Failure[]): Set<string> {
 /** The program lives, works, and has all that it acknowledged. */
 async function expectGoesOn({ server, evidence }: SmallStore): Promise<void> {
   const witness = createWitness(evidence, server.kms);
+  // Verifications leave no entry while the disk is full.
+  for (const known of evidence.keys.values()) Object.assign(known.verifications, { least: 0 });
+  // The reserve has to have its room first.
+  await expect.poll(async () => (await fetch(`${server.url}/readyz`)).status).toBe(200);
   expect(await witness.create({ alias: "the first with room", algorithm: "ML-DSA-44" })).toBe(true);
   expect(await findContradictions(evidence, server.kms)).toEqual([]);
 }

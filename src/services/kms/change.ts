@@ -2,6 +2,7 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { AnswerCodec, IdempotentCall } from "../../records/idempotency.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
+import type { WritePriority } from "../../store/writers.ts";
 import type { CreateDeps } from "./create.ts";
 import { type ChangingOperation, eventBy, subjectOf } from "./event.ts";
 import { checkAllowed, type FindDeps, keyNotFound, resolveAnew, type Wanted } from "./find-key.ts";
@@ -20,6 +21,8 @@ export interface ChangeInput extends KeyInput {
 export interface Change<Answer> {
   readonly operation: ChangingOperation;
   readonly codec: AnswerCodec<Answer>;
+  /** "safety" if it takes the key away, so that it must be possible on a full disk. */
+  readonly priority?: WritePriority;
   /** Finds why the key, as it is in the transaction, cannot be changed. */
   readonly findRefusal: (key: StoredKey) => ConnectError | undefined;
   /** Changes the key, and records that. */
@@ -44,10 +47,15 @@ export async function changeKey<Answer>(
   let keyId = "";
   return recordingRefusal(deps, wanted, input.signal, async () => {
     const { idempotentCall } = input;
-    const changed = await store.runIdempotent(idempotentCall, wrapCodec(change.codec), async (write) => {
-      keyId = await resolveAnew(deps, wanted);
-      return write((transaction) => changeInTransaction(deps, transaction, { wanted, keyId }, change));
-    });
+    const changed = await store.runIdempotent(
+      idempotentCall,
+      wrapCodec(change.codec),
+      async (write) => {
+        keyId = await resolveAnew(deps, wanted);
+        return write((transaction) => changeInTransaction(deps, transaction, { wanted, keyId }, change));
+      },
+      change,
+    );
     cache.forget(keyId);
     return takeAnswer(changed);
   });

@@ -146,6 +146,7 @@ export async function revokeGrant(
         await removeGrant(deps, transaction, grant, principal, "revoked");
         return { answer: packGrant(grant.record) };
       },
+      { priority: "safety" },
     );
     return takeAnswer(changed);
   });

@@ -46,6 +46,7 @@ function moveKey(
   return changeKey(deps, input, {
     operation,
     codec: recordCodec,
+    priority: operation === "DISABLE" ? "safety" : "normal",
     findRefusal: (key) => {
       const isDue = key.record.destroyAt !== undefined && key.record.destroyAt <= now();
       if (from.includes(key.record.state) && key.isIntact && isDue) return destructionDue(key);
@@ -116,6 +117,7 @@ export function destroyKey(deps: ChangeDeps, input: DestroyInput): Promise<Destr
   return changeKey(deps, input, {
     operation: "SCHEDULE_DESTROY",
     codec: destroyedCodec,
+    priority: "safety",
     findRefusal: (key) => findStateRefusal(key, "SCHEDULE_DESTROY", schedulable),
     async apply(transaction, key) {
       const destroyAt = new Date(deps.now().getTime() + afterSeconds * 1000);
@@ -132,6 +134,7 @@ export function destruction({ keys }: Pick<ChangeDeps, "keys">, principal: Princ
   return {
     operation: "DESTROY",
     codec: destroyedCodec,
+    priority: "safety",
     findRefusal: (key) => {
       const isDestroyed = key.record.state === "DESTROYED" && key.loggedState === "DESTROYED";
       return isDestroyed ? keyStateInvalid(key, "DESTROY") : undefined;

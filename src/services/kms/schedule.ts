@@ -116,14 +116,17 @@ function toKind<T>(
 async function destroyDue(deps: ChangeDeps, keyId: string): Promise<void> {
   const { store, keys, cache, now } = deps;
   const wanted = toWanted({ keyId, principal: schedulePrincipal, signal: never, operation: "DESTROY" });
-  const changed = await store.write(async (transaction) => {
-    const key = await keys.findForChange(transaction, keyId);
-    const { state, destroyAt } = key?.record ?? {};
-    if (destroyAt === undefined || destroyAt > now()) return undefined;
-    // No other state has a time, so the record was changed outside of the server.
-    if (state !== "DESTROY_SCHEDULED") throw keyDamaged(keyId);
-    return changeInTransaction(deps, transaction, { wanted, keyId }, destruction(deps, schedulePrincipal));
-  });
+  const changed = await store.write(
+    async (transaction) => {
+      const key = await keys.findForChange(transaction, keyId);
+      const { state, destroyAt } = key?.record ?? {};
+      if (destroyAt === undefined || destroyAt > now()) return undefined;
+      // No other state has a time, so the record was changed outside of the server.
+      if (state !== "DESTROY_SCHEDULED") throw keyDamaged(keyId);
+      return changeInTransaction(deps, transaction, { wanted, keyId }, destruction(deps, schedulePrincipal));
+    },
+    { priority: "safety" },
+  );
   cache.forget(keyId);
   if (changed !== undefined) takeAnswer(changed);
 }

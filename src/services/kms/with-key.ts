@@ -2,6 +2,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
+import { StoreFailureError } from "../../database/store-error.ts";
 import { explainAbort, findReason, type ReasonName, refuse } from "../../errors.ts";
 import { IdempotencyConflictError } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
@@ -19,7 +20,7 @@ import {
 } from "./find-key.ts";
 import { type CachedKey, keyDamaged } from "./key-cache.ts";
 import type { KeyRecord, KeyState, KeyUsage } from "./record.ts";
-import type { StoredKey } from "./store.ts";
+import type { KeyUse, StoredKey } from "./store.ts";
 
 /** The dependencies of uses of keys. */
 export type UseDeps = FindDeps;
@@ -73,7 +74,7 @@ export async function useKey<Result>(
   input: UseInput,
   work: (key: CachedKey) => Promise<UseOutcome<Result>>,
 ): Promise<Result> {
-  const { keys, cache } = deps;
+  const { cache } = deps;
   const { operation, principal, signal } = input;
   const wanted = toWanted(input);
   const find = (): Promise<FoundKey<CachedKey>> => findUsable(deps, input, wanted);
@@ -95,7 +96,8 @@ export async function useKey<Result>(
       while (found.key.record.keyId === keyId) {
         // Stop if the caller has disconnected.
         signal.throwIfAborted();
-        if (await keys.recordUse({ keyId, tag: found.key.tag, grant: found.grant, events })) return result;
+        const use = { keyId, tag: found.key.tag, grant: found.grant, events };
+        if (await recordUse(deps, operation, use)) return result;
         // The key has changed in the meantime. Its new state may still allow the use.
         cache.forget(keyId);
         forgetHandle(deps, wanted);
@@ -103,6 +105,19 @@ export async function useKey<Result>(
       }
     }
   });
+}
+
+/** @returns false if the key has changed since it was found, or its grant has ended */
+async function recordUse({ keys }: UseDeps, operation: Operation, use: KeyUse): Promise<boolean> {
+  try {
+    return await keys.recordUse(use);
+  } catch (error) {
+    // A verification takes only the public half. On a full disk it is answered without an entry, because everyone may
+    // have to verify, and their entries would use up the reserve.
+    const isFull = error instanceof StoreFailureError && error.code === "FULL";
+    if (operation !== "VERIFY" || !isFull) throw error;
+    return (await keys.find(use.keyId))?.tag === use.tag;
+  }
 }
 
 /** The key and the permission that a use looks for. */
