@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import type { AddressInfo } from "node:net";
-import { pino } from "pino";
+import type { Logger } from "pino";
 import type { Route } from "./app.ts";
 import { CliError, exitCodes } from "./cli/exit-codes.ts";
 import { writesToJournal } from "./cli/operator/journal.ts";
@@ -14,6 +14,7 @@ import { type Config, ConfigError, describeSettings, listSettings, nameVariable 
 import { describeFirstSteps } from "./first-calls.ts";
 import { returnMemoryWhenQuiet } from "./return-memory.ts";
 import { findPort } from "./server/find-port.ts";
+import { openLog } from "./server/log.ts";
 import { countWorkers } from "./settings/worker-settings.ts";
 import type { StartedServer } from "./start-app.ts";
 
@@ -32,7 +33,7 @@ export const serveVerb: Verb = {
 };
 
 async function serve({ config, location, masterKey }: StoreVerbInput): Promise<number> {
-  const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
+  const logger = openLog({ level: config.logLevel });
   const tellOfFiles = watchFiles({ location, masterKey });
   const onOpen = (routes: readonly Route[]): void => {
     for (const route of routes) logger.debug(route, "route");
@@ -91,7 +92,7 @@ function readCode(error: unknown): unknown {
 }
 
 /** Waits for a signal and stops the server. @returns the exit code */
-function stopOnSignal(running: StartedServer, logger: pino.Logger): Promise<number> {
+function stopOnSignal(running: StartedServer, logger: Logger): Promise<number> {
   return new Promise((resolve) => {
     let isStopping = false;
     // As for a store that cannot be used at the start: a service manager starts the server again.

@@ -1,10 +1,11 @@
 /** Starts the plugin, and stops it on a signal. */
-import { pino } from "pino";
+import type { Logger } from "pino";
 import { Registry } from "prom-client";
 import { type ApiClient, readToken } from "../cli/client.ts";
 import { exitCodes } from "../cli/exit-codes.ts";
 import type { VerbInput } from "../cli/verb.ts";
 import { createCallMetrics } from "../server/call-metrics.ts";
+import { openLog } from "../server/log.ts";
 import { createLoginTokens, createStoredTokens, readPassword, type TokenSource } from "./credentials.ts";
 import { startGrpcServer } from "./grpc-server.ts";
 import type { Health } from "./health.ts";
@@ -28,7 +29,7 @@ export async function runPlugin({ options, output, server }: VerbInput): Promise
   // Shared secrets travel over the connection, with a token or without one.
   server.requirePrivacy();
   const tokens = openTokens(settings, server, () => readToken(options, server.url));
-  const logger = pino({ level: settings.logLevel, base: null }, pino.destination({ dest: 2, sync: true }));
+  const logger = openLog({ level: settings.logLevel, base: null });
   const registry = new Registry();
   const { maxServerMs, place, metricsPort } = settings;
   const service = createService({
@@ -87,7 +88,7 @@ function openTokens(
 }
 
 /** Logs what Status reports, when it changes. */
-function createHealthLog(logger: pino.Logger): (health: Health) => void {
+function createHealthLog(logger: Logger): (health: Health) => void {
   let last: Health | undefined;
   return (health) => {
     if (last?.healthz === health.healthz && last.keyId === health.keyId) return;

@@ -1,12 +1,12 @@
 /** The thread of one worker: a whole server on the port that it shares with others. */
 import { parentPort, workerData } from "node:worker_threads";
-import { pino } from "pino";
 import { type App, createApp } from "../app.ts";
 import { explainStoreFailure } from "../cli/operator/explain-failure.ts";
 import { explainOperatorError } from "../cli/operator/store-verb.ts";
 import { describeLocation } from "../database/database.ts";
 import { refuse } from "../errors.ts";
 import { chargeCall } from "../server/interceptors/caller.ts";
+import { openLog } from "../server/log.ts";
 import type { Exposition } from "../server/metrics.ts";
 import { explainFailure } from "../services/explain-failure.ts";
 import { servicePackages } from "../services/registry.ts";
@@ -20,7 +20,7 @@ import type { FromWorker, StartFailure, ToWorker, WorkerInput } from "./messages
 
 const { worker, config, memory, port } = workerData as WorkerInput;
 const isHome = worker === 0;
-const logger = pino({ level: config.logLevel }, pino.destination({ dest: 2, sync: true }));
+const logger = openLog({ level: config.logLevel });
 const send = (message: FromWorker): void => parentPort?.postMessage(message);
 
 /** Milliseconds between signs of life. */
