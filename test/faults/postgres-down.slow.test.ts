@@ -80,8 +80,12 @@ describePostgres("a server whose PostgreSQL is down", () => {
     expect(await restOutcome(server, "/api/kms/keys")).toEqual(restUnavailable);
     expect(await restOutcome(server, "/api/kms/create-key", "{}")).toEqual(restUnavailable);
     expectWithin(performance.now() - startedMs, maxWaitMs);
+    await expect
+      .poll(() => readReadiness(server))
+      .toBe("the store cannot be written: it cannot be reached\n");
 
     await postgres.start();
+    await expect.poll(() => readReadiness(server)).toBe("ready\n");
     expect(await server.kms.sign({ keyId, data })).toMatchObject({ status: "success" });
     expect(await server.kms.getHealth({})).toMatchObject({ serviceStatus: "UP" });
   });
@@ -145,8 +149,13 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await operator.query(`select pg_terminate_backend(pid) from (${sessions}) as theirs`);
       // From here on the program has a session that is read-only to its end.
       test.expect(await refusal(kms.createKey({}))).toEqual(unavailable);
+      const readiness = () => readReadiness(replica.server);
+      await test.expect.poll(readiness).toBe("the store cannot be written: it is read-only\n");
+      test.expect(await kms.getHealth({})).toMatchObject({ serviceStatus: "DOWN" });
+      test.expect(await kms.listKeys({})).toMatchObject({ totalSize: 1 });
       await operator.query("set default_transaction_read_only = off");
       await operator.query(`alter database ${database} reset default_transaction_read_only`);
+      await test.expect.poll(readiness).toBe("ready\n");
       test.expect(await witness.create({ alias: "after it", algorithm: "ML-DSA-44" })).toBe(true);
       await expectKept(replica, test.expect);
     });
@@ -214,6 +223,11 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
     });
   });
 });
+
+/** What the server answers to whoever asks whether it is ready. */
+async function readReadiness({ url }: KmsServer): Promise<string> {
+  return (await fetch(`${url}/readyz`)).text();
+}
 
 /** All replicas of a store have the same. */
 const env = { QSP_MASTER_KEY: "5a".repeat(32) };
