@@ -37,7 +37,7 @@ const mayImport: Record<string, RegExp> = {
   database: /^$/,
   secrets: /^(crypto|database)$/,
   records: /^(crypto|database|secrets)$/,
-  audit: /^(crypto|database|records|secrets)$/,
+  audit: /^(crypto|database|records|secrets|merkle)$/,
   store: /^(shared-memory|crypto|database|records|secrets|audit)$/,
   identity: /^(gen|errors|protocol|shared-memory|crypto|database|records|secrets|store)$/,
   "services/registry": /^(gen|protocol)$|^services\b/,

@@ -3,7 +3,7 @@ import type { Reader } from "../database/database.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
 import { type AuditEntry, emptyChain } from "./chain.ts";
 import { readEntryRows, toEntry } from "./log.ts";
-import { checkRow } from "./verification.ts";
+import { checkRow } from "./walk.ts";
 
 /**
  * Reads entries after a sequence number, oldest first. Each is checked like in a verification of the log: its hash

@@ -1,13 +1,13 @@
-/** Verifies the audit chain from its first entry to its end, and against its checkpoints. */
-import { setImmediate } from "node:timers/promises";
+/** Verifies the audit chain to its end, and against its checkpoints. */
 import { type RawBuilder, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import { readTime } from "../database/row-values.ts";
 import { StorageError } from "../database/store-error.ts";
 import { equalTags } from "../records/tag.ts";
-import { type AuditCheckpoint, type AuditHead, emptyChain, hashEntry, tagEntry, tagHead } from "./chain.ts";
-import { readEntryRows, toEntry } from "./log.ts";
-import { type AuditCheckpointsTable, type AuditEntriesTable, keyLog, type LogTables } from "./tables.ts";
+import { type AuditCheckpoint, type AuditHead, emptyChain, tagHead } from "./chain.ts";
+import type { WalkOptions } from "./run-walk.ts";
+import { type AuditCheckpointsTable, keyLog, type LogTables } from "./tables.ts";
+import type { Fault, Walk, WalkedTree, WalkInput } from "./walk.ts";
 
 /** A checkpoint with its signature. */
 export interface SignedCheckpoint extends AuditCheckpoint {
@@ -28,6 +28,14 @@ export interface AuditVerification {
   readonly reason: string;
   /** The newest checkpoint that agrees with the log. */
   readonly checkpoint: SignedCheckpoint | undefined;
+  /** The first entry that was verified: 1 unless the verification continued an earlier one. */
+  readonly verifiedFrom: number;
+}
+
+/** The result, and what the verification of the tree over the entries needs. */
+export interface EntriesVerification extends AuditVerification {
+  /** Present if sizes were given and the log is valid. */
+  readonly tree: WalkedTree | undefined;
 }
 
 /** The dependencies of the verification. */
@@ -44,40 +52,64 @@ export interface AuditVerificationDeps {
   readonly seen: AuditHead;
   /** A checkpoint that is stored elsewhere; the log must still agree with it. */
   readonly outside?: SignedCheckpoint | undefined;
+  /** Walks the entries, in a thread. */
+  readonly walk: (input: WalkInput, options: WalkOptions) => Promise<Walk | undefined>;
+  /** The end of an earlier verification to continue from, at a multiple of 256; left out, all entries are verified. */
+  readonly after?: AuditHead | undefined;
+  /** The sizes of the tree over the entries whose roots will be computed; left out, the leaves are not hashed. */
+  readonly treeSizes?: readonly number[] | undefined;
   /** Called from time to time with the number of checked entries and the total. */
   readonly onProgress?: (checked: number, total: number) => void;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Entries to read at once. */
-const chunkRows = 1000;
-
-/** A fault in the log, and its position. */
-interface Fault {
-  readonly sequence: number;
-  readonly reason: string;
-}
-
 /**
- * Verifies the log as it is at the start; entries written later are left for the next verification.
+ * Verifies the log as it is at the start; entries written later are left for the next verification. It verifies all
+ * entries where those up to `after` are not as they were.
  *
  * @throws StorageError if this store did not sign the outside checkpoint, which then proves nothing about the log
  */
-export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<AuditVerification> {
-  if (deps.outside && !(await deps.verifyCheckpoint(deps.outside)))
+export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<EntriesVerification> {
+  const {
+    after = emptyChain,
+    outside,
+    verifyCheckpoint,
+    signal,
+    log = keyLog,
+    tagKey,
+    seen,
+    treeSizes,
+  } = deps;
+  signal?.throwIfAborted();
+  if (outside && !(await verifyCheckpoint(outside)))
     throw new StorageError("the checkpoint to compare with was not signed by this store, or was changed");
   const ends = await readEnds(deps);
   // The program never writes unsafe integers. A row with one lies beyond the walk, and is reported for that.
   const end = Math.min(Math.max(ends.stated.sequence, ends.lastRow), Number.MAX_SAFE_INTEGER);
-  const walk = await walkChain(deps, end, await readCheckpoints(deps, end));
-  const fault = walk.fault ?? findFaultOfEnds(walk, ends) ?? findPutBack(walk, deps.seen);
+  const checkpoints = (await readCheckpoints(deps, end)).filter(({ sequence }) => sequence >= after.sequence);
+  const walked = await Promise.all(
+    checkpoints.map(async (checkpoint) => ({
+      sequence: checkpoint.sequence,
+      entryHash: checkpoint.entryHash,
+      isSigned: await verifyCheckpoint(checkpoint),
+    })),
+  );
+  const walk = await deps.walk(
+    { log, tagKey, after, end, seen, checkpoints: walked, treeSizes },
+    { signal, onPage: (entries) => deps.onProgress?.(entries, Math.max(end, entries)) },
+  );
+  if (walk === undefined) return verifyAuditLog({ ...deps, after: emptyChain });
+  const checkpoint = checkpoints[walk.agreeing - 1];
+  const fault = walk.fault ?? findFaultOfEnds({ ...walk, checkpoint }, ends) ?? findPutBack(walk, seen);
   return {
     valid: fault === undefined,
     entries: walk.entries,
     head: walk.last.entryHash,
     firstBrokenSequence: fault?.sequence,
     reason: fault?.reason ?? "",
-    checkpoint: walk.checkpoint,
+    checkpoint,
+    verifiedFrom: after.sequence + 1,
+    tree: fault === undefined ? walk.tree : undefined,
   };
 }
 
@@ -120,7 +152,10 @@ function hasRows(tables: readonly string[]): RawBuilder<boolean | number> {
 }
 
 /** Finds missing or extra entries at the ends of a chain without other faults. */
-function findFaultOfEnds({ last, checkpoint }: Walk, ends: Ends): Fault | undefined {
+function findFaultOfEnds(
+  { last, checkpoint }: Pick<Walk, "last"> & { readonly checkpoint: AuditHead | undefined },
+  ends: Ends,
+): Fault | undefined {
   const { stated, isTrue, firstRow, lastRow, hasRecords } = ends;
   if (firstRow < 1) return { sequence: 1, reason: "an entry precedes the first one" };
   if (stated.sequence === 0 && hasRecords)
@@ -142,89 +177,9 @@ function findFaultOfEnds({ last, checkpoint }: Walk, ends: Ends): Fault | undefi
 }
 
 /** Finds a complete but older log that was put back. */
-function findPutBack({ last }: Walk, seen: AuditHead): Fault | undefined {
+function findPutBack({ last }: Pick<Walk, "last">, seen: AuditHead): Fault | undefined {
   if (last.sequence >= seen.sequence) return undefined;
   return { sequence: last.sequence + 1, reason: "the entry is missing: an older log was restored" };
-}
-
-interface Walk {
-  readonly entries: number;
-  readonly last: AuditHead;
-  readonly fault: Fault | undefined;
-  readonly checkpoint: SignedCheckpoint | undefined;
-}
-
-/** Follows the chain. After the first fault it only counts the remaining entries. */
-async function walkChain(
-  deps: AuditVerificationDeps,
-  end: number,
-  checkpoints: readonly SignedCheckpoint[],
-): Promise<Walk> {
-  let entries = 0;
-  // Start below 1, so that an entry before the first is found.
-  let position = Number.MIN_SAFE_INTEGER;
-  let last = emptyChain;
-  let fault: Fault | undefined;
-  let checkpoint: SignedCheckpoint | undefined;
-  const waiting = [...checkpoints];
-  for (;;) {
-    deps.signal?.throwIfAborted();
-    const rows = await readEntryRows(deps.db, position, chunkRows, end, deps.log);
-    for (const row of rows) {
-      entries += 1;
-      fault ??= checkRow(row, last, deps.tagKey, deps.log) ?? checkSeen(row, deps.seen);
-      last = { sequence: row.sequence, entryHash: row.entry_hash };
-      while (fault === undefined && waiting[0] !== undefined && waiting[0].sequence <= row.sequence) {
-        const due = waiting.shift() as SignedCheckpoint;
-        fault = await checkCheckpoint(deps, due, last);
-        if (fault === undefined) checkpoint = due;
-      }
-    }
-    position = rows.at(-1)?.sequence ?? position;
-    deps.onProgress?.(entries, Math.max(end, entries));
-    if (rows.length < chunkRows) break;
-    await setImmediate();
-  }
-  if (fault === undefined && waiting[0] !== undefined)
-    fault = {
-      sequence: last.sequence + 1,
-      reason: "the entry is missing: a signed checkpoint is beyond the end",
-    };
-  return { entries, last, fault, checkpoint };
-}
-
-/** Checks that the program wrote an entry, and that it follows another one. */
-export function checkRow(
-  row: AuditEntriesTable,
-  previous: AuditHead,
-  tagKey: Uint8Array,
-  log: LogTables = keyLog,
-): Fault | undefined {
-  const expected = previous.sequence + 1;
-  if (row.sequence < expected) return { sequence: expected, reason: "an entry precedes the first one" };
-  if (row.sequence !== expected) return { sequence: expected, reason: "the entry is missing" };
-  if (hashEntry(toEntry(row), previous.entryHash, log) !== row.entry_hash)
-    return { sequence: expected, reason: "the entry was changed" };
-  if (!equalTags(row.entry_tag, tagEntry(tagKey, toEntry(row))))
-    return { sequence: expected, reason: "the entry was not written by this program" };
-  return undefined;
-}
-
-function checkSeen(row: AuditEntriesTable, seen: AuditHead): Fault | undefined {
-  if (row.sequence !== seen.sequence || row.entry_hash === seen.entryHash) return undefined;
-  return { sequence: row.sequence, reason: "the log differs from the one that this server saw" };
-}
-
-async function checkCheckpoint(
-  { verifyCheckpoint }: AuditVerificationDeps,
-  checkpoint: SignedCheckpoint,
-  head: AuditHead,
-): Promise<Fault | undefined> {
-  const { sequence, entryHash } = checkpoint;
-  if (!(await verifyCheckpoint(checkpoint)))
-    return { sequence, reason: `the checkpoint at entry ${sequence} has no valid signature` };
-  if (sequence === head.sequence && entryHash === head.entryHash) return undefined;
-  return { sequence, reason: "the log differs from the one that a signed checkpoint covers" };
 }
 
 /** Reads checkpoints in order, also those beyond the end: they show that the end was cut off. */

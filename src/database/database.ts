@@ -10,7 +10,7 @@ import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
 import { checkPostgresVersion, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
 import { openReserve, type Reserve } from "./reserve.ts";
 import type { Schema, TableOwner } from "./schema.ts";
-import { type OnLost, openSqliteReader, openSqliteWriter } from "./sqlite.ts";
+import { type OnLost, openSqliteReader, openSqliteReaderHere, openSqliteWriter } from "./sqlite.ts";
 import { mayPass, readMessage, StorageError, StoreFailureError } from "./store-error.ts";
 
 /** The location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
@@ -31,6 +31,7 @@ export interface Database {
   readonly kind: DatabaseKind;
   /** Names it for the operator, without a password. */
   readonly name: string;
+  readonly location: DatabaseLocation;
   /** The owners of its tables. */
   readonly owners: readonly TableOwner[];
   readonly reader: Reader;
@@ -152,6 +153,7 @@ function connect(owners: readonly TableOwner[], location: DatabaseLocation, onLo
   return {
     kind,
     name: describeLocation(location),
+    location,
     owners,
     reader,
     readConnection,
@@ -172,6 +174,20 @@ const probes: Readonly<Record<DatabaseKind, string>> = {
   sqlite: "pragma user_version = 0",
   postgres: "update kysely_migration_lock set is_locked = is_locked",
 };
+
+/** A reader on a connection of its own. */
+export interface OwnReader {
+  readonly reader: Reader;
+  close(): Promise<void>;
+}
+
+/** Opens a reader for a thread that has nothing else to do: it may wait for the disk. */
+export function openReaderHere(location: DatabaseLocation): OwnReader {
+  const connection =
+    location.kind === "sqlite" ? openSqliteReaderHere(location.path) : openPostgresReader(location.url, 1);
+  const reader = new Kysely<Schema>({ dialect: kyselyDialect(location.kind, connection) });
+  return { reader, close: connection.close };
+}
 
 /** Names a store for the operator: its file, or the host, port and database of its URL; never a password. */
 export function describeLocation(location: DatabaseLocation): string {

@@ -9,8 +9,9 @@ import {
   type WriteConnection,
 } from "./connection.ts";
 import { identify } from "./file-identity.ts";
+import { openSqliteFile } from "./sqlite-file.ts";
 import type { SqliteReply, SqliteRequest, SqliteThreadOptions } from "./sqlite-thread.ts";
-import { type StoreFailureCode, StoreFailureError } from "./store-error.ts";
+import { readMessage, type StoreFailureCode, StoreFailureError } from "./store-error.ts";
 
 /** Milliseconds to wait while another program writes. */
 const busyMs = 5000;
@@ -24,6 +25,22 @@ export type OnLost = (error: Error) => void;
 /** Opens a file for reading, while another connection may write. */
 export function openSqliteReader(path: string, onLost: OnLost = () => {}): Connection {
   return openThread({ path, readOnly: true, busyMs, identity: identify(path) }, onLost);
+}
+
+/** Opens a file for reading in this thread, which waits for the disk: for a thread that has nothing else to do. */
+export function openSqliteReaderHere(path: string): Connection {
+  const file = openSqliteFile({ path, readOnly: true, busyMs, identity: identify(path) });
+  return {
+    async run(statements) {
+      try {
+        return file.run(statements);
+      } catch (error) {
+        const resultCode = error instanceof Error && "errcode" in error ? Number(error.errcode) : undefined;
+        throw toFailure(readMessage(error), resultCode);
+      }
+    },
+    close: async () => file.close(),
+  };
 }
 
 /** Opens a file for writing. It exists, and may be empty. */
@@ -123,7 +140,7 @@ function openThread(options: SqliteThreadOptions, onLost: OnLost): ThreadConnect
       // While the thread ends, Node holds the process for it. A reply that arrives late must not let go of it.
       if (waiting.size === 0 && end === undefined) started.unref();
       if (reply.ok) asker?.resolve([...reply.results]);
-      else asker?.reject(toFailure(reply));
+      else asker?.reject(toFailure(reply.message, reply.resultCode));
     });
     started.on("error", (error) => {
       fault = error instanceof Error ? error : new Error(String(error));
@@ -177,7 +194,7 @@ const failureCodes: Readonly<Record<number, StoreFailureCode>> = {
   26: "CORRUPT", // SQLITE_NOTADB
 };
 
-function toFailure({ message, resultCode = 0 }: Extract<SqliteReply, { ok: false }>): Error {
+function toFailure(message: string, resultCode = 0): Error {
   const error = Object.assign(new Error(message), { code: `SQLITE_${resultCode & 0xff}` });
   const code = resultCode === noRoomForIndex ? "FULL" : failureCodes[resultCode & 0xff];
   // Our statements use only tables and columns that the migrations created.

@@ -4,15 +4,23 @@ import type { AuditHead } from "../audit/chain.ts";
 import { createCheckpointer } from "../audit/checkpointer.ts";
 import { type CheckpointSigner, storeCheckpoint } from "../audit/checkpoints.ts";
 import { type AuditChain, createAuditChain } from "../audit/log.ts";
+import { runWalk } from "../audit/run-walk.ts";
 import { identityLog, keyLog, type LogTables } from "../audit/tables.ts";
-import { type AuditVerification, type AuditVerificationDeps, verifyAuditLog } from "../audit/verification.ts";
+import {
+  type AuditVerificationDeps,
+  type EntriesVerification,
+  verifyAuditLog,
+} from "../audit/verification.ts";
 import type { Background } from "../database/background.ts";
 import type { Database } from "../database/database.ts";
 import { listAuditedTables, listIdentityTables } from "../database/schema.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
 /** The options of a verification. */
-export type VerifyOptions = Pick<AuditVerificationDeps, "signal" | "onProgress" | "outside">;
+export type VerifyOptions = Pick<
+  AuditVerificationDeps,
+  "signal" | "onProgress" | "outside" | "after" | "treeSizes"
+>;
 
 /** One log. */
 export interface StoreLog {
@@ -20,7 +28,7 @@ export interface StoreLog {
   /** Reads its end, outside of a transaction. @throws StoreFailureError if it was changed or an older log put back */
   readEnd(): Promise<AuditHead>;
   /** Verifies it, and signs a checkpoint of it if it is valid. */
-  verify(options?: VerifyOptions): Promise<AuditVerification>;
+  verify(options?: VerifyOptions): Promise<EntriesVerification>;
   /** Schedules a checkpoint. Call this when entries are on the disk. */
   entriesWritten(): void;
   /** Signs a last checkpoint if one is due. */
@@ -87,6 +95,7 @@ function createStoreLog(
         log: tables,
         verifyCheckpoint: (checkpoint) => signer.verify(checkpoint, tables),
         seen: chain.newestSeen(),
+        walk: (input, who) => runWalk(database.location, input, who),
         ...checked,
         ...options,
       });

@@ -6,7 +6,7 @@
  */
 
 import type { AuditEntry, AuditHead, NewAuditEntry } from "../audit/chain.ts";
-import type { AuditVerification } from "../audit/verification.ts";
+import type { AuditVerification, EntriesVerification } from "../audit/verification.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import type { Background } from "../database/background.ts";
 import type { DatabaseLocation, OpenMode, Reader } from "../database/database.ts";
@@ -90,7 +90,7 @@ export interface Store {
   /** Tells whether a record matches its tag. */
   isTagged(fields: readonly TagField[], tag: string): boolean;
   /** Verifies the audit log, and signs a checkpoint of it if it is valid. */
-  verifyAudit(options?: VerifyOptions): Promise<AuditVerification>;
+  verifyAudit(options?: VerifyOptions): Promise<EntriesVerification>;
   /** Verifies the log of identities, and signs a checkpoint of it if it is valid. */
   verifyIdentityLog(options?: VerifyOptions): Promise<AuditVerification>;
   /** Reads the end of the audit log. @throws StoreFailureError if it was changed or an older log put back */

@@ -33,11 +33,22 @@ export interface TlogCosignaturesTable {
   record_tag: string;
 }
 
+/** Up to which entry a verification found a log valid. */
+export interface TlogVerifiedTable {
+  log: string;
+  sequence: number;
+  entry_hash: string;
+  root: Uint8Array;
+  verified_at_ms: number;
+  record_tag: string;
+}
+
 declare module "../database/schema.ts" {
   interface Schema {
     tlog_hashes: TlogHashesTable;
     tlog_checkpoints: TlogCheckpointsTable;
     tlog_cosignatures: TlogCosignaturesTable;
+    tlog_verified: TlogVerifiedTable;
   }
 }
 
@@ -47,6 +58,7 @@ export const tlogTables: TableOwner = {
     tlog_hashes: ["log", "level", "hash_index"],
     tlog_checkpoints: ["log", "tree_size"],
     tlog_cosignatures: ["log", "tree_size", "witness", "key_id"],
+    tlog_verified: ["log"],
   },
   steps: {
     "0003-tlog": ({ bytes, integer }) => [
@@ -75,6 +87,16 @@ export const tlogTables: TableOwner = {
         signature ${bytes} not null,
         record_tag text not null,
         primary key (log, tree_size, witness, key_id)
+      )`,
+    ],
+    "0004-tlog": ({ bytes, integer }) => [
+      `create table tlog_verified (
+        log text not null primary key,
+        sequence ${integer} not null,
+        entry_hash text not null,
+        root ${bytes} not null,
+        verified_at_ms ${integer} not null,
+        record_tag text not null
       )`,
     ],
   },

@@ -1,21 +1,68 @@
-/** Verifies the audit log: its entries, and then the tree over them. */
+/** Verifies the audit log: its entries, and the tree over them. */
+import { readHead } from "../audit/log.ts";
 import type { AuditVerification } from "../audit/verification.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import type { Store } from "../store/store.ts";
 import { createAuditSource } from "./source.ts";
-import { verifyTree } from "./verify-tree.ts";
+import { createVerifiedEnds, type VerifiedEnd } from "./verified-ends.ts";
+import { compareTree, listSizes, readTilesRoot } from "./verify-tree.ts";
+
+/** The largest log whose entries are all verified although an earlier verification vouches for some. */
+export const maxWholeEntries = 1_000_000;
+
+/** The options of a verification. */
+export interface VerifyAuditOptions
+  extends Pick<NonNullable<Parameters<Store["verifyAudit"]>[0]>, "outside" | "onProgress" | "signal"> {
+  /** The largest log to verify from its first entry; any if left out. A longer one is verified from where the last verification ended. */
+  readonly wholeUpTo?: number | undefined;
+  readonly now?: () => Date;
+}
+
+/** The result of a verification. */
+export interface AuditLogVerification extends AuditVerification {
+  /** The time of the verification that the entries before `verifiedFrom` were valid in; undefined if all were verified now. */
+  readonly continuedFrom: Date | undefined;
+}
 
 /** Verifies entries, their chain and its checkpoints, and the stored hashes and checkpoints of the verifiable log. */
 export async function verifyAudit(
   store: Store,
   provider: CryptoProvider,
-  options: NonNullable<Parameters<Store["verifyAudit"]>[0]> = {},
-): Promise<AuditVerification> {
-  const found = await store.verifyAudit(options);
+  { wholeUpTo = Number.POSITIVE_INFINITY, now = () => new Date(), ...options }: VerifyAuditOptions = {},
+): Promise<AuditLogVerification> {
+  const source = createAuditSource(store);
+  const ends = createVerifiedEnds(store);
+  const known = await ends.find(source.log);
+  const isLong = (await readHead(store.reader)).sequence > wholeUpTo;
+  const earlier = isLong && (await isRootOf(store, source.log, known)) ? known : undefined;
+  // The sizes are read before the end of the log, which is never shorter than its checkpoints.
+  const sizes = await listSizes(store, source.log);
+  const verification = await store.verifyAudit({ ...options, after: earlier, treeSizes: sizes });
+  const { tree, ...entries } = verification;
+  const continuedFrom = entries.verifiedFrom === 1 ? undefined : earlier?.verifiedAt;
+  const found = { ...entries, continuedFrom };
   // A tree over changed entries would only be another sign of the same fault.
-  if (!found.valid) return found;
+  if (!found.valid || tree === undefined) return found;
+  const breakAt = (sequence: number, reason: string): AuditLogVerification => ({
+    ...found,
+    valid: false,
+    firstBrokenSequence: sequence,
+    reason,
+  });
+  if (known !== undefined && known.sequence > found.entries)
+    return breakAt(found.entries + 1, "the entry is missing: an earlier verification read it");
   const { signal } = options;
-  const { fault } = await verifyTree({ store, provider, source: createAuditSource(store), signal });
-  if (fault === undefined) return found;
-  return { ...found, valid: false, firstBrokenSequence: fault.leaf + 1, reason: fault.reason };
+  const { leafTiles, tileEnd } = tree;
+  const { fault, tilesRoot } = await compareTree({ store, provider, source, signal }, { sizes, leafTiles });
+  if (fault !== undefined) return breakAt(fault.leaf + 1, fault.reason);
+  // Without it, the next verification begins where this one did.
+  if (tileEnd.sequence > 0)
+    await ends.put(source.log, { ...tileEnd, root: tilesRoot, verifiedAt: now() }).catch(() => {});
+  return found;
+}
+
+/** Tells whether the stored tree still has the root that an earlier verification computed. */
+async function isRootOf(store: Store, log: string, end: VerifiedEnd | undefined): Promise<boolean> {
+  const root = end && (await readTilesRoot(store, log, end.sequence));
+  return root !== undefined && Buffer.compare(root, end?.root ?? new Uint8Array()) === 0;
 }

@@ -2,9 +2,10 @@
 import { setImmediate } from "node:timers/promises";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
-import { hashChildren, hashLeaf, hashPerfect } from "../merkle/hashes.ts";
+import { hashPerfect } from "../merkle/hashes.ts";
+import { createLeafHasher, type LeafTiles, splitHashes } from "../merkle/leaf-tiles.ts";
 import { combine } from "../merkle/ranges.ts";
-import { tileWidth } from "../merkle/tiles.ts";
+import { countHashes, tileWidth } from "../merkle/tiles.ts";
 import type { VerifierKey } from "../signed-notes/verifier-keys.ts";
 import { verifyNote } from "../signed-notes/verify.ts";
 import type { Store } from "../store/store.ts";
@@ -19,6 +20,8 @@ export interface TreeVerification {
   readonly hashes: number;
   readonly checkpoints: number;
   readonly fault: TreeFault | undefined;
+  /** The root of the full tiles of leaves, to continue from. */
+  readonly tilesRoot: Uint8Array;
 }
 
 /** The first thing that does not agree. */
@@ -39,7 +42,14 @@ export interface TreeVerificationDeps {
   readonly onProgress?: ((checked: number, total: number) => void) | undefined;
 }
 
-/** Ends a walk. */
+/** A tree whose leaves were hashed. */
+export interface HashedTree {
+  /** Of checkpoints, in their order. They were read before the end of the log: it is never shorter. */
+  readonly sizes: readonly number[];
+  readonly leafTiles: LeafTiles;
+}
+
+/** Ends a comparison. */
 class FaultError extends Error {
   readonly fault: TreeFault;
   constructor(fault: TreeFault) {
@@ -54,54 +64,92 @@ class FaultError extends Error {
  * checks that the server wrote the records.
  */
 export async function verifyTree(deps: TreeVerificationDeps): Promise<TreeVerification> {
-  const { source } = deps;
-  const walk = createWalk(deps);
-  try {
-    await walk.run();
-    return { log: source.log, ...walk.counts(), fault: undefined };
-  } catch (error) {
-    if (error instanceof FaultError) return { log: source.log, ...walk.counts(), fault: error.fault };
-    if (!(error instanceof RecordDamagedError)) throw error;
-    return { log: source.log, ...walk.counts(), fault: { leaf: walk.position(), reason: error.message } };
+  const { store, source } = deps;
+  const sizes = await listSizes(store, source.log);
+  const end = await source.readSize();
+  const hasher = createLeafHasher(0, sizes);
+  let fault: TreeFault | undefined;
+  let leaves = 0;
+  let limit = chunkLeaves;
+  while (leaves < end && fault === undefined) {
+    deps.signal?.throwIfAborted();
+    try {
+      const chunk = await source.readStored(leaves, Math.min(limit, end - leaves));
+      for (const leaf of chunk) hasher.add(leaf);
+      leaves += chunk.length;
+      if (chunk.length === 0) fault = { leaf: leaves, reason: "the entry is missing" };
+    } catch (error) {
+      if (!(error instanceof RecordDamagedError)) throw error;
+      if (limit === 1) fault = { leaf: leaves, reason: error.message };
+      // Finds the first of them.
+      limit = 1;
+    }
+    deps.onProgress?.(leaves, end);
+    await setImmediate();
   }
+  const compared = await compareTree(deps, { sizes, leafTiles: hasher.finish() }, fault !== undefined);
+  return { ...compared, fault: compared.fault ?? fault };
 }
 
-function createWalk({ store, provider, source, signal, onProgress }: TreeVerificationDeps) {
-  const stored = createHashStore(store, source.log);
-  const checkpoints = createCheckpointStore(store, source.log);
+/** Leaves to read at once. */
+const chunkLeaves = 16 * tileWidth;
+
+/**
+ * Compares stored hashes and checkpoints with leaves that were hashed, from the first of these on.
+ *
+ * @param isCut whether there are leaves beyond these, which were not hashed
+ */
+export async function compareTree(
+  { store, provider, source, signal }: TreeVerificationDeps,
+  { sizes, leafTiles }: HashedTree,
+  isCut = false,
+): Promise<TreeVerification> {
+  const { log } = source;
+  const stored = createHashStore(store, log);
+  const checkpoints = createCheckpointStore(store, log);
+  const { start, size: end } = leafTiles;
+  const tiles = splitHashes(leafTiles.roots);
+  const published = sizes.at(-1) ?? 0;
   let hashes = 0;
   let checked = 0;
-  let leaves = 0;
-  const tree = growTree();
-  /** The hashes of the last tile of each level, until it is full. */
-  const open: Uint8Array[][] = [[]];
+  const rows = await openRows(store, log, start);
 
-  /** Compares the root of a full tile, and of the tiles above that it fills. */
-  const closeTiles = async (published: number): Promise<void> => {
-    for (let level = 0; open[level]?.length === tileWidth; level++) {
-      const hash = hashPerfect(open[level] ?? []);
-      open[level] = [];
-      const above = open[level + 1] ?? [];
-      open[level + 1] = [...above, hash];
-      const span = tileWidth ** (level + 1);
-      const place = { level: level + 1, index: leaves / span - 1 };
-      const [known] = await readHash(place.level, place.index);
-      const fault = (what: string) =>
-        new FaultError({ leaf: leaves - span, reason: `the ${describeHash(source.log, place)} ${what}` });
-      if (known !== undefined && Buffer.compare(known, hash) !== 0)
-        throw fault("is not the hash of its entries");
-      // A hash is stored before a checkpoint that covers it is signed.
-      if (known === undefined && leaves <= published) throw fault("is missing");
-      if (known !== undefined) hashes += 1;
+  const readHash = async (level: number, index: number): Promise<Uint8Array | undefined> => {
+    try {
+      return (await stored.read(level, index, 1))[0];
+    } catch (error) {
+      if (!(error instanceof RecordDamagedError)) throw error;
+      const reason = `the ${error.record} was changed outside the server`;
+      throw new FaultError({ leaf: index * tileWidth ** level, reason });
     }
   };
-  const readHash = (level: number, index: number): Promise<Uint8Array[]> =>
-    stored.read(level, index, 1).catch((error: unknown) => {
-      if (!(error instanceof RecordDamagedError)) throw error;
-      const leaf = index * tileWidth ** level;
-      throw new FaultError({ leaf, reason: `the ${error.record} was changed outside the server` });
-    });
-
+  /** Reads the stored roots of some tiles of leaves. @returns undefined if one was changed: then they are read singly */
+  const readRoots = async (from: number, count: number): Promise<Uint8Array[] | undefined> => {
+    try {
+      return await stored.read(1, from, count);
+    } catch (error) {
+      if (error instanceof RecordDamagedError) return undefined;
+      throw error;
+    }
+  };
+  /** Compares the root of a full tile, and of the tiles above that it fills. */
+  const closeTile = async (root: Uint8Array, known: Uint8Array | undefined): Promise<void> => {
+    const leaves = rows.leaves() + tileWidth;
+    let hash: Uint8Array | undefined = root;
+    for (let level = 1; hash !== undefined; level++) {
+      const span = tileWidth ** level;
+      const place = { level, index: leaves / span - 1 };
+      const fault = (what: string) =>
+        new FaultError({ leaf: leaves - span, reason: `the ${describeHash(log, place)} ${what}` });
+      const found = level === 1 ? known : await readHash(level, place.index);
+      if (found !== undefined && Buffer.compare(found, hash) !== 0)
+        throw fault("is not the hash of its entries");
+      // A hash is stored before a checkpoint that covers it is signed.
+      if (found === undefined && leaves <= published) throw fault("is missing");
+      if (found !== undefined) hashes += 1;
+      hash = rows.add(level, hash);
+    }
+  };
   const checkCheckpoint = async (size: number): Promise<void> => {
     const fault = (what: string) =>
       new FaultError({ leaf: Math.max(0, size - 1), reason: `the checkpoint of size ${size} ${what}` });
@@ -111,79 +159,120 @@ function createWalk({ store, provider, source, signal, onProgress }: TreeVerific
     });
     // It was replaced since the list was read.
     if (checkpoint === undefined) return;
-    if (Buffer.compare(checkpoint.root, tree.root()) !== 0)
+    const root = rows.root(splitHashes(leafTiles.open.get(size) ?? new Uint8Array()));
+    if (Buffer.compare(checkpoint.root, root) !== 0)
       throw fault("has a root that is not that of the entries");
     if (!(await isSigned(store, provider, checkpoint))) throw fault("has no valid signature");
     checked += 1;
   };
-
   /** Finds hashes of entries that the log does not have. */
-  const checkEnd = async (end: number): Promise<void> => {
-    for (let level = 1; level <= open.length; level++) {
+  const checkEnd = async (): Promise<void> => {
+    for (let level = 1; level <= rows.height(); level++) {
       const known = await stored.count(level);
-      const complete = Math.floor(end / tileWidth ** level);
       // Another program may have added hashes of entries that were written since.
-      const now = Math.floor((await source.readSize()) / tileWidth ** level);
-      if (known > Math.max(complete, now)) {
-        const reason = `the ${describeHash(source.log, { level, index: known - 1 })} is beyond the end of the log`;
+      const now = countHashes(level, await source.readSize());
+      if (known > Math.max(countHashes(level, end), now)) {
+        const reason = `the ${describeHash(log, { level, index: known - 1 })} is beyond the end of the log`;
         throw new FaultError({ leaf: end, reason });
       }
     }
   };
+  const compare = async (): Promise<void> => {
+    if (published > end && !isCut) {
+      const reason = `the log is shorter than its checkpoint of size ${published}`;
+      throw new FaultError({ leaf: end, reason });
+    }
+    const due = sizes.filter((size) => size >= start && size <= end).values();
+    let next = due.next();
+    const checkUpTo = async (size: number): Promise<void> => {
+      for (; !next.done && next.value < size; next = due.next()) await checkCheckpoint(next.value);
+    };
+    for (let i = 0; i < tiles.length; i += tileWidth) {
+      signal?.throwIfAborted();
+      const some = tiles.slice(i, i + tileWidth);
+      const first = start / tileWidth + i;
+      const known = await readRoots(first, some.length);
+      for (const [j, root] of some.entries()) {
+        await checkUpTo(rows.leaves() + tileWidth);
+        await closeTile(root, known ? known[j] : await readHash(1, first + j));
+      }
+    }
+    await checkUpTo(end + 1);
+    if (!isCut) await checkEnd();
+  };
+  const found = (fault?: TreeFault): TreeVerification => ({
+    log,
+    hashes,
+    checkpoints: checked,
+    fault,
+    tilesRoot: rows.root([]),
+  });
+  try {
+    await compare();
+    return found();
+  } catch (error) {
+    if (error instanceof FaultError) return found(error.fault);
+    throw error;
+  }
+}
 
+/** The last, unfinished rows of hashes of a tree, by level: those of level 1 are the roots of full tiles of leaves. */
+async function openRows(store: Store, log: string, leaves: number) {
+  const stored = createHashStore(store, log);
+  const rows: Uint8Array[][] = [];
+  let size = leaves;
+  for (let level = 1; countHashes(level, leaves) > 0; level++) {
+    const count = countHashes(level, leaves);
+    const first = count - (count % tileWidth);
+    rows[level] = first === count ? [] : await stored.read(level, first, count - first);
+  }
   return {
-    counts: () => ({ hashes, checkpoints: checked }),
-    position: () => leaves,
-    async run(): Promise<void> {
-      // The sizes are read first: a log is never shorter than its checkpoints.
-      const sizes = await listAll(checkpoints);
-      const published = sizes.at(-1) ?? 0;
-      const end = await source.readSize();
-      if (published > end) {
-        const reason = `the log is shorter than its checkpoint of size ${published}`;
-        throw new FaultError({ leaf: end, reason });
-      }
-      let next = 0;
-      const checkHere = async (): Promise<void> => {
-        for (; sizes[next] === leaves; next++) await checkCheckpoint(leaves);
-      };
-      await checkHere();
-      while (leaves < end) {
-        signal?.throwIfAborted();
-        const chunk = await source.readStored(leaves, Math.min(tileWidth, end - leaves));
-        if (chunk.length === 0) throw new FaultError({ leaf: leaves, reason: "the entry is missing" });
-        for (const leaf of chunk) {
-          const leafHash = hashLeaf(leaf);
-          tree.add(leafHash);
-          open[0]?.push(leafHash);
-          leaves += 1;
-          if (sizes[next] === leaves) await checkHere();
-          if (leaves % tileWidth === 0) await closeTiles(published);
-        }
-        onProgress?.(leaves, end);
-        await setImmediate();
-      }
-      await checkEnd(end);
+    /** The number of leaves below the hashes. */
+    leaves: () => size,
+    /** The level above the highest that has hashes. */
+    height: () => Math.max(1, rows.length),
+    /** Adds a hash. @returns the hash of the row, which then is empty, if it is full */
+    add(level: number, hash: Uint8Array): Uint8Array | undefined {
+      if (level === 1) size += tileWidth;
+      const row = [...(rows[level] ?? []), hash];
+      const isFull = row.length === tileWidth;
+      rows[level] = isFull ? [] : row;
+      return isFull ? hashPerfect(row) : undefined;
     },
+    /** Computes the root of the tree with some more leaves. */
+    root: (open: readonly Uint8Array[]): Uint8Array =>
+      combine([...rows.slice(1).reverse(), open].flatMap(splitPerfect)),
   };
 }
 
-/** Computes the root of a tree that grows, from the hashes of its leaves in order. */
-function growTree() {
-  /** The roots of perfect subtrees, by height: the digits of the number of leaves in base two. */
-  const subtrees: (Uint8Array | undefined)[] = [];
-  return {
-    add(leafHash: Uint8Array): void {
-      let hash = leafHash;
-      let height = 0;
-      for (; subtrees[height] !== undefined; height++) {
-        hash = hashChildren(subtrees[height] as Uint8Array, hash);
-        subtrees[height] = undefined;
-      }
-      subtrees[height] = hash;
-    },
-    root: (): Uint8Array => combine(subtrees.filter((hash) => hash !== undefined).reverse()),
-  };
+/** Computes the hashes of the perfect trees of a row, from left to right. */
+function splitPerfect(row: readonly Uint8Array[]): Uint8Array[] {
+  const found: Uint8Array[] = [];
+  for (let done = 0, width = tileWidth; width > 0; width = Math.floor(width / 2))
+    if (row.length - done >= width) {
+      found.push(hashPerfect(row.slice(done, done + width)));
+      done += width;
+    }
+  return found;
+}
+
+/**
+ * Computes the root that full tiles of leaves have according to the stored hashes.
+ *
+ * @returns undefined if one was changed or is missing
+ */
+export async function readTilesRoot(
+  store: Store,
+  log: string,
+  leaves: number,
+): Promise<Uint8Array | undefined> {
+  try {
+    const rows = await openRows(store, log, leaves);
+    return rows.root([]);
+  } catch (error) {
+    if (error instanceof RecordDamagedError) return undefined;
+    throw error;
+  }
 }
 
 /** Tells whether the key of the store signed a checkpoint: that key needs no other record. */
@@ -200,7 +289,9 @@ async function isSigned(
 /** Sizes to read at once. */
 const chunkSizes = 1000;
 
-async function listAll(checkpoints: ReturnType<typeof createCheckpointStore>): Promise<number[]> {
+/** Lists the sizes of all checkpoints of a log. */
+export async function listSizes(store: Store, log: string): Promise<number[]> {
+  const checkpoints = createCheckpointStore(store, log);
   const all: number[] = [];
   for (let after = -1; ; ) {
     const sizes = await checkpoints.listSizes(after, chunkSizes);

@@ -28,9 +28,9 @@ const zeros = "0".repeat(64);
 describeStores("a stored tree", (makePlace) => {
   it("that is whole agrees with the entries, also those written since its last checkpoint", async () => {
     const { store, provider, verify } = await makeStore(makePlace);
-    expect(await verify()).toEqual({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
+    expect(await verify()).toMatchObject({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
     await writeEntries(store, 600);
-    expect(await verify()).toEqual({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
+    expect(await verify()).toMatchObject({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
     expect(await verifyAudit(store, provider)).toMatchObject({ valid: true, entries: 1300 });
   });
 
