@@ -7,7 +7,7 @@ import { equalTags } from "../records/tag.ts";
 import { type AuditCheckpoint, type AuditHead, emptyChain, tagHead } from "./chain.ts";
 import type { WalkOptions } from "./run-walk.ts";
 import { type AuditCheckpointsTable, keyLog, type LogTables } from "./tables.ts";
-import type { Fault, Walk, WalkedTree, WalkInput } from "./walk.ts";
+import type { Fault, Walk, WalkedCheckpoint, WalkedTree, WalkInput } from "./walk.ts";
 
 /** A checkpoint with its signature. */
 export interface SignedCheckpoint extends AuditCheckpoint {
@@ -87,13 +87,11 @@ export async function verifyAuditLog(deps: AuditVerificationDeps): Promise<Entri
   // The program never writes unsafe integers. A row with one lies beyond the walk, and is reported for that.
   const end = Math.min(Math.max(ends.stated.sequence, ends.lastRow), Number.MAX_SAFE_INTEGER);
   const checkpoints = (await readCheckpoints(deps, end)).filter(({ sequence }) => sequence >= after.sequence);
-  const walked = await Promise.all(
-    checkpoints.map(async (checkpoint) => ({
-      sequence: checkpoint.sequence,
-      entryHash: checkpoint.entryHash,
-      isSigned: await verifyCheckpoint(checkpoint),
-    })),
-  );
+  const walked: WalkedCheckpoint[] = [];
+  for (const checkpoint of checkpoints) {
+    const { sequence, entryHash } = checkpoint;
+    walked.push({ sequence, entryHash, isSigned: await verifyCheckpoint(checkpoint) });
+  }
   const walk = await deps.walk(
     { log, tagKey, after, end, seen, checkpoints: walked, treeSizes },
     { signal, onPage: (entries) => deps.onProgress?.(entries, Math.max(end, entries)) },

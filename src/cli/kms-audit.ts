@@ -1,8 +1,9 @@
 /** `qsp kms audit` and `verify-audit`. */
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { KmsService, type VerifyAuditLogResponse } from "#gen/kms/kms_service_pb.ts";
 import { oneOf } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
+import { createProgress } from "./operator/progress.ts";
 import { facts, time } from "./output.ts";
 import { printList } from "./print-list.ts";
 import { readTime } from "./time-options.ts";
@@ -47,10 +48,10 @@ export const kmsAuditVerbs: readonly Verb[] = [
     name: "kms verify-audit",
     operands: [],
     options: {},
-    meaning: "Has the server verify its whole audit log: hashes, links and signed checkpoints.",
+    meaning: "Has the server verify its whole audit log: hashes, links and signed checkpoints. Shows progress.",
     example: "qsp kms verify-audit",
     async run({ output, server }) {
-      const answer = await server.ask(method.verifyAuditLog, {});
+      const answer = await verifyWhole(server);
       const { valid, entries, head, firstBrokenSequence, reason } = answer;
       output.answer(method.verifyAuditLog.output, answer, () =>
         valid
@@ -61,6 +62,23 @@ export const kmsAuditVerbs: readonly Verb[] = [
     },
   },
 ];
+
+/** The stream has no deadline, so the length of the log does not matter. */
+async function verifyWhole(server: VerbInput["server"]): Promise<VerifyAuditLogResponse> {
+  const progress = createProgress("entries verified");
+  try {
+    for await (const { entriesVerified, entriesTotal, result } of server.stream(
+      method.watchAuditVerification,
+      oneOf({}),
+    )) {
+      if (result !== undefined) return result;
+      progress.show(entriesVerified, entriesTotal);
+    }
+  } finally {
+    progress.end();
+  }
+  throw new Error("the server ended the verification without a result");
+}
 
 function isWatch({ options }: VerbInput): boolean {
   const isWanted = options.flag("watch") || options.flag("follow");

@@ -320,6 +320,7 @@ export const rows: readonly Row[] = [
   row(kms.getAuditLog, () => ({})),
   row(kms.watchAuditLog, () => ({ afterSequence: 0 })),
   row(kms.verifyAuditLog, () => ({})),
+  row(kms.watchAuditVerification, () => ({})),
   row(kms.getHealth, () => ({})),
 
   row(identities.getIdentityLog, () => ({})),

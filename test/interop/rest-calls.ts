@@ -15,6 +15,7 @@ export const restCalls: Readonly<Record<string, string>> = {
   "kms.KmsService/Decapsulate": "POST /api/kms/decapsulate",
   "kms.KmsService/VerifyAuditLog": "POST /api/kms/verify-audit",
   "kms.KmsService/WatchAuditLog": "GET /api/kms/audit/watch",
+  "kms.KmsService/WatchAuditVerification": "GET /api/kms/verify-audit/watch",
   "pqc.IdentityLogService/GetIdentityLog": "GET /api/auth/audit",
   "pqc.IdentityLogService/WatchIdentityLog": "GET /api/auth/audit/watch",
   "pqc.IdentityLogService/VerifyIdentityLog": "POST /api/auth/verify-audit",

@@ -49,7 +49,12 @@ export const examples = [
     keyId,
     afterSequence: 0,
   }),
-  example("kms.KmsService.VerifyAuditLog", "verify-audit-log", "Verifies the whole log."),
+  example("kms.KmsService.VerifyAuditLog", "verify-audit-log", "Verifies the log."),
+  example(
+    "kms.KmsService.WatchAuditVerification",
+    "watch-audit-verification",
+    "Verifies every entry, however many there are.",
+  ),
   example("kms.KmsService.ExportPublicKeys", "export-public-keys", "Exports the public keys of ML-DSA-65.", {
     algorithm: "ML-DSA-65",
   }),

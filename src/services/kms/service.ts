@@ -3,14 +3,11 @@
 import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { keyLog } from "../../audit/tables.ts";
 import { type WrappingMethod, wrappingMethods } from "../../crypto/hpke.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { isAuditor, readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import type { UserStore } from "../../identity/users.ts";
 import type { Store } from "../../store/store.ts";
-import { verifyAudit } from "../../tlog/verify-audit.ts";
-import { packCheckpoint } from "../audit-entries.ts";
 import { partsOf, readPage } from "../fields.ts";
 import { auditFeed, listAudit, packEntry, toFilter, watchAudit } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
@@ -30,6 +27,7 @@ import { sign, signBatch, signStream } from "./sign.ts";
 import type { KmsStore } from "./store.ts";
 import { createTurns } from "./turns.ts";
 import { verify } from "./verify.ts";
+import { createAuditVerifications, packVerification, watchVerification } from "./verify-audit.ts";
 
 /** The dependencies of the service. */
 export interface KmsServiceDeps {
@@ -53,6 +51,7 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     idempotentCall: readIdempotentCall(context),
   });
   const takeTurn = createTurns();
+  const verifications = createAuditVerifications(deps);
   const readerOf = (context: HandlerContext) => ({
     principal: readPrincipal(context),
     isAuditor: isAuditor(context),
@@ -162,14 +161,9 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       for await (const entry of watchAudit({ store, feed }, filter, query.afterSequence, context.signal))
         yield { entry: packEntry(entry) };
     },
-    verifyAuditLog: async (_req, { signal }) => {
-      const { checkpoint, firstBrokenSequence, ...found } = await verifyAudit(store, provider, { signal });
-      return {
-        ...found,
-        ...(firstBrokenSequence !== undefined && { firstBrokenSequence }),
-        ...(checkpoint && { checkpoint: packCheckpoint(store, checkpoint, keyLog) }),
-      };
-    },
+    verifyAuditLog: async ({ full }, { signal }) =>
+      packVerification(store, await (full ? verifications.whole : verifications.continued).wait({ signal })),
+    watchAuditVerification: (_req, { signal }) => watchVerification(verifications, store, signal),
     getHealth: async () => {
       const keyCount = await store.ifReachable(() => keys.count());
       return keyCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", keyCount };

@@ -54,6 +54,7 @@ describeKmsOnBoth("KmsService.VerifyAuditLog", (start) => {
       entries: 0,
       head: zeros,
       reason: "",
+      verifiedFrom: 1,
     });
   });
 
@@ -117,6 +118,38 @@ describeKmsOnBoth("KmsService.VerifyAuditLog", (start) => {
       firstBrokenSequence: 2,
       entries: 7,
     });
+  });
+});
+
+describeKmsOnBoth("KmsService.WatchAuditVerification", (start) => {
+  it("ends with the result, over gRPC and Connect", async () => {
+    const server = await start();
+    await fillLog(server);
+    const expected = { valid: true, entries: 6, verifiedFrom: 1 };
+    for (const kms of [server.kms, server.connect]) {
+      const messages = await Array.fromAsync(kms.watchAuditVerification({}));
+      expect(messages.at(-1)).toMatchObject({ status: "success", entriesVerified: 6, entriesTotal: 6 });
+      expect(messages.at(-1)?.result).toMatchObject({ ...expected, status: "success" });
+      expect(messages.slice(0, -1).every(({ result }) => result === undefined)).toBe(true);
+    }
+  });
+
+  it("names what was broken", async () => {
+    const server = await start();
+    await fillLog(server);
+    await server.tamper(changeEntry(2, { details: "input=mu" }));
+    const messages = await Array.fromAsync(server.kms.watchAuditVerification({}));
+    expect(messages.at(-1)?.result).toMatchObject({ valid: false, firstBrokenSequence: 2 });
+  });
+
+  it("gives several callers at once the same result", async () => {
+    const server = await start();
+    await fillLog(server);
+    const verdicts = await Promise.all([
+      ...Array.from({ length: 20 }, async () => (await server.kms.verifyAuditLog({ full: true })).valid),
+      ...Array.from({ length: 20 }, async () => (await server.kms.verifyAuditLog({})).valid),
+    ]);
+    expect(new Set(verdicts)).toEqual(new Set([true]));
   });
 });
 

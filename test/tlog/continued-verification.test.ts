@@ -1,0 +1,109 @@
+/** Verification of a long log: it continues from where an earlier one ended, and says so. */
+import { expect, it } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { verifyAudit } from "../../src/tlog/verify-audit.ts";
+import { writeEntries } from "../support/entries.ts";
+import { describeStores, type MakePlace } from "../support/on-both.ts";
+import { openAuditLog } from "./open-log.ts";
+
+const provider = await createCryptoProvider("openssl");
+const verifiedAt = new Date("2030-01-31T12:00:00Z");
+
+/** A log of 700 entries that was verified, and 100 more since. */
+async function makeLongLog(makePlace: MakePlace) {
+  const place = await makePlace();
+  const store = await place.open();
+  const log = await openAuditLog(store);
+  await writeEntries(store, 700);
+  await log.readCheckpoint();
+  await verifyAudit(store, provider, { now: () => verifiedAt });
+  await writeEntries(store, 100);
+  await log.readCheckpoint();
+  await log.close();
+  const verify = (wholeUpTo = 0) => verifyAudit(store, provider, { wholeUpTo });
+  return { place, store, verify };
+}
+
+describeStores("verification of a log that is longer than the limit", (makePlace) => {
+  it("continues after the last whole tile of the earlier one, and says when that was", async () => {
+    const { store, verify } = await makeLongLog(makePlace);
+    const found = { valid: true, entries: 800, verifiedFrom: 513, continuedFrom: verifiedAt };
+    expect(await verify()).toMatchObject(found);
+    expect((await verify()).checkpoint).toMatchObject({ sequence: 800 });
+    // It ended after the entry 768.
+    expect(await verify()).toMatchObject({ valid: true, entries: 800, verifiedFrom: 769 });
+    await writeEntries(store, 1);
+    expect(await verify()).toMatchObject({ valid: true, entries: 801, verifiedFrom: 769 });
+  });
+
+  it("verifies all entries of a log within the limit", async () => {
+    const { verify } = await makeLongLog(makePlace);
+    const whole = { valid: true, entries: 800, verifiedFrom: 1, continuedFrom: undefined };
+    expect(await verify(800)).toMatchObject(whole);
+  });
+
+  it("does not read earlier entries again, which a verification of all does", async () => {
+    const { place, verify } = await makeLongLog(makePlace);
+    await place.query("update audit_entries set details = 'forged' where sequence = 5");
+    expect(await verify()).toMatchObject({ valid: true, verifiedFrom: 513 });
+    expect(await verify(800)).toMatchObject({ valid: false, firstBrokenSequence: 5, verifiedFrom: 1 });
+  });
+
+  it.each([
+    [
+      "an entry after the earlier end was changed",
+      "update audit_entries set details = '' where sequence = 513",
+      513,
+    ],
+    ["an earlier entry is missing", "delete from audit_entries where sequence = 5", 5],
+    [
+      "the entry at the earlier end has another hash",
+      "update audit_entries set entry_hash = entry_tag where sequence = 512",
+      512,
+    ],
+    [
+      "a stored hash of the new entries is missing",
+      "delete from tlog_hashes where hash_index = 2 and level = 1",
+      513,
+    ],
+    ["the newest checkpoint says another hash", "update audit_checkpoints set entry_hash = ''", 800],
+  ])("names the first broken entry where %s", async (_, change, broken) => {
+    const { place, store, verify } = await makeLongLog(makePlace);
+    await store.verifyAudit();
+    await place.query(change);
+    expect(await verify()).toMatchObject({ valid: false, firstBrokenSequence: broken });
+  });
+
+  it.each([
+    ["says a later entry", "update tlog_verified set sequence = 768"],
+    ["says another hash", "update tlog_verified set entry_hash = record_tag"],
+    ["says another time", "update tlog_verified set verified_at_ms = 1"],
+    ["is gone", "delete from tlog_verified"],
+  ])("verifies all entries where the record of the earlier verification %s", async (_, change) => {
+    const { place, verify } = await makeLongLog(makePlace);
+    await place.query(change);
+    expect(await verify()).toMatchObject({ valid: true, verifiedFrom: 1 });
+  });
+
+  it("verifies all entries where the stored tree is not that of the earlier verification", async () => {
+    const { place, verify } = await makeLongLog(makePlace);
+    await place.query("update tlog_hashes set record_tag = '' where hash_index = 0 and level = 1");
+    expect(await verify()).toMatchObject({ valid: false, firstBrokenSequence: 1, verifiedFrom: 1 });
+  });
+
+  it("finds that an older log was put back, by the record of the earlier verification", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await writeEntries(store, 256);
+    await verifyAudit(store, provider);
+    await store.close();
+    for (const table of ["audit_entries", "audit_head", "audit_checkpoints"])
+      await place.query(`delete from ${table}`);
+    const again = await place.open();
+    expect(await verifyAudit(again, provider)).toMatchObject({
+      valid: false,
+      firstBrokenSequence: 1,
+      reason: "the entry is missing: an earlier verification read it",
+    });
+  });
+});

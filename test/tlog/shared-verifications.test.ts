@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { createLine, shareVerifications } from "../../src/tlog/shared-verifications.ts";
+
+/** Verifications that end when the test says so. */
+function makeVerifications(line = createLine()) {
+  const runs: (PromiseWithResolvers<number> & { signal: AbortSignal; show: (checked: number) => void })[] =
+    [];
+  const shared = shareVerifications(line, ({ signal, onProgress }) => {
+    const run = Promise.withResolvers<number>();
+    runs.push({ ...run, signal, show: (checked) => onProgress(checked, 100) });
+    signal.addEventListener("abort", () => run.reject(signal.reason));
+    return run.promise;
+  });
+  return { runs, shared };
+}
+
+const forever = new AbortController().signal;
+const settle = () => new Promise(setImmediate);
+
+describe("shareVerifications", () => {
+  it("runs one for a hundred callers who wait, after the one that has begun", async () => {
+    const { runs, shared } = makeVerifications();
+    const first = shared.wait({ signal: forever });
+    await settle();
+    const others = Array.from({ length: 100 }, () => shared.wait({ signal: forever }));
+    await settle();
+    expect(runs).toHaveLength(1);
+    runs[0]?.resolve(1);
+    expect(await first).toBe(1);
+    await settle();
+    runs[1]?.resolve(2);
+    expect(new Set(await Promise.all(others))).toEqual(new Set([2]));
+    expect(runs).toHaveLength(2);
+  });
+
+  it("runs one of several kinds at a time", async () => {
+    const line = createLine();
+    const [one, other] = [makeVerifications(line), makeVerifications(line)];
+    const first = one.shared.wait({ signal: forever });
+    const second = other.shared.wait({ signal: forever });
+    await settle();
+    expect([one.runs.length, other.runs.length]).toEqual([1, 0]);
+    one.runs[0]?.reject(new Error("failed"));
+    await expect(first).rejects.toThrow("failed");
+    await settle();
+    other.runs[0]?.resolve(2);
+    expect(await second).toBe(2);
+  });
+
+  it("shows progress to all who wait for it", async () => {
+    const { runs, shared } = makeVerifications();
+    const shown: string[] = [];
+    const waits = ["a", "b"].map((name) =>
+      shared.wait({
+        signal: forever,
+        onProgress: (checked, total) => shown.push(`${name} ${checked}/${total}`),
+      }),
+    );
+    await settle();
+    runs[0]?.show(40);
+    runs[0]?.resolve(1);
+    await Promise.all(waits);
+    expect(shown).toEqual(["a 40/100", "b 40/100"]);
+  });
+
+  it("ends a run when the last of its callers leaves, not before", async () => {
+    const { runs, shared } = makeVerifications();
+    const [one, other] = [new AbortController(), new AbortController()];
+    const waits = [one, other].map(({ signal }) => shared.wait({ signal }));
+    await settle();
+    one.abort();
+    await expect(waits[0]).rejects.toMatchObject({ name: "AbortError" });
+    expect(runs[0]?.signal.aborted).toBe(false);
+    other.abort();
+    await expect(waits[1]).rejects.toMatchObject({ name: "AbortError" });
+    expect(runs[0]?.signal.aborted).toBe(true);
+  });
+
+  it("does not begin a run whose callers have left", async () => {
+    const { runs, shared } = makeVerifications();
+    const first = shared.wait({ signal: forever });
+    await settle();
+    const leaving = new AbortController();
+    const second = shared.wait({ signal: leaving.signal });
+    leaving.abort();
+    await expect(second).rejects.toMatchObject({ name: "AbortError" });
+    runs[0]?.resolve(1);
+    await first;
+    const third = shared.wait({ signal: forever });
+    await settle();
+    runs[1]?.resolve(3);
+    expect(await third).toBe(3);
+    expect(runs).toHaveLength(2);
+  });
+});
