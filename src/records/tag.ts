@@ -11,13 +11,13 @@ export type TagField = string | number | Uint8Array;
  * @param fields in an order that the caller chooses; the first should name the kind of record.
  */
 export function tagRecord(key: Uint8Array, fields: readonly TagField[]): string {
-  const mac = createHmac("sha256", key);
-  for (const field of fields) {
+  const parts = fields.flatMap((field) => {
     const bytes = field instanceof Uint8Array ? field : Buffer.from(String(field));
     // The length before each field keeps ("ab", "c") and ("a", "bc") apart.
-    mac.update(`${bytes.length}:`).update(bytes);
-  }
-  return mac.digest("hex");
+    return [Buffer.from(`${bytes.length}:`), bytes];
+  });
+  // One update costs much less than one for each field.
+  return createHmac("sha256", key).update(Buffer.concat(parts)).digest("hex");
 }
 
 /** Compares two tags without revealing where they differ. */

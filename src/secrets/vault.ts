@@ -6,6 +6,7 @@ import { openSecret, type SealedSecret, sealSecret } from "../crypto/sealing.ts"
 import type { Schema } from "../database/schema.ts";
 import { StoreFailureError } from "../database/store-error.ts";
 import type { Keyring } from "./master-key.ts";
+import type { SealedSecretsTable } from "./tables.ts";
 
 /** Names the secret from which the store derives its own keys. Its row shows which master key is in use. */
 export const rootIdentity = "store/root-key";
@@ -20,6 +21,15 @@ export interface Vault {
    *   (StoreFailureError) if it is sealed under the store's master key, and this program does not have that key.
    */
   read(db: Kysely<Schema>, identity: string): Promise<Uint8Array | undefined>;
+  /**
+   * Opens several secrets with one read. The caller wipes them.
+   *
+   * @returns each that exists; undefined for one that `read` would not open
+   */
+  readSome(
+    db: Kysely<Schema>,
+    identities: readonly string[],
+  ): Promise<ReadonlyMap<string, Uint8Array | undefined>>;
   /** Seals and stores a secret within a transaction. The caller wipes it. */
   put(db: Kysely<Schema>, identity: string, secret: Uint8Array): Promise<void>;
   /** Erases a secret within a transaction. */
@@ -28,6 +38,23 @@ export interface Vault {
 
 /** Creates a vault on the available master keys. */
 export function createVault(keyring: Keyring): Vault {
+  const open = async (db: Kysely<Schema>, row: SealedSecretsTable): Promise<Uint8Array> => {
+    const { identity } = row;
+    const masterKey = keyring.find(row.master_key_id);
+    if (masterKey === undefined) {
+      const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not available`;
+      // A rotation in another program moves the root first, so an unknown key other than the root's is not genuine.
+      if ((await readRootKeyId(db)) === row.master_key_id)
+        throw new StoreFailureError("LOCKED", new Error(problem));
+      throw new CryptoError("SEAL_BROKEN", problem);
+    }
+    const sealed: SealedSecret = {
+      masterKeyId: row.master_key_id,
+      wrappedDataKey: row.wrapped_data_key,
+      ciphertext: row.ciphertext,
+    };
+    return openSecret(masterKey, identity, sealed);
+  };
   return {
     async read(db, identity) {
       const row = await db
@@ -35,21 +62,26 @@ export function createVault(keyring: Keyring): Vault {
         .selectAll()
         .where("identity", "=", identity)
         .executeTakeFirst();
-      if (row === undefined) return undefined;
-      const masterKey = keyring.find(row.master_key_id);
-      if (masterKey === undefined) {
-        const problem = `${identity} is sealed under master key ${row.master_key_id}, which is not available`;
-        // A rotation in another program moves the root first, so an unknown key other than the root's is not genuine.
-        if ((await readRootKeyId(db)) === row.master_key_id)
-          throw new StoreFailureError("LOCKED", new Error(problem));
-        throw new CryptoError("SEAL_BROKEN", problem);
+      return row && open(db, row);
+    },
+
+    async readSome(db, identities) {
+      // PostgreSQL has no empty lists.
+      if (identities.length === 0) return new Map();
+      const rows = await db
+        .selectFrom("sealed_secrets")
+        .selectAll()
+        .where("identity", "in", [...identities])
+        .execute();
+      const secrets = new Map<string, Uint8Array | undefined>();
+      for (const row of rows) {
+        const opening = open(db, row).catch((error: unknown) => {
+          if (isClosed(error)) return undefined;
+          throw error;
+        });
+        secrets.set(row.identity, await opening);
       }
-      const sealed: SealedSecret = {
-        masterKeyId: row.master_key_id,
-        wrappedDataKey: row.wrapped_data_key,
-        ciphertext: row.ciphertext,
-      };
-      return openSecret(masterKey, identity, sealed);
+      return secrets;
     },
 
     async put(db, identity, secret) {
@@ -78,10 +110,15 @@ export async function opens(reading: Promise<Uint8Array | undefined>): Promise<b
     if (secret !== undefined) wipe(secret);
     return secret && true;
   } catch (error) {
-    const isBroken = error instanceof CryptoError && error.code === "SEAL_BROKEN";
-    if (isBroken || (error instanceof StoreFailureError && error.code === "LOCKED")) return false;
+    if (isClosed(error)) return false;
     throw error;
   }
+}
+
+/** Tells whether a secret does not open, as opposed to a database that cannot be read. */
+function isClosed(error: unknown): boolean {
+  const isBroken = error instanceof CryptoError && error.code === "SEAL_BROKEN";
+  return isBroken || (error instanceof StoreFailureError && error.code === "LOCKED");
 }
 
 /** Returns the master key of the root, because a running rotation moves the root first. */

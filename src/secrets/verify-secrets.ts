@@ -1,7 +1,13 @@
 /** Verifies that every sealed secret opens. */
+import { wipe } from "../crypto/bytes.ts";
 import type { Reader } from "../database/database.ts";
-import type { SecretReader } from "./sealed-keys.ts";
-import { opens } from "./vault.ts";
+
+/** The parts of the store that this needs. */
+export interface SecretsToVerify {
+  readonly reader: Reader;
+  /** @returns those that exist; undefined for one that does not open */
+  readSecrets(identities: readonly string[]): Promise<ReadonlyMap<string, Uint8Array | undefined>>;
+}
 
 /** Secrets to read at once. */
 const chunkRows = 500;
@@ -13,10 +19,14 @@ export interface SecretsVerification {
   readonly broken: readonly string[];
 }
 
-/** @param onProgress called with the number of checked secrets and the total */
+/**
+ * @param onProgress called with the number of checked secrets and the total
+ * @param opened identities of secrets that were just opened
+ */
 export async function verifySecrets(
-  { reader, readSecret }: SecretReader & { readonly reader: Reader },
+  { reader, readSecrets }: SecretsToVerify,
   onProgress: (checked: number, total: number) => void,
+  opened: ReadonlySet<string> = new Set(),
 ): Promise<SecretsVerification> {
   const { total } = await reader
     .selectFrom("sealed_secrets")
@@ -33,13 +43,15 @@ export async function verifySecrets(
       .orderBy("identity")
       .limit(chunkRows)
       .execute();
-    for (const { identity } of rows) {
-      // A secret that was erased in the meantime is not damaged.
-      if ((await opens(readSecret(identity))) === false) broken.push(identity);
-      checked += 1;
-      onProgress(checked, Math.max(total, checked));
+    const left = rows.map(({ identity }) => identity).filter((identity) => !opened.has(identity));
+    // A secret that was erased in the meantime is not damaged.
+    for (const [identity, secret] of await readSecrets(left)) {
+      if (secret === undefined) broken.push(identity);
+      else wipe(secret);
     }
-    if (rows.length < chunkRows) return { checked, broken };
+    checked += rows.length;
+    onProgress(checked, Math.max(total, checked));
+    if (rows.length < chunkRows) return { checked, broken: broken.sort() };
     last = rows.at(-1)?.identity ?? "";
   }
 }

@@ -94,6 +94,7 @@ async function createStore(
     checkpointKey: signer.publicKey,
     signFor: signer.signFor,
     readSecret: (identity) => vault.read(reader, identity),
+    readSecrets: (identities) => vault.readSome(reader, identities),
     tagRecord: (fields) => tagRecord(keys.records, fields),
     isTagged: (fields, tag) => equalTags(tag, tagRecord(keys.records, fields)),
     verifyAudit: logs.keys.verify,

@@ -85,6 +85,12 @@ export interface Store {
    * @throws SEAL_BROKEN (CryptoError) if the secret was changed or belongs to another record.
    */
   readSecret(identity: string): Promise<Uint8Array | undefined>;
+  /**
+   * Opens several secrets with one read. The caller wipes them.
+   *
+   * @returns each that exists; undefined for one that was changed or belongs to another record
+   */
+  readSecrets(identities: readonly string[]): Promise<ReadonlyMap<string, Uint8Array | undefined>>;
   /** Binds the fields of a record to each other; the first field names its kind. */
   tagRecord(fields: readonly TagField[]): string;
   /** Tells whether a record matches its tag. */

@@ -28,9 +28,6 @@ export const storeVerify: StoreVerb = {
       const pages = await checkIntegrity({ kind: input.location.kind, reader: store.reader });
       // A record on a damaged page has any content, or none, so looking at records would name wrong faults.
       if (pages.length > 0) return reportFaults(pages.map(describePageFault), "its file");
-      const secretsProgress = createProgress("secrets opened");
-      const secrets = await verifySecrets(store, secretsProgress.show);
-      secretsProgress.end();
       const keysProgress = createProgress("keys verified");
       const keys = await verifyKeys({
         keys: createKmsStore(store),
@@ -38,6 +35,9 @@ export const storeVerify: StoreVerb = {
         onProgress: keysProgress.show,
       });
       keysProgress.end();
+      const secretsProgress = createProgress("secrets opened");
+      const secrets = await verifySecrets(store, secretsProgress.show, keys.opened);
+      secretsProgress.end();
       const records = await verifyRecords(store, recordDeclarations);
       const logProgress = createProgress("entries of logs verified");
       const trees = [];

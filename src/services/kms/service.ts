@@ -43,7 +43,7 @@ export interface KmsServiceDeps {
 /** Implements the service. It is long because it has one entry for each RPC, and nothing else. */
 export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService> {
   const deps = { now: () => new Date(), ...given };
-  const { provider, store, keys } = deps;
+  const { store, keys } = deps;
   const feed = auditFeed(store);
   const whoOf = (context: HandlerContext) => ({ principal: readPrincipal(context), signal: context.signal });
   const changeOf = (context: HandlerContext) => ({

@@ -1,0 +1,74 @@
+/** Verification of many keys: few reads, and threads for the computation. */
+import { Worker } from "node:worker_threads";
+import { expect, it, vi } from "vitest";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { systemPrincipal } from "../../../src/records/ownership.ts";
+import { verifySecrets } from "../../../src/secrets/verify-secrets.ts";
+import { storeKey } from "../../../src/services/kms/create.ts";
+import { createKmsStore } from "../../../src/services/kms/store.ts";
+import { verifyKeys } from "../../../src/services/kms/verify-keys.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { describeStores } from "../../support/on-both.ts";
+
+const provider = await createCryptoProvider("openssl");
+
+/** Adds keys that share one key pair, which is quick. @returns their IDs */
+async function addKeys(store: Store, count: number): Promise<string[]> {
+  const keys = createKmsStore(store);
+  const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
+  const added = { alias: "", algorithm: "ML-DSA-44", usage: "SIGN", name: "", labels: {} } as const;
+  return store.write(async (transaction) => {
+    const made: string[] = [];
+    for (let i = 0; i < count; i++) {
+      const input = { ...added, rotationPeriodSeconds: undefined, secretKey, principal: systemPrincipal };
+      const { keyId = "" } = await storeKey({ keys, now: () => new Date() }, transaction, input);
+      made.push(keyId);
+    }
+    return made;
+  });
+}
+
+async function verifyAll(store: Store) {
+  const keys = await verifyKeys({ keys: createKmsStore(store), provider, onProgress: () => {} });
+  return { keys, secrets: await verifySecrets(store, () => {}, keys.opened) };
+}
+
+/** Counts the messages to threads, among them each read of a SQLite store. */
+async function countMessages(work: () => Promise<unknown>): Promise<number> {
+  const posted = vi.spyOn(Worker.prototype, "postMessage");
+  await work();
+  const messages = posted.mock.calls.length;
+  posted.mockRestore();
+  return messages;
+}
+
+describeStores("verification of keys", (makePlace) => {
+  it("reads as often for 400 keys as for 10", async () => {
+    const store = await (await makePlace()).open();
+    await addKeys(store, 10);
+    const few = await countMessages(() => verifyAll(store));
+    await addKeys(store, 390);
+    const many = await countMessages(() => verifyAll(store));
+    expect(many).toBeLessThan(few + 10);
+  });
+
+  it("finds a secret of another key among 1,200 keys, which threads check", async () => {
+    const store = await (await makePlace()).open();
+    const keyIds = await addKeys(store, 1200);
+    expect(await verifyAll(store)).toMatchObject({
+      keys: { checked: 1200, faults: [] },
+      secrets: { checked: 1202, broken: [] },
+    });
+    const other = (await provider.generateKeyPair("ML-DSA-44")).secretKey.exportSeed() ?? new Uint8Array();
+    const identity = `kms_keys/${keyIds[777]}/secret-key`;
+    await store.write(async ({ eraseSecret, putSecret }) => {
+      await eraseSecret(identity);
+      await putSecret(identity, other);
+    });
+    const { keys, secrets } = await verifyAll(store);
+    expect(keys.faults).toEqual([
+      { keyId: keyIds[777], reason: "its secret key was changed outside the server" },
+    ]);
+    expect(secrets.broken).toEqual([]);
+  });
+});
