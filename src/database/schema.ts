@@ -1,5 +1,7 @@
 /** The tables of a database, as their owners declare them. */
 
+import type { DatabaseKind } from "./connection.ts";
+
 /**
  * Every table by its name. It is empty here: the owner of a table adds it with `declare module`, next to the columns.
  * Times are milliseconds since 1970, UTC; hashes and tags are lower-case hexadecimal.
@@ -9,6 +11,8 @@ export interface Schema {}
 
 /** The SQL of types that databases name differently. */
 export interface SqlTypes {
+  /** For a step that needs a function of one database. */
+  readonly kind: DatabaseKind;
   readonly bytes: string;
   /** Of up to 64 bits. */
   readonly integer: string;

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import { listSeenBy, type Principal } from "../../records/ownership.ts";
 import type { Narrowing } from "../../records/record-table.ts";
 import { nameList, nameNarrowed } from "../../records/table-declaration.ts";
+import { formatMember, selectLabelled } from "./label-index.ts";
 import { keyTable } from "./tables.ts";
 
 /** Filters of a list of keys; empty for all. */
@@ -46,12 +47,12 @@ export function nameKeyList(
   return nameNarrowed(listSeenBy(principal, nameList(keyTable, { state, algorithm })), narrowing);
 }
 
-/** A label is a member of the JSON object in the column of the key, or of its name. A quote in a value is escaped. */
+/** The index finds keys; their records decide. A label is a member of the JSON object in the column of the key, or of its name. A quote in a value is escaped. */
 function hasLabel(label: string) {
   const at = label.indexOf("=");
-  const member = `${JSON.stringify(label.slice(0, at))}:${JSON.stringify(label.slice(at + 1))}`;
+  const member = formatMember(label.slice(0, at), label.slice(at + 1));
   // Unlike "like", "replace" respects upper and lower case in both databases.
-  return sql<boolean>`(replace(kms_keys.labels, ${member}, '') <> kms_keys.labels or exists (
+  return sql<boolean>`kms_keys.position in (${selectLabelled(member)}) and (replace(kms_keys.labels, ${member}, '') <> kms_keys.labels or exists (
     select 1 from kms_names where kms_names.owner = kms_keys.owner and kms_names.key_name = kms_keys.key_name
       and replace(kms_names.labels, ${member}, '') <> kms_names.labels
   ))`;

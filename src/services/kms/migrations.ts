@@ -1,5 +1,6 @@
 /** The tables of the key service in the database. */
 import type { TableOwner } from "../../database/schema.ts";
+import { createLabelIndex } from "./label-index.ts";
 
 /** The tables of the key service: see store.ts. */
 export const kmsTables: TableOwner = {
@@ -8,6 +9,7 @@ export const kmsTables: TableOwner = {
     kms_names: ["position"],
     kms_grants: ["position"],
     kms_imports: ["position"],
+    kms_labels: ["member", "owner", "key_id", "key_name"],
   },
   auditedTables: ["kms_keys"],
   steps: {
@@ -99,5 +101,6 @@ export const kmsTables: TableOwner = {
       "create index kms_imports_by_owner_job_name on kms_imports (owner, job_name)",
       "create index kms_imports_by_expires_at on kms_imports (expires_at_ms)",
     ],
+    "0004-kms": createLabelIndex,
   },
 };

@@ -2,7 +2,9 @@
 import { sql } from "kysely";
 import { findDueRecords } from "../../records/due-records.ts";
 import { openTable, type RecordStore } from "../../records/record-table.ts";
+import type { Stored } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
+import { indexLabels } from "./label-index.ts";
 import type { KeyName, KeyRecord } from "./record.ts";
 import { nameTable } from "./tables.ts";
 
@@ -10,8 +12,15 @@ import { nameTable } from "./tables.ts";
 export function createNameStore(store: RecordStore) {
   const names = openTable(store, nameTable);
   return {
-    insert: names.insert,
-    update: names.update,
+    async insert(transaction: WriteTransaction, name: KeyName): Promise<void> {
+      await names.insert(transaction, name);
+      await indexLabels(transaction.db, name, true);
+    },
+    async update(transaction: WriteTransaction, name: Stored<KeyName>, change: Partial<KeyName>) {
+      const changed = await names.update(transaction, name, change);
+      if (change.labels !== undefined) await indexLabels(transaction.db, changed, false);
+      return changed;
+    },
     list: names.list,
     count: names.count,
     /** @throws RecordDamagedError */

@@ -15,6 +15,7 @@ import { findStateAfter, type KeyEvent, statesAfter } from "./event.ts";
 import { createGrantStore, type UseOfGrant } from "./grant-store.ts";
 import { createImportStore } from "./import-store.ts";
 import { allKeys, type KeyFilter, narrowKeys } from "./key-filter.ts";
+import { indexLabels } from "./label-index.ts";
 import { createNameStore } from "./name-store.ts";
 import type { KeyRecord, KeyState } from "./record.ts";
 import { changes, keyTable } from "./tables.ts";
@@ -67,17 +68,22 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     const found = await keys.find(wanted, transaction && { db: transaction.db });
     return found && toStoredKey(found, transaction?.audited());
   };
+  const insert = async (transaction: WriteTransaction, record: KeyRecord, secret?: Uint8Array) => {
+    await keys.insert(transaction, record, secret);
+    const { owner, keyId, labels } = record;
+    await indexLabels(transaction.db, { owner, keyId, labels }, true);
+  };
   return {
     background: store.background,
     grants,
     imports,
-    insert: keys.insert,
+    insert,
     /** Inserts a key with its secret half. */
     insertWithSecret: (
       transaction: WriteTransaction,
       record: KeyRecord,
       secretKey: SecretKey,
-    ): Promise<void> => lendSecret(secretKey, (secret) => keys.insert(transaction, record, secret)),
+    ): Promise<void> => lendSecret(secretKey, (secret) => insert(transaction, record, secret)),
     find: (keyId: string): Promise<StoredKey | undefined> => find({ keyId }),
     /** Finds one version of a name. */
     findVersion: (owner: string, name: string, version: number) => find({ owner, name, version }),

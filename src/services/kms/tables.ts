@@ -4,6 +4,7 @@ import { sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
 import { statesAfter } from "./event.ts";
+import type { KmsLabelsTable } from "./label-index.ts";
 import type { KeyAlgorithm, KeyState, KeyUsage } from "./record.ts";
 
 const columns = {
@@ -138,5 +139,6 @@ declare module "../../database/schema.ts" {
     kms_names: ListedRow<typeof nameColumns>;
     kms_grants: ListedRow<typeof grantColumns>;
     kms_imports: ListedRow<typeof importColumns>;
+    kms_labels: KmsLabelsTable;
   }
 }

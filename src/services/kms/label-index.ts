@@ -1,0 +1,88 @@
+/**
+ * The index of labels. It only finds candidates: a list compares them with the labels of the records, which have tags,
+ * so a change of the index cannot give a key a label.
+ */
+import { type Kysely, sql } from "kysely";
+import type { Schema, SqlTypes } from "../../database/schema.ts";
+import type { TextMap } from "../../records/columns.ts";
+
+/** The labels of keys and of names. */
+export interface KmsLabelsTable {
+  /** As in the JSON object of the labels: `"team":"payments"`. */
+  member: string;
+  owner: string;
+  /** Empty for the label of a name. */
+  key_id: string;
+  /** Empty for the label of a key without a name. */
+  key_name: string;
+}
+
+/** What has labels: a key or a name. */
+export interface Labelled {
+  readonly owner: string;
+  readonly keyId?: string;
+  readonly name?: string | undefined;
+  readonly labels: TextMap;
+}
+
+/** Writes a label as in the JSON object of a column. */
+export function formatMember(label: string, value: string): string {
+  return `${JSON.stringify(label)}:${JSON.stringify(value)}`;
+}
+
+/** Puts the labels of a key or of a name into the index, in place of those that it had. */
+export async function indexLabels(
+  db: Kysely<Schema>,
+  { owner, keyId = "", name = "", labels }: Labelled,
+  isNew: boolean,
+): Promise<void> {
+  if (!isNew)
+    await db
+      .deleteFrom("kms_labels")
+      .where("owner", "=", owner)
+      .where("key_id", "=", keyId)
+      .where("key_name", "=", name)
+      .execute();
+  const rows = Object.entries(labels).map(([label, value]) => ({
+    member: formatMember(label, value),
+    owner,
+    key_id: keyId,
+    key_name: name,
+  }));
+  if (rows.length > 0) await db.insertInto("kms_labels").values(rows).execute();
+}
+
+/** Selects the positions of keys that may have a label, or whose names may have it. */
+export function selectLabelled(member: string) {
+  return sql`select labelled.position from kms_labels join kms_keys as labelled on labelled.key_id = kms_labels.key_id
+      where kms_labels.member = ${member} and kms_labels.key_id <> ''
+    union select labelled.position from kms_labels
+      join kms_keys as labelled on labelled.owner = kms_labels.owner and labelled.key_name = kms_labels.key_name
+      where kms_labels.member = ${member} and kms_labels.key_name <> ''`;
+}
+
+/** The statements that create the index and fill it. A text that is no JSON has no labels: its record is damaged. */
+export function createLabelIndex({ kind }: SqlTypes): string[] {
+  const members =
+    kind === "sqlite"
+      ? (table: string) =>
+          `json_quote(each.key) || ':' || json_quote(each.value), owner, $ from ${table},
+            json_each(case when json_valid(labels) then labels else '{}' end) as each`
+      : (table: string) =>
+          `found.member[1], owner, $ from ${table},
+            regexp_matches(labels, '("(?:[^"\\\\]|\\\\.)*":"(?:[^"\\\\]|\\\\.)*")', 'g') as found(member)`;
+  const fill = (table: string, ids: string): string =>
+    `insert into kms_labels select ${members(table).replace("$", ids)} where labels <> '' on conflict do nothing`;
+  return [
+    `create table kms_labels (
+        member text not null,
+        owner text not null,
+        key_id text not null,
+        key_name text not null,
+        primary key (member, owner, key_id, key_name)
+      )`,
+    "create index kms_labels_by_owner_key on kms_labels (owner, key_name, key_id)",
+    fill("kms_keys", "key_id, ''"),
+    fill("kms_names", "'', key_name"),
+  ];
+}

@@ -1,0 +1,111 @@
+/** The index of labels: lists find keys by it, and the labels of the records decide. */
+import { expect, it } from "vitest";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { systemPrincipal } from "../../../src/records/ownership.ts";
+import { intact } from "../../../src/records/table-declaration.ts";
+import { storeKey } from "../../../src/services/kms/create.ts";
+import { allKeys } from "../../../src/services/kms/key-filter.ts";
+import { createKmsStore } from "../../../src/services/kms/store.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { describeStores, type Place } from "../../support/on-both.ts";
+import { present } from "../answers.ts";
+import { listPlan } from "./list-plan.ts";
+
+const provider = await createCryptoProvider("openssl");
+const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
+
+/** Adds a key; its alias tells it apart. */
+async function addKey(store: Store, alias: string, labels: Record<string, string>, name = ""): Promise<void> {
+  const keys = createKmsStore(store);
+  const added = { alias, algorithm: "ML-DSA-44", usage: "SIGN", name, labels } as const;
+  const input = { ...added, rotationPeriodSeconds: undefined, secretKey, principal: systemPrincipal };
+  await store.write((transaction) => storeKey({ keys, now: () => new Date() }, transaction, input));
+}
+
+/** The aliases of the keys with a label, and their number as the list counts it. */
+async function findByLabel(store: Store, label: string) {
+  const keys = createKmsStore(store);
+  const filter = { ...allKeys, label };
+  const { rows } = await keys.list({ limit: 100, after: 0 }, systemPrincipal, filter);
+  const found = rows.map(({ record }) => record.alias);
+  expect(await keys.count(systemPrincipal, filter)).toBe(found.length);
+  return found;
+}
+
+const odd = 'quote " backslash \\ key 🔑 é / %';
+
+async function fill(place: Place): Promise<Store> {
+  const store = await place.open();
+  await addKey(store, "plain", { team: "payments", stage: "test" });
+  await addKey(store, "named", { team: "payments" }, "release");
+  await addKey(store, "odd", { team: odd });
+  await addKey(store, "other", { team: "Payments" });
+  return store;
+}
+
+describeStores("labels", (makePlace) => {
+  it("find keys and the versions of names", async () => {
+    const store = await fill(await makePlace());
+    expect(await findByLabel(store, "team=payments")).toEqual(["plain", "named"]);
+    expect(await findByLabel(store, "stage=test")).toEqual(["plain"]);
+    expect(await findByLabel(store, `team=${odd}`)).toEqual(["odd"]);
+    expect(await findByLabel(store, "team=pay")).toEqual([]);
+  });
+
+  it("of a name that changes find its keys by the new ones only", async () => {
+    const store = await fill(await makePlace());
+    const { names } = createKmsStore(store);
+    const name = present(await names.find("system", "release"));
+    await store.write((transaction) =>
+      names.update(transaction, intact(name), { labels: { team: "build" } }),
+    );
+    expect(await findByLabel(store, "team=payments")).toEqual(["plain"]);
+    expect(await findByLabel(store, "team=build")).toEqual(["named"]);
+  });
+
+  it("of keys that are older than the index are in it, but for those of a damaged record", async () => {
+    const place = await makePlace();
+    const store = await fill(place);
+    await addKey(store, "damaged", { team: "payments" });
+    await store.close();
+    const before = await place.query("select * from kms_labels order by member, key_id, key_name");
+    await place.query("update kms_keys set labels = '{\"team\":' where alias = 'damaged'");
+    await place.query("drop table kms_labels");
+    await place.query("delete from kysely_migration where name >= '0004'");
+    await place.query("drop table if exists tlog_verified");
+    const again = await place.open();
+    const after = await place.query("select * from kms_labels order by member, key_id, key_name");
+    expect(after).toHaveLength(before.length - 1);
+    for (const row of after) expect(before).toContainEqual(row);
+    expect(await findByLabel(again, "team=payments")).toEqual(["plain", "named"]);
+    expect(await findByLabel(again, `team=${odd}`)).toEqual(["odd"]);
+    const all = await createKmsStore(again).list({ limit: 100, after: 0 }, systemPrincipal, allKeys);
+    expect(all.rows.map(({ record, isIntact }) => [record.alias, isIntact])).toContainEqual([
+      "damaged",
+      false,
+    ]);
+  });
+
+  it("cannot be given to a key by a change of the index", async () => {
+    const place = await makePlace();
+    const store = await fill(place);
+    await place.query(
+      `insert into kms_labels select '"team":"trusted"', owner, key_id, '' from kms_keys where alias = 'other'`,
+    );
+    expect(await findByLabel(store, "team=trusted")).toEqual([]);
+  });
+
+  it("are searched in the index: no table is read as a whole", async () => {
+    const place = await makePlace();
+    if (place.location.kind === "postgres") return;
+    const store = await fill(place);
+    const plan = await listPlan(place, (reader) =>
+      createKmsStore({ ...store, reader }).list({ limit: 100, after: 0 }, systemPrincipal, {
+        ...allKeys,
+        label: "team=payments",
+      }),
+    );
+    expect(plan.filter((step) => /^SCAN (?!CONSTANT)/.test(step))).toEqual([]);
+    expect(plan.join("\n")).toContain("kms_labels");
+  });
+});
