@@ -263,7 +263,7 @@ export type ListKeysResponse = Message<"kms.ListKeysResponse"> & {
   nextPageToken: string;
 
   /**
-   * Counts all keys of the list.
+   * Counts all keys of the list. Of a list selected by usage, name or label, counts at most 10,000; there may be more.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -869,7 +869,7 @@ export type ExportPublicKeysResponse = Message<"kms.ExportPublicKeysResponse"> &
   nextPageToken: string;
 
   /**
-   * Counts all keys of the list.
+   * Counts the keys of the list, at most 10,000; there may be more.
    *
    * @generated from field: uint32 total_size = 6;
    */
@@ -1031,7 +1031,7 @@ export type ListGrantsResponse = Message<"kms.ListGrantsResponse"> & {
   nextPageToken: string;
 
   /**
-   * Counts all grants of the list.
+   * Counts the grants of the list, at most 10,000; there may be more.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -1966,7 +1966,8 @@ export type GetAuditLogResponse = Message<"kms.GetAuditLogResponse"> & {
   nextPageToken: string;
 
   /**
-   * Counts all entries of the list; a whole number.
+   * Counts the entries of the list; a whole number. Without a filter, it is exact. With one, the list has at least as
+   * many entries: the count stops at 10,000, and looks at the oldest 100,000 entries (of the key, or of the caller).
    *
    * @generated from field: double total_size = 4;
    */

@@ -277,7 +277,8 @@ export type GetIdentityLogResponse = Message<"pqc.GetIdentityLogResponse"> & {
   nextPageToken: string;
 
   /**
-   * Counts all entries of the list; a whole number.
+   * Counts the entries of the list; a whole number. Without a filter, it is exact. With one, the list has at least as
+   * many entries: the count stops at 10,000, and looks at the oldest 100,000 entries (of the subject, if one is given).
    *
    * @generated from field: double total_size = 4;
    */

@@ -1,11 +1,11 @@
 /** The audit log: entries in a hash chain, written in the same transaction as the events that they record. */
-import type { Kysely, SelectQueryBuilder } from "kysely";
+import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import type { Statement } from "../database/connection.ts";
 import type { Reader } from "../database/database.ts";
 import { readTime } from "../database/row-values.ts";
 import type { Schema } from "../database/schema.ts";
 import { StoreFailureError } from "../database/store-error.ts";
-import { cutPage, type Page, type PageRequest } from "../records/pages.ts";
+import { cutPage, maxCounted, type Page, type PageRequest } from "../records/pages.ts";
 import { equalTags } from "../records/tag.ts";
 import {
   type AuditEntry,
@@ -177,17 +177,24 @@ export interface AuditFilter {
   readonly to?: Date | undefined;
 }
 
-/** Reads one page of entries, oldest first. */
+/** The most entries to look at for the size of a filtered list, and the most of them to count. */
+const countLimits = { read: 100_000, counted: maxCounted };
+
+/**
+ * Reads one page of entries, oldest first. The total size of a filtered list is that among its oldest entries, at most
+ * as many as the limits say; there are at least as many.
+ */
 export async function listAuditEntries(
   db: Reader,
   request: PageRequest,
   filter: AuditFilter,
   tables: LogTables = keyLog,
+  limits = countLimits,
 ): Promise<Page<AuditEntry> & { readonly totalSize: number }> {
   const rows = await readEntries(db, request.after, request.limit + 1, filter, tables);
   return {
     ...cutPage(rows, request, auditListName(filter, tables), ({ sequence }) => sequence),
-    totalSize: await countEntries(db, filter, tables),
+    totalSize: await countEntries(db, filter, tables, limits),
   };
 }
 
@@ -267,11 +274,27 @@ export function readEntryRows(
     .execute();
 }
 
-async function countEntries(db: Reader, filter: AuditFilter, tables: LogTables): Promise<number> {
+/** An index selects the entries of a key or of an owner; the other filters look at each of these. */
+async function countEntries(
+  db: Reader,
+  filter: AuditFilter,
+  tables: LogTables,
+  { read, counted }: typeof countLimits,
+): Promise<number> {
   if (listConditions(filter).length === 0) return (await readHead(db, tables)).sequence;
-  const query = db.selectFrom(tables.entries).select((row) => row.fn.countAll<number>().as("count"));
-  const { count } = await applyFilter(query, filter).executeTakeFirstOrThrow();
-  return Number(count);
+  const { keyId, owner, keyName, ...others } = filter;
+  const isRead = db.selectFrom(tables.entries).selectAll();
+  const oldest = applyFilter(isRead, { keyId, owner, keyName }).orderBy("sequence").limit(read);
+  const conditions = listConditions(others).map(
+    ([column, operator, value]) => sql<boolean>`${sql.ref(column)} ${sql.raw(operator)} ${value}`,
+  );
+  const where = sql.join([sql`1 = 1`, ...conditions], sql` and `);
+  const { rows } = await sql<{
+    count: number;
+  }>`select count(*) as count from (select 1 from (${oldest}) as oldest where ${where} limit ${counted}) as counted`.execute(
+    db,
+  );
+  return Number(rows[0]?.count ?? 0);
 }
 
 /** Reads the stated end of the chain, without checking it. */

@@ -4,6 +4,9 @@ import { hash } from "node:crypto";
 /** The default and the largest number of rows on a page. */
 export const maxPageSize = 1000;
 
+/** The most rows to count for the size of a filtered list; a longer list has at least as many. */
+export const maxCounted = 10_000;
+
 /** The rows to read for a page. */
 export interface PageRequest {
   /** Rows on the page. */

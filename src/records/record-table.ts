@@ -1,11 +1,19 @@
 /** A table of records: its declaration describes how records are stored, tagged, found, listed and counted. */
-import type { Kysely, RawBuilder } from "kysely";
+import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import type { Schema } from "../database/schema.ts";
 import { type AnyRow, type Columns, type ColumnValue, fromRow, type RecordOf, toRow } from "./columns.ts";
 import { readCount } from "./list-counts.ts";
 import { isSeenBy, listSeenBy, type Principal, systemPrincipal } from "./ownership.ts";
-import { cutPage, maxPageSize, type Page, type PageRequest, sizeInJson, writeToken } from "./pages.ts";
+import {
+  cutPage,
+  maxCounted,
+  maxPageSize,
+  type Page,
+  type PageRequest,
+  sizeInJson,
+  writeToken,
+} from "./pages.ts";
 import { nextPosition } from "./positions.ts";
 import type { Quota } from "./quota.ts";
 import { countRecords } from "./record-counts.ts";
@@ -205,7 +213,9 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
       const rows = await select(store.reader).where(where).orderBy(order).limit(limit).execute();
       return rows.map(readRow);
     },
-    /** Counts the records of a list. A narrowed list is counted row by row, other lists have a stored count. */
+    /**
+     * Counts the records of a list. Of a narrowed list, it counts rows up to maxCounted; other lists have a stored count.
+     */
     async count(
       principal: Principal = systemPrincipal,
       wanted: Filters<C> = {},
@@ -215,11 +225,15 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
         return readCount(store.reader, listSeenBy(principal, nameList(declaration, wanted)));
       let query = anyTable(store.reader)
         .selectFrom(name)
-        .select((row) => row.fn.countAll<number>().as("row_count"))
+        .select(sql<number>`1`.as("found"))
         .where(narrowing.where);
       for (const [column, value] of listConditions(principal, wanted))
         query = query.where(column, "=", value);
-      return Number((await query.executeTakeFirstOrThrow()).row_count);
+      const { row_count } = await store.reader
+        .selectFrom(sql`(${query.limit(maxCounted)})`.as("counted"))
+        .select((row) => row.fn.countAll<number>().as("row_count"))
+        .executeTakeFirstOrThrow();
+      return Number(row_count);
     },
   };
 }
