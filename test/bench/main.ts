@@ -1,6 +1,6 @@
 /**
  * Measures what the server costs: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where parts
- * are calls, providers, start, workers, memory, audit, chain, devices, tunnel, kms, logs, pqc, overload and floods. The parts
+ * are calls, providers, start, workers, memory, audit, verification, chain, devices, tunnel, kms, logs, pqc, overload and floods. The parts
  * `calls` and `workers` need h2load (Debian: nghttp2-client).
  *
  * Everything is compared with something else in the same run, since absolute times depend on the machine:
@@ -23,6 +23,7 @@ import { writeResults } from "./results.ts";
 import { measureMemory, measureStart } from "./start.ts";
 import { chosenParts, inFlight, options, start, toMiB } from "./tools.ts";
 import { measureTunnel } from "./tunnel.ts";
+import { measureVerification } from "./verification.ts";
 import { measureWorkers } from "./workers.ts";
 
 const dataDir = mkdtempSync(join(os.tmpdir(), "qsp-bench-"));
@@ -34,6 +35,7 @@ const parts = {
   start: () => measureStart(dataDir),
   workers: () => measureWorkers(dataDir),
   audit: () => measureAudit(dataDir),
+  verification: () => measureVerification(dataDir),
   memory: () => measureMemory(dataDir),
   chain: () => measureChain(app),
   devices: () => measureDevices(app),

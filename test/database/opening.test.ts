@@ -36,9 +36,8 @@ describeStores("a store of another version", (makePlace) => {
     const place = await makePlace();
     await (await place.open()).close();
     const before = await readSteps(place);
-    for (const table of ["tlog_hashes", "tlog_checkpoints", "tlog_cosignatures"])
-      await place.query(`drop table ${table}`);
-    await place.query("delete from kysely_migration where name = '0003-tlog'");
+    await place.query("drop table tlog_verified");
+    await place.query("delete from kysely_migration where name = '0004-tlog'");
     await (await place.open({ mode: "upgrade" })).close();
     expect(await readSteps(place)).toEqual(before);
   });
