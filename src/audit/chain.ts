@@ -65,12 +65,9 @@ export function hashEntry(
   previousHash: string,
   { subject }: Pick<LogTables, "subject"> = keyLog,
 ): string {
+  if (subject === "keyId") return hash("sha256", entryText(entry, previousHash), "hex");
   const { keyId, ...facts } = entry;
-  const text =
-    subject === "keyId"
-      ? entryText(entry, previousHash)
-      : entryText({ ...facts, subject: keyId }, previousHash);
-  return hash("sha256", text, "hex");
+  return hash("sha256", entryText({ ...facts, subject: keyId }, previousHash), "hex");
 }
 
 /** Computes the tag of an entry's hash, and of the owner and the name of its key. */

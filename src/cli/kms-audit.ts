@@ -48,7 +48,8 @@ export const kmsAuditVerbs: readonly Verb[] = [
     name: "kms verify-audit",
     operands: [],
     options: {},
-    meaning: "Has the server verify its whole audit log: hashes, links and signed checkpoints. Shows progress.",
+    meaning:
+      "Has the server verify its whole audit log: hashes, links and signed checkpoints. Shows progress.",
     example: "qsp kms verify-audit",
     async run({ output, server }) {
       const answer = await verifyWhole(server);
