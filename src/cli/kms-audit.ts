@@ -2,8 +2,8 @@
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService, type VerifyAuditLogResponse } from "#gen/kms/kms_service_pb.ts";
 import { oneOf } from "./client.ts";
+import { createProgress } from "./count-progress.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { createProgress } from "./operator/progress.ts";
 import { facts, time } from "./output.ts";
 import { printList } from "./print-list.ts";
 import { readTime } from "./time-options.ts";

@@ -2,8 +2,8 @@
 import type { AuditEntry } from "../../audit/chain.ts";
 import { readEntries } from "../../audit/log.ts";
 import { identityLog } from "../../audit/tables.ts";
+import { createProgress } from "../count-progress.ts";
 import { describeVerification, readCheckpoint } from "./audit-verify.ts";
-import { createProgress } from "./progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import type { AuditVerification, SignedCheckpoint } from "../../audit/verification.ts";
 import { ConfigError } from "../../config.ts";
 import { verifyAudit } from "../../tlog/verify-audit.ts";
-import { createProgress } from "./progress.ts";
+import { createProgress } from "../count-progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 

@@ -9,10 +9,10 @@ import { StoreFailureError } from "../../database/store-error.ts";
 import { openDatabase } from "../../open-store.ts";
 import { type MasterKeySource, nextKeyPath } from "../../secrets/master-key.ts";
 import { countByMasterKey } from "../../secrets/master-keys-in-use.ts";
+import { createProgress } from "../count-progress.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type FoundKeys, findKeyFaults, findKeys, type KeyFault, warn } from "./check-master-key.ts";
 import { withCleanup } from "./cleanup-on-signal.ts";
-import { createProgress } from "./progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 
 /** Writes a snapshot of the store into one file; servers keep running. */

@@ -1,6 +1,6 @@
 import { createChainStore } from "../../services/blockchain/store.ts";
 import { type ChainVerification, verifyChain } from "../../services/blockchain/verify-chain.ts";
-import { createProgress } from "./progress.ts";
+import { createProgress } from "../count-progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 

@@ -1,7 +1,7 @@
 import { openDatabase } from "../../open-store.ts";
 import { type MasterKeySource, previousKeyPath } from "../../secrets/master-key.ts";
 import { type Rewrapped, rewrapStore } from "../../secrets/rewrap.ts";
-import { createProgress } from "./progress.ts";
+import { createProgress } from "../count-progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 
 /** Maximum lines about unchanged secrets; there may be as many as there are secrets. */

@@ -16,10 +16,10 @@ import type { Database } from "../../database/database.ts";
 import { readMessage, StorageError } from "../../database/store-error.ts";
 import { openDatabase } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
+import { createProgress } from "../count-progress.ts";
 import { findKeyFaults, findKeys, type KeyFault, nameKeySource, warn } from "./check-master-key.ts";
 import { withCleanup } from "./cleanup-on-signal.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
-import { createProgress } from "./progress.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 
 /** The first bytes of a SQLite file (https://sqlite.org/fileformat2.html, section 1.3). */

@@ -7,7 +7,7 @@ import { verifyKeys } from "../../services/kms/verify-keys.ts";
 import { createBlockSource } from "../../services/tlog/block-source.ts";
 import { createAuditSource } from "../../tlog/source.ts";
 import { verifyTree } from "../../tlog/verify-tree.ts";
-import { createProgress } from "./progress.ts";
+import { createProgress } from "../count-progress.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 

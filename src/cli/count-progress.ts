@@ -1,5 +1,5 @@
 /** Shows the progress of long work on standard error. */
-import { describeTimeLeft } from "../time-left.ts";
+import { describeTimeLeft } from "./time-left.ts";
 
 /** Milliseconds between two updates, on a terminal and in a log. */
 const everyMs = 200;
