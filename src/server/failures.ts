@@ -34,6 +34,7 @@ import { discardRest } from "./drain-request.ts";
 import { respellGrpcStatus, setGrpcStatus } from "./grpc-status.ts";
 import { toNodeHeaders } from "./metadata.ts";
 import { requestIdHeader } from "./request-ids.ts";
+import { sendHead } from "./stream-answers.ts";
 
 /** The protocols that a request can speak. */
 export type Protocol = "grpc" | "grpc-web" | "connect" | "connect-stream" | "rest";
@@ -114,9 +115,8 @@ export function renderTrailersOnly(error: ConnectError, trailer = new Headers())
 
 /** Ends a stream with only a status: one HEADERS frame with END_STREAM. */
 export function sendTrailersOnly(stream: ServerHttp2Stream, fields: OutgoingHttpHeaders): void {
-  stream.on("error", () => {}); // The caller has gone.
-  stream.respond({ ":status": 200, ...fields }, { endStream: true });
-  if (!stream.readableEnded) discardRest(stream);
+  const isSent = sendHead(stream, { ":status": 200, ...fields }, { endStream: true });
+  if (isSent && !stream.readableEnded) discardRest(stream);
 }
 
 /**

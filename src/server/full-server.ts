@@ -15,6 +15,7 @@ import { toNodeHeaders } from "./metadata.ts";
 import type { NodeRequest, NodeResponse, StreamHandler } from "./node-http.ts";
 import type { RefusalPace } from "./refusal-pace.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
+import { sendHead } from "./stream-answers.ts";
 
 /** The parts of a server that refusals at the head need. */
 export interface FullServerDeps {
@@ -90,13 +91,11 @@ export function createFullServer(deps: FullServerDeps): FullServer {
       const { ":method": method = "", ":path": target = "" } = headers;
       const refusal = find({ method, target, headers, peer: stream.session?.socket?.remoteAddress });
       if (refusal === undefined) return false;
-      stream.on("error", ignore);
       stream.resume();
       const { status, body } = refusal;
       const fields = { ...refusal.headers, ":status": status, [requestIdHeader]: identify(headers) };
       const isSent = pace.send(refusalMs, () => {
-        if (stream.closed || stream.destroyed) return;
-        stream.respond(fields, { endStream: body === undefined });
+        if (!sendHead(stream, fields, { endStream: body === undefined })) return;
         if (body !== undefined) stream.end(body);
         if (!stream.readableEnded) discardRest(stream);
       });
@@ -118,8 +117,6 @@ export function createFullServer(deps: FullServerDeps): FullServer {
     },
   };
 }
-
-function ignore(): void {}
 
 function toRefusal({ status, headers, body }: RestResponse): Refusal {
   // Refusals have no streams.

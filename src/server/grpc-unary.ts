@@ -32,6 +32,7 @@ import { compressionInvalid } from "./interceptors/errors.ts";
 import { packMessage, prefixBytes, readMessage, unpackMessage } from "./message-frame.ts";
 import type { StreamHandler } from "./node-http.ts";
 import { endInPieces } from "./rest.ts";
+import { awaitsAnswer, breakOff, sendHead, sendTrailers } from "./stream-answers.ts";
 import type { UnreadResponses, Writing } from "./unread-responses.ts";
 
 /** The methods, limits and hooks of this path. */
@@ -93,7 +94,7 @@ export function createGrpcUnaryHandler(options: GrpcUnaryOptions): StreamHandler
     const found = served.get(headers[":path"] ?? "");
     if (found === undefined || headers[":method"] !== "POST" || !isBinaryGrpc(headers["content-type"]))
       return false;
-    void new GrpcUnaryStream(stream, headers, found, setup).run();
+    new GrpcUnaryStream(stream, headers, found, setup).start();
     return true;
   };
 }
@@ -126,9 +127,6 @@ function onEnd(this: CallingStream): void {
 function onWantTrailers(this: CallingStream): void {
   this[callKey]?.sendTrailers();
 }
-
-/** A reset reaches the call through "close". */
-function onError(): void {}
 
 /** The stream of one call. */
 class GrpcUnaryStream implements Writing {
@@ -178,11 +176,14 @@ class GrpcUnaryStream implements Writing {
     this.#stream.destroy();
   }
 
-  async run(): Promise<void> {
-    const call = this.#call;
+  start(): void {
     this.#stream[callKey] = this;
-    this.#stream.on("error", onError);
     this.#stream.on("close", onClose);
+    this.#run().catch((error: unknown) => this.#breakOff(error));
+  }
+
+  async #run(): Promise<void> {
+    const call = this.#call;
     try {
       const admitting = this.#admit();
       if (admitting !== undefined) await admitting;
@@ -282,24 +283,32 @@ class GrpcUnaryStream implements Writing {
 
   #respond(message: Message): void {
     const stream = this.#stream;
-    if (stream.destroyed) return;
+    if (!awaitsAnswer(stream)) return;
     const { method, responseHeader } = this.#call;
     const body = this.#served.codec?.write(message) ?? toBinary(method.output, message);
-    stream.respond(responseHeader.toList(":status", "200", "content-type", contentType), withTrailers);
+    sendHead(stream, responseHeader.toList(":status", "200", "content-type", contentType), withTrailers);
     stream.on("wantTrailers", onWantTrailers);
     endInPieces(stream, packMessage(body));
   }
 
   sendTrailers(): void {
-    this.#stream.sendTrailers({ "grpc-status": "0", ...this.#call.responseTrailer.toNode() });
+    try {
+      sendTrailers(this.#stream, { "grpc-status": "0", ...this.#call.responseTrailer.toNode() });
+    } catch (error) {
+      this.#breakOff(error);
+    }
   }
 
   /** Answers with only a status ("Trailers-Only"). */
   #fail(error: ConnectError): void {
-    const stream = this.#stream;
-    if (stream.destroyed || stream.headersSent) return;
     const { responseHeader, responseTrailer } = this.#call;
     const header = { "content-type": contentType, ...responseHeader.toNode() };
-    sendTrailersOnly(stream, { ...header, ...renderTrailersOnly(error, responseTrailer) });
+    sendTrailersOnly(this.#stream, { ...header, ...renderTrailersOnly(error, responseTrailer) });
+  }
+
+  /** Ends a call whose answer cannot be written, as with a header that a handler set wrongly. */
+  #breakOff(error: unknown): void {
+    this.#setup.onError(toConnectError(error));
+    breakOff(this.#stream);
   }
 }

@@ -4,12 +4,7 @@
 import { createRegistry, type DescMethod, type Registry } from "@bufbuild/protobuf";
 import { Code, type ConnectError, type Interceptor, type ServiceImplSpec } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
-import Fastify, {
-  type FastifyError,
-  type FastifyInstance,
-  type FastifyReply,
-  type FastifyRequest,
-} from "fastify";
+import Fastify, { type FastifyError, type FastifyInstance } from "fastify";
 import { findReason, refuse, toConnectError } from "../errors.ts";
 import { findAbsentCall } from "../protocol/absent-services.ts";
 import { metricsScope } from "../protocol/service-profile.ts";
@@ -72,7 +67,7 @@ export interface ServingApp {
 
 /** Creates the application, ready to serve. */
 export async function createHttpApp(deps: AppDeps): Promise<ServingApp> {
-  const { services, transcoder, intake, requestIds, options } = deps;
+  const { services, transcoder, intake, options } = deps;
   const pathMethods = createPathMethods();
   const fallBack = createFallBack(deps, pathMethods);
   const app = createBareApp(deps, fallBack);
@@ -107,27 +102,19 @@ export async function createHttpApp(deps: AppDeps): Promise<ServingApp> {
       const isRest = route !== undefined && !pathMethods.has(splitTarget(req.url ?? "").path);
       // Fastify throws for unknown methods.
       if (!isRest && routedMethods.has(req.method ?? "")) return app.routing(req, res);
-      const serving = isRest ? serveRest(deps, req, res, intake.valuesOf(req), route) : fallBack(req, res);
-      serving.catch((error: unknown) => {
-        const requestId = requestIds.identify(intake.valuesOf(req), req.headers[requestIdHeader]);
-        options.logger.error(
-          { requestId, err: error, target: req.url },
-          "request failed outside of any call",
-        );
-        res.destroy();
-      });
+      if (!isRest) return fallBack(req, res);
+      serveRest(deps, req, res, intake.valuesOf(req), route).catch((error: unknown) =>
+        intake.breakOff(req, res, error),
+      );
     },
   };
 }
 
-/** Serves a request that no route of Fastify serves. */
-type FallBack = (req: NodeRequest, res: NodeResponse) => Promise<void>;
-
 /** The transcoder answers requests that Fastify has no route for or cannot read. */
-function createFallBack(deps: AppDeps, pathMethods: PathMethods): FallBack {
+function createFallBack(deps: AppDeps, pathMethods: PathMethods): RequestHandler {
   const { transcoder, requestIds, intake, options } = deps;
   const { profiles = {} } = options;
-  return async (req, res) => {
+  const serve = async (req: NodeRequest, res: NodeResponse): Promise<void> => {
     const { method = "", url = "" } = req;
     const form = readCallForm(req, false);
     const renderRest = (error: ConnectError): RestResponse =>
@@ -146,6 +133,7 @@ function createFallBack(deps: AppDeps, pathMethods: PathMethods): FallBack {
     if (isCall) return refuseIn(form, findAbsentCall(path, profiles) ?? rpcNotFound(path));
     return serveRest(deps, req, res, intake.valuesOf(req));
   };
+  return (req, res) => void serve(req, res).catch((error: unknown) => intake.breakOff(req, res, error));
 }
 
 function rpcNotFound(path: string): ConnectError {
@@ -155,22 +143,23 @@ function rpcNotFound(path: string): ConnectError {
 /** Fastify without routes, whose own answers are replaced by ours. */
 function createBareApp(
   { transcoder, requestIds, intake, options }: AppDeps,
-  fallBack: FallBack,
+  fallBack: RequestHandler,
 ): FastifyInstance {
-  const hijack = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    reply.hijack();
-    await fallBack(request.raw, reply.raw);
-  };
   const app = Fastify({
     logger: false,
     // The code that reads bodies limits them.
     bodyLimit: Number.MAX_SAFE_INTEGER,
-    frameworkErrors: (_error, request, reply) =>
-      void hijack(request as FastifyRequest, reply as FastifyReply),
+    frameworkErrors: (_error, { raw }, reply) => {
+      reply.hijack();
+      fallBack(raw, reply.raw as NodeResponse);
+    },
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
-  app.setNotFoundHandler(hijack);
+  app.setNotFoundHandler(({ raw }, reply) => {
+    reply.hijack();
+    fallBack(raw, reply.raw);
+  });
   app.setErrorHandler(async (thrown: FastifyError, { raw }, reply) => {
     reply.hijack();
     // The media type is the only part of a request that Fastify still reads itself.

@@ -1,5 +1,6 @@
 /** Node's HTTP/2 response, changed to end the stream in its last frame with content. */
 import http2, { type OutgoingHttpHeaders } from "node:http2";
+import { awaitsAnswer, sendHead } from "./stream-answers.ts";
 
 /**
  * Node sends the headers of a response as soon as it has them, and ends the stream with an empty DATA frame if no
@@ -32,6 +33,11 @@ export class Http2Response extends http2.Http2ServerResponse {
   flushHeaders(): void {
     this.#isSending = true;
     if (!this.headersSent) super.writeHead(this.statusCode);
+  }
+
+  /** Node's own throws for a stream that its caller has reset. */
+  override writeContinue(): void {
+    if (awaitsAnswer(this.stream)) super.writeContinue();
   }
 
   override addTrailers(trailers: OutgoingHttpHeaders): void {
@@ -75,8 +81,8 @@ export class Http2Response extends http2.Http2ServerResponse {
    */
   #sendWhole(body: Uint8Array): boolean {
     const { stream, statusCode } = this;
-    if (this.headersSent || stream.destroyed || this.req.method === "HEAD") return false;
-    stream.respond({ ...this.getHeaders(), ":status": statusCode });
+    if (this.req.method === "HEAD") return false;
+    if (!sendHead(stream, { ...this.getHeaders(), ":status": statusCode })) return false;
     stream.end(body);
     return true;
   }

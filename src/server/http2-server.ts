@@ -1,14 +1,18 @@
 /** The HTTP/2 server of a port. It does not listen itself. */
 import http2 from "node:http2";
 import type { Socket } from "node:net";
+import { containErrors, listenersOfClosed } from "./connection-errors.ts";
 import { Http2Response } from "./http2-response.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { headroom } from "./metadata.ts";
+import type { RequestHandler } from "./node-http.ts";
+import { breakOff } from "./stream-answers.ts";
 
 /** @param sessions receives the sessions that are open, and their connections */
 export function createHttp2Server(
   options: ListenerOptions,
   sessions: Map<http2.ServerHttp2Session, Socket | undefined>,
+  onRequest: RequestHandler,
 ): http2.Http2Server {
   const server = http2.createServer(
     {
@@ -23,25 +27,30 @@ export function createHttp2Server(
       maxSessionMemory: 128,
       Http2ServerResponse: Http2Response,
     },
-    options.onRequest as never,
+    onRequest as never,
   );
   server.on("session", (session) => {
+    containErrors(session);
     sessions.set(session, undefined);
     session.once("connect", (_session, socket) => sessions.set(session, socket));
     session.on("close", () => sessions.delete(session));
     closeWhenIdle(session);
-    // A session error affects only the session's own streams, and they get the error too.
-    session.on("error", () => {});
   });
-  // Without a listener Node answers CONNECT itself.
-  server.on("connect", options.onRequest as never);
+  // Without listeners Node answers these itself, the second one also for a stream that its caller has reset.
+  for (const event of ["connect", "checkContinue", "checkExpectation"]) server.on(event, onRequest as never);
   // Node's own listener turns every stream into a request. Ours runs before it.
   const [makeRequest] = server.listeners("stream");
   if (makeRequest === undefined) throw new Error("node:http2 has no stream listener");
   server.removeAllListeners("stream");
   server.on("stream", (stream: http2.ServerHttp2Stream, headers, flags, rawHeaders: string[]) => {
-    if (!options.onStream(stream, headers, rawHeaders))
-      makeRequest.call(server, stream, headers, flags, rawHeaders);
+    containErrors(stream);
+    try {
+      if (options.onStream(stream, headers, rawHeaders)) return;
+    } catch (error) {
+      options.onFault(error, headers[":path"]);
+      return breakOff(stream);
+    }
+    makeRequest.call(server, stream, headers, flags, rawHeaders);
   });
   return server;
 }
@@ -68,11 +77,9 @@ function closeWhenIdle(session: http2.ServerHttp2Session): void {
 
 /**
  * Drops the listeners of a closed stream. Node keeps the stream until the next full collection of garbage, and their
- * table is half of what it keeps. `removeAllListeners` would take longer than the rest of a small call. An error without
- * a listener would end the process, so that one stays, although a stream emits nothing after "close".
+ * table is half of what it keeps. `removeAllListeners` would take longer than the rest of a small call. Those for errors
+ * stay, although a stream emits nothing after "close".
  */
 function forgetListeners(stream: http2.Http2Stream & { _events?: object }): void {
-  stream._events = { error: ignore };
+  stream._events = listenersOfClosed();
 }
-
-function ignore(): void {}

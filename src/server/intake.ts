@@ -17,6 +17,7 @@ import { drainAfterAnswer } from "./drain-request.ts";
 import { readCallForm, renderFailure } from "./failures.ts";
 import type { ExplainFailure } from "./interceptors/errors.ts";
 import type { Observer } from "./interceptors/observe.ts";
+import type { ListenerOptions } from "./listener-options.ts";
 import { countRawBytes } from "./metadata.ts";
 import type { NodeRequest, NodeResponse } from "./node-http.ts";
 import type { RefusalPace } from "./refusal-pace.ts";
@@ -42,6 +43,7 @@ export interface IntakeOptions {
   readonly maxReceiveMs: number;
   /** Receives a request that is refused for its head. The error has the ID of the request. */
   readonly onHeadFault: (fault: ConnectError, headers: IncomingHttpHeaders) => void;
+  readonly onFault: ListenerOptions["onFault"];
   /** Receives admitted requests. */
   readonly next: (req: NodeRequest, res: NodeResponse) => void;
 }
@@ -58,6 +60,8 @@ export interface Intake {
   admit(call: FoundCall): Promise<void> | undefined;
   /** Tells whether the head of a call on an HTTP/2 stream is valid. */
   isHeadFaultless(headers: IncomingHttpHeaders, rawHeaders: readonly string[]): boolean;
+  /** Ends a request whose answer cannot be written, which is a bug. */
+  breakOff(req: NodeRequest, res: NodeResponse, fault: unknown): void;
   /** The context values of an admitted request. */
   valuesOf(req: NodeRequest): ContextValues;
   /** The REST route of an admitted request; undefined for a page and for another protocol. */
@@ -113,12 +117,17 @@ export function createIntake(options: IntakeOptions): Intake {
     const { method = "", url = "" } = req;
     requestIds.mark(error, req.headers[requestIdHeader]);
     const renderRest = (): RestResponse => transcoder.renderFailure(error, { method, target: url });
-    void writeResponse(res, renderFailure(form, error, renderRest));
+    writeResponse(res, renderFailure(form, error, renderRest)).catch((fault) => breakOff(req, res, fault));
   };
+  const breakOff = (req: NodeRequest, res: NodeResponse, fault: unknown): void => {
+    options.onFault(fault, req.url, requestIds.identify(valuesOf(req), req.headers[requestIdHeader]));
+    res.destroy();
+  };
+  const valuesOf = (req: NodeRequest): ContextValues => arrived.get(req)?.values ?? new CallValues();
 
   const begin = (req: NodeRequest, res: NodeResponse): void => {
     // A client that sent "Expect: 100-continue" waits for this before it sends the body.
-    if (req.httpVersionMajor === 1 && /^100-continue$/i.test(req.headers.expect ?? "")) res.writeContinue();
+    if (/^100-continue$/i.test(req.headers.expect ?? "")) res.writeContinue();
     options.next(req, res);
   };
 
@@ -134,7 +143,8 @@ export function createIntake(options: IntakeOptions): Intake {
         announcesBody: true,
         isCall: always,
       }) === undefined,
-    valuesOf: (req) => arrived.get(req)?.values ?? new CallValues(),
+    breakOff,
+    valuesOf,
     routeOf: (req) => arrived.get(req)?.route,
     onRequest(req, res) {
       refuseCutBody(req);
@@ -159,13 +169,15 @@ export function createIntake(options: IntakeOptions): Intake {
       const header = new CallHeaders(req.headers);
       const admitting = admit({ method, authorization, values, ticket, header });
       if (admitting === undefined) return begin(req, res);
-      admitting.then(
-        () => {
-          // The caller has left. "close" is emitted once, so nothing would end a call that began now.
-          if (!ticket.isClosed) begin(req, res);
-        },
-        (error: ConnectError) => fail(req, res, error),
-      );
+      admitting
+        .then(
+          () => {
+            // The caller has left. "close" is emitted once, so nothing would end a call that began now.
+            if (!ticket.isClosed) begin(req, res);
+          },
+          (error: ConnectError) => fail(req, res, error),
+        )
+        .catch((fault) => breakOff(req, res, fault));
     },
   };
 }
@@ -204,7 +216,9 @@ function watchResponse(
       ? {
           ...(client && { client }),
           pendingBytes: () => res.writableLength,
-          drop: () => res.destroy(),
+          // A response behind an endless one has no socket yet. Node may read no more from theirs, and does not
+          // notice when the client leaves.
+          drop: () => void req.socket.destroy(),
         }
       : {
           ...(client && { client }),

@@ -8,6 +8,8 @@ import type { UnreadResponses } from "./unread-responses.ts";
 export interface ListenerOptions {
   readonly onRequest: RequestHandler;
   readonly onStream: StreamHandler;
+  /** Receives an error that left a request without an answer, which is a bug. */
+  readonly onFault: (error: unknown, target: string | undefined, requestId?: string) => void;
   /** Renders the answer to bytes that are not an HTTP/1.1 request. */
   readonly renderFailure: (error: Error) => RestResponse;
   /** Bytes of metadata that calls may have. Node itself stops reading only well beyond this limit. */

@@ -10,6 +10,7 @@ import type http2 from "node:http2";
 import type { AddressInfo, Socket } from "node:net";
 import { Server as TlsServer } from "node:tls";
 import { chooseProtocol } from "./choose-protocol.ts";
+import { containErrors } from "./connection-errors.ts";
 import { endSession, stopAccepting, waitForGrace } from "./drain-connections.ts";
 import { createHttp1Server, toNodeTls } from "./http1-server.ts";
 import { createHttp2Server } from "./http2-server.ts";
@@ -59,8 +60,24 @@ export function createListener(options: ListenerOptions): Listener {
     if (res.headersSent || newest.get(socket) !== res) return;
     if (isGraceOver || !pipelines.has(socket)) res.setHeader("connection", "close");
   };
-  const http2Server = createHttp2Server(options, sessions);
+  const contain: RequestHandler = (req, res) => {
+    containErrors(req);
+    containErrors(res);
+  };
+  const handle: RequestHandler = (req, res) => {
+    try {
+      options.onRequest(req, res);
+    } catch (error) {
+      options.onFault(error, req.url);
+      res.destroy();
+    }
+  };
+  const http2Server = createHttp2Server(options, sessions, (req, res) => {
+    contain(req, res);
+    handle(req, res);
+  });
   const onRequest: RequestHandler = (req, res) => {
+    contain(req, res);
     running.add(res);
     res.once("close", () => {
       running.delete(res);
@@ -70,14 +87,18 @@ export function createListener(options: ListenerOptions): Listener {
     const earlier = newest.get(req.socket);
     newest.set(req.socket, res);
     if (earlier?.writableFinished === false) pipelines.add(req.socket);
-    if (drained === undefined) return options.onRequest(req, res);
+    if (drained === undefined) return handle(req, res);
     if (earlier?.headersSent === false) earlier.removeHeader("connection");
     endConnection(res);
     // In the next turn, the next request of a pipeline has been read.
-    setImmediate(() => options.onRequest(req, res));
+    setImmediate(() => {
+      if (!res.destroyed) handle(req, res);
+    });
   };
   const http1Server = createHttp1Server(options, running, onRequest);
   chooseProtocol(http1Server, http2Server, undecided, options);
+  // Before any other listener. With TLS, a connection is two sockets.
+  for (const event of ["connection", "secureConnection"]) http1Server.prependListener(event, containErrors);
   http1Server.on("connection", (socket: Socket) => {
     const leave = options.admitConnection(socket.remoteAddress);
     if (leave === undefined) return void socket.destroy();

@@ -72,7 +72,6 @@ export function announcesBody(headers: NodeRequest["headers"]): boolean {
 /** Writes a response no faster than its client reads. */
 export async function writeResponse(res: NodeResponse, response: RestResponse): Promise<void> {
   if (res.destroyed || res.writableEnded) return;
-  res.on("error", () => {}); // The peer has disconnected; "close" aborts the call.
   // The answer's `vary` is added to the server's own, which names the origin.
   const vary = [res.getHeader("vary"), response.headers.get("vary")].filter(Boolean).join(", ");
   res.writeHead(response.status, { ...toNodeHeaders(response.headers), ...(vary && { vary }) });

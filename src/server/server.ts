@@ -34,6 +34,7 @@ import { unaryInterceptor } from "./interceptors/unary.ts";
 import { validationInterceptor } from "./interceptors/validation.ts";
 import { findMaxBytes, toBodyLimits, toStructureLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
+import type { ListenerOptions } from "./listener-options.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import type { RequestHandler } from "./node-http.ts";
 import type { ServerOptions } from "./options.ts";
@@ -111,6 +112,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   });
   const rpcs = new Map(specs.map(({ method }) => [`/${methodName(method)}`, method]));
   const { tls = [], corsOrigins = [] } = options;
+  const onFault: ListenerOptions["onFault"] = (err, target, requestId) =>
+    logger.error({ requestId, err, target }, "request failed outside of any call");
   let next: RequestHandler = () => {};
   const intake = createIntake({
     head: {
@@ -136,6 +139,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       const requestId = fault.metadata.get(requestIdHeader) ?? "";
       if (reason === "CROSS_SITE_REFUSED") crossSiteLog.refused({ origin, requestId });
     },
+    onFault,
     next: (req, res) => next(req, res),
   });
   const { app, serve } = await createHttpApp({
@@ -199,6 +203,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       if (req.stream === undefined && full.refuseRequest(req, res)) return;
       intake.onRequest(req, res);
     },
+    onFault,
     unread,
   });
 

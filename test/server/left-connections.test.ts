@@ -1,0 +1,159 @@
+/** Callers who leave at the worst moment: nothing that they do to their connection may end the server, or outlive them. */
+import { once } from "node:events";
+import net from "node:net";
+import { setImmediate } from "node:timers/promises";
+import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { flags, frameTypes, preface, writeFields, writeFrame, writeUint32 } from "../support/http2-frames.ts";
+import { connectTcp, envelope } from "./raw.ts";
+import { serve } from "./serve.ts";
+
+/** Errors that nothing caught. In the program, each of them would have ended the server. */
+const uncaught: unknown[] = [];
+
+beforeEach(() => {
+  uncaught.length = 0;
+  for (const event of ["uncaughtException", "unhandledRejection"]) {
+    const note = (error: unknown): void => void uncaught.push(error);
+    // Those of vitest.
+    const others = process.rawListeners(event);
+    process.removeAllListeners(event);
+    process.on(event, note);
+    onTestFinished(() => {
+      process.off(event, note);
+      for (const listener of others) process.on(event, listener as () => void);
+    });
+  }
+});
+
+/** Serves calls, a page and streams that last until their callers leave. */
+async function start() {
+  const watches = { begun: 0, running: 0 };
+  const chain: Partial<ServiceImpl<typeof BlockchainService>> = {
+    // biome-ignore lint/correctness/useYield: there is no block
+    async *watchBlocks(_request, { signal }) {
+      watches.begun += 1;
+      watches.running += 1;
+      if (!signal.aborted) await once(signal, "abort");
+      watches.running -= 1;
+    },
+  };
+  const calls: Partial<ServiceImpl<typeof PqcService>> = {
+    getHealth: async () => ({ status: "success" }),
+  };
+  const { server, port, url } = await serve({
+    services: [
+      createServiceImplSpec<typeof BlockchainService>(
+        BlockchainService,
+        chain as ServiceImpl<typeof BlockchainService>,
+      ),
+      createServiceImplSpec<typeof PqcService>(PqcService, calls as ServiceImpl<typeof PqcService>),
+    ],
+    limits: { maxWriteMs: 100, maxReceiveMs: 1000 },
+    pages: [async (app) => void app.get("/large", async () => "x".repeat(200_000))],
+  });
+  onTestFinished(() => {
+    server.destroy();
+    return server.close();
+  });
+  /** A later connection has been served: the server has seen what came before. */
+  const settle = async (): Promise<void> => {
+    for (let i = 0; i < 3; i += 1) expect(await (await fetch(`${url}/livez`)).text()).toBe("alive\n");
+  };
+  return { port, watches, settle };
+}
+
+const grpc = [
+  [":method", "POST"],
+  [":scheme", "http"],
+  [":authority", "localhost"],
+  [":path", "/pqc.PqcService/GetHealth"],
+  ["content-type", "application/grpc"],
+] as const;
+const get = [
+  [":method", "GET"],
+  [":scheme", "http"],
+  [":authority", "localhost"],
+  [":path", "/api/grpc/health"],
+] as const;
+
+/** HEADERS, and what follows them in the same segment. */
+function openStream(fields: readonly (readonly [string, string])[], ...frames: Uint8Array[]): Buffer {
+  const settings = writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0));
+  const headers = writeFrame(frameTypes.headers, flags.endHeaders, 1, writeFields(fields));
+  return Buffer.concat([preface, settings, headers, ...frames]);
+}
+
+describe("an HTTP/2 stream that is reset in the segment of its headers", () => {
+  const requests = [
+    { name: "a gRPC call that is refused", fields: [...grpc, ["grpc-encoding", "x"]] },
+    { name: "a gRPC call", fields: grpc },
+    { name: "a gRPC call with a late deadline", fields: [...grpc, ["grpc-timeout", "0m"]] },
+    { name: "a gRPC-Web call", fields: [...grpc.slice(0, 4), ["content-type", "application/grpc-web"]] },
+    { name: "a REST call", fields: get },
+    { name: "a REST call that waits for 100 Continue", fields: [...get, ["expect", "100-continue"]] },
+    { name: "a REST call with an unknown expectation", fields: [...get, ["expect", "x"]] },
+    {
+      name: "a CONNECT",
+      fields: [
+        [":method", "CONNECT"],
+        [":authority", "localhost"],
+      ],
+    },
+  ] as const;
+
+  for (const { name, fields } of requests) {
+    it.each([0, 1, 2, 5, 7, 8, 13])(`harms nobody: ${name}, code %d`, async (code) => {
+      const { port, settle } = await start();
+      const socket = connectTcp(port);
+      const message = writeFrame(frameTypes.data, flags.endStream, 1, envelope(""));
+      const reset = writeFrame(frameTypes.rstStream, 0, 1, writeUint32(code));
+      socket.write(openStream(fields, reset));
+      await settle();
+      const other = connectTcp(port);
+      other.write(openStream(fields, message, reset));
+      await settle();
+      expect(uncaught).toEqual([]);
+    });
+  }
+});
+
+describe("a caller of HTTP/1.1 who leaves", () => {
+  it("after two Connect GETs at once harms nobody", async () => {
+    const { port, settle } = await start();
+    const path = "/pqc.PqcService/GetHealth?connect=v1&encoding=json&message=%7B%7D";
+    const request = `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
+    for (let i = 0; i < 200; i += 1) {
+      const socket = net.connect(port, "127.0.0.1");
+      socket.on("error", () => {});
+      socket.write(request + request);
+      await once(socket, "connect");
+      // They leave before, between and after the answers.
+      for (let turns = i % 20; turns > 0; turns -= 1) await setImmediate();
+      socket.resetAndDestroy();
+    }
+    await settle();
+    expect(uncaught).toEqual([]);
+  });
+
+  const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`;
+  it.each([
+    ["alone", []],
+    // Node stops reading while so much waits for the end of the watch, and does not notice the end of the connection.
+    ["with large pages behind it", [get("/large"), get("/large")]],
+  ])("ends a watch: %s", async (_name, requests) => {
+    const { port, watches, settle } = await start();
+    const socket = net.connect(port, "127.0.0.1");
+    socket.on("error", () => {});
+    for (const request of [get("/api/blockchain/chain/watch"), ...requests]) {
+      socket.write(request);
+      await expect.poll(() => watches.begun).toBe(1);
+      await settle();
+    }
+    socket.destroy();
+    await expect.poll(() => watches.running).toBe(0);
+    expect(uncaught).toEqual([]);
+  });
+});
