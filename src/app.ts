@@ -34,10 +34,11 @@ export interface App {
   /** The libraries that compute: see `CryptoProvider.version`. */
   readonly cryptoVersion: string;
   readonly dumpMetrics: Metrics["dump"];
+  readonly countUncaughtError: Metrics["uncaughtError"];
   /** The REST routes, for the log. */
   listRoutes(): Route[];
-  /** Stops the server, then closes the other resources. */
-  close(): Promise<void>;
+  /** Stops the server, then closes the other resources. @param maxDrainMs see `Server.close` */
+  close(maxDrainMs?: number): Promise<void>;
 }
 
 /** How callers vary the app. */
@@ -118,15 +119,16 @@ export async function createApp(
     server,
     cryptoVersion: provider.version,
     dumpMetrics: metrics.dump,
+    countUncaughtError: metrics.uncaughtError,
     listRoutes: () =>
       server.transcoder.routes.map(({ httpMethod, template, origin }) => ({
         httpMethod,
         path: template.text,
         rpc: origin,
       })),
-    async close() {
+    async close(maxDrainMs) {
       stopWatching();
-      await server.close();
+      await server.close(maxDrainMs);
       for (const { close } of modules) await close?.();
       await identity.close();
       await store.close();

@@ -17,6 +17,7 @@ import { findPort } from "./server/find-port.ts";
 import { openLog } from "./server/log.ts";
 import { countWorkers } from "./settings/worker-settings.ts";
 import type { StartedServer } from "./start-app.ts";
+import { handleUncaughtErrors } from "./uncaught-errors.ts";
 
 /** The verb that starts the server. It returns when the server ends. */
 export const serveVerb: Verb = {
@@ -51,7 +52,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
     tellOfFiles();
     throw explainListenError(error, config);
   });
-  const stopped = stopOnSignal(running, logger);
+  const stopped = waitForEnd(running, logger);
   if (showsPassword(config)) logger.warn(passwordWarning);
   const variables = listSettings().map(({ name }) => nameVariable(name));
   for (const sentence of findUnknownVariables(process.env, variables)) logger.warn(sentence);
@@ -91,12 +92,27 @@ function readCode(error: unknown): unknown {
   return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
-/** Waits for a signal and stops the server. @returns the exit code */
-function stopOnSignal(running: StartedServer, logger: Logger): Promise<number> {
+/** Milliseconds that calls have to end after an error that no code caught, and the server to close its store. */
+const faultDrainMs = 3000;
+const faultCloseMs = 5000;
+
+/** Waits for a signal, or for an error that ends the server, and stops it. @returns the exit code */
+function waitForEnd(running: StartedServer, logger: Logger): Promise<number> {
   return new Promise((resolve) => {
     let isStopping = false;
     // As for a store that cannot be used at the start: a service manager starts the server again.
     running.onFailure((cause) => resolve(cause === "store" ? exitCodes.unreachable : 1));
+    handleUncaughtErrors({
+      logger,
+      count: running.countUncaughtError,
+      end: () => {
+        isStopping = true;
+        const end = (): void => resolve(exitCodes.fault);
+        // The error may have left anything in a state that cannot be closed.
+        setTimeout(end, faultDrainMs + faultCloseMs);
+        running.close(faultDrainMs).then(end, end);
+      },
+    });
     const onSignal = (signal: NodeJS.Signals): void => {
       if (isStopping) process.exit(1);
       isStopping = true;

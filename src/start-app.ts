@@ -19,8 +19,10 @@ export interface StartOptions {
 export interface StartedServer {
   readonly address: AddressInfo;
   readonly cryptoVersion: string;
-  /** Lets the running calls finish, and stops. */
-  close(): Promise<void>;
+  /** Lets the running calls finish, and stops. @param maxDrainMs milliseconds that they have; those of the settings if left out */
+  close(maxDrainMs?: number): Promise<void>;
+  /** Counts an error that no code caught. */
+  countUncaughtError(): void;
   /** Calls back if the server ends by itself, because its store or its event loops cannot go on. */
   onFailure(listener: (cause: "store" | "event loops") => void): void;
 }
@@ -37,14 +39,15 @@ export async function startApp({ config, logger, onOpen }: StartOptions): Promis
     throw error;
   });
   let closing: Promise<void> | undefined;
-  const close = (): Promise<void> => {
-    closing ??= app.close();
+  const close = (maxDrainMs?: number): Promise<void> => {
+    closing ??= app.close(maxDrainMs);
     return closing;
   };
   return {
     address,
     cryptoVersion: app.cryptoVersion,
     close,
+    countUncaughtError: app.countUncaughtError,
     onFailure: (listener) =>
       void failed.promise.then(async (error) => {
         logger.fatal({ err: error }, "the store cannot be used any more; the server stops");

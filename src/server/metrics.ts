@@ -46,6 +46,8 @@ export interface Metrics extends CallMetrics {
   backgroundFailed(work: string): void;
   /** Exposes how much work is overdue, and for how long the oldest of it. */
   workOverdue(work: string, items: number, oldestSeconds: number): void;
+  /** Counts an error that no code caught. */
+  uncaughtError(): void;
   /** Counts a request that was refused for its head, before its call began. */
   requestRefused(reason: ReasonName): void;
   /** The content type and the text of the exposition. */
@@ -113,6 +115,11 @@ export function createMetrics(): Metrics {
     labelNames: ["reason"],
     registers: [registry],
   });
+  const uncaught = new Counter({
+    name: "qsp_uncaught_errors_total",
+    help: "Errors that no code caught. The server goes on after those of connections, and stops after others.",
+    registers: [registry],
+  });
   const closed = new Counter({
     name: "qsp_connections_refused_total",
     help: "Connections that were closed on arrival, by their limit: total (--max-connections) or client (--max-connections-per-client).",
@@ -130,6 +137,7 @@ export function createMetrics(): Metrics {
     ...createBackgroundMetrics(registry),
     responseDropped: () => dropped.inc(),
     connectionRefused: (limit) => closed.inc({ limit }),
+    uncaughtError: () => uncaught.inc(),
     requestRefused: (reason) => refused.inc({ reason }),
     watchBuffers: (buffers) => {
       new Gauge({

@@ -132,6 +132,8 @@ export class Supervisor {
       return {
         ...first,
         close: () => this.#close(),
+        // Workers count theirs. This thread serves no connection.
+        countUncaughtError: () => {},
         onFailure: (listener) => {
           this.#onFailure = listener;
         },
@@ -159,7 +161,7 @@ export class Supervisor {
       else if (message.kind === "metrics dump") {
         running.dump = message.dump;
         this.#dumps.get(message.id)?.(message.dump);
-      } else if (message.kind === "expose metrics") void this.#expose(running, message.id);
+      } else if (message.kind === "expose metrics") this.#expose(running, message.id).catch(() => {});
       else {
         running.isReady = true;
         this.#connect(worker);
@@ -202,15 +204,20 @@ export class Supervisor {
         { worker, code },
         `${this.#deaths.length} event loops failed within a minute; the server stops`,
       );
-      void this.#close().finally(() => this.#onFailure("event loops"));
+      this.#giveUp();
       return;
     }
     logger.error({ worker, code }, "an event loop ended; another one takes its place");
     this.#startWorker(worker).catch((error: unknown) => {
       if (this.#isStopping) return;
       logger.fatal({ err: error, worker }, "an event loop cannot be replaced; the server stops");
-      void this.#close().finally(() => this.#onFailure("event loops"));
+      this.#giveUp();
     });
+  }
+
+  #giveUp(): void {
+    const end = (): void => this.#onFailure("event loops");
+    this.#close().then(end, end);
   }
 
   /** Ends workers whose event loop is stuck. It counts polls, not time, because a pause of the machine stops both. */
@@ -223,7 +230,7 @@ export class Supervisor {
       if (running.silentPolls !== maxSilentPolls) continue;
       const seconds = (maxSilentPolls * this.#pollIntervalMs) / 1000;
       this.#options.logger.fatal({ worker }, `an event loop has stood still for ${seconds} seconds`);
-      void running.thread.terminate();
+      running.thread.terminate().catch(() => {});
     }
   }
 

@@ -14,6 +14,7 @@ import type { OpenModule } from "../services/service-module.ts";
 import { storeSettings } from "../settings/store-settings.ts";
 import { openSharedMemory } from "../shared-memory/shared-memory.ts";
 import { toConfigError } from "../start-app.ts";
+import { handleUncaughtErrors } from "../uncaught-errors.ts";
 import type { PlaceServices } from "./app-worker.ts";
 import { forwardServices, offerServices } from "./bridge/service-bridge.ts";
 import type { FromWorker, StartFailure, ToWorker, WorkerInput } from "./messages.ts";
@@ -61,19 +62,25 @@ setInterval(() => shared.heartbeat.increment(), beatMs).unref();
 
 const othersEnded = Promise.withResolvers<void>();
 let app: App | undefined;
-// Ends the calls with UNAVAILABLE. The supervisor starts another worker.
-const fail = (error: Error): void => {
-  logger.fatal({ err: error, worker }, "an event loop failed");
+/** Ends the calls with UNAVAILABLE. The supervisor starts another worker. */
+const endFailed = (): void => {
   setTimeout(() => process.exit(1), maxFailMs);
   const reason = refuse("SHUTTING_DOWN", "an event loop of the server failed and is replaced; try again");
-  void endAfterFailure(reason);
+  endAfterFailure(reason).catch(() => {});
 };
-process.on("uncaughtException", fail);
+handleUncaughtErrors({
+  logger: logger.child({ worker }),
+  count: () => app?.countUncaughtError(),
+  end: endFailed,
+});
 
 try {
   const opened = await createApp(config, logger, {
     worker: { isFirst: isHome, memory: shared, place, exposeAll },
-    onFailure: fail,
+    onFailure: (error) => {
+      logger.fatal({ err: error, worker }, "an event loop cannot use the store any more");
+      endFailed();
+    },
   });
   app = opened;
   send({
@@ -88,7 +95,11 @@ try {
       if (isHome) offerServices(offered, message.port, { runAs: chargeCall, explainFailure });
       else forwarder.connect(message.port);
     } else if (message.kind === "dump metrics") {
-      void opened.dumpMetrics().then((dump) => send({ kind: "metrics dump", id: message.id, dump }));
+      // Without an answer, the supervisor keeps the last one.
+      opened.dumpMetrics().then(
+        (dump) => send({ kind: "metrics dump", id: message.id, dump }),
+        () => {},
+      );
     } else if (message.kind === "fail") {
       throw new Error("told to fail");
     } else if (message.kind === "hang") {
@@ -97,7 +108,8 @@ try {
       othersEnded.resolve();
     } else {
       // Open resources would keep the thread alive.
-      void stop(opened).finally(() => process.exit());
+      const end = (): void => process.exit();
+      stop(opened).then(end, end);
     }
   });
   const address = await opened.server.listen(port, config.host);
