@@ -42,7 +42,11 @@ export function createHttp1Server(
   // The intake sends "100 Continue" itself, once it has admitted the request.
   server.on("checkContinue", onRequest);
   server.maxRequestsPerSocket = 0;
+  const failed = new WeakSet<Duplex>();
   server.on("clientError", (error, socket) => {
+    // Each later segment fails as well, and would cut off the answer to the first.
+    if (failed.has(socket)) return;
+    failed.add(socket);
     // The answers to earlier requests come first. An answer to these bytes would be taken for one of them.
     const earlier = [...running].filter(({ req }) => req.socket === socket && req.complete);
     if (earlier.length === 0) return answerBadRequest(error, socket, options);
@@ -52,6 +56,9 @@ export function createHttp1Server(
       if (left === 0) socket.end();
     };
     for (const res of earlier) res.once("close", closeAfterLast);
+    // Node reads no more, and would not notice that the peer leaves before an endless answer ends.
+    if (socket.readableEnded) socket.destroy();
+    else endWithPeer(socket);
   });
   // RFC 9110, section 9.3.6: CONNECT is for proxies. Without a listener Node closes the connection.
   server.on("connect", (_req, socket) => answerBadRequest(methodUnknown("CONNECT"), socket, options));
@@ -101,6 +108,13 @@ function answerBadRequest(error: ParseError | ConnectError, socket: Duplex, opti
   socket.on("data", () => {});
   socket.resume();
   setTimeout(() => socket.destroy(), drainRequestMs).unref();
+}
+
+/** Discards what a peer sends, and ends the connection with the peer. */
+function endWithPeer(socket: Duplex): void {
+  socket.on("data", () => {});
+  socket.once("end", () => socket.destroy());
+  socket.resume();
 }
 
 /** Node's error for bytes that it cannot parse as HTTP/1.1. */

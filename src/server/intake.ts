@@ -149,8 +149,11 @@ export function createIntake(options: IntakeOptions): Intake {
     onRequest(req, res) {
       refuseCutBody(req);
       drainAfterAnswer(req, res, options.maxReceiveMs);
+      const targetHost = req.httpVersionMajor === 1 ? readTargetHost(req.url ?? "") : undefined;
+      // RFC 9112, section 3.2.2. Connect's handlers need the header.
+      if (targetHost !== undefined) req.headers.host = targetHost;
       const { method, route } = findCall(req);
-      const fault = findHeadFault(readHead(req, () => method !== undefined));
+      const fault = findHeadFault(readHead(req, targetHost, () => method !== undefined));
       options.browserHeaders.set(req, res);
       if (fault !== undefined) {
         options.onHeadFault(requestIds.mark(fault, req.headers[requestIdHeader]), req.headers);
@@ -182,13 +185,11 @@ export function createIntake(options: IntakeOptions): Intake {
   };
 }
 
-function readHead(req: NodeRequest, isCall: () => boolean) {
+function readHead(req: NodeRequest, targetHost: string | undefined, isCall: () => boolean) {
   const { method = "", url = "", headers, rawHeaders } = req;
   // HTTP/1.1 has the target outside of its headers. HTTP/2 has it in a pseudo-header.
-  const isHttp1 = req.httpVersionMajor === 1;
-  let metadataBytes = isHttp1 ? url.length : 0;
+  let metadataBytes = req.httpVersionMajor === 1 ? url.length : 0;
   for (const text of rawHeaders) metadataBytes += text.length;
-  const targetHost = isHttp1 ? readTargetHost(url) : undefined;
   const body = { announcesBody: announcesBody(headers) };
   return { method, headers, metadataBytes, targetHost, rawHeaders, ...body, isCall };
 }

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createOutgoing } from "../support/streams.ts";
 import { connectProbe, serveProbe } from "./probe.ts";
 import {
@@ -44,6 +44,26 @@ describe("a connection that sends", () => {
     const call = [...head, `content-length: ${body.length}`, "", body].join("\r\n");
     const answer = await exchangeBytes(local.port, `${call}GARBAGE\r\n\r\n`);
     expect(answer.match(/^HTTP\/1\.1 \d+/gm)).toEqual(["HTTP/1.1 200"]);
+  });
+
+  it("garbage in many segments behind a call waits for the call once", async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error): void => void warnings.push(warning);
+    process.on("warning", note);
+    onTestFinished(() => void process.off("warning", note));
+    const release = Promise.withResolvers<object>();
+    const { server, port } = await serveProbe({ look: () => release.promise }, limits);
+    onTestFinished(() => server.destroy());
+    const socket = connectTcp(port);
+    socket.setNoDelay(true);
+    socket.write("GET /probe/look HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    for (let count = 0; count < 30; count += 1) {
+      socket.write("GARBAGE\r\n\r\n");
+      await delay(1);
+    }
+    release.resolve({});
+    expect((await readToEnd(socket)).match(/^HTTP\/1\.1 \d+/gm)).toEqual(["HTTP/1.1 200"]);
+    expect(warnings).toEqual([]);
   });
 
   it.each([0x02, 0x80, 0x81])(

@@ -143,6 +143,8 @@ describe("a caller of HTTP/1.1 who leaves", () => {
     ["alone", []],
     // Node stops reading while so much waits for the end of the watch, and does not notice the end of the connection.
     ["with large pages behind it", [get("/large"), get("/large")]],
+    ["with garbage behind it", ["GARBAGE\r\n\r\n", "x".repeat(10_000)]],
+    ["with half a request behind it", ["GET /large HTTP/1.1\r\n"]],
   ])("ends a watch: %s", async (_name, requests) => {
     const { port, watches, settle } = await start();
     const socket = net.connect(port, "127.0.0.1");

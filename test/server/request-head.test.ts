@@ -116,6 +116,13 @@ describe("the host of a request", { timeout }, () => {
     expect(await send(port, [target, "host: evil.example.com", json])).toBe("200");
   });
 
+  it("is that of an absolute target without Host, for Connect", async () => {
+    const { port } = await start();
+    const target = "POST http://localhost:8080/probing.Probe/Ask HTTP/1.1";
+    const lines = [target, json, "content-length: 2", "connection: close", "", "{}"];
+    expect(await exchangeBytes(port, lines.join("\r\n"))).toMatch(/^HTTP\/1\.1 200 [\s\S]*\r\n\r\n\{.+\}$/);
+  });
+
   it("is that of :authority in HTTP/2, for every protocol and for pages", async () => {
     const { url, handled } = await start();
     const session = connectHttp2(url);
