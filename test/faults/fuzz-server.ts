@@ -1,0 +1,179 @@
+/** The real server that fuzzers attack, and what must hold of it afterwards. */
+import { readFileSync } from "node:fs";
+import http from "node:http";
+import https from "node:https";
+import { createClient, type Transport } from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
+import { expect } from "vitest";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { makeCertificates, tlsFlags, trustIn } from "../server/tls-clients.ts";
+import { basicOf } from "../services/oauth-tools.ts";
+import type { AtEnd } from "../support/at-end.ts";
+import { addClient, describeClient } from "../support/clients.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { type Api, readApi } from "./fuzz-requests.ts";
+import type { FuzzedPort } from "./fuzz-run.ts";
+
+/** A server of the kind that is attacked. */
+export interface FuzzedServer extends Pick<FuzzedPort, "port" | "findEnd"> {
+  readonly api: Api;
+  readonly url: string;
+  readonly ca: string | undefined;
+  readonly process: RunningServer["process"];
+  /** Resident memory before the attack, in MiB. */
+  readonly idleMiB: number;
+  stop(): Promise<{ readonly stderr: string }>;
+}
+
+/** The kinds of servers: who may call them, and whether they speak TLS. */
+export interface FuzzedKind {
+  readonly auth: "open" | "token";
+  readonly isTls?: boolean;
+}
+
+/** Starts a server with all services. */
+export async function startFuzzed({ auth, isTls = false }: FuzzedKind, atEnd: AtEnd): Promise<FuzzedServer> {
+  const dataDir = isTls ? await makeCertificates(atEnd) : makeTemporaryDirectory(atEnd);
+  const { url, process, exit, stop } = await startServer({
+    dataDir,
+    args: [
+      ...["--auth", auth, "--metrics", "open", "--max-calls-per-second", "0", "--max-write-ms", "500"],
+      ...(auth === "token" ? ["--issuer-url", "http://localhost"] : []),
+      ...(isTls ? tlsFlags(dataDir, "gateway") : []),
+    ],
+  });
+  atEnd(async () => void (await stop("SIGKILL")));
+  let end: string | undefined;
+  exit.then(
+    ({ code, signal, stderr }) => {
+      end = `exit code ${code}, signal ${signal}, the end of its log:\n${stderr.slice(-4000)}`;
+    },
+    () => {},
+  );
+  const ca = isTls ? trustIn(dataDir) : undefined;
+  const token = auth === "token" ? await requestToken({ url, ca, dataDir }) : undefined;
+  const api = readApi((await exchange(`${url}/openapi.json`, { ca })).body, token);
+  const port = Number(new URL(url).port);
+  return { url, ca, process, stop, api, port, idleMiB: residentMiB(process.pid), findEnd: () => end };
+}
+
+/** Requests a token of a client with every scope. */
+async function requestToken(place: {
+  url: string;
+  ca: string | undefined;
+  dataDir: string;
+}): Promise<string> {
+  const metadata = await exchange(`${place.url}/.well-known/oauth-authorization-server`, { ca: place.ca });
+  const { scopes_supported: scopes } = JSON.parse(metadata.body);
+  await addClient(["--data-dir", place.dataDir], describeClient("fuzzer", { scopes }));
+  const { body } = await exchange(`${place.url}/oauth/token`, {
+    ca: place.ca,
+    body: "grant_type=client_credentials",
+    headers: { "content-type": "application/x-www-form-urlencoded", ...basicOf("fuzzer") },
+  });
+  const { access_token: token } = JSON.parse(body);
+  if (typeof token !== "string") throw new Error(`the server issued no token: ${body}`);
+  return token;
+}
+
+interface ExchangeOptions {
+  readonly ca?: string | undefined;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+function exchange(
+  url: string,
+  { ca, body, headers = {} }: ExchangeOptions,
+): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const { request } = url.startsWith("https:") ? https : http;
+    const options = { method: body === undefined ? "GET" : "POST", headers, agent: false, ...(ca && { ca }) };
+    const sent = request(url, options, async (response) => {
+      const chunks: Buffer[] = await Array.fromAsync(response);
+      resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString() });
+    });
+    sent.on("error", reject);
+    sent.end(body);
+  });
+}
+
+function residentMiB(pid: number | undefined): number {
+  const status = readFileSync(`/proc/${pid}/status`, "utf8");
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+}
+
+/** Memory that a server may hold after an attack beyond what it held before, in MiB: caches, pools and a heap at rest. */
+const grownMiB = 400;
+
+/** Expects that a server serves as before, and holds nothing of the attack. Stops it to read its log. */
+export async function expectUnharmed(server: FuzzedServer): Promise<void> {
+  expect(server.findEnd()).toBeUndefined();
+  // What the attack has left open ends once the server notices that nobody is there.
+  // A large page that nobody reads has a minute.
+  const held = expect.poll(() => readHeld(server), { timeout: 120_000, interval: 250 });
+  await held.toEqual({ calls: {}, bytes: 0, connections: 1 });
+  await expectCalls(server);
+  expect(await readMetric(server, "qsp_uncaught_errors_total")).toEqual(new Map([["", 0]]));
+  expect(residentMiB(server.process.pid) - server.idleMiB).toBeLessThan(grownMiB);
+  const { stderr } = await server.stop();
+  expect(findFaults(stderr)).toEqual([]);
+}
+
+/** Lines of errors, and lines that no logger wrote. */
+function findFaults(log: string): string[] {
+  return log
+    .split("\n")
+    .filter((line) => line !== "" && !/^\{"level":[234]0,/.test(line))
+    .slice(0, 5);
+}
+
+async function expectCalls({ url, ca, api }: FuzzedServer): Promise<void> {
+  expect(await exchange(`${url}/livez`, { ca })).toEqual({ status: 200, body: "alive\n" });
+  expect((await exchange(`${url}/api/grpc/health`, { ca })).status).toBe(200);
+  const options = { baseUrl: url, nodeOptions: { ...(ca && { ca }) } };
+  const transports: Transport[] = [
+    createGrpcTransport(options),
+    createGrpcWebTransport({ ...options, httpVersion: "2" }),
+    createGrpcWebTransport({ ...options, httpVersion: "1.1" }),
+    createConnectTransport({ ...options, httpVersion: "2", useHttpGet: true }),
+    createConnectTransport({ ...options, httpVersion: "1.1" }),
+  ];
+  const headers = { authorization: api.token === undefined ? "" : `Bearer ${api.token}` };
+  for (const transport of transports) {
+    expect(await createClient(PqcService, transport).getHealth({})).toMatchObject({ status: "success" });
+    expect(
+      await createClient(PqcService, transport).exchangeKeys({ algorithm: "ML-KEM-512" }, { headers }),
+    ).toMatchObject({
+      status: "success",
+    });
+  }
+}
+
+/** The samples of a metric, by their labels. */
+async function readMetric({ url, ca }: FuzzedServer, name: string): Promise<Map<string, number>> {
+  const { body } = await exchange(`${url}/metrics`, { ca });
+  const lines = body
+    .split("\n")
+    .filter((line) => line.startsWith(name) && "{ ".includes(line.charAt(name.length)));
+  return new Map(
+    lines.map((line) => [line.slice(name.length, line.lastIndexOf(" ")), Number(line.split(" ").at(-1))]),
+  );
+}
+
+/** What a server holds for its clients. */
+async function readHeld(server: FuzzedServer): Promise<object> {
+  const calls = await readMetric(server, "qsp_calls_running");
+  const sockets = await readMetric(server, "nodejs_active_resources");
+  return {
+    calls: Object.fromEntries([...calls].filter(([, count]) => count !== 0)),
+    bytes: (await readMetric(server, "qsp_buffered_bytes")).get(""),
+    // The connection that asks.
+    connections: sockets.get('{type="TCPSocketWrap"}'),
+  };
+}
