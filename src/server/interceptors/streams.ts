@@ -14,12 +14,44 @@ export function forStreams(interceptors: readonly Interceptor[]): Interceptor {
 export interface StreamMapping<T> {
   readonly message?: (message: T) => T;
   readonly error?: (thrown: unknown) => unknown;
-  /** Runs once when the stream ends: without an argument if it succeeded or its reader left. */
+  /** Runs once when the stream ends, even before its first message: without an argument if it succeeded or its reader left. */
   readonly end?: (thrown?: unknown) => void;
 }
 
 /** Passes a stream through, message by message. Ends the source when the reader leaves. */
-export async function* mapStream<T>(source: AsyncIterable<T>, mapping: StreamMapping<T>): AsyncGenerator<T> {
+export function mapStream<T>(source: AsyncIterable<T>, mapping: StreamMapping<T>): AsyncGenerator<T> {
+  return leaveBefore(passOn(source, mapping), () => {
+    mapping.end?.();
+    leave(source);
+  });
+}
+
+/** Runs a function if a stream is left before it has begun. A generator itself runs nothing then. */
+function leaveBefore<T>(stream: AsyncGenerator<T>, onLeave: () => void): AsyncGenerator<T> {
+  const next = stream.next.bind(stream);
+  const end = stream.return.bind(stream);
+  let hasBegun = false;
+  return Object.assign(stream, {
+    next() {
+      hasBegun = true;
+      return next();
+    },
+    return(value: unknown) {
+      if (!hasBegun) onLeave();
+      hasBegun = true;
+      return end(value);
+    },
+  });
+}
+
+/** Not awaited: a stream that waits for something else would delay the end. Its errors are of no use to anyone. */
+function leave(source: AsyncIterable<unknown>): void {
+  source[Symbol.asyncIterator]()
+    .return?.()
+    ?.catch(() => {});
+}
+
+async function* passOn<T>(source: AsyncIterable<T>, mapping: StreamMapping<T>): AsyncGenerator<T> {
   let failure: { thrown: unknown } | undefined;
   try {
     for await (const message of source) yield mapping.message ? mapping.message(message) : message;
@@ -42,7 +74,11 @@ export function endOnAbort<T>(source: AsyncGenerator<T>, signal: AbortSignal): A
 }
 
 /** Passes a stream through until a signal aborts, even while its handler waits for something else. */
-export async function* untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+export function untilAborted<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  return leaveBefore(raceEach(source, signal), () => leave(source));
+}
+
+async function* raceEach<T>(source: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
   const iterator = source[Symbol.asyncIterator]();
   // One listener serves the whole stream: adding and removing one takes longer than passing a message on.
   const { race, interrupt } = createInterrupt();
