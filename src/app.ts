@@ -33,8 +33,7 @@ export interface App {
   readonly server: Server;
   /** The libraries that compute: see `CryptoProvider.version`. */
   readonly cryptoVersion: string;
-  readonly dumpMetrics: Metrics["dump"];
-  readonly countUncaughtError: Metrics["uncaughtError"];
+  readonly metrics: Pick<Metrics, "dump" | "uncaughtError">;
   /** The REST routes, for the log. */
   listRoutes(): Route[];
   /** Stops the server, then closes the other resources. @param maxDrainMs see `Server.close` */
@@ -118,8 +117,7 @@ export async function createApp(
   return {
     server,
     cryptoVersion: provider.version,
-    dumpMetrics: metrics.dump,
-    countUncaughtError: metrics.uncaughtError,
+    metrics,
     listRoutes: () =>
       server.transcoder.routes.map(({ httpMethod, template, origin }) => ({
         httpMethod,

@@ -47,7 +47,7 @@ export async function startApp({ config, logger, onOpen }: StartOptions): Promis
     address,
     cryptoVersion: app.cryptoVersion,
     close,
-    countUncaughtError: app.countUncaughtError,
+    countUncaughtError: app.metrics.uncaughtError,
     onFailure: (listener) =>
       void failed.promise.then(async (error) => {
         logger.fatal({ err: error }, "the store cannot be used any more; the server stops");

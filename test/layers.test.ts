@@ -11,7 +11,8 @@ const mayImport: Record<string, RegExp> = {
   main: everything,
   // Beside main, what starts the server.
   app: /^(?!main$|serve$)/,
-  serve: /^(app|start-app|workers|cli|cli\/operator|config|first-calls|return-memory|server|settings)$/,
+  serve:
+    /^(app|start-app|workers|cli|cli\/operator|config|first-calls|return-memory|server|settings|uncaught-errors)$/,
   "start-app": /^(app|config|server)$/,
   // Whole servers on threads, but for the bridge between them.
   workers: /^(?!main$|serve$)/,
@@ -28,6 +29,7 @@ const mayImport: Record<string, RegExp> = {
   errors: /^gen$/,
   "first-calls": /^$/,
   "return-memory": /^$/,
+  "uncaught-errors": /^server$/,
   "shared-memory": /^$/,
   crypto: /^shared-memory$/,
   formats: /^crypto$/,

@@ -70,7 +70,7 @@ const endFailed = (): void => {
 };
 handleUncaughtErrors({
   logger: logger.child({ worker }),
-  count: () => app?.countUncaughtError(),
+  count: () => app?.metrics.uncaughtError(),
   end: endFailed,
 });
 
@@ -96,7 +96,7 @@ try {
       else forwarder.connect(message.port);
     } else if (message.kind === "dump metrics") {
       // Without an answer, the supervisor keeps the last one.
-      opened.dumpMetrics().then(
+      opened.metrics.dump().then(
         (dump) => send({ kind: "metrics dump", id: message.id, dump }),
         () => {},
       );
@@ -129,7 +129,7 @@ async function stop(opened: App): Promise<void> {
 async function endAfterFailure(reason: Error): Promise<void> {
   try {
     await app?.server.close(0, reason);
-    if (app !== undefined) send({ kind: "metrics dump", id: 0, dump: await app.dumpMetrics() });
+    if (app !== undefined) send({ kind: "metrics dump", id: 0, dump: await app.metrics.dump() });
   } finally {
     process.exit(1);
   }
