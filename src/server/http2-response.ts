@@ -1,5 +1,5 @@
 /** Node's HTTP/2 response, changed to end the stream in its last frame with content. */
-import http2, { type OutgoingHttpHeaders } from "node:http2";
+import http2, { type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { awaitsAnswer, sendHead } from "./stream-answers.ts";
 
 /**
@@ -15,6 +15,15 @@ export class Http2Response extends http2.Http2ServerResponse {
   #hasTrailers = false;
   #isSending = false;
   #lastEnvelope: Uint8Array | undefined;
+
+  constructor(stream: ServerHttp2Stream) {
+    super(stream);
+    // Node's response to HEAD does not say that its stream has closed, unless it was ended before.
+    if (this.req.method === "HEAD")
+      stream.once("close", () => {
+        if (!this.writableEnded) this.emit("close");
+      });
+  }
 
   override writeHead(statusCode: number, ...rest: unknown[]): this {
     if (this.#isSending) return super.writeHead(statusCode);

@@ -120,6 +120,22 @@ describe("an HTTP/2 stream that is reset in the segment of its headers", () => {
   }
 });
 
+describe("a caller of HTTP/2 who leaves", () => {
+  it.each(["GET", "HEAD"])("ends a watch with %s", async (method) => {
+    const { port, watches, settle } = await start();
+    const socket = connectTcp(port);
+    const path = [":path", "/api/blockchain/chain/watch"] as const;
+    const settings = writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0));
+    const fields = writeFields([[":method", method], path, ...get.slice(1, 3)]);
+    const headers = writeFrame(frameTypes.headers, flags.endHeaders | flags.endStream, 1, fields);
+    socket.write(Buffer.concat([preface, settings, headers]));
+    await expect.poll(() => watches.begun).toBe(1);
+    socket.write(writeFrame(frameTypes.rstStream, 0, 1, writeUint32(8)));
+    await settle();
+    await expect.poll(() => watches.running).toBe(0);
+  });
+});
+
 describe("a caller of HTTP/1.1 who leaves", () => {
   it("after two Connect GETs at once harms nobody", async () => {
     const { port, settle } = await start();
