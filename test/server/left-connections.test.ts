@@ -160,6 +160,7 @@ describe("a caller of HTTP/1.1 who leaves", () => {
     // Node stops reading while so much waits for the end of the watch, and does not notice the end of the connection.
     ["with large pages behind it", [get("/large"), get("/large")]],
     ["with garbage behind it", ["GARBAGE\r\n\r\n", "x".repeat(10_000)]],
+    ["with other watches behind it", Array(3).fill(get("/api/blockchain/chain/watch"))],
     ["with half a request behind it", ["GET /large HTTP/1.1\r\n"]],
   ])("ends a watch: %s", async (_name, requests) => {
     const { port, watches, settle } = await start();
@@ -167,7 +168,7 @@ describe("a caller of HTTP/1.1 who leaves", () => {
     socket.on("error", () => {});
     for (const request of [get("/api/blockchain/chain/watch"), ...requests]) {
       socket.write(request);
-      await expect.poll(() => watches.begun).toBe(1);
+      await expect.poll(() => watches.begun).toBeGreaterThan(0);
       await settle();
     }
     socket.destroy();
