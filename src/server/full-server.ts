@@ -93,8 +93,9 @@ export function createFullServer(deps: FullServerDeps): FullServer {
       if (refusal === undefined) return false;
       stream.resume();
       const { status, body } = refusal;
-      const fields = { ...refusal.headers, ":status": status, [requestIdHeader]: identify(headers) };
       const isSent = pace.send(refusalMs, () => {
+        // Made only now: thousands may wait.
+        const fields = { ...refusal.headers, ":status": status, [requestIdHeader]: identify(headers) };
         if (!sendHead(stream, fields, { endStream: body === undefined })) return;
         if (body !== undefined) stream.end(body);
         if (!stream.readableEnded) discardRest(stream);
