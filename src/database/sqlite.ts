@@ -9,7 +9,7 @@ import {
   type WriteConnection,
 } from "./connection.ts";
 import { identify } from "./file-identity.ts";
-import { openSqliteFile } from "./sqlite-file.ts";
+import { openSqliteFile, type SqliteFile } from "./sqlite-file.ts";
 import type { SqliteReply, SqliteRequest, SqliteThreadOptions } from "./sqlite-thread.ts";
 import { readMessage, type StoreFailureCode, StoreFailureError } from "./store-error.ts";
 
@@ -29,17 +29,18 @@ export function openSqliteReader(path: string, onLost: OnLost = () => {}): Conne
 
 /** Opens a file for reading in this thread, which waits for the disk: for a thread that has nothing else to do. */
 export function openSqliteReaderHere(path: string): Connection {
-  const file = openSqliteFile({ path, readOnly: true, busyMs, identity: identify(path) });
+  let file: SqliteFile | undefined;
   return {
     async run(statements) {
       try {
+        file ??= openSqliteFile({ path, readOnly: true, busyMs, identity: identify(path) });
         return file.run(statements);
       } catch (error) {
         const resultCode = error instanceof Error && "errcode" in error ? Number(error.errcode) : undefined;
         throw toFailure(readMessage(error), resultCode);
       }
     },
-    close: async () => file.close(),
+    close: async () => file?.close(),
   };
 }
 

@@ -175,7 +175,7 @@ export const limitReasons = {
   SERVER_BUSY: {
     code: Code.ResourceExhausted,
     cause:
-      "The server reached `--max-calls` or `--max-streams`, or this user or address has its share of them: at most four times what is free. Or the caller's own work would wait longer than `--max-queue-ms`. For a batch, a stream or log-ins, the limit is `--max-backlog-ms`.",
+      "The server reached `--max-calls` or `--max-streams`, or this user or address has its share of the calls: at most four times as many as are free. Or the caller's own work would wait longer than `--max-queue-ms`. For a batch, a stream or log-ins, the limit is `--max-backlog-ms`.",
     remedy: "Wait for `Retry-After`. Operator: use more cores or more servers.",
   },
 } as const satisfies Record<string, Reason>;

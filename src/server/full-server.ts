@@ -16,6 +16,7 @@ import type { NodeRequest, NodeResponse, StreamHandler } from "./node-http.ts";
 import type { RefusalPace } from "./refusal-pace.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 import { sendHead } from "./stream-answers.ts";
+import type { UnreadResponses } from "./unread-responses.ts";
 
 /** The parts of a server that refusals at the head need. */
 export interface FullServerDeps {
@@ -25,6 +26,8 @@ export interface FullServerDeps {
   readonly transcoder: Transcoder;
   readonly readClient: ReadClient;
   readonly pace: RefusalPace;
+  /** Watches refusals that their clients do not read. */
+  readonly unread: UnreadResponses;
   /** Milliseconds for the rest of a refused request to arrive. */
   readonly maxReceiveMs: number;
   readonly requestIds: RequestIds;
@@ -61,7 +64,7 @@ const maxForms = 100;
 
 /** Creates the refusals of one server. */
 export function createFullServer(deps: FullServerDeps): FullServer {
-  const { calls, rpcs, transcoder, readClient, pace, requestIds } = deps;
+  const { calls, rpcs, transcoder, readClient, pace, unread, requestIds } = deps;
   const identify = (headers: IncomingHttpHeaders): string => requestIds.choose(headers[requestIdHeader]);
   const forms = new Map<string, Refusal>();
 
@@ -97,7 +100,12 @@ export function createFullServer(deps: FullServerDeps): FullServer {
         // Made only now: thousands may wait.
         const fields = { ...refusal.headers, ":status": status, [requestIdHeader]: identify(headers) };
         if (!sendHead(stream, fields, { endStream: body === undefined })) return;
-        if (body !== undefined) stream.end(body);
+        if (body !== undefined) {
+          const writing = { pendingBytes: () => stream.writableLength, drop: () => stream.destroy() };
+          unread.watch(writing);
+          stream.once("close", () => unread.forget(writing));
+          stream.end(body);
+        }
         if (!stream.readableEnded) discardRest(stream);
       });
       if (!isSent) stream.close(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);

@@ -175,6 +175,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     transcoder,
     readClient,
     pace,
+    unread,
     requestIds,
     maxReceiveMs: limits.maxReceiveMs,
     onRefusal: (method) => metrics.callRefused(method, "SERVER_BUSY"),

@@ -38,6 +38,8 @@ describe("a server whose store was moved away", () => {
 
     renameSync(path, `${path}.away`);
     expect(await refusal(server.kms.createKey({}))).toEqual(unavailable);
+    // It opens the file anew, in a thread.
+    expect(await refusal(server.kms.verifyAuditLog({}))).toEqual(unavailable);
     const notReady = { status: 503, text: `the store cannot be written: ${reason}\n` };
     await expect.poll(() => get(server, "/readyz")).toEqual(notReady);
     expect(await get(server, "/livez")).toMatchObject({ status: 200 });
