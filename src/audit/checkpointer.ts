@@ -1,7 +1,7 @@
 /** Signs the audit log from time to time, while the store is open. */
 import { AsyncResource } from "node:async_hooks";
 import type { Kysely } from "kysely";
-import type { Background } from "../database/background.ts";
+import { type Background, reportAttempts } from "../database/background.ts";
 import type { Schema } from "../database/schema.ts";
 import type { AuditHead } from "./chain.ts";
 import { type CheckpointSigner, storeCheckpoint } from "./checkpoints.ts";
@@ -22,8 +22,7 @@ export interface CheckpointerDeps {
 
 /** Signs a checkpoint some time after entries are written, and when the store closes. */
 export function createCheckpointer({ readTrueHead, signer, write, now, log, background }: CheckpointerDeps) {
-  const work = "sign_checkpoint";
-  background.started(work);
+  const attempts = reportAttempts(background, { work: "sign_checkpoint", about: { table: log.entries } });
   let timer: NodeJS.Timeout | undefined;
   let signing: Promise<void> = Promise.resolve();
   const sign = async (): Promise<void> => {
@@ -32,13 +31,13 @@ export function createCheckpointer({ readTrueHead, signer, write, now, log, back
     const checkpoint = await signer.sign(head, now(), log);
     await write(({ db }) => storeCheckpoint(db, checkpoint, log));
   };
-  const fail = (error: unknown): void => background.failed({ work, error, about: { table: log.entries } });
+  const attempt = (): Promise<void> => sign().then(attempts.succeeded, attempts.failed);
   // In the context of the store: the signature is not charged to the call that wrote, and is not in its trace.
   const schedule = AsyncResource.bind((): void => {
     timer = setTimeout(() => {
       timer = undefined;
       // If the store cannot be written now, the next write schedules another checkpoint.
-      signing = sign().catch(fail);
+      signing = attempt();
     }, checkpointAfterMs);
     timer.unref();
   });
@@ -50,7 +49,7 @@ export function createCheckpointer({ readTrueHead, signer, write, now, log, back
       const wasDue = timer !== undefined;
       clearTimeout(timer);
       await signing;
-      if (wasDue) await sign().catch(fail);
+      if (wasDue) await attempt();
     },
   };
 }

@@ -27,3 +27,30 @@ export interface Background {
 
 /** For commands that end before anybody would ask. */
 export const unobserved: Background = { started: () => {}, failed: () => {}, overdue: () => {} };
+
+/** What to call after each attempt at work that is tried again and again. */
+export interface Attempts {
+  succeeded(): void;
+  failed(error: unknown): void;
+}
+
+/**
+ * Reports failures of work that is tried again and again. Each failure is counted. Of many in a row, the first, second,
+ * fourth, eighth and so on are logged.
+ */
+export function reportAttempts(
+  background: Pick<Background, "started" | "failed">,
+  what: Pick<BackgroundFailure, "work" | "about">,
+): Attempts {
+  background.started(what.work);
+  let failures = 0;
+  return {
+    succeeded: () => {
+      failures = 0;
+    },
+    failed: (error) => {
+      failures += 1;
+      background.failed({ ...what, error, isRepeated: !Number.isInteger(Math.log2(failures)) });
+    },
+  };
+}

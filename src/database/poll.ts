@@ -1,5 +1,5 @@
 /** Does work at an interval. */
-import type { Background } from "./background.ts";
+import { type Background, reportAttempts } from "./background.ts";
 
 /** What to do at an interval, and who hears of its failures. */
 export interface PollInput {
@@ -13,8 +13,7 @@ export interface PollInput {
 
 /**
  * Calls a function at an interval, one call at a time. A failed call does not stop it: the next one may succeed when
- * the store can be read again. Each failure is counted. Of many in a row, the first, second, fourth, eighth and so on are
- * logged.
+ * the store can be read again.
  *
  * @returns a function that stops it, and waits for the call in progress
  */
@@ -22,16 +21,14 @@ export function poll(
   { work, everyMs, startsAtOnce = false, background }: PollInput,
   check: () => Promise<void>,
 ): () => Promise<void> {
-  background.started(work);
+  const attempts = reportAttempts(background, { work });
   let running: Promise<void> | undefined;
-  let failures = 0;
   const run = async (): Promise<void> => {
     try {
       await check();
-      failures = 0;
+      attempts.succeeded();
     } catch (error) {
-      failures += 1;
-      background.failed({ work, error, isRepeated: !isPowerOfTwo(failures) });
+      attempts.failed(error);
     }
     running = undefined;
   };
@@ -45,8 +42,4 @@ export function poll(
     clearInterval(timer);
     await running;
   };
-}
-
-function isPowerOfTwo(number: number): boolean {
-  return Number.isInteger(Math.log2(number));
 }

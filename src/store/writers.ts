@@ -43,7 +43,12 @@ export function createWriters({ transact, reserve, writability }: WritersDeps): 
   };
   const normal: Transact<WriteTransaction> = async (work, calls) => {
     if (reserve?.isReleased)
-      throw new StoreFailureError("FULL", new Error("the reserve is for operations of safety"));
+      throw new StoreFailureError(
+        "FULL",
+        new Error(
+          "less than twice the reserve of the store is free, 8 MiB on most disks; only operations of safety may write",
+        ),
+      );
     await observed(work, calls);
   };
   const safety: Transact<WriteTransaction> = async (work, calls) => {

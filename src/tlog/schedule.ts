@@ -1,5 +1,6 @@
 /** Publishes checkpoints in the background, about a second after the log has grown. */
 import { AsyncResource } from "node:async_hooks";
+import { reportAttempts } from "../database/background.ts";
 import type { Store } from "../store/store.ts";
 import { type Publisher, publishIntervalMs } from "./publisher.ts";
 import type { LeafSource } from "./source.ts";
@@ -14,8 +15,7 @@ export function schedulePublishing({
   readonly source: LeafSource;
   readonly publisher: Publisher;
 }): () => Promise<void> {
-  const work = "publish_log";
-  store.background.started(work);
+  const attempts = reportAttempts(store.background, { work: "publish_log", about: { log: source.log } });
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> = Promise.resolve();
   let isClosed = false;
@@ -27,14 +27,14 @@ export function schedulePublishing({
     // Another program may have published less than a second ago.
     if (published.size < (await source.readSize())) schedule();
   };
-  const fail = (error: unknown): void => store.background.failed({ work, error, about: { log: source.log } });
+  const attempt = (): Promise<void> => run().then(attempts.succeeded, attempts.failed);
   // In the context of the store: the signatures are not charged to the call that wrote, and are not in its trace.
   const schedule = AsyncResource.bind((): void => {
     if (timer !== undefined || isClosed) return;
     timer = setTimeout(() => {
       timer = undefined;
       // If the store cannot be used now, the next write or the next caller who asks for a checkpoint tries again.
-      running = run().catch(fail);
+      running = attempt();
     }, publishIntervalMs);
     timer.unref();
   });
@@ -47,6 +47,6 @@ export function schedulePublishing({
     const wasDue = timer !== undefined;
     clearTimeout(timer);
     await running;
-    if (wasDue) await run().catch(fail);
+    if (wasDue) await attempt();
   };
 }
