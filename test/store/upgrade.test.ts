@@ -1,15 +1,16 @@
-/** A store of the version before names, grants and filters: it opens, and its keys and its log are whole. */
+/** A store of an older version: it opens with the tables that came later, and its keys and its log are whole. */
 import { randomUUID } from "node:crypto";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { auditTables } from "../../src/audit/tables.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { TableOwner } from "../../src/database/schema.ts";
 import { tableOwners } from "../../src/open-store.ts";
-import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { kmsTables } from "../../src/services/kms/migrations.ts";
 import { openStoreOf } from "../../src/store/open-store-of.ts";
-import { describeStores } from "../support/on-both.ts";
+import { describeStores, type Place } from "../support/on-both.ts";
 
+/** Tables that the steps 0004 add. */
+const addedLast = ["kms_labels", "tlog_verified"];
 const added = [
   "kms_names",
   "kms_grants",
@@ -19,23 +20,30 @@ const added = [
   "revoked_tokens",
   ...["identity_entries", "identity_head", "identity_checkpoints"],
   ...["tlog_hashes", "tlog_checkpoints", "tlog_cosignatures"],
+  ...addedLast,
 ];
 
-/** The tables as the first steps make them. */
-const before: TableOwner[] = tableOwners.map((owner) => ({
-  ...owner,
-  tables: Object.fromEntries(Object.entries(owner.tables).filter(([name]) => !added.includes(name))),
-  steps: Object.fromEntries(Object.entries(owner.steps).filter(([name]) => name.startsWith("0001-"))),
-}));
+/** The tables as the steps with a number below `next` make them, which are without those of `later`. */
+function ownersBefore(next: string, later: readonly string[]): TableOwner[] {
+  return tableOwners.map((owner) => ({
+    ...owner,
+    tables: Object.fromEntries(Object.entries(owner.tables).filter(([name]) => !later.includes(name))),
+    steps: Object.fromEntries(Object.entries(owner.steps).filter(([name]) => name < next)),
+  }));
+}
 
-describeStores("a store of the version before", (makePlace) => {
+/** Makes a store with the tables of an older version. */
+async function makeOldStore({ location, masterKey }: Place, owners: TableOwner[]): Promise<void> {
+  const provider = await createCryptoProvider("openssl");
+  onTestFinished(() => provider.close());
+  const store = await openStoreOf({ owners, location, masterKey, provider });
+  await store.close();
+}
+
+describeStores("a store of an older version", (makePlace) => {
   it("gets the new tables and columns, and keeps its rows", async () => {
     const place = await makePlace();
-    const provider = await createCryptoProvider("openssl");
-    const { location, directory } = place;
-    const old = await openStoreOf({ owners: before, location, masterKey: masterKeyIn(directory), provider });
-    await old.close();
-    await provider.close();
+    await makeOldStore(place, ownersBefore("0002", added));
     await place.query("insert into list_counts (list_name, row_count) values ('an older list', 7)");
     const store = await place.open();
     const rows = await place.query("select row_count from list_counts where list_name = 'an older list'");
@@ -55,6 +63,30 @@ describeStores("a store of the version before", (makePlace) => {
     expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 1 });
     // What was before the log of identities has no entries there.
     expect(await store.verifyIdentityLog()).toMatchObject({ valid: true, entries: 0 });
+  });
+
+  it("gets an index of the labels that its keys and names have", async () => {
+    const place = await makePlace();
+    await makeOldStore(place, ownersBefore("0004", addedLast));
+    await place.query(
+      `insert into kms_keys (position, key_id, alias, algorithm, key_usage, key_state, public_key, owner, created_at_ms,
+          record_tag, labels)
+        values (1, 'one', '', 'ML-DSA-44', 'SIGN', 'ENABLED', $1, 'ada', 0, '', $2), (2, 'two', '', 'ML-DSA-44', 'SIGN',
+          'ENABLED', $1, 'ada', 0, '', '')`,
+      [Uint8Array.of(1), '{"team":"payments","stage":"a \\"b\\""}'],
+    );
+    await place.query(
+      `insert into kms_names (position, owner, key_name, algorithm, labels, is_import_only, versions, signs_mu,
+          created_at_ms, record_tag)
+        values (1, 'ada', 'release', 'ML-DSA-44', '{"team":"build"}', 0, 0, 0, 0, '')`,
+    );
+    await (await place.open()).close();
+    expect(await place.query("select * from kms_labels order by key_id, member")).toEqual([
+      { member: '"team":"build"', owner: "ada", key_id: "", key_name: "release" },
+      { member: '"stage":"a \\"b\\""', owner: "ada", key_id: "one", key_name: "" },
+      { member: '"team":"payments"', owner: "ada", key_id: "one", key_name: "" },
+    ]);
+    expect(await place.query("select log from tlog_verified")).toEqual([]);
   });
 
   it("was changed by steps that come after all of the first ones, in their order by name", () => {

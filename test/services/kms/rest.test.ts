@@ -257,7 +257,7 @@ describeKms("kms.KmsService over REST", (start, shared) => {
     const head = expect.stringMatching(hash);
     expect([status, json]).toStrictEqual([
       200,
-      { status: "success", valid: true, entries: 1, head, reason: "", checkpoint },
+      { status: "success", valid: true, entries: 1, verifiedFrom: 1, head, reason: "", checkpoint },
     ]);
   });
 });
