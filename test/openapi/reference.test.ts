@@ -78,7 +78,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     });
     await page.goto(`${api.url}/reference`);
     await search(page).fill("watch");
-    await page.getByText("3 calls", { exact: true }).waitFor();
+    await page.getByText(/^\d+ calls$/).waitFor();
     const sizes = await Promise.all(loads);
     expect(sizes.length).toBeGreaterThanOrEqual(4);
     const byteCount = sizes.reduce((sum, size) => sum + size, 0);
@@ -96,7 +96,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
       await links.filter({ hasText: "RotateKey" }).first().waitFor();
       expect(await links.count()).toBeLessThan(4);
     }
-    await search(page).fill("no such call");
+    await search(page).fill("no-such-call");
     await page.getByText("No call has these words").waitFor();
     await search(page).fill("rotatekey");
     await search(page).press("Enter");
