@@ -144,9 +144,14 @@ export function createAdmission(options: AdmissionOptions): Admission {
         share(call, address);
         return undefined;
       }
+      // Until its user is known, the call counts for the address.
+      const unknown = clients.claim(address);
+      ticket.add(unknown);
+      calls.enterUnknown(method, unknown);
       // Token checks are charged separately, so that other calls of a network do not keep its users out.
       const authenticating = chargeTo(`tokens of ${address}`, () => access.authenticate(authorization));
       return authenticating.then((caller) => {
+        unknown.close();
         requireRole(method, caller, roles);
         requireScope(method, caller, profiles);
         values.set(callerKey, caller);

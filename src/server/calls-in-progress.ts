@@ -36,8 +36,10 @@ export interface CallsInProgress {
   readonly fullRefusal: ConnectError;
   /** Counts a call for the server. @throws SERVER_BUSY */
   enter(method: DescMethod): Held;
-  /** Counts a call for the client that makes it, until its claim is closed. @throws CONCURRENCY_LIMITED */
+  /** Counts a call for the client that makes it, until its claim is closed. @throws CONCURRENCY_LIMITED, SERVER_BUSY */
   enterFor(method: DescMethod, client: Claim): void;
+  /** Counts a call for an address until its user is known, so that it cannot take all places. @throws SERVER_BUSY */
+  enterUnknown(method: DescMethod, address: Claim): void;
 }
 
 /** Milliseconds after which a refused client may try again. */
@@ -75,6 +77,15 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients): Cal
   };
   /** The calls that each client may have while the server has so many. */
   const shareOf = ({ limit }: Counter, calls: number): number => shareOfFree * Math.max(0, limit - calls);
+  const enter = (method: DescMethod, client: Claim, limit: number): void => {
+    const isUnary = method.methodKind === "unary";
+    const holding = isUnary ? "calls" : "streams";
+    const counter = counterOf(method);
+    // The call itself is counted for the server already.
+    const share = isUnary ? shareOf(counter, counter.count() - 1) : Number.POSITIVE_INFINITY;
+    if (client.enter(holding, Math.min(limit, share))) return;
+    throw share < limit ? clientShareUsed(counter.limit) : clientFull(limit, holding);
+  };
   return {
     isCrowded: () =>
       Object.values(counters).some(({ calls }) => calls.count() >= shareOf(calls, calls.count())),
@@ -98,14 +109,9 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients): Cal
       const isUnary = method.methodKind === "unary";
       if (isUnary && isInfrastructure(method)) return;
       const limit = (isUnary ? limits.maxCallsPerUser : limits.maxStreamsPerUser) || Number.POSITIVE_INFINITY;
-      const holding = isUnary ? "calls" : "streams";
-      // The call itself is counted for the server already.
-      const counter = counterOf(method);
-      const share = isUnary ? shareOf(counter, counter.count() - 1) : limit;
-      if (!client.enter(holding, Math.min(limit, share))) {
-        throw share < limit ? clientShareUsed(counter.limit) : clientFull(limit, holding);
-      }
+      enter(method, client, limit);
     },
+    enterUnknown: (method, address) => enter(method, address, Number.POSITIVE_INFINITY),
   };
 }
 

@@ -52,9 +52,20 @@ export function chooseProtocol(
         http2Server.emit("connection", socket);
       } else {
         for (const accept of acceptHttp1) accept.call(http1Server, socket);
+        if (tls !== undefined) stayPaused(socket);
       }
     };
     socket.on("readable", inspect);
     socket.once("end", onEarlyError);
   });
+}
+
+/**
+ * Lets only node:http end its own pause of a socket. It pauses a connection whose answers are not read, and ends the
+ * process if data arrives nevertheless (socketOnData in lib/_http_server.js, Node 26). On a TLS socket, a stream that
+ * continues for another reason would bring it: here, the end of our "readable" listener.
+ */
+function stayPaused(socket: Socket & { _paused?: boolean }): void {
+  const resume = socket.resume.bind(socket);
+  socket.resume = () => (socket._paused === true ? socket : resume());
 }

@@ -41,10 +41,16 @@ export function isConnectionError(error: unknown): boolean {
 /** The modules of Node that speak HTTP. */
 const httpFrame = /^\s*at (?:.*\()?node:(?:internal\/http2\/|_http_)/;
 
+/** The modules of Node that make errors for them. */
+const helperFrame = /\(?node:internal\/(?:assert|errors)[:/]/;
+
 function wasThrownByHttp({ stack = "", message }: Error): boolean {
   // The message comes first, and a peer may have written it.
   const at = stack.indexOf(message);
   if (at < 0) return false;
-  const [, first = ""] = stack.slice(at + message.length).split("\n");
-  return httpFrame.test(first);
+  const frames = stack
+    .slice(at + message.length)
+    .split("\n")
+    .slice(1);
+  return httpFrame.test(frames.find((frame) => !helperFrame.test(frame)) ?? "");
 }

@@ -25,6 +25,10 @@ export function createHttp2Server(
       },
       maxHeaderListPairs: 2000,
       maxSessionMemory: 128,
+      // Streams that a client may reset at once, and in a second, before its connection ends. A stream that is opened
+      // and reset costs its client next to nothing (CVE-2023-44487).
+      streamResetBurst: 200,
+      streamResetRate: 100,
       Http2ServerResponse: Http2Response,
     },
     onRequest as never,

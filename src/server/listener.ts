@@ -33,6 +33,12 @@ export interface Listener {
   destroy(): void;
 }
 
+/**
+ * Requests of a connection of HTTP/1.1 that may wait for their answers. Node reads 64 KB at a time, which can be two
+ * thousand requests, and holds them all. RFC 9112, section 9.3.2: a client repeats what was not answered.
+ */
+const maxPipelined = 100;
+
 /** Creates a listener. */
 export function createListener(options: ListenerOptions): Listener {
   let drained: Promise<void> | undefined;
@@ -54,6 +60,8 @@ export function createListener(options: ListenerOptions): Listener {
   const newest = new WeakMap<Socket, http.ServerResponse>();
   /** Connections whose clients send requests before they have the earlier answers. */
   const pipelines = new WeakSet<Socket>();
+  /** Requests of each connection of HTTP/1.1 that have no complete answer. */
+  const unanswered = new WeakMap<Socket, number>();
   /** Says with an answer that it is the last, if no request can follow it that was sent already. */
   const endConnection = (res: http.ServerResponse): void => {
     const { socket } = res.req;
@@ -78,15 +86,22 @@ export function createListener(options: ListenerOptions): Listener {
   });
   const onRequest: RequestHandler = (req, res) => {
     contain(req, res);
+    const { socket } = req;
+    const ahead = unanswered.get(socket) ?? 0;
+    // The connection ends with the answer before this one.
+    if (ahead >= maxPipelined) return;
+    unanswered.set(socket, ahead + 1);
     running.add(res);
     res.once("close", () => {
       running.delete(res);
+      unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
       // If the headers were sent before draining began, Node would wait for the next request.
       if (isGraceOver) setImmediate(() => http1Server.closeIdleConnections());
     });
-    const earlier = newest.get(req.socket);
-    newest.set(req.socket, res);
-    if (earlier?.writableFinished === false) pipelines.add(req.socket);
+    const earlier = newest.get(socket);
+    newest.set(socket, res);
+    if (earlier?.writableFinished === false) pipelines.add(socket);
+    if (ahead + 1 === maxPipelined) res.setHeader("connection", "close");
     if (drained === undefined) return handle(req, res);
     if (earlier?.headersSent === false) earlier.removeHeader("connection");
     endConnection(res);

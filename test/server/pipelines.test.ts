@@ -1,0 +1,81 @@
+/** Many requests at once on one connection: what costs a client next to nothing must not occupy the server. */
+import { once } from "node:events";
+import { describe, expect, it } from "vitest";
+import { flags, frameTypes, preface, writeFields, writeFrame, writeUint32 } from "../support/http2-frames.ts";
+import { serveProbe } from "./probe.ts";
+import { connectTcp, exchangeBytes, readToEnd } from "./raw.ts";
+import { requestHttp1, shakeHands, startTlsServer } from "./tls-clients.ts";
+
+/** Counts the calls that reach the handler. */
+async function startCounting() {
+  let calls = 0;
+  const { port } = await serveProbe({
+    look: async ({ text }) => {
+      calls += 1;
+      return { text };
+    },
+  });
+  return { port, countCalls: () => calls };
+}
+
+const get = "GET /probe/look?text=x HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+describe("a pipeline of HTTP/1.1", () => {
+  it("is answered up to 100 requests, and ends with the last answer", async () => {
+    const { port, countCalls } = await startCounting();
+    const text = await exchangeBytes(port, get.repeat(300));
+    const answers = text.split("HTTP/1.1 200").slice(1);
+    expect([answers.length, countCalls()]).toEqual([100, 100]);
+    expect(answers.filter((answer) => /^connection: close/im.test(answer))).toEqual([answers.at(-1)]);
+  });
+
+  it("goes on without end if its client reads the answers", async () => {
+    const { port } = await startCounting();
+    const socket = connectTcp(port);
+    let text = "";
+    socket.on("data", (chunk) => {
+      text += chunk;
+    });
+    for (let sent = 50; sent <= 300; sent += 50) {
+      socket.write(get.repeat(50));
+      await expect.poll(() => text.split("HTTP/1.1 200").length - 1).toBe(sent);
+    }
+    socket.end();
+  });
+
+  it("does not end a server with TLS, whose connection it pauses", { timeout: 180_000 }, async () => {
+    const server = await startTlsServer();
+    const body = "content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+    for (let i = 0; i < 3; i += 1) {
+      const socket = await shakeHands(server, { ALPNProtocols: ["http/1.1"] });
+      socket.write(`POST /api/auth/token HTTP/1.1\r\nhost: localhost\r\n${body}`.repeat(1500));
+      const text = await readToEnd(socket);
+      // Each lacks the name of a user.
+      expect(text.split("HTTP/1.1 400")).toHaveLength(101);
+    }
+    expect((await requestHttp1(server, "/livez")).status).toBe(200);
+  });
+});
+
+describe("streams of HTTP/2 that their client resets at once", () => {
+  it("end the connection after about 200", async () => {
+    const { port, countCalls } = await startCounting();
+    const fields = writeFields([
+      [":method", "GET"],
+      [":scheme", "http"],
+      [":authority", "localhost"],
+      [":path", "/probe/look?text=x"],
+    ]);
+    const streams = Array.from({ length: 2000 }, (_, i) => {
+      const headers = writeFrame(frameTypes.headers, flags.endHeaders | flags.endStream, 2 * i + 1, fields);
+      return Buffer.concat([headers, writeFrame(frameTypes.rstStream, 0, 2 * i + 1, writeUint32(8))]);
+    });
+    const socket = connectTcp(port);
+    socket.write(
+      Buffer.concat([preface, writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0)), ...streams]),
+    );
+    socket.resume();
+    await once(socket, "close");
+    expect(countCalls()).toBeLessThan(400);
+  });
+});
