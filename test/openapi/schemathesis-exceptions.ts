@@ -8,6 +8,8 @@ export interface AcceptedFinding {
   /** The check that reports it. */
   readonly check: string;
   /** The operation, such as "POST /api/kms/sign"; any if left out. */
+  /** The HTTP status; any if left out. */
+  readonly status?: number;
   readonly operation?: RegExp;
   /** The request line and the body; any if left out. */
   readonly request?: RegExp;
@@ -135,6 +137,11 @@ export const acceptedFindings: readonly AcceptedFinding[] = [
     operation: /^\w+ \/v1\/.*\/cryptoKey(s|Versions)\/\{\w+\}$/,
     why: "DELETE is a call of Google that is always refused, with UNIMPLEMENTED (501), and the description leaves it out.",
   })),
+  {
+    check: "negative_data_rejection",
+    status: 413,
+    why: "A body above the limit of its call is refused for its size, before anything reads what is in it.",
+  },
   {
     check: "max_response_time",
     why: "A signature of SLH-DSA takes long on a busy machine. Other tests measure time.",

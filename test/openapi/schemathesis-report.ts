@@ -84,8 +84,9 @@ function textOf(content: Content | null | undefined): string {
 export function isAccepted(finding: Finding, accepted: readonly AcceptedFinding[]): boolean {
   const error = readError(finding.response);
   return accepted.some(
-    ({ check, operation, request, code, reason, fields }) =>
+    ({ check, operation, request, status, code, reason, fields }) =>
       check === finding.check &&
+      (status ?? finding.status) === finding.status &&
       (operation === undefined || operation.test(finding.operation)) &&
       (request === undefined || request.test(finding.request)) &&
       (code ?? error.code) === error.code &&
