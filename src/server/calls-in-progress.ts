@@ -93,7 +93,8 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients): Cal
       const counter = counterOf(method);
       const calls = counter.count();
       const share = shareOf(counter, calls);
-      if (calls >= counter.limit || calls < share || isInfrastructure(method)) return calls >= counter.limit;
+      if (calls >= counter.limit) return true;
+      if (calls < share || isInfrastructure(method)) return false;
       const claim = clients.claim(client());
       const isFull = claim.sum("calls") >= share;
       claim.close();
@@ -134,7 +135,7 @@ function createCounter(all: Claim, holding: "calls" | "streams", limit: number):
 function clientShareUsed(limit: number): ConnectError {
   return refuseForNow(
     "SERVER_BUSY",
-    `the server has about as many calls in progress as it can answer in time; try again in a second`,
+    "the server has about as many calls in progress as it can answer in time; try again in a second",
     retryMs,
     { limit: String(limit) },
   );

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import { parseArgs, promisify } from "node:util";
 import { loadNative } from "../../src/crypto/native/load.ts";
 import type { ProviderName } from "../../src/crypto/provider.ts";
-import type { FloodInput, FloodResult } from "./flood.ts";
 import type { LoadInput, LoadResult } from "./load.ts";
 import type { RawResult, RawWork } from "./raw-provider.ts";
 import { median, report, showProgress } from "./results.ts";
@@ -61,19 +60,6 @@ export async function load(url: string, order: Partial<LoadInput>): Promise<Load
   const whole = { url, method: "POST", headers: {}, body: "", inFlight, warmUpMs: 1000, measureMs, ...order };
   const { stdout } = await run(process.execPath, [join(here, "load.ts"), JSON.stringify(whole)]);
   return JSON.parse(stdout) as LoadResult;
-}
-
-/** Makes unary calls of gRPC at a rate, with a deadline of 5 seconds each. */
-export async function flood(
-  url: string,
-  call: Partial<LoadInput>,
-  callsPerSecond: number,
-): Promise<FloodResult> {
-  const { path = "", body = "" } = call;
-  const headers = { ...call.headers, "grpc-timeout": "5S" };
-  const order: FloodInput = { url, path, headers, body, callsPerSecond, warmUpMs: 1000, measureMs };
-  const { stdout } = await run(process.execPath, [join(here, "flood.ts"), JSON.stringify(order)]);
-  return JSON.parse(stdout) as FloodResult;
 }
 
 /** Messages of a stream that wait for their answer at any time. */
