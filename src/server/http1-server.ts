@@ -1,10 +1,12 @@
 /** The HTTP/1.1 server that owns a port. */
 import http from "node:http";
 import https from "node:https";
+import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { ConnectError } from "@connectrpc/connect";
 import { metadataTooLarge, refuse } from "../errors.ts";
 import { drainRequestMs } from "./drain-request.ts";
+import type { Http1Pipelines } from "./http1-pipelines.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { headroom } from "./metadata.ts";
 import type { RequestHandler } from "./node-http.ts";
@@ -17,10 +19,10 @@ import type { TlsOptions } from "./tls.ts";
  */
 const keepAliveMs = 75_000;
 
-/** @param running the answers that are not finished */
+/** @param pipelines the answers that are not finished */
 export function createHttp1Server(
   options: ListenerOptions,
-  running: ReadonlySet<http.ServerResponse>,
+  pipelines: Pick<Http1Pipelines, "find">,
   onRequest: RequestHandler,
 ): http.Server {
   const server = createPlainOrTls(
@@ -43,12 +45,13 @@ export function createHttp1Server(
   server.on("checkContinue", onRequest);
   server.maxRequestsPerSocket = 0;
   const failed = new WeakSet<Duplex>();
-  server.on("clientError", (error, socket) => {
+  const refuseConnection = (error: ParseError | ConnectError, socket: Duplex): void => {
     // Each later segment fails as well, and would cut off the answer to the first.
     if (failed.has(socket)) return;
     failed.add(socket);
     // The answers to earlier requests come first. An answer to these bytes would be taken for one of them.
-    const earlier = [...running].filter(({ req }) => req.socket === socket && req.complete);
+    const { answers = [] } = pipelines.find(socket as Socket) ?? {};
+    const earlier = [...answers].filter(({ req }) => req.complete);
     if (earlier.length === 0) return answerBadRequest(error, socket, options);
     let left = earlier.length;
     const closeAfterLast = (): void => {
@@ -59,9 +62,10 @@ export function createHttp1Server(
     // Node reads no more, and would not notice that the peer leaves before an endless answer ends.
     if (socket.readableEnded) socket.destroy();
     else endWithPeer(socket);
-  });
+  };
+  server.on("clientError", refuseConnection);
   // RFC 9110, section 9.3.6: CONNECT is for proxies. Without a listener Node closes the connection.
-  server.on("connect", (_req, socket) => answerBadRequest(methodUnknown("CONNECT"), socket, options));
+  server.on("connect", (_req, socket) => refuseConnection(methodUnknown("CONNECT"), socket));
   return server;
 }
 

@@ -6,6 +6,7 @@ import { Http2Response } from "./http2-response.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { headroom } from "./metadata.ts";
 import type { RequestHandler } from "./node-http.ts";
+import { watchLiveness } from "./session-liveness.ts";
 import { breakOff } from "./stream-answers.ts";
 
 /** @param sessions receives the sessions that are open, and their connections */
@@ -36,9 +37,14 @@ export function createHttp2Server(
   server.on("session", (session) => {
     containErrors(session);
     sessions.set(session, undefined);
-    session.once("connect", (_session, socket) => sessions.set(session, socket));
+    session.once("connect", (_session, socket) => {
+      sessions.set(session, socket);
+      // A session can outlive its connection without ever saying that it has closed.
+      socket.once("close", () => sessions.delete(session));
+      watchLiveness(session, socket, { silenceMs: options.maxWriteMs, unread: options.unread });
+    });
     session.on("close", () => sessions.delete(session));
-    closeWhenIdle(session);
+    session.on("stream", (stream) => stream.on("close", forgetListeners));
   });
   // Without listeners Node answers these itself, the second one also for a stream that its caller has reset.
   for (const event of ["connect", "checkContinue", "checkExpectation"]) server.on(event, onRequest as never);
@@ -59,31 +65,11 @@ export function createHttp2Server(
   return server;
 }
 
-/** Milliseconds after which a silent HTTP/2 connection is closed. Node has such a timeout only for HTTP/1.1. */
-const idleMs = 300_000;
-
-/** Closes an idle session. A session with open streams may stay silent without limit. */
-function closeWhenIdle(session: http2.ServerHttp2Session): void {
-  let open = 0;
-  // One function for all streams of the session.
-  function onClose(this: http2.Http2Stream): void {
-    open -= 1;
-    forgetListeners(this);
-  }
-  session.on("stream", (stream) => {
-    open += 1;
-    stream.on("close", onClose);
-  });
-  session.setTimeout(idleMs, () => {
-    if (open === 0) session.close();
-  });
-}
-
 /**
  * Drops the listeners of a closed stream. Node keeps the stream until the next full collection of garbage, and their
  * table is half of what it keeps. `removeAllListeners` would take longer than the rest of a small call. Those for errors
  * stay, although a stream emits nothing after "close".
  */
-function forgetListeners(stream: http2.Http2Stream & { _events?: object }): void {
-  stream._events = listenersOfClosed();
+function forgetListeners(this: http2.Http2Stream & { _events?: object }): void {
+  this._events = listenersOfClosed();
 }

@@ -16,6 +16,8 @@ export interface ListenerOptions {
   readonly maxMetadataBytes: number;
   /** Milliseconds for the headers of a request to arrive. */
   readonly maxHeaderMs: number;
+  /** Milliseconds that a peer may read nothing of what waits for it. */
+  readonly maxWriteMs: number;
   /**
    * Counts a connection until the returned function runs. The server closes a connection on arrival if there is none.
    */

@@ -12,6 +12,7 @@ import { Server as TlsServer } from "node:tls";
 import { chooseProtocol } from "./choose-protocol.ts";
 import { containErrors } from "./connection-errors.ts";
 import { endSession, stopAccepting, waitForGrace } from "./drain-connections.ts";
+import { Http1Pipelines } from "./http1-pipelines.ts";
 import { createHttp1Server, toNodeTls } from "./http1-server.ts";
 import { createHttp2Server } from "./http2-server.ts";
 import type { ListenerOptions } from "./listener-options.ts";
@@ -54,19 +55,12 @@ export function createListener(options: ListenerOptions): Listener {
    * too, or has read what was written.
    */
   const connections = new Set<Socket>();
-  /** Answers of HTTP/1.1 that are not finished. */
-  const running = new Set<http.ServerResponse>();
-  /** The answer to the newest request of each connection of HTTP/1.1. */
-  const newest = new WeakMap<Socket, http.ServerResponse>();
-  /** Connections whose clients send requests before they have the earlier answers. */
-  const pipelines = new WeakSet<Socket>();
-  /** Requests of each connection of HTTP/1.1 that have no complete answer. */
-  const unanswered = new WeakMap<Socket, number>();
+  const pipelines = new Http1Pipelines();
   /** Says with an answer that it is the last, if no request can follow it that was sent already. */
   const endConnection = (res: http.ServerResponse): void => {
-    const { socket } = res.req;
-    if (res.headersSent || newest.get(socket) !== res) return;
-    if (isGraceOver || !pipelines.has(socket)) res.setHeader("connection", "close");
+    const pipeline = pipelines.find(res.req.socket);
+    if (res.headersSent || pipeline?.newest !== res) return;
+    if (isGraceOver || !pipeline.isPipelined) res.setHeader("connection", "close");
   };
   const contain: RequestHandler = (req, res) => {
     containErrors(req);
@@ -87,20 +81,15 @@ export function createListener(options: ListenerOptions): Listener {
   const onRequest: RequestHandler = (req, res) => {
     contain(req, res);
     const { socket } = req;
-    const ahead = unanswered.get(socket) ?? 0;
-    // The connection ends with the answer before this one.
-    if (ahead >= maxPipelined) return;
-    unanswered.set(socket, ahead + 1);
-    running.add(res);
+    const { answers, newest: earlier } = pipelines.find(socket) ?? {};
+    const ahead = answers?.size ?? 0;
+    // The connection has ended, or ends with the answer before this one.
+    if (socket.destroyed || ahead >= maxPipelined) return;
+    pipelines.add(res);
     res.once("close", () => {
-      running.delete(res);
-      unanswered.set(socket, (unanswered.get(socket) ?? 1) - 1);
       // If the headers were sent before draining began, Node would wait for the next request.
       if (isGraceOver) setImmediate(() => http1Server.closeIdleConnections());
     });
-    const earlier = newest.get(socket);
-    newest.set(socket, res);
-    if (earlier?.writableFinished === false) pipelines.add(socket);
     if (ahead + 1 === maxPipelined) res.setHeader("connection", "close");
     if (drained === undefined) return handle(req, res);
     if (earlier?.headersSent === false) earlier.removeHeader("connection");
@@ -110,7 +99,7 @@ export function createListener(options: ListenerOptions): Listener {
       if (!res.destroyed) handle(req, res);
     });
   };
-  const http1Server = createHttp1Server(options, running, onRequest);
+  const http1Server = createHttp1Server(options, pipelines, onRequest);
   chooseProtocol(http1Server, http2Server, undecided, options);
   // Before any other listener. With TLS, a connection is two sockets.
   for (const event of ["connection", "secureConnection"]) http1Server.prependListener(event, containErrors);
@@ -136,11 +125,11 @@ export function createListener(options: ListenerOptions): Listener {
 
   const drain = async (): Promise<void> => {
     const { closed } = await stopAccepting(http1Server);
-    for (const res of running) endConnection(res);
+    for (const res of pipelines.answers()) endConnection(res);
     for (const [session, socket] of sessions) endSession(session, socket);
     await waitForGrace(closed);
     isGraceOver = true;
-    for (const res of running) endConnection(res);
+    for (const res of pipelines.answers()) endConnection(res);
     for (const session of sessions.keys()) session.close();
     for (const socket of [...undecided, ...shaking.values()]) socket.destroy();
     http1Server.closeIdleConnections();

@@ -191,6 +191,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const listener = createListener({
     maxMetadataBytes: limits.maxMetadataBytes,
     maxHeaderMs: limits.maxHeaderMs,
+    maxWriteMs: limits.maxWriteMs,
     admitConnection: (address = "unknown") => shares.admit(plain(address)),
     isShared: memory.workers > 1,
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,

@@ -162,6 +162,10 @@ describe("a caller of HTTP/1.1 who leaves", () => {
     ["with garbage behind it", ["GARBAGE\r\n\r\n", "x".repeat(10_000)]],
     ["with other watches behind it", Array(3).fill(get("/api/blockchain/chain/watch"))],
     ["with half a request behind it", ["GET /large HTTP/1.1\r\n"]],
+    [
+      "with another watch and CONNECT behind it",
+      [get("/api/blockchain/chain/watch"), "CONNECT localhost:80 HTTP/1.1\r\nhost: localhost\r\n\r\n"],
+    ],
   ])("ends a watch: %s", async (_name, requests) => {
     const { port, watches, settle } = await start();
     const socket = net.connect(port, "127.0.0.1");

@@ -1,0 +1,65 @@
+/** The answers of HTTP/1.1 that are not finished, by connection and in the order of their requests. */
+import type http from "node:http";
+import type { Socket } from "node:net";
+
+/** The answers of one connection. */
+export interface Pipeline {
+  /** Those that are not finished. */
+  readonly answers: ReadonlySet<http.ServerResponse>;
+  /** The answer to the newest request. */
+  readonly newest: http.ServerResponse;
+  /** Whether the client has sent a request before it had the answer to an earlier one. */
+  readonly isPipelined: boolean;
+}
+
+interface OwnPipeline extends Pipeline {
+  readonly answers: Set<http.ServerResponse>;
+  newest: http.ServerResponse;
+  isPipelined: boolean;
+}
+
+/** The pipelines of a port. */
+export class Http1Pipelines {
+  readonly #pipelines = new Map<Socket, OwnPipeline>();
+
+  /** The answers of all connections. */
+  *answers(): Generator<http.ServerResponse> {
+    for (const { answers } of this.#pipelines.values()) yield* answers;
+  }
+
+  /** Finds the answers of a connection; undefined before its first request and after its end. */
+  find(socket: Socket): Pipeline | undefined {
+    return this.#pipelines.get(socket);
+  }
+
+  /** Adds the answer to a request. It stays until it emits "close". */
+  add(res: http.ServerResponse): void {
+    const { socket } = res.req;
+    let pipeline = this.#pipelines.get(socket);
+    if (pipeline === undefined) {
+      pipeline = { answers: new Set(), newest: res, isPipelined: false };
+      this.#pipelines.set(socket, pipeline);
+      socket.once("close", () => this.#close(socket));
+    } else {
+      pipeline.isPipelined ||= !pipeline.newest.writableFinished;
+      pipeline.newest = res;
+    }
+    const { answers } = pipeline;
+    answers.add(res);
+    res.once("close", () => answers.delete(res));
+  }
+
+  /**
+   * Closes what is left of a connection. Node does not tell an answer whose turn has not come that its connection has
+   * ended, and not even destroys it after a CONNECT: a watch would wait without end.
+   */
+  #close(socket: Socket): void {
+    const { answers = [] } = this.#pipelines.get(socket) ?? {};
+    this.#pipelines.delete(socket);
+    for (const res of answers) {
+      res.destroy();
+      // One with a socket emits it itself.
+      if (res.socket === null) res.emit("close");
+    }
+  }
+}
