@@ -52,7 +52,7 @@ export const limitSettings = {
   ),
   maxCalls: defineInteger(
     "max-calls",
-    "1000",
+    "400",
     1,
     1_000_000,
     "Maximum concurrent unary calls; the server refuses more.",
@@ -90,6 +90,13 @@ export const limitSettings = {
     0,
     1_000_000,
     "Maximum concurrent connections of each address, or IPv6 network of 64 bits; the server closes more; 0 for no limit; by default a quarter of --max-connections. Does not count 127.0.0.1, ::1 and --trusted-proxies, which have many clients.",
+  ),
+  maxConnectionsPerSecond: defineInteger(
+    "max-connections-per-second",
+    "100",
+    0,
+    1_000_000,
+    "Maximum new connections per second of each address, or IPv6 network of 64 bits, with bursts of twice as many; the server closes more; 0 for no limit. Does not count 127.0.0.1, ::1 and --trusted-proxies.",
   ),
   maxBufferedBytes: defineInteger(
     "max-buffered-bytes",

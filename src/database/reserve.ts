@@ -1,6 +1,6 @@
 /**
  * The reserve of a SQLite store: a file whose room the database gets when its disk is full. While it is released, the
- * store lets only operations of safety write, such as log-ins and the destruction of keys.
+ * store lets only safety operations write, such as log-ins and the destruction of keys.
  */
 import { randomFillSync } from "node:crypto";
 import { existsSync, statfsSync } from "node:fs";
@@ -14,7 +14,7 @@ const maxReserveBytes = 4 * 1024 * 1024;
 const partsOfDisk = 8;
 const pieceBytes = 64 * 1024;
 
-/** The room that a store keeps for operations of safety. */
+/** The room that a store keeps for safety operations. */
 export interface Reserve {
   /** Whether the disk is full, so that the reserve is in use. */
   readonly isReleased: boolean;

@@ -16,7 +16,7 @@ export const storeReasons = {
     isServerFault: true,
     cause:
       "The disk is full. Nothing was changed. On SQLite, log-ins and the destruction of keys still work, in the room of a reserve.",
-    remedy: "Operator: free some space, twice the reserve (8 MiB) on SQLite.",
+    remedy: "Operator: free disk space, on SQLite at least twice the reserve (8 MiB).",
   },
   STORE_DAMAGED: {
     code: Code.DataLoss,

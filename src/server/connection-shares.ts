@@ -1,10 +1,11 @@
-/** Admits connections: so many in all, and a share of them for each client network. */
+/** Admits connections: so many in all, and a share of them, and of new ones in a second, for each client network. */
 import type { Logger } from "pino";
 import { findNetwork } from "../protocol/networks.ts";
 import type { Clients } from "../shared-memory/clients.ts";
+import type { TokenBuckets } from "./rate-limiter.ts";
 
 /** The limit that a connection was closed for. */
-export type ConnectionLimit = "total" | "client";
+export type ConnectionLimit = "total" | "client" | "rate";
 
 /** Counts connections. */
 export interface ConnectionShares {
@@ -19,6 +20,8 @@ export interface ConnectionSharesDeps {
   readonly maxConnections: number;
   /** Connections at a time of one client network; 0 for no limit. */
   readonly maxConnectionsPerClient: number;
+  /** New connections of one client network. */
+  readonly rate: Pick<TokenBuckets, "take">;
   /** Whether an address has connections of many clients. */
   readonly isShared: (address: string) => boolean;
   readonly onRefused: (limit: ConnectionLimit) => void;
@@ -29,6 +32,13 @@ export interface ConnectionSharesDeps {
 
 /** Milliseconds between log lines, however many connections are refused. */
 const logIntervalMs = 60_000;
+
+const explanations: Readonly<Record<ConnectionLimit, string>> = {
+  total: "connections beyond --max-connections were closed",
+  client:
+    "connections of one client beyond --max-connections-per-client were closed; if it is a proxy, name it in --trusted-proxies",
+  rate: "a client opened connections faster than --max-connections-per-second, and they were closed; if it is a proxy, name it in --trusted-proxies",
+};
 
 /** Creates the counts of one event loop; all event loops share their numbers. */
 export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionShares {
@@ -47,12 +57,7 @@ export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionSh
     deps.onRefused(limit);
     refused += 1;
     if (nowMs() - lastLineMs < logIntervalMs) return;
-    deps.logger.warn(
-      { limit, client: network, refused },
-      limit === "total"
-        ? "connections beyond --max-connections were closed"
-        : "connections of one client beyond --max-connections-per-client were closed; if it is a proxy, name it in --trusted-proxies",
-    );
+    deps.logger.warn({ limit, client: network, refused }, explanations[limit]);
     lastLineMs = nowMs();
     refused = 0;
   };
@@ -60,7 +65,12 @@ export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionSh
   return {
     admit(address) {
       const network = findNetwork(address);
-      const hasShare = maxConnectionsPerClient > 0 && !isShared(address);
+      const hasLimits = !isShared(address);
+      if (hasLimits && deps.rate.take(network) > 0) {
+        refuse("rate", network);
+        return undefined;
+      }
+      const hasShare = hasLimits && maxConnectionsPerClient > 0;
       const own = hasShare ? clients.claim(`connections of ${network}`) : undefined;
       if (own?.enter("connections", maxConnectionsPerClient) === false) {
         own.close();

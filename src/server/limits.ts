@@ -38,6 +38,8 @@ export interface ServerLimits {
   readonly maxConnections: number;
   /** Connections at a time of one client network; 0 for no limit. */
   readonly maxConnectionsPerClient: number;
+  /** New connections a second of one client network; 0 for no limit. */
+  readonly maxConnectionsPerSecond: number;
   /** Bytes that all unfinished requests may hold. */
   readonly maxBufferedBytes: number;
   /** Bytes that the unfinished requests, or the unread responses, of one client may hold. */

@@ -91,7 +91,7 @@ const headReasons: readonly ReasonName[] = [
   "MEDIA_TYPE_UNSUPPORTED",
 ];
 
-const connectionLimits: readonly ConnectionLimit[] = ["total", "client"];
+const connectionLimits: readonly ConnectionLimit[] = ["total", "client", "rate"];
 
 /** Creates the metrics of one server, separate from those of other servers in the process. */
 export function createMetrics(): Metrics {
@@ -122,7 +122,7 @@ export function createMetrics(): Metrics {
   });
   const closed = new Counter({
     name: "qsp_connections_refused_total",
-    help: "Connections that were closed on arrival, by their limit: total (--max-connections) or client (--max-connections-per-client).",
+    help: "Connections that were closed on arrival, by their limit: total (--max-connections), client (--max-connections-per-client) or rate (--max-connections-per-second).",
     labelNames: ["limit"],
     registers: [registry],
   });

@@ -38,6 +38,7 @@ import type { ListenerOptions } from "./listener-options.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import type { RequestHandler } from "./node-http.ts";
 import type { ServerOptions } from "./options.ts";
+import { createTokenBuckets } from "./rate-limiter.ts";
 import { createReflection } from "./reflection.ts";
 import { createRefusalPace, type RefusalPace } from "./refusal-pace.ts";
 import { createRequestIds, requestIdHeader } from "./request-ids.ts";
@@ -184,6 +185,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     clients: memory.clients,
     maxConnections: limits.maxConnections,
     maxConnectionsPerClient: limits.maxConnectionsPerClient,
+    rate: createTokenBuckets(limits.maxConnectionsPerSecond, memory.connectionRates),
     isShared: createAddressCheck([...ownAddresses, ...(options.trustedProxies ?? [])]),
     onRefused: metrics.connectionRefused,
     logger,

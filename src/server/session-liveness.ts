@@ -1,7 +1,7 @@
 /**
  * Ends HTTP/2 connections that are idle, or whose peers are gone. Node has such a timeout only for HTTP/1.1. Node's
- * sessions can also wait without end: after a TLS write that fails at once, later writes never end, and the session does
- * not read that its peer has left (nodejs/node#55804, seen with 26.10).
+ * sessions can also stop reading, and then never see that their peers have left: after a TLS write that fails at once
+ * (nodejs/node#55804, seen with 26.10), and after an error of the peer while a stream is open.
  */
 import type http2 from "node:http2";
 import type { Socket } from "node:net";
@@ -10,18 +10,21 @@ import type { UnreadResponses } from "./unread-responses.ts";
 /** Milliseconds after which a silent connection without streams is closed. */
 const idleMs = 300_000;
 
-/**
- * Watches a session until its connection closes.
- *
- * @param silenceMs milliseconds of silence after which a peer with open streams must answer a PING
- * @param unread drops the connection if the peer does not, and if only the session has ended
- */
+/** What the watch of a session needs. */
+interface LivenessDeps {
+  /** Milliseconds of silence after which a peer with open streams must show that it is there. */
+  readonly silenceMs: number;
+  /** Drops the connection if the peer does not, and if only the session has ended. */
+  readonly unread: UnreadResponses;
+}
+
+/** Watches a session until its connection closes. */
 export function watchLiveness(
   session: http2.ServerHttp2Session,
   socket: Socket,
-  { silenceMs, unread }: { readonly silenceMs: number; readonly unread: UnreadResponses },
+  { silenceMs, unread }: LivenessDeps,
 ): void {
-  const streams = new Set<http2.ServerHttp2Stream>();
+  let open = 0;
   let isIdle = false;
   let isAwaited = false;
   const watched = {
@@ -35,11 +38,11 @@ export function watchLiveness(
     session.setTimeout(silenceMs);
   };
   // One function for all streams of the session.
-  function onClose(this: http2.ServerHttp2Stream): void {
-    streams.delete(this);
-  }
+  const onClose = (): void => {
+    open -= 1;
+  };
   session.on("stream", (stream) => {
-    streams.add(stream);
+    open += 1;
     stream.on("close", onClose);
     if (!isIdle) return;
     isIdle = false;
@@ -47,12 +50,11 @@ export function watchLiveness(
   });
   // Frames start the time again, except answers to PING.
   session.on("timeout", () => {
-    if (session.closed) {
-      // Node sends no PING any more. Nothing is left to do here but to send the ends of streams.
-      isAwaited = [...streams].every(({ destroyed, writableEnded }) => destroyed || writableEnded);
-    } else if (streams.size > 0) {
+    if (open > 0 || session.closed) {
       isAwaited = true;
-      session.ping(onHeard);
+      // Node sends no PING on a session that closes. SETTINGS must be answered too.
+      if (session.closed) session.settings({}, onHeard);
+      else session.ping(onHeard);
     } else if (isIdle) {
       session.close();
     } else {

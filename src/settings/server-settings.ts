@@ -26,6 +26,7 @@ export function serverSettings(config: Config) {
       maxCallsPerSecond: isOpen ? 0 : config.maxCallsPerSecond,
       maxConnections: config.maxConnections,
       maxConnectionsPerClient: config.maxConnectionsPerClient ?? Math.ceil(config.maxConnections / 4),
+      maxConnectionsPerSecond: config.maxConnectionsPerSecond,
       maxBufferedBytes: config.maxBufferedBytes,
       maxBufferedBytesPerClient: config.maxBufferedBytesPerClient,
       maxWriteMs: config.maxWriteMs,

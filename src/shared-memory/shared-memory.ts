@@ -12,8 +12,8 @@ import { allocatePlaces, Places, type PlacesMemory } from "./places.ts";
 import { allocateRecentNames, RecentNames, type RecentNamesMemory } from "./recent-names.ts";
 import { allocateWorkerNumbers, WorkerNumbers, type WorkerNumbersMemory } from "./worker-numbers.ts";
 
-/** Tables by name: the rates of addresses and users, failed log-ins, and networks of users. */
-type RecentTable = "addressRates" | "userRates" | "logIns" | "knownNetworks";
+/** Tables by name: the rates of addresses, users and new connections, failed log-ins, and networks of users. */
+type RecentTable = "addressRates" | "connectionRates" | "userRates" | "logIns" | "knownNetworks";
 
 /** The memory as it goes from thread to thread: it can be posted. */
 export interface SharedMemoryParts extends Readonly<Record<RecentTable, RecentNamesMemory>> {
@@ -52,6 +52,7 @@ export function allocateSharedMemory({
   return {
     workers,
     addressRates: allocateNames(),
+    connectionRates: allocateNames(),
     userRates: allocateNames(),
     logIns: allocateNames(),
     knownNetworks: allocateNames(),
@@ -88,6 +89,7 @@ export function openSharedMemory(parts: SharedMemoryParts, worker: number): Shar
   const openNames = (table: RecentTable) => new RecentNames(parts[table], worker);
   const names = {
     addressRates: openNames("addressRates"),
+    connectionRates: openNames("connectionRates"),
     userRates: openNames("userRates"),
     logIns: openNames("logIns"),
     knownNetworks: openNames("knownNetworks"),

@@ -1,4 +1,4 @@
-/** Who may write when: ordinary writes while the disk has room, and operations of safety also from the reserve. */
+/** Who may write when: ordinary writes while the disk has room, and safety operations also from the reserve. */
 import { createGroupCommit, type GroupCommit, type Transact } from "../database/group-commit.ts";
 import type { Reserve } from "../database/reserve.ts";
 import { StoreFailureError } from "../database/store-error.ts";
@@ -46,7 +46,7 @@ export function createWriters({ transact, reserve, writability }: WritersDeps): 
       throw new StoreFailureError(
         "FULL",
         new Error(
-          "less than twice the reserve of the store is free, 8 MiB on most disks; only operations of safety may write",
+          "less than twice the store reserve is free, 8 MiB on most disks; only safety operations may write",
         ),
       );
     await observed(work, calls);

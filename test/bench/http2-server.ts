@@ -1,12 +1,23 @@
-/** Health.Check on node:http2 alone: reads a message and sends one, and does nothing else. `node http2-server.ts` */
+/**
+ * Health.Check on node:http2 alone: reads a message and sends one, and does nothing else: `node http2-server.ts`.
+ * `node http2-server.ts refuse` refuses every request instead.
+ */
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 
 /** SERVING, with the prefix of gRPC. */
 const answer = Buffer.from([0, 0, 0, 0, 2, 8, 1]);
 
+const refusal = Buffer.alloc(300, "x");
+const refused = { ":status": 429, "content-type": "application/json", "retry-after": "1" };
+
 const server = http2.createServer();
 server.on("stream", (stream: http2.ServerHttp2Stream) => {
+  if (process.argv[2] === "refuse") {
+    stream.resume();
+    stream.respond(refused);
+    return void stream.end(refusal);
+  }
   stream.on("data", () => {});
   stream.on("end", () => {
     stream.respond({ ":status": 200, "content-type": "application/grpc" }, { waitForTrailers: true });

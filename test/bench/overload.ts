@@ -3,7 +3,9 @@
  * take, what a refusal costs, and how soon it is as fast as before. Needs h2load, and Linux.
  */
 import { execFile } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -13,9 +15,9 @@ import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
 import { loadNative } from "../../src/crypto/native/load.ts";
 import { measureWithH2load } from "./h2load.ts";
 import type { LoadInput } from "./load.ts";
-import { report, showProgress } from "./results.ts";
+import { median, report, showProgress } from "./results.ts";
 import { readThreadTimes, sumOf } from "./thread-times.ts";
-import { type Child, grpc, json, measureMs, post, start } from "./tools.ts";
+import { type Child, grpc, json, measureMs, post, rounds, start } from "./tools.ts";
 
 const run = promisify(execFile);
 
@@ -24,6 +26,8 @@ const factors = [2, 5, 10];
 /** As a fleet of clients: many connections, with many calls in each. */
 const connections = 50;
 const streamsPerConnection = 100;
+/** Fewer than the server refuses without a pause. */
+const refusalsPerSecond = 4000;
 /** Milliseconds of one step of the recovery. */
 const stepMs = 100;
 
@@ -43,16 +47,13 @@ interface Answer {
 }
 
 export async function measureOverload(dataDir: string): Promise<void> {
-  const bare = await start("http2-server.ts");
-  const check = grpc("/grpc.health.v1.Health/Check", new Uint8Array());
-  const alone = await measureWithH2load(bare, { call: check }, measureMs);
-  bare.tell("stop");
+  await measureRefusals(dataDir);
   const engines = loadNative().kind === "loaded" ? (["native", "openssl"] as const) : (["openssl"] as const);
   for (const engine of engines) {
     const folder = join(dataDir, `overload-${engine}`);
     const server = await start("app-server.ts", folder, "--crypto-provider", engine);
     for (const offer of await listOffers(server))
-      await measureOffer(server, { ...offer, title: `${offer.title}, ${engine}` }, alone.cpu.loop);
+      await measureOffer(server, { ...offer, title: `${offer.title}, ${engine}` });
     server.tell("stop");
   }
 }
@@ -95,43 +96,110 @@ async function listOffers(server: Child): Promise<Offer[]> {
   ]);
 }
 
-async function measureOffer(server: Child, { title, call, method }: Offer, aloneUs: number): Promise<void> {
+/** Compares a server that refuses all calls with node:http2 alone that does, under the same load. */
+async function measureRefusals(dataDir: string): Promise<void> {
+  showProgress("refusals");
+  const full = await start("app-server.ts", join(dataDir, "overload-full"), "--max-calls", "1");
+  const bare = await start("http2-server.ts", "refuse");
+  const call = json("/api/grpc/sign", '{"data":"AQEB"}');
+  const ratios: number[] = [];
+  const costs: number[] = [];
+  for (let round = 0; round <= rounds; round += 1) {
+    const held = await holdCall(full);
+    const [ours, theirs] = [await measureRefusal(full, call), await measureRefusal(bare, call)];
+    held.destroy();
+    // The first round compiles.
+    if (round === 0) continue;
+    ratios.push(ours / theirs);
+    costs.push(ours);
+  }
+  for (const server of [full, bare]) server.tell("stop");
+  showProgress();
+  report("event loop of a refusal, against one of node:http2 alone", ratios, {
+    unit: "times",
+    target: "at most 1.5",
+    parts: { "of ours in µs": median(costs) },
+  });
+}
+
+/** Occupies the only place of a server: a call whose body does not arrive. */
+async function holdCall({ url }: Child): Promise<net.Socket> {
+  const { hostname, port } = new URL(url);
+  const socket = net.connect(Number(port), hostname);
+  const head =
+    "host: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\nexpect: 100-continue";
+  socket.write(`POST /api/grpc/sign HTTP/1.1\r\n${head}\r\n\r\n`);
+  // The server has taken the call when it asks for the body.
+  await once(socket, "data");
+  return socket;
+}
+
+/** Measures the microseconds of the event loop that a refusal takes. */
+async function measureRefusal(server: Child, call: Partial<LoadInput>): Promise<number> {
+  const before = readThreadTimes(server.pid);
+  const answers = await offerRate(server, call, refusalsPerSecond, Math.ceil(measureMs / 1000));
+  const { loop } = readThreadTimes(server.pid);
+  if (answers.some(({ status }) => status !== 429)) throw new Error("a call was not refused");
+  return (loop - before.loop) / answers.length;
+}
+
+async function measureOffer(server: Child, { title, call, method }: Offer): Promise<void> {
   showProgress(`${title}: capacity`);
-  const { callsPerSecond: capacity, cpu } = await measureWithH2load(
-    server,
-    { call, connections, inFlight: 4 * connections },
-    measureMs,
-  );
+  const closed = await measureWithH2load(server, { call, connections, inFlight: 4 * connections }, measureMs);
+  // Alone, but with the same load: calls that arrive one by one cost more than those that arrive together.
+  const alone = await measureOffered(server, call, method, closed.callsPerSecond);
+  const capacity = alone.acceptedPerSecond;
   for (const factor of factors) {
     showProgress(`${title}: ${factor} times its capacity`);
     // The first second compiles what refuses, and grows the heap.
     await offerRate(server, call, factor * capacity, 1);
-    const [before, cpuBefore] = [await readCounts(server, method), readThreadTimes(server.pid)];
-    const beganMs = Date.now();
-    const answers = await offerRate(server, call, factor * capacity, Math.ceil(measureMs / 1000));
-    const seconds = (Date.now() - beganMs) / 1000;
-    const cpuAfter = readThreadTimes(server.pid);
-    const after = await readCounts(server, method);
+    const offered = await measureOffered(server, call, method, factor * capacity);
     const untilFullMs = await measureRecovery(server, call, capacity);
-    const ok = after.ok - before.ok;
-    const refused = answers.length - ok;
-    const loopUs = cpuAfter.loop - cpuBefore.loop - ok * cpu.loop;
     showProgress();
-    report(`${title}, ${factor} times its capacity`, [ok / seconds / capacity], {
+    report(`${title}, ${factor} times its capacity`, [offered.acceptedPerSecond / capacity], {
       unit: "of its throughput",
       target: "at least 0.8",
       parts: {
-        "accepted a second": ok / seconds,
+        "accepted a second": offered.acceptedPerSecond,
         capacity: capacity,
-        "p99 of accepted calls in ms": findP99(answers, before, after),
-        "refused a second": refused / seconds,
-        "event loop of a refusal in µs": refused > 0 ? loopUs / refused : 0,
-        "of a call of node:http2 alone": aloneUs,
-        "CPU of the server in %": (100 * (sumOf(cpuAfter) - sumOf(cpuBefore))) / (seconds * 1e6),
+        "with 200 calls at a time": closed.callsPerSecond,
+        "p99 of accepted calls in ms": offered.p99Ms,
+        "refused a second": offered.refusedPerSecond,
+        "CPU of the server in %": offered.cpuPercent,
         "ms until full speed": untilFullMs,
       },
     });
   }
+}
+
+/** What a server does with the calls that are offered. */
+interface Offered {
+  readonly acceptedPerSecond: number;
+  readonly refusedPerSecond: number;
+  /** Milliseconds that 99 % of the accepted calls do not exceed. */
+  readonly p99Ms: number;
+  readonly cpuPercent: number;
+}
+
+async function measureOffered(
+  server: Child,
+  call: Partial<LoadInput>,
+  method: string,
+  callsPerSecond: number,
+): Promise<Offered> {
+  const [before, cpuBefore] = [await readCounts(server, method), readThreadTimes(server.pid)];
+  const beganMs = Date.now();
+  const answers = await offerRate(server, call, callsPerSecond, Math.ceil(measureMs / 1000));
+  const seconds = (Date.now() - beganMs) / 1000;
+  const cpuUs = sumOf(readThreadTimes(server.pid)) - sumOf(cpuBefore);
+  const after = await readCounts(server, method);
+  const ok = after.ok - before.ok;
+  return {
+    acceptedPerSecond: ok / seconds,
+    refusedPerSecond: (answers.length - ok) / seconds,
+    p99Ms: findP99(answers, before, after),
+    cpuPercent: (100 * cpuUs) / (seconds * 1e6),
+  };
 }
 
 /** Offers calls at a rate that does not follow the answers. */

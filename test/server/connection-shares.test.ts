@@ -6,6 +6,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { type ConnectionSharesDeps, createConnectionShares } from "../../src/server/connection-shares.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
+import { createTokenBuckets } from "../../src/server/rate-limiter.ts";
 import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
 import { readToEnd } from "./raw.ts";
 import { serve } from "./serve.ts";
@@ -76,6 +77,7 @@ describe("a server whose clients may have three connections each", () => {
     expect(await countRefused()).toEqual([
       'qsp_connections_refused_total{limit="total"} 0',
       'qsp_connections_refused_total{limit="client"} 1',
+      'qsp_connections_refused_total{limit="rate"} 0',
     ]);
   });
 
@@ -132,6 +134,7 @@ describe("the shares of connections", () => {
       clients: createOwnMemory().clients,
       maxConnections: 100,
       maxConnectionsPerClient: 2,
+      rate: { take: () => 0 },
       isShared: () => false,
       onRefused: (limit) => void refused.push(limit),
       logger: { warn: (line: unknown) => void lines.push(line) },
@@ -150,6 +153,25 @@ describe("the shares of connections", () => {
   it("have no limit if it is 0", () => {
     const { shares } = make({ maxConnectionsPerClient: 0 });
     for (let held = 0; held < 100; held += 1) expect(shares.admit("192.0.2.1")).toBeDefined();
+  });
+
+  it("refuse those of a network that opens them too fast, and not those of a proxy", () => {
+    let nowMs = 0;
+    const rate = createTokenBuckets(2, createOwnMemory().connectionRates, () => nowMs);
+    const isShared = (address: string): boolean => address === "192.0.2.8";
+    const { shares, refused } = make({ rate, isShared });
+    const isAdmitted = (address: string): boolean => {
+      const leave = shares.admit(address);
+      leave?.();
+      return leave !== undefined;
+    };
+    const burst = [1, 2, 3, 4, 5].map((host) => isAdmitted(`2001:db8:0:1::${host}`));
+    expect(burst).toEqual([true, true, true, true, false]);
+    expect(refused).toEqual(["rate"]);
+    expect(isAdmitted("2001:db8:0:2::1")).toBe(true);
+    nowMs = 500;
+    expect([isAdmitted("2001:db8:0:1::6"), isAdmitted("2001:db8:0:1::7")]).toEqual([true, false]);
+    for (let times = 0; times < 20; times += 1) expect(isAdmitted("192.0.2.8")).toBe(true);
   });
 
   it("leave the limit on all connections as it is", () => {

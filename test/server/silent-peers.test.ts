@@ -8,6 +8,10 @@ import { connectTcp, readToEnd } from "./raw.ts";
 
 /** The first bytes of a PING that asks: length 8, type, no flags, stream 0. */
 const ping = Buffer.from([0, 0, 8, frameTypes.ping, 0, 0, 0, 0, 0]);
+/** SETTINGS without any. */
+const emptySettings = writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0));
+/** GOAWAY with NO_ERROR: its sender opens no more streams. */
+const goaway = writeFrame(frameTypes.goaway, 0, 0, Buffer.alloc(8));
 
 /** Serves a stream that says nothing until its caller leaves. */
 async function serveSilence() {
@@ -35,10 +39,9 @@ function openStream(port: number): net.Socket {
     ["content-type", "application/grpc"],
   ]);
   const socket = connectTcp(port);
-  const settings = writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0));
   const headers = writeFrame(frameTypes.headers, flags.endHeaders, 1, fields);
   const message = writeFrame(frameTypes.data, flags.endStream, 1, Buffer.alloc(5));
-  socket.write(Buffer.concat([preface, settings, headers, message]));
+  socket.write(Buffer.concat([preface, emptySettings, headers, message]));
   return socket;
 }
 
@@ -63,4 +66,28 @@ it("a peer that answers PING may say nothing else", async () => {
   // The server asks every 200 ms, and looks for answers every second.
   await expect.poll(() => answered, { timeout: 20_000 }).toBe(15);
   expect(socket.closed).toBe(false);
+});
+
+it("a peer that closes its connection is asked by SETTINGS, and may wait for its stream", async () => {
+  const { port } = await serveSilence();
+  const socket = openStream(port);
+  socket.write(goaway);
+  let answered = 0;
+  socket.on("data", (chunk: Buffer) => {
+    if (!chunk.includes(emptySettings)) return;
+    answered += 1;
+    socket.write(writeFrame(frameTypes.settings, flags.ack, 0, Buffer.alloc(0)));
+  });
+  await expect.poll(() => answered, { timeout: 20_000 }).toBe(15);
+  expect(socket.closed).toBe(false);
+});
+
+it("a peer that closes, breaks the protocol and leaves is noticed", async () => {
+  const { port, left } = await serveSilence();
+  const socket = openStream(port);
+  const broken = writeFrame(frameTypes.data, 0, 0, Buffer.alloc(1));
+  socket.write(Buffer.concat([goaway, broken]));
+  await once(socket, "data");
+  socket.resetAndDestroy();
+  await left;
 });
