@@ -48,7 +48,13 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
   // Threads take longer to start than a few keys take to check.
   const threads = total > chunkRows ? startMatchThreads(provider) : undefined;
   const match: MatchKeys = threads?.match ?? ((halves) => matchKeys(provider, halves));
-  /** The pages that threads check, oldest first. */
+  const check = async (rows: readonly StoredKey[]): Promise<readonly (KeyFault | undefined)[]> => {
+    const secrets = await keys.openSecrets(rows.map(({ record }) => record.keyId));
+    for (const [keyId, secret] of secrets)
+      if (secret !== undefined) opened.add(nameSecret(keyTable, { keyId }));
+    return findFaults(rows, secrets, match);
+  };
+  /** The pages that are being checked, oldest first: their secrets are read while others are opened and matched. */
   const pending: Promise<readonly (KeyFault | undefined)[]>[] = [];
   let checked = 0;
   const finishOne = async (): Promise<void> => {
@@ -63,10 +69,7 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
       const request = readPageRequest(chunkRows, pageToken, nameKeyList(systemPrincipal, allKeys));
       if (request === undefined) throw new Error("a page token of ours is none");
       const page = await keys.list(request, systemPrincipal, allKeys);
-      const secrets = await keys.openSecrets(page.rows.map(({ record }) => record.keyId));
-      for (const [keyId, secret] of secrets)
-        if (secret !== undefined) opened.add(nameSecret(keyTable, { keyId }));
-      const finding = findFaults(page.rows, secrets, match);
+      const finding = check(page.rows);
       // Awaited in its turn.
       finding.catch(() => {});
       pending.push(finding);
