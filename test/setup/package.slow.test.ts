@@ -2,6 +2,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
+  cpSync,
   existsSync,
   globSync,
   mkdirSync,
@@ -49,7 +50,10 @@ function environment(more: Readonly<Record<string, string>> = {}): Record<string
 }
 
 beforeAll(async () => {
-  const packing = await run("npm", ["pack", "--json", "--pack-destination", scratch], { cwd: root });
+  const packing = await run("npm", ["pack", "--json", "--pack-destination", scratch], {
+    cwd: await makeClone(),
+    env: environment(),
+  });
   const name = /quantum-safe-playground-[\w.-]+\.tgz/.exec(packing.stdout)?.[0] ?? "";
   tarball = join(scratch, name);
   registry = await startRegistry(packageJson);
@@ -69,6 +73,24 @@ afterAll(async () => {
   }
   rmSync(scratch, { recursive: true, force: true });
 });
+
+/**
+ * Makes a clone with the packages that npm has installed, and without what a start adds: the link to Node 26 and the
+ * compiled program. The first script there runs on the machine's own Node.
+ */
+async function makeClone(): Promise<string> {
+  const clone = join(scratch, "clone");
+  const { stdout } = await run("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], {
+    cwd: root,
+  });
+  for (const path of stdout.split("\0").filter((path) => existsSync(join(root, path)) && path !== ""))
+    cpSync(join(root, path), join(clone, path));
+  // Links to files: a link to a folder would show up in paths. The folders below the first are many.
+  const [from, to] = [join(root, "node_modules/."), join(clone, "node_modules")];
+  await run("cp", ["-al", from, to]).catch(() => run("cp", ["-a", from, to]));
+  rmSync(join(to, ".bin"), { recursive: true });
+  return clone;
+}
 
 async function startInstalled(): Promise<typeof server> {
   const child = spawn(join(bin, "qsp"), ["serve", "--port", "0", "--data-dir", join(scratch, "data")], {
