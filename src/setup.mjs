@@ -63,11 +63,12 @@ function install() {
   console.error(
     `setup: installing missing packages into node_modules${dev ? ", with the tools for tests" : ""}`,
   );
-  // No package needs its install script, so none is run.
+  // No package needs its install script, so none is run. npm hands over its own options, as of npm pack --dry-run.
   const flags = ["--no-audit", "--no-fund", "--loglevel=error", "--ignore-scripts", "--include=optional"];
   const wanted = [
     ...(isFresh ? ["ci"] : ["install", "--no-save"]),
     ...flags,
+    "--dry-run=false",
     dev ? "--include=dev" : "--omit=dev",
   ];
   const { npm_execpath: npm, npm_node_execpath: npmNode } = process.env;

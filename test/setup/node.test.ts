@@ -7,12 +7,13 @@ import {
   readdirSync,
   readlinkSync,
   realpathSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { nodePackage as installedPackage } from "../../src/setup/find-node.mjs";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -46,12 +47,12 @@ function installNode(script: string): void {
 }
 
 /** Runs what npm scripts run first, on a Node of this version. */
-function setUp(version: string) {
+function setUp(version: string, env: Readonly<Record<string, string>> = {}) {
   const pretend = `Object.defineProperty(process, "version", { value: ${JSON.stringify(version)} })`;
   const { status, stderr } = spawnSync(
     process.execPath,
     [`--import=data:text/javascript,${encodeURIComponent(pretend)}`, join(checkout, "src/setup.mjs")],
-    { encoding: "utf8" },
+    { encoding: "utf8", env: { ...process.env, ...env } },
   );
   return { status, stderr };
 }
@@ -92,6 +93,15 @@ describe.skipIf(process.platform === "win32")("the Node of npm", { timeout: 180_
     symlinkSync(packaged, link);
     expect(setUp(process.version)).toEqual({ status: 0, stderr: "" });
     expect(existsSync(link)).toBe(false);
+  });
+
+  it("is installed by npm pack --dry-run too, which hands its options on to each npm that it runs", () => {
+    const [npm, installed] = [join(checkout, "npm-cli.js"), join(modules, ".package-lock.json")];
+    renameSync(installed, `${installed}.kept`);
+    onTestFinished(() => renameSync(`${installed}.kept`, installed));
+    writeFileSync(npm, "console.error(process.argv.slice(2).join(' ')); process.exit(1);");
+    const { stderr } = setUp("v20.19.2", { npm_execpath: npm, npm_config_dry_run: "true" });
+    expect(stderr).toMatch(/^ci .*--dry-run=false/m);
   });
 
   it("is missed with a sentence if npm has none for this machine", () => {
