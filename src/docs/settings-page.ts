@@ -22,5 +22,5 @@ const introduction = `<!-- Written by \`npm run docs\` from src/config.ts. -->
 
 This page is for operators of the server. After reading it, you know every setting, its default, and how to give it.
 
-A setting is a flag (\`npm start -- --port 9000\`, \`npx qsp serve --port 9000\`) or a variable (\`QSP_PORT=9000\`). A flag takes precedence over its variable. Secrets have no flag, because every user of a machine can read the flags of a program. A bad value or an unknown flag ends the start with one sentence and exit code 2. \`npx qsp serve --help\` prints this list. [Who may call](access.md) shows what \`--auth\` changes. The operator's verbs, such as \`npx qsp backup\`, take the same settings.
+A setting is a flag (\`npm start -- --port 9000\`, \`./qsp serve --port 9000\`) or a variable (\`QSP_PORT=9000\`). A flag takes precedence over its variable. Secrets have no flag, because every user of a machine can read the flags of a program. A bad value or an unknown flag ends the start with one sentence and exit code 2. \`./qsp serve --help\` prints this list. [Who may call](access.md) shows what \`--auth\` changes. The operator's verbs, such as \`./qsp backup\`, take the same settings.
 `;

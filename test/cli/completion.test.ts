@@ -119,7 +119,8 @@ describe.skipIf(isMissing("fish"))(
       writeFileSync(join(place.cwd, "qsp.fish"), await completionOf("fish"));
       // One start of fish for all lines; -C completes a line as the Tab key does.
       const asks = lines.map(({ line }, i) => {
-        const typed = ["qsp", ...line].join(" ");
+        // As in a clone, or as in an installation.
+        const typed = [i % 2 === 0 ? "./qsp" : "qsp", ...line].join(" ");
         return `echo "== ${i}"; complete -C '${typed}'`;
       });
       const script = ["source ./qsp.fish", ...asks].join("\n");

@@ -222,7 +222,6 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
   if (database !== undefined) ports.set("5432", database.port);
   const servers = new Map<string, Started>();
   let count = 0;
-  let hasUsedNpx = false;
   const withPorts = (text: string): string =>
     text.replaceAll(/(127\.0\.0\.1|localhost):(\d+)/g, (all, host, port) =>
       ports.has(port) ? `${host}:${ports.get(port)}` : all,
@@ -238,8 +237,7 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
       const path = join(notes, String(count));
       // The client's default, which stands in no command.
       const url = `export QSP_URL=${withPorts("http://127.0.0.1:8080")}\n`;
-      writeFileSync(path, url + (hasUsedNpx ? withoutNpx(checkout) : "") + withPorts(text));
-      hasUsedNpx ||= text.includes("npx qsp");
+      writeFileSync(path, url + withPorts(text));
       // A command that fails ends the shell, and with it the lines, as no program in the background has them open.
       shell.stdin?.write(`. ${path} <${notes}/typed >${path}.out 2>${path}.err 3>&-; echo $? >&3\n`);
       const { value: code = await ended.then(([code]) => code) } = await answers.next();
@@ -277,15 +275,6 @@ function killGroup({ pid = 0 }: ChildProcess): void {
   } catch {
     // There is nothing left.
   }
-}
-
-/**
- * A function of the shell that starts the program as `npx qsp` does. npx takes 0.6 s of CPU each time, and has shown in
- * an earlier block of the page that it finds the program.
- */
-function withoutNpx(checkout: string): string {
-  const own = `[ "$1" = qsp ] && [ "$PWD" = "${checkout}" ]`;
-  return `npx() { if ${own}; then shift; node src/qsp.mjs "$@"; else command npx "$@"; fi; }\n`;
 }
 
 /**

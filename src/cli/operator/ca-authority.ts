@@ -41,7 +41,7 @@ function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): 
   if (!existsSync(path)) {
     const remedy = hasAuthorityFile(directory)
       ? "restore it from a copy"
-      : "create a CA with: npx qsp ca init";
+      : "create a CA with: qsp ca init";
     throw new ConfigError(`${path} is missing; ${remedy}`);
   }
   // Windows has no such bits; there, the file inherits the access list of its directory.

@@ -83,7 +83,7 @@ ${describeCertificates(directory, "ca")}
 
 ${describeTrust(readTrust(directory))}
 
-Next: npx qsp ca issue NAME…
+Next: qsp ca issue NAME…
 `,
   );
   return 0;

@@ -54,13 +54,13 @@ function Accounts() {
         the role is <code>user</code>, <code>auditor</code> (reads all audit entries and the metrics) or{" "}
         <code>admin</code>.
       </p>
-      <pre class="code">npx qsp user add NAME user</pre>
+      <pre class="code">qsp user add NAME user</pre>
       <p>
         On your own machine, <code>npm start</code> runs a server that needs no account.
       </p>
       <h2>Without this page</h2>
       <p>The same account works in a terminal, and over REST and gRPC:</p>
-      <pre class="code">{`npx qsp login NAME --url ${origin}`}</pre>
+      <pre class="code">{`qsp login NAME --url ${origin}`}</pre>
       <pre class="code">{`curl -s ${origin}/api/auth/token -H 'content-type: application/json' \\
   -d '{"username":"NAME","password":"PASSWORD"}'`}</pre>
       <p class="hint">
