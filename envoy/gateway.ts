@@ -34,7 +34,7 @@ async function main(): Promise<void> {
   for (const signal of signals) process.on(signal, stopEarly);
   if (findEnvoy() === undefined) throw new EnvoyMissing();
   await requireFreePort(options.port);
-  await makeCertificate(options);
+  const certificate = await makeCertificate(options);
   const servers = await startServers(options);
   const edge = await startEdge({
     backends: servers.map(({ authority }) => authority),
@@ -44,7 +44,9 @@ async function main(): Promise<void> {
   });
   for (const signal of signals) process.off(signal, stopEarly);
   stopOnSignal(edge, servers, options);
-  process.stdout.write(describeStart(edge, options, servers));
+  process.stdout.write(
+    describeStart(edge, options, [...certificate, ...servers.flatMap(({ created }) => created)]),
+  );
 }
 
 /** Two Envoys can listen on one port and share its calls; here, that would be a mistake. */
@@ -61,11 +63,17 @@ async function requireFreePort(port: number): Promise<void> {
   await once(server, "close");
 }
 
-async function makeCertificate({ tlsDirectory }: GatewayOptions): Promise<void> {
-  if (isGoodForToday(join(tlsDirectory, "gateway.crt"))) return;
+/** @returns a sentence about what it made, if anything. The commands would print hints for the port of envoy.yaml. */
+async function makeCertificate({ tlsDirectory }: GatewayOptions): Promise<string[]> {
+  if (isGoodForToday(join(tlsDirectory, "gateway.crt"))) return [];
   const dataDir = join(tlsDirectory, "..");
-  if (!existsSync(join(tlsDirectory, "ca.crt"))) await runCommand(["ca", "init", "--data-dir", dataDir]);
+  const needsAuthority = !existsSync(join(tlsDirectory, "ca.crt"));
+  if (needsAuthority) await runCommand(["ca", "init", "--data-dir", dataDir]);
   await runCommand(["ca", "issue", "localhost", address, "--data-dir", dataDir]);
+  const made = `a certificate for localhost and ${address} in ${relative("", tlsDirectory)}`;
+  return [
+    needsAuthority ? `Created a private CA and ${made}: clients must trust ca.crt.` : `Created ${made}.`,
+  ];
 }
 
 function isGoodForToday(file: string): boolean {
@@ -120,11 +128,10 @@ function stopOnSignal(edge: Edge, servers: readonly GatewayServer[], { keepGoing
 function describeStart(
   { url, adminUrl }: Edge,
   { tlsDirectory, auth }: GatewayOptions,
-  servers: readonly GatewayServer[],
+  created: readonly string[],
 ): string {
-  const created = servers.flatMap((server) => server.created).map((line) => `${line}\n`);
   return `
-${created.length === 0 ? "" : `${created.join("")}\n`}${describeFirstSteps({ url, auth, caFile: relative("", join(tlsDirectory, "ca.crt")) })}
+${created.map((line) => `${line}\n`).join("")}${created.length === 0 ? "" : "\n"}${describeFirstSteps({ url, auth, caFile: relative("", join(tlsDirectory, "ca.crt")) })}
 
 Envoy's admin interface is on ${adminUrl}
 Quantum-Safe Playground is ready on ${url}

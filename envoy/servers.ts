@@ -57,9 +57,9 @@ export async function startGatewayServer(args: readonly string[]): Promise<Gatew
   return { authority, created, exit, stop };
 }
 
-/** Runs one of the operator's commands to its end. @throws ServerEnded if it fails */
+/** Runs one of the operator's commands to its end, without what it prints. @throws ServerEnded if it fails */
 export async function runCommand(args: readonly string[]): Promise<void> {
-  const child = spawn(process.execPath, [compiledMain, ...args], { stdio: ["ignore", "inherit", "inherit"] });
+  const child = spawn(process.execPath, [compiledMain, ...args], { stdio: ["ignore", "ignore", "inherit"] });
   const [code] = await once(child, "close");
   if (code !== 0) throw new ServerEnded(`qsp ${args.join(" ")} ended with ${code}; see its message above`);
 }

@@ -39,7 +39,7 @@ export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Con
   if (config.auth === "open" && !loopbackHosts.test(config.host) && !config.openToNetwork) {
     throw new ConfigError(
       `--host ${config.host} would let anyone on the network call without a token; ` +
-        "listen on 127.0.0.1, or use --danger-open-to-network",
+        "use --auth token, listen on 127.0.0.1, or use --danger-open-to-network",
     );
   }
   return config;

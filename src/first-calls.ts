@@ -11,15 +11,16 @@ export interface FirstCallsOptions {
 
 /** The address for a browser, and lines for a shell. */
 export function describeFirstSteps(options: FirstCallsOptions): string {
-  return `In a browser, open ${toBrowserUrl(options.url)}
+  const url = toReachableUrl(options.url);
+  return `In a browser, open ${url}
 
 Try, in another terminal:
 
-${firstCalls(options)}`;
+${firstCalls({ ...options, url })}`;
 }
 
-/** A server that listens on all addresses has none that a browser could open. */
-function toBrowserUrl(url: string): string {
+/** A server that listens on all addresses has none that clients could connect to. */
+function toReachableUrl(url: string): string {
   return url.replace(/\/\/(0\.0\.0\.0|\[::\]):/, "//localhost:");
 }
 

@@ -171,6 +171,7 @@ describe("the settings", () => {
 
   it("open the server to the network only if the operator says so in so many words", () => {
     expect(() => readConfig(["--host", "0.0.0.0"], {})).toThrow(configError("--danger-open-to-network"));
+    expect(() => readConfig(["--host", "0.0.0.0"], {})).toThrow(configError("--auth token"));
     const args = ["--host", "0.0.0.0", "--danger-open-to-network"];
     expect(readConfig(args, {}).host).toBe("0.0.0.0");
     expect(readConfig(["--host", "0.0.0.0"], { QSP_DANGER_OPEN_TO_NETWORK: "true" }).host).toBe("0.0.0.0");
@@ -249,6 +250,7 @@ describe("the program", { timeout: 120_000 }, () => {
     const { stdout } = await server.stop();
     const { port } = new URL(server.url);
     expect(stdout).toContain(`\nIn a browser, open http://localhost:${port}\n`);
+    expect(stdout.match(/^ {2}\w+ .*\blocalhost:\d+/gm)).toHaveLength(3);
   });
 
   it("takes its settings from variables as well", async () => {
