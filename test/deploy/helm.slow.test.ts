@@ -9,7 +9,9 @@ import { buildManifestReader, lintChart, readStrictly, renderChart } from "./kub
 
 const missing = ["helm", "go"].filter(isMissing);
 const needs = missing.length > 0 ? ` (needs ${missing.join(" and ")})` : "";
-const everything = ["--set", "serviceMonitor.enabled=true,secrets.tls=qsp-tls"];
+/** What values.yaml cannot know. */
+const own = ["--set", "issuerUrl=https://qsp.example.com"];
+const everything = [...own, "--set", "serviceMonitor.enabled=true,secrets.tls=qsp-tls"];
 
 /** The parts of a Deployment that the tests read. */
 interface Deployment {
@@ -36,7 +38,7 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     reader = buildManifestReader(afterAll);
   }, 600_000);
 
-  async function renderPod(args: readonly string[] = []) {
+  async function renderPod(args: readonly string[] = own) {
     const { stdout } = await renderChart(args);
     const objects = parseAllDocuments(stdout).map((document) => document.toJS() as Deployment);
     const pod = objects.find(({ kind }) => kind === "Deployment")?.spec.template.spec;
@@ -50,7 +52,7 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
   });
 
   it("has a Deployment, Services, a PodDisruptionBudget and a NetworkPolicy, which an API server can read", async () => {
-    const { stdout } = await renderChart([]);
+    const { stdout } = await renderChart(own);
     expect((await readStrictly(reader, stdout)).sort()).toEqual([
       "apps/v1 Deployment trial-qsp",
       "networking.k8s.io/v1 NetworkPolicy trial-qsp",
@@ -80,7 +82,7 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
   });
 
   it("would not be read with a field that does not exist", async () => {
-    const { stdout } = await renderChart([]);
+    const { stdout } = await renderChart(own);
     const misspelt = stdout.replace("readOnlyRootFilesystem", "readOnlyRootFileSystem");
     expect((await run(reader, [], misspelt)).stderr).toContain("readOnlyRootFileSystem");
   });
@@ -113,7 +115,7 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
   it("writes large numbers of a file of values as they are", async () => {
     const file = join(makeTemporaryDirectory(), "values.yaml");
     writeFileSync(file, "settings:\n  QSP_MAX_BUFFERED_BYTES: 536870912\n  QSP_MAX_CALLS: 0\n");
-    const { container } = await renderPod(["--values", file]);
+    const { container } = await renderPod([...own, "--values", file]);
     const env = new Map(container.env.map(({ name, value }) => [name, value]));
     expect([env.get("QSP_MAX_BUFFERED_BYTES"), env.get("QSP_MAX_CALLS")]).toEqual(["536870912", "0"]);
   });
@@ -134,6 +136,16 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     ]);
   });
 
+  it("wants the URL of the issuer if there are several servers", async () => {
+    const { code, stderr } = await renderChart([]);
+    expect([code, stderr]).toEqual([1, expect.stringContaining("issuerUrl is missing: ")]);
+  });
+
+  it("leaves the URL of the issuer to a single server if it is not given", async () => {
+    const { container } = await renderPod(["--set", "replicas=1"]);
+    expect(container.env.map(({ name }) => name)).not.toContain("QSP_ISSUER_URL");
+  });
+
   it.each([
     ["a value that does not exist", "replica=3"],
     ["no server", "replicas=0"],
@@ -142,7 +154,7 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     ["an issuer with a path", "issuerUrl=https://qsp.example/path"],
     ["a digest that is none", "image.digest=latest"],
   ])("refuses %s", async (_what, value) => {
-    const { code, stderr } = await renderChart(["--set", value]);
+    const { code, stderr } = await renderChart([...own, "--set", value]);
     expect([code, stderr]).toEqual([1, expect.stringContaining("values don't meet the specifications")]);
   });
 });
