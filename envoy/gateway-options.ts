@@ -65,9 +65,16 @@ export function readGatewayOptions(args: readonly string[], env: NodeJS.ProcessE
       "--tls-cert, --tls-key (QSP_TLS_CERT, QSP_TLS_KEY): Envoy speaks TLS here, and reaches its servers without; leave them out",
     );
   const dataDir = flagValueOf("--data-dir", serverArgs) ?? env.QSP_DATA_DIR ?? "data";
+  const hasIssuer = flagValueOf("--issuer-url", serverArgs) ?? env.QSP_ISSUER_URL;
+  // One for all servers, whose own ports clients do not know. A port that is not chosen yet is not known here.
+  const issuer = hasIssuer || port === 0 ? [] : ["--issuer-url", `https://localhost:${port}`];
   // The servers refuse any other value.
   const auth = (flagValueOf("--auth", serverArgs) ?? env.QSP_AUTH) === "token" ? "token" : "open";
-  return { isHelp, port, replicas, keepGoing, serverArgs, tlsDirectory: join(dataDir, "tls"), auth };
+  return {
+    ...{ isHelp, port, replicas, keepGoing, auth },
+    serverArgs: [...issuer, ...serverArgs],
+    tlsDirectory: join(dataDir, "tls"),
+  };
 }
 
 function readFlags(args: readonly string[]) {
