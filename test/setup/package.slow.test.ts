@@ -58,7 +58,6 @@ beforeAll(async () => {
   tarball = join(scratch, name);
   registry = await startRegistry(packageJson);
   mkdirSync(app);
-  writeFileSync(join(app, "package.json"), '{ "private": true, "type": "module" }');
   const flags = ["--no-audit", "--no-fund", "--registry", registry.url, "--cache", join(scratch, "npm")];
   await run("npm", ["install", ...flags, tarball], { cwd: app, env: environment() });
   server = await startInstalled();
@@ -66,11 +65,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   registry?.close();
-  if (server !== undefined) {
-    const ended = once(server.process, "exit");
-    server.process.kill("SIGTERM");
-    await ended;
-  }
+  if (server !== undefined) await stop(server);
   rmSync(scratch, { recursive: true, force: true });
 });
 
@@ -92,8 +87,14 @@ async function makeClone(): Promise<string> {
   return clone;
 }
 
-async function startInstalled(): Promise<typeof server> {
-  const child = spawn(join(bin, "qsp"), ["serve", "--port", "0", "--data-dir", join(scratch, "data")], {
+async function stop({ process }: typeof server): Promise<void> {
+  const ended = once(process, "exit");
+  process.kill("SIGTERM");
+  await ended;
+}
+
+async function startInstalled(args = ["--data-dir", join(scratch, "data")]): Promise<typeof server> {
+  const child = spawn(join(bin, "qsp"), ["serve", "--port", "0", ...args], {
     cwd: app,
     env: environment(),
     stdio: ["ignore", "pipe", "pipe"],
@@ -104,7 +105,7 @@ async function startInstalled(): Promise<typeof server> {
   });
   for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {
     output += chunk;
-    const [, url] = /ready on (http:\S+)\n/.exec(output) ?? [];
+    const [, url] = /ready on (https?:\S+)\n/.exec(output) ?? [];
     if (url === undefined) continue;
     child.stdout.resume();
     return { url, process: child };
@@ -115,12 +116,6 @@ async function startInstalled(): Promise<typeof server> {
 /** Runs an installed command to its end. @returns what it printed */
 async function command(name: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   return (await run(join(bin, name), args, { cwd: app, env: environment(env) })).stdout;
-}
-
-/** Runs a program of the folder on the machine's own Node. @returns what it printed */
-async function program(name: string, source: string): Promise<string> {
-  writeFileSync(join(app, name), source);
-  return (await run("node", [name], { cwd: app, env: environment() })).stdout;
 }
 
 describe("the tarball", { timeout }, () => {
@@ -289,7 +284,14 @@ describe("the program that is installed for all folders", { timeout }, () => {
 /** The program of the page, for the server of this test. */
 const page = readFileSync(join(root, "docs/clients.md"), "utf8");
 const printedUrl = "http://127.0.0.1:8080";
-const [, clientProgram = ""] = /```ts\n([^`]*quantum-safe-playground\/client[^`]*)```/.exec(page) ?? [];
+const [, typed = "", clientProgram = "", printed = ""] =
+  /^```sh\n(cat > client\.mjs <<'END'\n(.*?)^END$.*?)^```\n\n```text\n(.*?)^```/ms.exec(page) ?? [];
+
+/** Does what the page shows, in the folder where the package is installed. @returns what that printed */
+async function followPage(url: string, env: Readonly<Record<string, string>> = {}): Promise<string> {
+  const script = typed.replace(printedUrl, url);
+  return (await run("sh", ["-e", "-c", script], { cwd: app, env: environment(env) })).stdout;
+}
 
 describe("the installed client", { timeout }, () => {
   it("has each service that a server may serve", () => {
@@ -302,16 +304,30 @@ describe("the installed client", { timeout }, () => {
     ).toEqual(names.sort());
   });
 
-  it("calls and verifies on the machine's own Node", async () => {
-    const printed = await program("client.js", clientProgram.replace(printedUrl, server.url));
-    expect(printed).toMatch(
-      /^signature valid: true\nlog valid: true\n(?:checkpoint valid: true\n)?entry: CREATE\nentry: SIGN\nrefused: KEY_NOT_FOUND\n$/,
-    );
+  it("calls and verifies as its page shows, on the machine's own Node", async () => {
+    expect(await followPage(server.url)).toBe(printed);
+  });
+
+  it("calls a server with a certificate of a private CA that Node is told of, and only then", async () => {
+    const dataDir = join(scratch, "tls");
+    const tls = join(dataDir, "tls");
+    await command("qsp", ["ca", "init", "--data-dir", dataDir]);
+    await command("qsp", ["ca", "issue", "localhost", "127.0.0.1", "--data-dir", dataDir]);
+    const files = ["--tls-cert", join(tls, "gateway.crt"), "--tls-key", join(tls, "gateway.key")];
+    const secure = await startInstalled(["--data-dir", dataDir, ...files]);
+    try {
+      expect(await followPage(secure.url, { NODE_EXTRA_CA_CERTS: join(tls, "ca.crt") })).toBe(printed);
+      const [, causes = ""] = /whose cause is (.*?)\./.exec(page) ?? [];
+      const named = causes.split(" or ").map((name) => name.replaceAll("`", ""));
+      await expect(followPage(secure.url)).rejects.toThrow(new RegExp(named.join("|")));
+    } finally {
+      await stop(secure);
+    }
   });
 
   it("has types that a strict program compiles with", async () => {
-    writeFileSync(join(app, "client.ts"), clientProgram);
-    writeFileSync(join(app, "wrong.ts"), clientProgram.replace('alias: "from the package"', "alias: 1"));
+    writeFileSync(join(app, "client.mts"), clientProgram);
+    writeFileSync(join(app, "wrong.mts"), clientProgram.replace('alias: "from the package"', "alias: 1"));
     const compile = (file: string) =>
       run(
         process.execPath,
@@ -321,14 +337,16 @@ describe("the installed client", { timeout }, () => {
         ],
         { cwd: app },
       );
-    await compile("client.ts");
-    await expect(compile("wrong.ts")).rejects.toMatchObject({ stdout: expect.stringContaining("wrong.ts(") });
+    await compile("client.mts");
+    await expect(compile("wrong.mts")).rejects.toMatchObject({
+      stdout: expect.stringContaining("wrong.mts("),
+    });
   });
 
   it("is bundled for a browser without any code of the server or of Node", async () => {
-    writeFileSync(join(app, "page.js"), clientProgram);
+    writeFileSync(join(app, "page.mjs"), clientProgram);
     const { metafile } = await build({
-      ...{ absWorkingDir: app, entryPoints: ["page.js"], bundle: true, write: false, metafile: true },
+      ...{ absWorkingDir: app, entryPoints: ["page.mjs"], bundle: true, write: false, metafile: true },
       ...{ format: "esm", platform: "browser", target: "es2022", minify: true, logLevel: "silent" },
     });
     const inputs = Object.keys(metafile.inputs);
