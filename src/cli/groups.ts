@@ -51,6 +51,7 @@ export const verbTable: VerbTable = {
     loadStoreVerbs(async () => [
       (await import("./operator/store-init.ts")).storeInit,
       (await import("./operator/store-verify.ts")).storeVerify,
+      (await import("./operator/store-cut-log.ts")).storeCutLog,
     ]),
   // Separate from the other verbs of `chain`, which load no store code.
   "chain verify": () =>

@@ -12,6 +12,7 @@ import { openReserve, type Reserve } from "./reserve.ts";
 import type { Schema, TableOwner } from "./schema.ts";
 import { type OnLost, openSqliteReader, openSqliteReaderHere, openSqliteWriter } from "./sqlite.ts";
 import { mayPass, readMessage, StorageError, StoreFailureError } from "./store-error.ts";
+import { requireWholeLog } from "./write-ahead-log.ts";
 
 /** The location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
 export type DatabaseLocation =
@@ -58,7 +59,7 @@ export type OpenMode = "create" | "upgrade" | "existing";
 /**
  * Opens a database with the tables of these owners.
  *
- * @throws StorageError if it cannot be opened or was written by a newer version. The modes "upgrade" and "existing"
+ * @throws StorageError if it cannot be opened, was written by a newer version, or its log is damaged. The modes "upgrade" and "existing"
  *   also refuse a missing store, and "existing" one of an older version.
  * @param onLost learns if the open database cannot be used any more; a lost connection to PostgreSQL comes back
  */
@@ -103,12 +104,14 @@ async function openReaders(
 
 /** Runs before the first connection, because SQLite creates a missing file when it opens it. */
 function preparePlace(path: string, mode: OpenMode): void {
-  if (mode !== "create") return requireFile(path, mode);
+  if (mode !== "create") requireFile(path, mode);
   try {
-    makePrivateDirectory(dirname(path));
+    if (mode === "create") makePrivateDirectory(dirname(path));
+    requireWholeLog(path);
     // SQLite would create a file that others can read. Its other files copy the mode and the owner of this one.
-    createPrivateFile(path);
+    if (mode === "create") createPrivateFile(path);
   } catch (error) {
+    if (error instanceof StorageError) throw error;
     throw saysDiskFull(error) ? diskFullError(path) : cannotOpen(path, error);
   }
 }

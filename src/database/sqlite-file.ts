@@ -62,6 +62,28 @@ export function openSqliteFile({ path, readOnly, busyMs, identity }: SqliteFileO
   };
 }
 
+/**
+ * Writes the readable part of a write-ahead log into the database, and empties the log.
+ *
+ * @throws SQLite's own error, SQLITE_BUSY if another program has the database open
+ */
+export function cutLog(path: string): void {
+  const opened = new DatabaseSync(path);
+  try {
+    // SQLite then uses no shared memory, and excludes other programs (https://sqlite.org/wal.html#noshm).
+    opened.exec("PRAGMA locking_mode = EXCLUSIVE");
+    opened.prepare("select 1 from sqlite_schema limit 1").all();
+    opened.prepare("PRAGMA wal_checkpoint(TRUNCATE)").all();
+  } finally {
+    opened.close();
+  }
+}
+
+/** Tells whether another program has the database open. */
+export function isBusy(error: unknown): boolean {
+  return error instanceof Error && "errcode" in error && error.errcode === busyCode;
+}
+
 /** The state of an open file. */
 interface OpenFile {
   readonly path: string;
@@ -80,8 +102,7 @@ function enterWriteAheadLog(opened: DatabaseSync, busyMs: number): void {
       opened.exec("PRAGMA journal_mode = WAL");
       return;
     } catch (error) {
-      const isBusy = error instanceof Error && "errcode" in error && error.errcode === busyCode;
-      if (!isBusy || performance.now() > endMs) throw error;
+      if (!isBusy(error) || performance.now() > endMs) throw error;
       // This thread has nothing else to do.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
     }

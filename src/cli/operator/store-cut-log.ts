@@ -1,0 +1,40 @@
+import { copyFileSync, rmSync } from "node:fs";
+import { ConfigError } from "../../config.ts";
+import { cutLog, isBusy } from "../../database/sqlite-file.ts";
+import { StorageError } from "../../database/store-error.ts";
+import { describePlace, findLogDamage, logPath } from "../../database/write-ahead-log.ts";
+import type { StoreVerb } from "./store-verb.ts";
+
+/** Continues with what SQLite can read of a damaged log. */
+export const storeCutLog: StoreVerb = {
+  name: "store cut-log",
+  operands: [],
+  meaning:
+    "Continues without the transactions that follow damage in the write-ahead log of a SQLite store. The server had\n" +
+    "confirmed them, so restore a backup instead if it is newer. Stop the server first. The damaged files are kept under\n" +
+    "other names. Run store verify and audit verify afterwards.",
+  example: "qsp store cut-log",
+  async run({ location }) {
+    if (location.kind !== "sqlite") throw new ConfigError("only a SQLite store has a write-ahead log");
+    const { path } = location;
+    const damage = findLogDamage(path);
+    if (damage === undefined) {
+      process.stdout.write(`The log ${logPath(path)} has no such damage and remains unchanged.\n`);
+      return 0;
+    }
+    const kept = `${path}.damaged-${new Date().toISOString().replaceAll(/\D/g, "")}`;
+    try {
+      copyFileSync(path, kept);
+      copyFileSync(logPath(path), logPath(kept));
+      cutLog(path);
+    } catch (error) {
+      for (const copy of [kept, logPath(kept)]) rmSync(copy, { force: true });
+      throw isBusy(error) ? new StorageError(`another program uses the store ${path}; stop it first`) : error;
+    }
+    process.stdout.write(
+      `The log was damaged ${describePlace(damage)}. At least ${damage.transactions} confirmed transactions are lost; the files with them are ${kept} and ${logPath(kept)}.\n` +
+        "Run qsp store verify, and qsp audit verify with a checkpoint that is kept elsewhere.\n",
+    );
+    return 0;
+  },
+};

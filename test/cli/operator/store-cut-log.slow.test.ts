@@ -1,0 +1,117 @@
+import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { findLogDamage } from "../../../src/database/write-ahead-log.ts";
+import { present } from "../../faults/evidence.ts";
+import { type KmsServer, startKmsServer } from "../../faults/kms-server.ts";
+import { createRandom } from "../../faults/mutations.ts";
+import { flipBit } from "../../support/bytes.ts";
+import { type Run, runToEndHere } from "../../support/run-here.ts";
+import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
+
+const timeout = 180_000;
+const seed = Number(process.env.QSP_TEST_SEED ?? 20261126);
+const flips = 12;
+const keys = 12;
+
+describe(`a store whose server was killed, with one flipped bit in its log (seed ${seed})`, {
+  timeout,
+}, () => {
+  it("is refused by each start, unless the bit is in the last transaction", async () => {
+    const { dataDir, log } = await leaveKilled();
+    const random = createRandom(seed);
+    const outcomes: string[] = [];
+    for (let i = 0; i < flips; i += 1) {
+      const at = random.below(log.length);
+      const copy = copyOf(dataDir, flipBit(log, at, 1 << random.below(8)));
+      const isDamaged = findLogDamage(join(copy, "qsp.db")) !== undefined;
+      const { code, stdout, stderr } = await listUsers(copy);
+      expect([at, code, stdout === ""]).toEqual([at, isDamaged ? 2 : 0, isDamaged]);
+      if (isDamaged) expect(stderr).toMatch(/^qsp: [^\n]*qsp\.db-wal is damaged [^\n]*qsp store cut-log\n$/);
+      outcomes.push(isDamaged ? "refused" : "opened");
+    }
+    expect(outcomes).toContain("refused");
+    expect((await listUsers(copyOf(dataDir, log))).code).toBe(0);
+  });
+
+  it("starts again after store cut-log, without the last keys, which a checkpoint tells", async () => {
+    const { dataDir, log, checkpoint } = await leaveKilled();
+    const path = join(dataDir, "qsp.db");
+    const damaged = flipBit(log, Math.floor(log.length / 2));
+    writeFileSync(`${path}-wal`, damaged);
+    const serve = ["serve", "--port", "0", "--data-dir", dataDir];
+    expect(await runToEndHere(serve)).toMatchObject({ code: 2, stdout: "" });
+    expect(readFileSync(`${path}-wal`).equals(damaged)).toBe(true);
+
+    const { code, stdout } = await runToEndHere(["store", "cut-log", "--data-dir", dataDir]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/At least \d+ confirmed transactions are lost/);
+    const kept = readdirSync(dataDir).filter((name) => name.includes(".damaged-"));
+    expect(kept).toEqual([expect.stringMatching(/\d$/), expect.stringMatching(/-wal$/)]);
+    expect(readFileSync(join(dataDir, present(kept[1]))).equals(damaged)).toBe(true);
+
+    const verify = (...words: string[]): Promise<Run> => runToEndHere([...words, "--data-dir", dataDir]);
+    expect(await verify("audit", "verify")).toMatchObject({ code: 0 });
+    expect(await verify("audit", "verify", checkpoint)).toMatchObject({ code: 1 });
+    const server = await startKmsServer({ dataDir });
+    const { keys: left } = await server.kms.listKeys({ pageSize: keys });
+    expect(left.length).toBeLessThan(keys);
+    expect(await server.kms.createKey({})).toMatchObject({ status: "success" });
+  });
+});
+
+describe("store cut-log", { timeout }, () => {
+  it("changes nothing of a log without damage", async () => {
+    const { dataDir, log } = await leaveKilled();
+    const before = readdirSync(dataDir);
+    expect(await runToEndHere(["store", "cut-log", "--data-dir", dataDir])).toMatchObject({ code: 0 });
+    expect(readdirSync(dataDir)).toEqual(before);
+    expect(readFileSync(join(dataDir, "qsp.db-wal")).equals(log)).toBe(true);
+  });
+
+  it("refuses a store that a server uses", async () => {
+    const { dataDir, server } = await startWithKeys();
+    const path = join(dataDir, "qsp.db-wal");
+    const log = readFileSync(path);
+    writeFileSync(path, flipBit(log, Math.floor(log.length / 2)));
+    const before = readdirSync(dataDir);
+    expect(await runToEndHere(["store", "cut-log", "--data-dir", dataDir])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^qsp: another program uses the store [^\n]*; stop it first\n$/),
+    });
+    expect(readdirSync(dataDir)).toEqual(before);
+    await server.stop("SIGKILL");
+  });
+});
+
+async function startWithKeys(): Promise<{ dataDir: string; server: KmsServer; checkpoint: string }> {
+  const dataDir = makeTemporaryDirectory();
+  const server = await startKmsServer({ dataDir });
+  for (let i = 0; i < keys; i += 1) await server.kms.createKey({});
+  const checkpoint = join(makeTemporaryDirectory(), "checkpoint.json");
+  const answer = await fetch(`${server.url}/api/kms/verify-audit`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{}",
+  });
+  writeFileSync(checkpoint, await answer.text());
+  return { dataDir, server, checkpoint };
+}
+
+async function leaveKilled(): Promise<{ dataDir: string; log: Buffer; checkpoint: string }> {
+  const { dataDir, server, checkpoint } = await startWithKeys();
+  await server.stop("SIGKILL");
+  return { dataDir, log: readFileSync(join(dataDir, "qsp.db-wal")), checkpoint };
+}
+
+function copyOf(dataDir: string, log: Uint8Array): string {
+  const copy = makeTemporaryDirectory();
+  for (const name of ["qsp.db", "master.key"]) copyFileSync(join(dataDir, name), join(copy, name));
+  writeFileSync(join(copy, "qsp.db-wal"), log);
+  rmSync(join(copy, "qsp.db-shm"), { force: true });
+  return copy;
+}
+
+function listUsers(dataDir: string): Promise<Run> {
+  return runToEndHere(["user", "list", "--data-dir", dataDir]);
+}
