@@ -6,6 +6,7 @@ import type { Logger } from "pino";
 import type { Route } from "./app.ts";
 import { CliError, exitCodes } from "./cli/exit-codes.ts";
 import { writesToJournal } from "./cli/operator/journal.ts";
+import { removeRemainsOfKey } from "./cli/operator/remains.ts";
 import { findSharedDirectories } from "./cli/operator/shared-directories.ts";
 import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./cli/operator/store-verb.ts";
 import { findUnknownVariables } from "./cli/unknown-variables.ts";
@@ -35,6 +36,7 @@ export const serveVerb: Verb = {
 
 async function serve({ config, location, masterKey }: StoreVerbInput): Promise<number> {
   const logger = openLog({ level: config.logLevel });
+  for (const sentence of removeRemainsOfKey(masterKey)) logger.warn(sentence);
   const tellOfFiles = watchFiles({ location, masterKey });
   const onOpen = (routes: readonly Route[]): void => {
     for (const route of routes) logger.debug(route, "route");

@@ -1,18 +1,10 @@
 /** Finds the keys that wrap all data keys: the master key and, during a rotation, the next one. */
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
+import { closeSync, linkSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { nameMasterKey } from "../crypto/sealing.ts";
 import { diskFullError, saysDiskFull } from "../database/disk-full.ts";
+import { createDraft, removeRemains } from "../database/drafts.ts";
 import { sync } from "../database/fsync.ts";
 import { giveToOwner, makePrivateDirectory } from "../database/owned-files.ts";
 import { readMessage, StorageError } from "../database/store-error.ts";
@@ -159,23 +151,34 @@ export function replaceKeyFile(path: string): void {
 
 /** Writes a key to a temporary file beside its path, readable by its owner only, and removes that file at the end. */
 function withTemporaryKeyFile(path: string, key: Uint8Array, publish: (draft: string) => void): void {
-  const draft = `${path}.${randomBytes(8).toString("hex")}`;
-  try {
-    explainWriting(path, () => {
-      makeDirectory(dirname(path));
+  explainWriting(path, () => {
+    makeDirectory(dirname(path));
+    const draft = createDraft(`${path}.`);
+    try {
       const digits = `${Buffer.from(key).toString("hex")}\n`;
-      const file = openSync(draft, "wx", 0o600);
+      const file = openSync(draft.path, "wx", 0o600);
       try {
-        giveToOwner(file, draft);
+        giveToOwner(file, draft.path);
         writeFileSync(file, digits, { flush: true });
       } finally {
         closeSync(file);
       }
-      publish(draft);
-    });
-  } finally {
-    rmSync(draft, { force: true });
-  }
+      publish(draft.path);
+    } finally {
+      draft.remove();
+    }
+  });
+}
+
+/**
+ * Removes temporary files of keys whose program was killed.
+ *
+ * @returns the files that were removed
+ */
+export function removeKeyRemains(source: MasterKeySource): string[] {
+  if (source.kind === "values") return [];
+  const { path } = source;
+  return [path, nextKeyPath(path), previousKeyPath(path)].flatMap((one) => removeRemains(`${one}.`));
 }
 
 /** @throws StorageError */

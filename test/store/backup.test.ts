@@ -306,6 +306,33 @@ describe("restore", { timeout }, () => {
 });
 
 describePostgres("a command that a signal ends", () => {
+  it("backup leaves its file if it is killed, and the next one removes that, but not one that is in use", {
+    timeout,
+  }, async () => {
+    const place = await leaveThings(makePostgresPlace);
+    await place.query("begin");
+    await place.query("lock table audit_entries in access exclusive mode");
+    const directory = makeTemporaryDirectory();
+    const startOne = async (name: string) => {
+      const child = start(["backup", join(directory, name), ...place.settings]);
+      await vi.waitUntil(
+        () => readdirSync(directory).some((one) => /^\w+\.[^.]+\.partial$/.test(one) && one.startsWith(name)),
+        { timeout },
+      );
+      return child;
+    };
+    const [killed, running] = [await startOne("killed"), await startOne("running")];
+    killed.kill("SIGKILL");
+    await once(killed, "exit");
+    const other = await leaveThings(makeSqlitePlace);
+    const { stderr } = await backUp(other, join(directory, "next"));
+    expect(stderr).toMatch(/^qsp: removed \S+\/killed\.\w+\.partial, which a killed run had left$/m);
+    expect(stderr).not.toContain("running");
+    await place.query("rollback");
+    expect(await once(running, "exit")).toEqual([0, null]);
+    expect(readdirSync(directory).sort()).toEqual(["next", "running"]);
+  });
+
   it("backup leaves nothing behind", { timeout }, async () => {
     const place = await leaveThings(makePostgresPlace);
     await place.query("begin");
@@ -329,7 +356,10 @@ describePostgres("a command that a signal ends", () => {
       where datname = current_database() and locktype = 'advisory' and not granted`;
     const isWaiting = async () => (await place.query(waiting)).length > 0;
     await vi.waitUntil(isWaiting, { timeout });
-    expect(readdirSync(place.directory)).toEqual([expect.stringMatching(/^qsp-restore-/)]);
+    expect(readdirSync(place.directory).sort()).toEqual([
+      expect.stringMatching(/^qsp-restore-[0-9a-f]+$/),
+      expect.stringMatching(/^qsp-restore-[0-9a-f]+\.lock$/),
+    ]);
     expect(readdirSync(temporary)).toEqual([]);
     child.kill("SIGTERM");
     expect(await once(child, "exit")).toEqual([null, "SIGTERM"]);

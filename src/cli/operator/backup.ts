@@ -1,9 +1,9 @@
-import { randomBytes } from "node:crypto";
-import { closeSync, existsSync, openSync, renameSync, rmSync } from "node:fs";
+import { closeSync, existsSync, openSync, renameSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { ConfigError } from "../../config.ts";
 import { copyStore } from "../../database/copy.ts";
 import type { Database } from "../../database/database.ts";
+import { createDraft, type Draft, removeRemains } from "../../database/drafts.ts";
 import { sync } from "../../database/fsync.ts";
 import { StoreFailureError } from "../../database/store-error.ts";
 import { openDatabase } from "../../open-store.ts";
@@ -13,7 +13,11 @@ import { createProgress } from "../count-progress.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type FoundKeys, findKeyFaults, findKeys, type KeyFault, warn } from "./check-master-key.ts";
 import { withCleanup } from "./cleanup-on-signal.ts";
+import { tellOfRemains } from "./remains.ts";
 import type { StoreVerb } from "./store-verb.ts";
+
+/** How the name of a backup ends that is not complete. */
+const draftEnding = ".partial";
 
 /** Writes a snapshot of the store into one file; servers keep running. */
 export const backup: StoreVerb = {
@@ -29,19 +33,18 @@ export const backup: StoreVerb = {
     // Before the copy: a rotation that ends meanwhile replaces the key that opens the copy.
     const keys = findKeys(masterKey);
     const source = await openDatabase(location, "existing");
-    // A unique name: other files in the directory are not ours to overwrite.
-    const draft = `${path}.${randomBytes(8).toString("hex")}.partial`;
     try {
-      const { masterKeyIds, faults } = await withCleanup(
-        () => removeStore(draft),
-        async () => {
-          const found = await fill(draft, source, keys);
-          sync(draft);
-          renameSync(draft, path);
-          sync(dirname(path));
-          return found;
-        },
-      );
+      // Of any backup in the directory: usually each has a name of its own.
+      tellOfRemains(removeRemains(`${dirname(path)}/`, draftEnding));
+      // A unique name: other files in the directory are not ours to overwrite.
+      const draft = createDraft(`${path}.`, draftEnding);
+      const { masterKeyIds, faults } = await withCleanup(draft.remove, async () => {
+        const found = await fill(draft, source, keys);
+        sync(draft.path);
+        renameSync(draft.path, path);
+        sync(dirname(path));
+        return found;
+      });
       process.stdout.write(
         `The store ${source.name} is in ${file}. It can only be read with the master key; store that key apart.\n`,
       );
@@ -65,11 +68,11 @@ interface Copied {
 }
 
 /** Copies a store into a new file. */
-async function fill(draft: string, source: Database, keys: FoundKeys): Promise<Copied> {
+async function fill(draft: Draft, source: Database, keys: FoundKeys): Promise<Copied> {
   const progress = createProgress("rows copied");
   // Create the file with its mode before it has content.
-  closeSync(openSync(draft, "wx", 0o600));
-  const target = await openDatabase({ kind: "sqlite", path: draft });
+  closeSync(openSync(draft.path, "wx", 0o600));
+  const target = await openDatabase({ kind: "sqlite", path: draft.path });
   try {
     await copyStore(source, target, progress.show);
     // Read through the writing connection: an open reader would prevent the switch of the journal mode.
@@ -119,9 +122,4 @@ function describeFault(fault: KeyFault, masterKeyIds: readonly string[]): string
     case "incomplete":
       return `${fault.secrets} of its secrets are under master key ${fault.masterKeyId}, which is not here: find that key, or they are lost`;
   }
-}
-
-/** Removes a SQLite file and the files that SQLite puts next to it. */
-function removeStore(path: string): void {
-  for (const suffix of ["", "-wal", "-shm", "-journal"]) rmSync(`${path}${suffix}`, { force: true });
 }

@@ -1,7 +1,8 @@
 import { openDatabase } from "../../open-store.ts";
-import { type MasterKeySource, previousKeyPath } from "../../secrets/master-key.ts";
+import { type MasterKeySource, previousKeyPath, removeKeyRemains } from "../../secrets/master-key.ts";
 import { type Rewrapped, rewrapStore } from "../../secrets/rewrap.ts";
 import { createProgress } from "../count-progress.ts";
+import { tellOfRemains } from "./remains.ts";
 import type { StoreVerb } from "./store-verb.ts";
 
 /** Maximum lines about unchanged secrets; there may be as many as there are secrets. */
@@ -14,6 +15,7 @@ export const masterKeyRotate: StoreVerb = {
   meaning: "Creates a new master key and seals all secrets under it. You can stop it and run it again.",
   example: "qsp master-key rotate",
   async run({ location, masterKey }) {
+    tellOfRemains(removeKeyRemains(masterKey));
     const database = await openDatabase(location, "existing");
     const progress = createProgress("secrets moved");
     try {

@@ -1,18 +1,10 @@
-import {
-  closeSync,
-  copyFileSync,
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../../config.ts";
 import { copyStore, countRows } from "../../database/copy.ts";
 import type { Database } from "../../database/database.ts";
+import { createDraft, type Draft, removeRemains } from "../../database/drafts.ts";
 import { readMessage, StorageError } from "../../database/store-error.ts";
 import { openDatabase } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
@@ -20,10 +12,14 @@ import { createProgress } from "../count-progress.ts";
 import { findKeyFaults, findKeys, type KeyFault, nameKeySource, warn } from "./check-master-key.ts";
 import { withCleanup } from "./cleanup-on-signal.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
+import { tellOfRemains } from "./remains.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 
 /** The first bytes of a SQLite file (https://sqlite.org/fileformat2.html, section 1.3). */
 const sqliteHeader = "SQLite format 3\0";
+
+/** How the name of the directory begins that holds a copy of a backup. */
+const draftName = "qsp-restore-";
 
 /** Creates a store from a file that `backup` wrote. */
 export const restore: StoreVerb = {
@@ -33,10 +29,15 @@ export const restore: StoreVerb = {
   example: "qsp restore monday.backup --data-dir ./restored",
   async run({ operands: [file = ""], config, location, masterKey }) {
     requireBackup(file);
-    const directory = makeDirectory(placeOfCopy(location, config.dataDir), file);
-    const remove = (): void => rmSync(directory, { recursive: true, force: true });
-    return withCleanup(remove, async () => {
-      const source = await openCopy(file, join(directory, "qsp.db"));
+    const place = placeOfCopy(location, config.dataDir);
+    // The directory of a store that a killed run has made was missing before: then the copy is in one above it.
+    for (let at = resolve(place); ; at = dirname(at)) {
+      tellOfRemains(removeRemains(join(at, draftName)));
+      if (at === dirname(at)) break;
+    }
+    const directory = makeDirectory(place, file);
+    return withCleanup(directory.remove, async () => {
+      const source = await openCopy(file, join(directory.path, "qsp.db"));
       try {
         const target = await openDatabase(location);
         try {
@@ -92,10 +93,12 @@ function placeOfCopy(location: StoreVerbInput["location"], dataDir: string): str
   return place;
 }
 
-/** Creates a directory for the owner only, as mkdtemp does. */
-function makeDirectory(place: string, file: string): string {
+/** Creates a directory for the owner only. */
+function makeDirectory(place: string, file: string): Draft {
   try {
-    return mkdtempSync(join(place, "qsp-restore-"));
+    const draft = createDraft(join(place, draftName));
+    mkdirSync(draft.path, { mode: 0o700 });
+    return draft;
   } catch (error) {
     throw new ConfigError(`${file} cannot be copied to ${place}: ${readMessage(error)}`);
   }

@@ -1,6 +1,8 @@
 import { existsSync } from "node:fs";
 import { ConfigError } from "../../config.ts";
 import { describeLocation } from "../../database/database.ts";
+import { removeKeyRemains } from "../../secrets/master-key.ts";
+import { tellOfRemains } from "./remains.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
@@ -16,6 +18,7 @@ export const storeInit: StoreVerb = {
     const { location, masterKey } = input;
     if (location.kind === "sqlite" && existsSync(location.path))
       throw new ConfigError(`the store ${location.path} exists already and remains unchanged`);
+    tellOfRemains(removeKeyRemains(masterKey));
     const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
     return withStore(input, "create", async () => {
       process.stdout.write(`The store ${describeLocation(location)} is ready.\n`);
