@@ -1,12 +1,16 @@
 /** Performs a request only one time, even if the caller repeats it with the same idempotency key. */
 import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import type { Kysely } from "kysely";
+import type { Kysely, Selectable } from "kysely";
+import { wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
 import { openBytes, sealBytes } from "../crypto/sealing.ts";
 import type { Schema } from "../database/schema.ts";
+import { RecordDamagedError } from "../database/store-error.ts";
 import { changeCounts } from "./list-counts.ts";
 import { listSeenBy } from "./ownership.ts";
 import type { Quota } from "./quota.ts";
 import type { IdempotentAnswersTable } from "./tables.ts";
+import type { RecordsVerification } from "./verify-records.ts";
 
 /** A call that may be repeated. */
 export interface IdempotentCall {
@@ -52,7 +56,7 @@ const answerLifetimeMs = 24 * 3600 * 1000;
  * Finds the answer to an earlier call with the same idempotency key.
  *
  * @param sealKey RootKeys.answers
- * @throws IdempotencyConflictError
+ * @throws IdempotencyConflictError, and RecordDamagedError if the row was changed
  */
 export async function findAnswer(
   db: Kysely<Schema>,
@@ -68,8 +72,56 @@ export async function findAnswer(
     .where("answered_at_ms", ">", now.getTime() - answerLifetimeMs)
     .executeTakeFirst();
   if (row === undefined) return undefined;
+  const answer = openAnswer(sealKey, row);
+  if (answer === undefined) throw new RecordDamagedError(describeAnswer(row));
   if (row.request_hash !== call.requestHash) throw new IdempotencyConflictError(call.idempotencyKey);
-  return openBytes(sealKey, nameAnswer(call), row.sealed_answer);
+  return answer;
+}
+
+/** @returns undefined if the row was changed outside of the server */
+function openAnswer(sealKey: Uint8Array, row: Selectable<IdempotentAnswersTable>): Uint8Array | undefined {
+  const call = { userId: row.user_id, idempotencyKey: row.idempotency_key, requestHash: row.request_hash };
+  try {
+    return openBytes(sealKey, nameAnswer(call), row.sealed_answer);
+  } catch (error) {
+    if (!(error instanceof CryptoError)) throw error;
+    return undefined;
+  }
+}
+
+function describeAnswer(row: Pick<IdempotentAnswersTable, "user_id" | "idempotency_key">): string {
+  return `answer to idempotency key ${row.idempotency_key} of user ${row.user_id}`;
+}
+
+/** Answers to read at once; each may be as large as a response. */
+const readAtOnce = 50;
+
+/** Finds answers that were changed outside of the server. */
+export async function verifyAnswers(db: Kysely<Schema>, sealKey: Uint8Array): Promise<RecordsVerification> {
+  let checked = 0;
+  const damaged: string[] = [];
+  let query = db
+    .selectFrom("idempotent_answers")
+    .selectAll()
+    .orderBy("user_id")
+    .orderBy("idempotency_key")
+    .limit(readAtOnce);
+  for (;;) {
+    const rows = await query.execute();
+    for (const row of rows) {
+      const answer = openAnswer(sealKey, row);
+      if (answer === undefined) damaged.push(describeAnswer(row));
+      else wipe(answer);
+    }
+    checked += rows.length;
+    const last = rows.at(-1);
+    if (last === undefined) return { checked, damaged };
+    query = query
+      .clearWhere()
+      .where(({ eb, refTuple, tuple }) =>
+        eb(refTuple("user_id", "idempotency_key"), ">", tuple(last.user_id, last.idempotency_key)),
+      );
+  }
 }
 
 /** Counts the keys of each user. */

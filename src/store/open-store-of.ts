@@ -7,6 +7,7 @@ import { type DatabaseLocation, openDatabaseOf } from "../database/database.ts";
 import { diskFullError } from "../database/disk-full.ts";
 import type { Transact } from "../database/group-commit.ts";
 import { mayPass, readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
+import { verifyAnswers } from "../records/idempotency.ts";
 import { noLimits } from "../records/quota.ts";
 import { equalTags, tagRecord } from "../records/tag.ts";
 import { notWhole, unlock } from "../secrets/root-keys.ts";
@@ -97,6 +98,7 @@ async function createStore(
     readSecrets: (identities) => vault.readSome(reader, identities),
     tagRecord: (fields) => tagRecord(keys.records, fields),
     isTagged: (fields, tag) => equalTags(tag, tagRecord(keys.records, fields)),
+    verifyAnswers: () => verifyAnswers(reader, keys.answers),
     verifyAudit: logs.keys.verify,
     verifyIdentityLog: logs.identities.verify,
     readAuditEnd: logs.keys.readEnd,

@@ -15,6 +15,7 @@ import type { TableOwner } from "../database/schema.ts";
 import type { AnswerCodec, IdempotentCall } from "../records/idempotency.ts";
 import type { Quota, QuotaLimits } from "../records/quota.ts";
 import type { TagField } from "../records/tag.ts";
+import type { RecordsVerification } from "../records/verify-records.ts";
 import type { MasterKeySource } from "../secrets/master-key.ts";
 import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { VerifyOptions } from "./store-log.ts";
@@ -95,6 +96,8 @@ export interface Store {
   tagRecord(fields: readonly TagField[]): string;
   /** Tells whether a record matches its tag. */
   isTagged(fields: readonly TagField[], tag: string): boolean;
+  /** Finds answers to idempotent calls that were changed outside of the server. */
+  verifyAnswers(): Promise<RecordsVerification>;
   /** Verifies the audit log, and signs a checkpoint of it if it is valid. */
   verifyAudit(options?: VerifyOptions): Promise<EntriesVerification>;
   /** Verifies the log of identities, and signs a checkpoint of it if it is valid. */

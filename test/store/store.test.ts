@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { StoreFailureError } from "../../src/database/store-error.ts";
+import { RecordDamagedError, StoreFailureError } from "../../src/database/store-error.ts";
 import {
   type AnswerCodec,
   IdempotencyConflictError,
@@ -262,13 +262,36 @@ describeStores("once", (makePlace) => {
     expect(textOf(kept)).not.toContain(answer);
   });
 
-  it("does not open an answer that was moved to another call", async () => {
+  it.each(["user_id = 'grace'", "request_hash = 'bb'", "sealed_answer = $1"])(
+    "reports an answer as damaged that was changed: %s",
+    async (change) => {
+      const place = await makePlace();
+      const store = await place.open();
+      await ask(store, callOf(), "first");
+      expect(await store.verifyAnswers()).toEqual({ checked: 1, damaged: [] });
+      const values = change.includes("$1") ? [new Uint8Array(60)] : [];
+      await place.query(`update idempotent_answers set ${change}`, values);
+      const userId = change.includes("grace") ? "grace" : "ada";
+      const record = `answer to idempotency key key-1 of user ${userId}`;
+      for (const requestHash of ["aa", "bb"])
+        await expect(ask(store, callOf({ userId, requestHash }), "second")).rejects.toMatchObject({
+          constructor: RecordDamagedError,
+          record,
+        });
+      expect(await store.verifyAnswers()).toEqual({ checked: 1, damaged: [record] });
+    },
+  );
+
+  it("verifies all answers of a store", async () => {
     const place = await makePlace();
     const store = await place.open();
-    await ask(store, callOf(), "first");
-    await place.query("update idempotent_answers set user_id = 'grace'");
-    await expect(ask(store, callOf({ userId: "grace" }), "second")).rejects.toMatchObject({
-      code: "SEAL_BROKEN",
+    const count = 130;
+    for (let i = 0; i < count; i += 1)
+      await ask(store, callOf({ userId: `user-${i % 3}`, idempotencyKey: `key-${i}` }), `row ${i}`);
+    await place.query("update idempotent_answers set request_hash = 'bb' where idempotency_key = 'key-129'");
+    expect(await store.verifyAnswers()).toEqual({
+      checked: count,
+      damaged: ["answer to idempotency key key-129 of user user-0"],
     });
   });
 });

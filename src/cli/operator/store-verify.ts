@@ -39,6 +39,7 @@ export const storeVerify: StoreVerb = {
       const secrets = await verifySecrets(store, secretsProgress.show, keys.opened);
       secretsProgress.end();
       const records = await verifyRecords(store, recordDeclarations);
+      const answers = await store.verifyAnswers();
       const logProgress = createProgress("entries of logs verified");
       const trees = [];
       for (const source of [createAuditSource(store), createBlockSource(store, provider)])
@@ -51,6 +52,7 @@ export const storeVerify: StoreVerb = {
         ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
         ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
         ...records.damaged.map((name) => `The record of ${name} was changed outside of the server.`),
+        ...answers.damaged.map((name) => `The ${name} was changed outside of the server.`),
         ...trees.flatMap(({ log, fault }) =>
           fault === undefined
             ? []
@@ -63,7 +65,7 @@ export const storeVerify: StoreVerb = {
             ]),
       ];
       const checkpoints = trees.reduce((sum, tree) => sum + tree.checkpoints, 0);
-      const looked = `${secrets.checked} secrets, ${keys.checked} keys, ${records.checked} other records and ${checkpoints} checkpoints`;
+      const looked = `${secrets.checked} secrets, ${keys.checked} keys, ${records.checked + answers.checked} other records and ${checkpoints} checkpoints`;
       if (faults.length > 0) return reportFaults(faults, looked);
       process.stdout.write(`The store is intact: ${looked} are unchanged.\n`);
       return 0;

@@ -101,6 +101,22 @@ describeStores("qsp store verify", (makePlace) => {
     expect({ code, first: stdout.split("\n")[0] }).toEqual({ code: 1, first: said });
   });
 
+  it("ends with 1 and names an answer to an idempotency key that was changed", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const call = { userId: "ada", idempotencyKey: "key-1", requestHash: "aa" };
+    const codec = { encode: () => new Uint8Array(1), decode: () => "" };
+    await store.writeIdempotent(call, codec, async () => "");
+    await store.close();
+    expect((await verify(place)).stdout).toContain(" 1 other records ");
+    await place.query("update idempotent_answers set user_id = 'grace'");
+    const { code, stdout } = await verify(place);
+    expect({ code, first: stdout.split("\n")[0] }).toEqual({
+      code: 1,
+      first: "The answer to idempotency key key-1 of user grace was changed outside of the server.",
+    });
+  });
+
   it("looks at every table whose rows have tags, beside keys and logs", async () => {
     const place = await makePlace();
     await (await place.open()).close();
