@@ -7,7 +7,7 @@ import { type Connection, type DatabaseKind, kyselyDialect, type WriteConnection
 import { diskFullError, isDiskFull, saysDiskFull } from "./disk-full.ts";
 import { createMigrations } from "./migrations.ts";
 import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
-import { checkPostgresVersion, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
+import { checkPostgres, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
 import { openReserve, type Reserve } from "./reserve.ts";
 import type { Schema, TableOwner } from "./schema.ts";
 import { type OnLost, openSqliteReader, openSqliteReaderHere, openSqliteWriter } from "./sqlite.ts";
@@ -72,7 +72,7 @@ export async function openDatabaseOf(
   if (location.kind === "sqlite") preparePlace(location.path, mode);
   const database = connect(owners, location, onLost);
   try {
-    if (location.kind === "postgres") await checkPostgresVersion(database.writeConnection);
+    if (location.kind === "postgres") await checkPostgres(database.writeConnection);
     if (mode !== "create") await requireTables(database, mode);
     await (mode === "existing" ? requireSchema(database) : migrate(database));
     // A server learns at its start, not under load, that its role may not open so many connections.

@@ -23,21 +23,33 @@ const writeLock = 5_202_611;
 /** The settings of a session: a commit is on the disk, and a client that hangs does not block the others. */
 const sessionSettings = [
   "set synchronous_commit = on",
+  // A URL, a role or a database may have others.
+  "set client_encoding = 'UTF8'",
+  "set default_transaction_isolation = 'read committed'",
   "set lock_timeout = '10s'",
   "set statement_timeout = '30s'",
   "set idle_in_transaction_session_timeout = '10s'",
   "set client_min_messages = warning",
 ].join("; ");
 
-/** Refuses a server that is too old. @throws StorageError */
-export async function checkPostgresVersion(connection: Connection): Promise<void> {
+/** Refuses a server that is too old, and a database that cannot store every text. @throws StorageError */
+export async function checkPostgres(connection: Connection): Promise<void> {
   const [result] = await connection.run([
-    statement("select current_setting('server_version_num') as version"),
+    statement(
+      "select current_setting('server_version_num') as version, current_setting('server_encoding') as encoding",
+    ),
   ]);
-  const [{ version } = { version: "0" }] = (result?.rows ?? []) as { version: string }[];
+  const [{ version, encoding } = { version: "0", encoding: "" }] = (result?.rows ?? []) as {
+    version: string;
+    encoding: string;
+  }[];
   const major = Math.floor(Number(version) / 10_000);
   if (major < oldestVersion)
     throw new StorageError(`the database is PostgreSQL ${major}; the server needs ${oldestVersion} or newer`);
+  if (encoding !== "UTF8")
+    throw new StorageError(
+      `the database has the encoding ${encoding}; create one with: create database NAME encoding 'UTF8' template template0`,
+    );
 }
 
 /** Opens a pool for reading. */

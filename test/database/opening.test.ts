@@ -1,10 +1,12 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { OpenMode } from "../../src/database/database.ts";
 import { openDatabase, tableNames } from "../../src/open-store.ts";
 import { addRow, readRowNames } from "../support/entries.ts";
-import { describeStores, type Place } from "../support/on-both.ts";
+import { describeStores, makePostgresPlace, type Place } from "../support/on-both.ts";
+import { describePostgres } from "../support/postgres.ts";
 import { runToEndHere } from "../support/run-here.ts";
 import { runToEnd, startServer } from "../support/start-server.ts";
 import { storageError } from "../support/storage-error.ts";
@@ -132,6 +134,39 @@ describeStores("an empty database", (makePlace) => {
     await Promise.all([1, 2, 3, 4].map(() => open(place)));
     await open(calm);
     expect(await readSteps(place)).toEqual(await readSteps(calm));
+  });
+});
+
+describePostgres("a PostgreSQL database of another encoding", () => {
+  it.each(["LATIN1", "SQL_ASCII"])("is refused, and not changed: %s", async (encoding) => {
+    const admin = await makePostgresPlace();
+    if (admin.location.kind !== "postgres") throw new Error("not PostgreSQL");
+    const url = new URL(admin.location.url);
+    const name = `${url.pathname.slice(1)}_${encoding.toLowerCase()}`;
+    await admin.query(`create database ${name} encoding '${encoding}' locale 'C' template template0`);
+    onTestFinished(async () => void (await admin.query(`drop database ${name} with (force)`)));
+    url.pathname = `/${name}`;
+    await expect(admin.open({ location: { kind: "postgres", url: url.href } })).rejects.toThrow(
+      storageError(new RegExp(`encoding ${encoding}; create one with: create database NAME encoding 'UTF8'`)),
+    );
+    const client = new pg.Client({ connectionString: url.href });
+    await client.connect();
+    onTestFinished(() => client.end());
+    const { rows } = await client.query("select 1 from pg_tables where schemaname = 'public'");
+    expect(rows).toEqual([]);
+  });
+
+  it("is written in UTF-8 whatever a role and a URL say of its clients", async () => {
+    const place = await makePostgresPlace();
+    if (place.location.kind !== "postgres") throw new Error("not PostgreSQL");
+    const url = new URL(place.location.url);
+    await place.query(
+      `alter database ${url.pathname.slice(1)} set default_transaction_isolation = 'serializable'`,
+    );
+    url.searchParams.set("client_encoding", "LATIN1");
+    const store = await place.open({ location: { kind: "postgres", url: url.href } });
+    await store.write((transaction) => addRow(transaction, "emoji 🔑"));
+    expect(await readRowNames(place)).toEqual(["emoji 🔑"]);
   });
 });
 
