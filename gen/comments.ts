@@ -297,7 +297,7 @@ export const comments: Readonly<Record<string, string>> = {
   "iot.AuthenticateResponse": "Reports whether a device is authenticated.",
   "iot.AuthenticateResponse.status": "Is always \"success\", even if the device is not authenticated.",
   "iot.AuthenticateResponse.authenticated": "Is true if and only if the device signed its own challenge, and the challenge was neither expired nor used.",
-  "iot.AuthenticateResponse.reason": "Gives the reason of a failure; empty if authenticated. The values are \"CHALLENGE_UNKNOWN\" (never issued, or expired\nlong ago), \"CHALLENGE_FOREIGN\" (issued to another device), \"CHALLENGE_EXPIRED\", \"CHALLENGE_USED\" and\n\"SIGNATURE_INVALID\". An attempt with a wrong signature uses the challenge up.",
+  "iot.AuthenticateResponse.reason": "Gives the reason of a failure; empty if authenticated. The values are \"CHALLENGE_UNKNOWN\" (never issued, or expired\nlong ago), \"CHALLENGE_FOREIGN\" (issued to another device), \"CHALLENGE_EXPIRED\" (or issued in the future, by a clock\nthat was then set back), \"CHALLENGE_USED\" and \"SIGNATURE_INVALID\". An attempt with a wrong signature uses the challenge up.",
   "iot.AuthenticateResponse.token": "Contains a token whose subject is the deviceId, as pqc.PqcService issues them; absent if not authenticated.",
   "iot.AuthenticateResponse.expires_at": "Gives the time when the token expires; absent if not authenticated.",
   "iot.SendTelemetryRequest": "Carries a reading.",

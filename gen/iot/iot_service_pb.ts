@@ -269,8 +269,8 @@ export type AuthenticateResponse = Message<"iot.AuthenticateResponse"> & {
 
   /**
    * Gives the reason of a failure; empty if authenticated. The values are "CHALLENGE_UNKNOWN" (never issued, or expired
-   * long ago), "CHALLENGE_FOREIGN" (issued to another device), "CHALLENGE_EXPIRED", "CHALLENGE_USED" and
-   * "SIGNATURE_INVALID". An attempt with a wrong signature uses the challenge up.
+   * long ago), "CHALLENGE_FOREIGN" (issued to another device), "CHALLENGE_EXPIRED" (or issued in the future, by a clock
+   * that was then set back), "CHALLENGE_USED" and "SIGNATURE_INVALID". An attempt with a wrong signature uses the challenge up.
    *
    * @generated from field: string reason = 3;
    */

@@ -324,6 +324,20 @@ describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) =
     expect({ authenticated, reason, token }).toEqual({ authenticated: false, reason: "CHALLENGE_EXPIRED" });
   });
 
+  it("refuses a challenge from the future, as after a clock was set back, and takes it when its time has come", async () => {
+    const app = await shared();
+    const { deviceId, sign } = await registerOwn(app.iot);
+    const { challenge } = await app.iot.issueChallenge({ deviceId });
+    const order = { deviceId, challenge, signature: sign(challenge) };
+    await ageChallenges(app, deviceId, -3600_000);
+    expect(await app.iot.authenticate(order)).toMatchObject({
+      authenticated: false,
+      reason: "CHALLENGE_EXPIRED",
+    });
+    await ageChallenges(app, deviceId, 3600_000);
+    expect(await app.iot.authenticate(order)).toMatchObject({ authenticated: true });
+  });
+
   it("takes a challenge that is about to die", async () => {
     const app = await shared();
     const { deviceId, sign } = await registerOwn(app.iot);

@@ -9,6 +9,8 @@ import { deviceAlgorithm } from "./store.ts";
 
 /** Milliseconds for which a challenge is valid. */
 const challengeMs = 60_000;
+/** How far the clock of the server that issued a challenge may be ahead, in milliseconds. */
+const maxAheadMs = 5_000;
 
 /**
  * Issues a challenge for a device.
@@ -100,7 +102,9 @@ export async function authenticateDevice(
     if (found.deviceId !== deviceId) return "CHALLENGE_FOREIGN";
     if (found.isUsed) return "CHALLENGE_USED";
     const at = now();
-    if (found.expiresAt <= at) return "CHALLENGE_EXPIRED";
+    // A clock that was set back would give challenges a longer life.
+    const mayExpireAt = new Date(at.getTime() + challengeMs + maxAheadMs);
+    if (found.expiresAt <= at || found.expiresAt > mayExpireAt) return "CHALLENGE_EXPIRED";
     await devices.useChallenge(transaction, challenge, at);
     if (!isSigned) return "SIGNATURE_INVALID";
     const state = await devices.readState(transaction, deviceId);
