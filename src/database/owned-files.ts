@@ -5,8 +5,9 @@
  * of the directory that it is in, or the server could not open it. SQLite does the same with the files beside a
  * database (https://sqlite.org/src/file?name=src/os_unix.c, robustFchown).
  */
-import { closeSync, constants, fchownSync, mkdirSync, openSync, statSync } from "node:fs";
+import { closeSync, constants, fchownSync, openSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { makeDirectories } from "../make-directories.ts";
 
 /** Gives a file that this program has just created to the owner of its directory, if this is root. */
 export function giveToOwner(file: number, path: string): void {
@@ -47,10 +48,7 @@ export function createPrivateFile(path: string): void {
  * @throws the error of the system
  */
 export function makePrivateDirectory(path: string): string[] {
-  const first = mkdirSync(path, { recursive: true, mode: 0o700 });
-  const made: string[] = [];
-  if (first === undefined) return made;
-  for (let at = resolve(path); at.length >= resolve(first).length; at = dirname(at)) made.push(at);
+  const made = makeDirectories(path);
   // From the top: each directory takes the owner of the one that it is in.
   for (const directory of made.toReversed()) giveDirectory(directory);
   return made;

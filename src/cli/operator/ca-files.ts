@@ -4,6 +4,7 @@ import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writ
 import { dirname, join } from "node:path";
 import { ConfigError } from "../../config.ts";
 import { sync } from "../../database/fsync.ts";
+import { makeDirectories } from "../../make-directories.ts";
 
 /** Contents by file name, in the order in which they are put in place. */
 export type Files = Readonly<Record<string, string>>;
@@ -18,7 +19,7 @@ const abandonedAfterMs = 60_000;
  */
 export function createFilledDirectory(directory: string, files: Files): void {
   explainFailure(directory, () => {
-    mkdirSync(dirname(directory), { recursive: true, mode: 0o700 });
+    makeDirectories(dirname(directory));
     writeDraft(directory, files, (draft) => {
       renameSync(draft, directory);
       sync(dirname(directory));
