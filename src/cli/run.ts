@@ -19,9 +19,28 @@ import type { Verb, VerbTable } from "./verb.ts";
  * @returns the exit code, once the verb has ended
  */
 export async function runCommandLine(args: readonly string[], table: VerbTable): Promise<number> {
+  // An error without a listener would end the program with a stack. There is nowhere to report one of standard error.
+  process.stderr.on("error", () => {});
+  const findFailure = watchOutput();
   const exitCode = await runLine(args, table).catch((error) => complain(error, args));
   await flush();
-  return exitCode;
+  const failure = findFailure();
+  return failure === undefined || exitCode !== exitCodes.done ? exitCode : complain(failure, args);
+}
+
+/** Watches for output that is lost. @returns a function that finds the first failure */
+function watchOutput(): () => CliError | undefined {
+  let failure: CliError | undefined;
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    // A reader that left, as `head` does, has what it wants.
+    if (error.code !== "EPIPE") failure ??= explainOutput(error);
+  });
+  return () => failure;
+}
+
+function explainOutput({ code, message }: NodeJS.ErrnoException): CliError {
+  const reason = code === "ENOSPC" ? "its disk is full" : message.split(",")[0];
+  return usageError(`standard output cannot be written: ${reason}`);
 }
 
 /** Reports an error. @returns the exit code */
@@ -35,6 +54,8 @@ function complain(error: unknown, args: readonly string[]): number {
 /** Waits until all output is written, or its reader is gone. */
 function flush(): Promise<void> {
   return new Promise((resolve) => {
+    // What is written to a file is written already, and its error is about to arrive.
+    if (process.stdout.writableLength === 0) return void setImmediate(resolve);
     process.stdout.once("error", () => resolve());
     process.stdout.write("", () => resolve());
   });
@@ -59,9 +80,9 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
     write(colorHelp(describeGroup(group), paint));
     return exitCodes.done;
   }
-  // The operator's verbs and services shut down with their own handlers.
+  // The operator's verbs and services shut down with their own handlers. What they do does not depend on a reader of their
+  // output, which may leave early.
   if (verb.settings === undefined && !verb.isService) endAtOnce(args);
-  else goOnWithoutReader();
   const { operands, options } = readVerbLine(verb, args.slice(verb.name.split(" ").length));
   if (options.flag("help")) {
     write(colorHelp(describeVerb(verb), paint));
@@ -112,15 +133,7 @@ function endAtOnce(args: readonly string[]): void {
   process.once("uncaughtException", (error) => process.exit(complain(error, args)));
   // `head` does this; it is not an error.
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(exitCodes.done);
-    throw error;
-  });
-}
-
-/** What these verbs do, and their exit codes, do not depend on a reader of their output, which may leave early. */
-function goOnWithoutReader(): void {
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code !== "EPIPE") throw error;
+    process.exit(error.code === "EPIPE" ? exitCodes.done : complain(explainOutput(error), args));
   });
 }
 

@@ -1,0 +1,54 @@
+/** What happens to output that nobody can take. */
+import { describe, expect, it } from "vitest";
+import { main } from "../support/program.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { launch, qspDone, type RunOptions, timeout, useServer } from "./qsp.ts";
+
+const server = useServer();
+
+/** Runs qsp in a shell, which connects its output. */
+function inShell(words: string, connected: string, place: RunOptions) {
+  return launch("bash", ["-c", `'${process.execPath}' '${main}' ${words} ${connected}`], place).end;
+}
+
+// Every write to /dev/full fails as on a full disk.
+describe.runIf(process.platform === "linux")("a standard output on a full disk", { timeout }, () => {
+  it.each([
+    "version",
+    "--version",
+    "help",
+    "help kms",
+    "kms --help",
+    "kms list --help",
+    "kms list",
+    "call --list",
+    "completion bash",
+    "store verify --data-dir data",
+    "user list --data-dir data",
+  ])("ends %s with 2 and one line", async (words) => {
+    const place = server.place();
+    if (words.includes("data")) await qspDone(["store", "init", "--data-dir", "data"], place);
+    const { code, stderr } = await inShell(words, ">/dev/full", place);
+    // Counts of what is verified are on standard error as well.
+    const lines = stderr.split("\n").filter((line) => !line.endsWith("verified") && !line.endsWith("opened"));
+    expect({ code, lines }).toEqual({
+      code: 2,
+      lines: ["qsp: standard output cannot be written: its disk is full", ""],
+    });
+  });
+
+  it("does not hide a worse exit code", async () => {
+    const run = await inShell("kms get key-none", ">/dev/full 2>/dev/null", server.place());
+    expect(run.code).toBe(3);
+  });
+
+  it("is no different for standard error, where there is nowhere to report it", async () => {
+    expect((await inShell("kms get key-none", "2>/dev/full", server.place())).code).toBe(3);
+  });
+});
+
+it("a reader that leaves early is no error", { timeout }, async () => {
+  const place = { cwd: makeTemporaryDirectory() };
+  const { code, stderr } = await inShell("help all", `| head -n 1; exit "\${PIPESTATUS[0]}"`, place);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+});
