@@ -23,6 +23,7 @@ export const createCallVerbs = (packages: Packages): readonly Verb[] => [
   {
     name: "call",
     operands: ["[SERVICE/METHOD]", "[JSON]"],
+    operandFiles: { JSON: "data" },
     options: {
       list: { meaning: "Lists all calls" },
       describe: { meaning: "Shows the request and the response of a call" },

@@ -51,6 +51,7 @@ export const chainVerbs: readonly Verb[] = [
   {
     name: "chain add",
     operands: ["DATA"],
+    operandFiles: { DATA: "data" },
     options: {
       validator: { value: "ADDRESS", meaning: "Signs with this validator; default: the first one" },
     },

@@ -46,9 +46,9 @@ function nextWords(verbs: readonly Verb[]): ReadonlyMap<string, readonly string[
 function listValues(verb: Verb): readonly { readonly name: string; readonly offers: string }[] {
   return Object.entries(listOptions(verb))
     .filter(([, { value }]) => value !== undefined)
-    .map(([name, { offers }]) => ({
+    .map(([name, { file, offers }]) => ({
       name,
-      offers: offers === "files" ? "-files" : (offers ?? []).join(" "),
+      offers: file !== undefined || offers === "files" ? "-files" : (offers ?? []).join(" "),
     }));
 }
 

@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
 import { usageError } from "./exit-codes.ts";
-import { replacePrivateFile } from "./files.ts";
+import { replacePrivateFile } from "./write-file.ts";
 
 /** A stored login to one server. */
 export interface Login {

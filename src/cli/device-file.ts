@@ -1,21 +1,22 @@
 /** The file of a device: its key, its identity and its next sequence number. */
 import { rmSync } from "node:fs";
 import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
-import { createFile } from "./files.ts";
 import { parseSecretKey } from "./pem-keys.ts";
 import { areTexts, readState, type StateKind, writeState } from "./state-file.ts";
+import { createFile } from "./write-file.ts";
+
+/** The default path of a device's file. */
+export const defaultDeviceFile = "device.json";
 
 /** The option of all verbs of a device. */
 export const deviceOption = {
   device: {
     value: "FILE",
     meaning: "File with the key of the device; default: device.json",
-    offers: "files",
+    file: "updates",
+    defaultPath: () => defaultDeviceFile,
   },
 } as const;
-
-/** The default path of a device's file. */
-export const defaultDeviceFile = "device.json";
 
 /** The content of a device's file, of mode 0600. */
 export interface DeviceState {
@@ -35,7 +36,7 @@ export interface DeviceState {
 
 /** Creates a new file before there is a key that could be lost. @returns functions that fill or remove it */
 export function reserveDevice(path: string): { keep(state: DeviceState): void; drop(): void } {
-  createFile(path, "", 0o600);
+  createFile(path, "", "private");
   return { keep: (state) => writeDevice(path, state), drop: () => rmSync(path) };
 }
 

@@ -17,17 +17,19 @@ export const deviceFirmwareVerbs: readonly Verb[] = [
   {
     name: "device firmware",
     operands: ["IMAGE"],
+    operandFiles: { IMAGE: "reads" },
     options: {
-      ...deviceOption,
+      // A server can also check firmware for no device.
+      device: { ...deviceOption.device, file: "reads" },
       signature: {
         value: "FILE",
         meaning: "File with the vendor's signature, from qsp sign --sha256",
-        offers: "files",
+        file: "reads",
       },
       "vendor-key": {
         value: "FILE",
         meaning: "Vendor's public key, ML-DSA-87 (PEM); default: the pinned one",
-        offers: "files",
+        file: "reads",
       },
       version: {
         value: "NUMBER",

@@ -8,7 +8,6 @@ import {
 import type { ApiClient } from "./client.ts";
 import {
   type DeviceState,
-  defaultDeviceFile,
   deviceOption,
   findToken,
   importDeviceKey,
@@ -29,6 +28,7 @@ export const deviceReadingVerbs: readonly Verb[] = [
   {
     name: "device send",
     operands: ["READING"],
+    operandFiles: { READING: "data" },
     options: deviceOption,
     meaning:
       "Sends one signed reading, with a number above all earlier ones. The reading is the text itself, @FILE, or - for\n" +
@@ -39,6 +39,7 @@ export const deviceReadingVerbs: readonly Verb[] = [
   {
     name: "device stream",
     operands: ["[FILE]"],
+    operandFiles: { FILE: "reads" },
     options: deviceOption,
     meaning:
       "Sends each line of a file, or of standard input, as a reading. Prints one answer for each. The exit code\n" +
@@ -48,8 +49,8 @@ export const deviceReadingVerbs: readonly Verb[] = [
   },
 ];
 
-async function send({ operands: [reading = ""], options, output, server }: VerbInput): Promise<number> {
-  const path = options.text("device") ?? defaultDeviceFile;
+async function send({ operands: [reading = ""], files, output, server }: VerbInput): Promise<number> {
+  const path = files.need("device");
   const state = readDevice(path, server.url);
   const telemetry = await readData(reading);
   if (telemetry.length === 0) throw usageError("READING is empty");
@@ -67,8 +68,8 @@ async function send({ operands: [reading = ""], options, output, server }: VerbI
   });
 }
 
-async function stream({ operands: [file = "-"], options, output, server }: VerbInput): Promise<number> {
-  const path = options.text("device") ?? defaultDeviceFile;
+async function stream({ operands: [file = "-"], files, output, server }: VerbInput): Promise<number> {
+  const path = files.need("device");
   const state = readDevice(path, server.url);
   return withProvider(async (provider) => {
     const secretKey = await importDeviceKey(provider, path, state);

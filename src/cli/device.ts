@@ -1,14 +1,7 @@
 /** `qsp device`: acts as a device with its own key. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
-import {
-  defaultDeviceFile,
-  deviceOption,
-  importDeviceKey,
-  readDevice,
-  reserveDevice,
-  writeDevice,
-} from "./device-file.ts";
+import { deviceOption, importDeviceKey, readDevice, reserveDevice, writeDevice } from "./device-file.ts";
 import { signChallenge } from "./device-signatures.ts";
 import { distrustError, exitCodes } from "./exit-codes.ts";
 import { readText } from "./files.ts";
@@ -25,12 +18,12 @@ export const deviceVerbs: readonly Verb[] = [
     name: "device register",
     operands: ["[NAME]"],
     options: {
-      ...deviceOption,
+      device: { ...deviceOption.device, file: "creates" },
       type: { value: "TEXT", meaning: "Type of the device" },
       "vendor-key": {
         value: "FILE",
         meaning: "Public key of the firmware vendor to pin: ML-DSA-87 (PEM)",
-        offers: "files",
+        file: "reads",
       },
     },
     meaning:
@@ -74,11 +67,12 @@ export const deviceVerbs: readonly Verb[] = [
 
 async function register({
   operands: [deviceName = ""],
+  files,
   options,
   output,
   server,
 }: VerbInput): Promise<number> {
-  const path = options.text("device") ?? defaultDeviceFile;
+  const path = files.need("device");
   const vendorFile = options.text("vendor-key");
   const about = {
     deviceName,
@@ -114,8 +108,8 @@ async function register({
   });
 }
 
-async function authenticate({ options, output, server }: VerbInput): Promise<number> {
-  const path = options.text("device") ?? defaultDeviceFile;
+async function authenticate({ files, output, server }: VerbInput): Promise<number> {
+  const path = files.need("device");
   const state = readDevice(path, server.url);
   const { deviceId } = state;
   return withProvider(async (provider) => {

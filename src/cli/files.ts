@@ -1,17 +1,6 @@
-/** Reads and writes the files of verbs. */
-import {
-  closeSync,
-  fstatSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+/** Reads the files of verbs. */
+import { fstatSync, readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
-import { dirname } from "node:path";
 import { wipe } from "../crypto/bytes.ts";
 import { usageError } from "./exit-codes.ts";
 
@@ -165,37 +154,4 @@ export function readText(path: string): string {
   if (found.isDirectory()) throw usageError(`${path} is a directory`);
   if (found.size > maxWholeBytes) throw usageError(`${path} is larger than ${maxWholeBytes} bytes`);
   return readFileSync(path, "utf8");
-}
-
-/** Creates a new file. @throws CliError if it exists */
-export function createFile(path: string, content: string | Uint8Array, mode: 0o600 | 0o644): void {
-  writeWhole(path, content, mode, "wx");
-}
-
-/** Writes a file; replaces an existing one. */
-export function writeFile(path: string, content: string | Uint8Array, mode: 0o600 | 0o644): void {
-  writeWhole(path, content, mode, "w");
-}
-
-/** Replaces a file with one of mode 0600 atomically, so that there is always one complete file. */
-export function replacePrivateFile(path: string, content: string): void {
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  const draft = `${path}.${process.pid}.draft`;
-  writeWhole(draft, content, 0o600, "w");
-  renameSync(draft, path);
-}
-
-function writeWhole(path: string, content: string | Uint8Array, mode: number, flag: "w" | "wx"): void {
-  const file = openSync(path, flag, mode);
-  try {
-    const buffer = Buffer.from(content);
-    for (let at = 0; at < buffer.length; ) at += writeSync(file, buffer, at);
-    // Only public content may go to a pipe, and a pipe cannot be synchronised.
-    if (mode === 0o600) fsyncSync(file);
-  } catch (error) {
-    // Only `openSync` names the path.
-    throw usageError(`${path} cannot be written: ${error instanceof Error ? error.message : error}`);
-  } finally {
-    closeSync(file);
-  }
 }

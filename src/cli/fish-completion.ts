@@ -54,12 +54,12 @@ function nextRule(before: string, word: string, verbs: readonly Verb[]): string 
   return `complete -c qsp -n ${quote(`__qsp_at ${quote(before)}`)} -f -a ${quote(word)}${describe(meaning)}`;
 }
 
-function optionRule({ name: verb }: Verb, name: string, { value, offers, meaning }: Option): string {
+function optionRule({ name: verb }: Verb, name: string, { value, file, offers, meaning }: Option): string {
   // -r: needs a value; -f: the value is not a file; -F: it is one.
   const values =
     value === undefined
       ? ""
-      : offers === "files"
+      : file !== undefined || offers === "files"
         ? " -r -F"
         : ` -r -f${offers === undefined ? "" : ` -a ${quote(offers.join(" "))}`}`;
   return `complete -c qsp -n ${quote(`__qsp_at ${quote(verb)}`)} -l ${name}${values}${describe(meaning)}`;

@@ -32,7 +32,7 @@ export const signFormatOptions = {
   certificate: {
     value: "FILE",
     meaning: "cms: certificate of the key in PEM, and those of its CAs; default: the key alone",
-    offers: "files",
+    file: "reads",
   },
   encoding: {
     value: "NAME",
@@ -48,7 +48,7 @@ export const verifyFormatOptions = {
   out: {
     value: "FILE",
     meaning: "dsse, jws, cose: file for the content of FILE, once the signature verifies",
-    offers: "files",
+    file: "writes",
   },
 } as const satisfies Options;
 

@@ -1,9 +1,8 @@
 /** `qsp keygen`: makes a key pair without a server. */
-import { existsSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { deriveAddress } from "../crypto/address.ts";
 import { suggestAlgorithm } from "../crypto/suggest-algorithm.ts";
 import { type CliError, exitCodes, usageError } from "./exit-codes.ts";
-import { createFile } from "./files.ts";
 import { facts } from "./output.ts";
 import { keyAlgorithms, withProvider } from "./pem-keys.ts";
 import type { Verb } from "./verb.ts";
@@ -28,19 +27,21 @@ export const keygenVerbs: readonly Verb[] = [
     meaning:
       "Creates a key pair without a server: NAME.key (PKCS#8, mode 0600) and NAME.pub (SubjectPublicKeyInfo), both PEM.",
     example: "qsp keygen signer --algorithm ML-DSA-65",
+    otherFiles: ({ operands: [name = ""] }) => [
+      { key: "secret", name: "the secret key", path: `${name}.key`, use: "creates", isSecret: true },
+      { key: "public", name: "the public key", path: `${name}.pub`, use: "creates" },
+    ],
     isLocal: true,
-    async run({ operands: [name = ""], options, output }) {
+    async run({ files, options, output }) {
       const wanted = options.text("algorithm") ?? "ML-DSA-65";
       const algorithm = keyAlgorithms.find((known) => known === wanted);
       if (algorithm === undefined) throw unknownAlgorithm(wanted);
-      const keyFile = `${name}.key`;
-      const publicKeyFile = `${name}.pub`;
-      if (existsSync(publicKeyFile)) throw usageError(`${publicKeyFile} already exists; name another file`);
+      const [keyFile, publicKeyFile] = [files.need("secret"), files.need("public")];
       const address = await withProvider(async (provider) => {
         const { publicKey, secretKey } = await provider.generateKeyPair(algorithm);
-        createFile(keyFile, secretKey.toPem(), 0o600);
+        files.write("secret", secretKey.toPem());
         try {
-          createFile(publicKeyFile, publicKey.toPem(), 0o644);
+          files.write("public", publicKey.toPem());
         } catch (error) {
           rmSync(keyFile);
           throw error;

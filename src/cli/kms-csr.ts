@@ -1,7 +1,6 @@
 /** `qsp kms csr`: a certificate request for a key of the server. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { writeFile } from "./files.ts";
 import { bytes } from "./output.ts";
 import type { Verb } from "./verb.ts";
 
@@ -23,12 +22,12 @@ export const kmsCsrVerbs: readonly Verb[] = [
       out: {
         value: "FILE",
         meaning: "File for the request (PEM); default: standard output",
-        offers: "files",
+        file: "writes",
       },
     },
     meaning: "Creates a certificate request (PKCS#10, RFC 2986) for a key that signs, with these names.",
     example: 'qsp kms csr "$KEY" --subject CN=release,O=Example --out release.csr',
-    async run({ operands: [keyId = ""], options, output, server }) {
+    async run({ operands: [keyId = ""], files, options, output, server }) {
       const answer = await server.ask(method.createCsr, {
         keyId,
         subject: options.text("subject") ?? "",
@@ -38,8 +37,7 @@ export const kmsCsrVerbs: readonly Verb[] = [
         uris: [...options.all("uri")],
       });
       const { csr, csrPem = "", algorithm } = answer.result ?? {};
-      const file = options.text("out");
-      if (file !== undefined) writeFile(file, csrPem, 0o644);
+      const file = files.write("out", csrPem);
       output.answer(method.createCsr.output, answer, () =>
         file === undefined
           ? csrPem.trimEnd()

@@ -17,6 +17,7 @@ export const kmsImportVerbs: readonly Verb[] = [
   {
     name: "kms import",
     operands: ["FILE"],
+    operandFiles: { FILE: "reads" },
     options: {
       algorithm: {
         value: "NAME",

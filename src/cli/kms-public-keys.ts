@@ -4,7 +4,6 @@ import { type ExportPublicKeysResponse, KmsService } from "#gen/kms/kms_service_
 import { JwkSchema } from "#gen/pqc/jwk_pb.ts";
 import { type ApiClient, askPages } from "./client.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { writeFile } from "./files.ts";
 import { nameVersion } from "./kms-describe.ts";
 import { counted, listing } from "./output.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
@@ -24,25 +23,23 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
         meaning: "Only keys of this algorithm",
         offers: keyAlgorithms.filter((name) => name.includes("-DSA-")),
       },
-      pem: { value: "FILE", meaning: "File for all keys in PEM, one after another", offers: "files" },
+      pem: { value: "FILE", meaning: "File for all keys in PEM, one after another", file: "writes" },
       jwks: {
         value: "FILE",
         meaning: "File for the JSON Web Key Set (RFC 7517) of the ML-DSA keys",
-        offers: "files",
+        file: "writes",
       },
     },
     meaning: "Lists the public keys of all versions that can verify signatures, and writes them to files.",
     example: "qsp kms public-keys --pem keys.pem --jwks keys.json",
-    async run({ options, output, server }) {
+    async run({ files, options, output, server }) {
       const filter = Object.fromEntries(
         ["name", "label", "algorithm"].map((field) => [field, options.text(field) ?? ""]),
       );
       const ask = (pageToken: string) => server.ask(method.exportPublicKeys, { ...filter, pageToken });
       const answer = await askAll(ask);
       if (answer.exported.length === 0) await requireName(server, filter.name ?? "");
-      const [pem, jwks] = [options.text("pem"), options.text("jwks")];
-      if (pem !== undefined) writeFile(pem, answer.pem, 0o644);
-      if (jwks !== undefined) writeFile(jwks, renderKeySet(answer), 0o644);
+      const [pem, jwks] = [files.write("pem", answer.pem), files.write("jwks", renderKeySet(answer))];
       output.answer(method.exportPublicKeys.output, answer, () =>
         pem === undefined && jwks === undefined ? describe(answer) : describeFiles(answer, pem, jwks),
       );

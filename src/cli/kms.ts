@@ -1,7 +1,6 @@
 /** `qsp kms create`, `list` and `get`. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { writeFile } from "./files.ts";
 import { chosenAlias, describeKey, describeVersions, markVersion } from "./kms-describe.ts";
 import { newKeyOptions, readNewKey } from "./kms-new-key.ts";
 import { time, unlessDamaged } from "./output.ts";
@@ -75,16 +74,15 @@ export const kmsVerbs: readonly Verb[] = [
     name: "kms get",
     operands: ["KEY"],
     options: {
-      "public-key": { value: "FILE", meaning: "File for the public key (PEM)", offers: "files" },
+      "public-key": { value: "FILE", meaning: "File for the public key (PEM)", file: "writes" },
     },
     meaning:
       "Describes a key: its ID, name/NAME with all versions of the name, name/NAME/VERSION, or user/USER/name/NAME.\n" +
       "Every verb that takes a KEY takes these forms.",
     example: 'qsp kms get "$KEY" --public-key invoices.pub',
-    async run({ operands: [keyId = ""], options, output, server }) {
+    async run({ operands: [keyId = ""], files, output, server }) {
       const answer = await server.ask(method.getKey, { keyId });
-      const file = options.text("public-key");
-      if (file !== undefined) writeFile(file, answer.result?.publicKeyPem ?? "", 0o644);
+      files.write("public-key", answer.result?.publicKeyPem ?? "");
       const { result, versions } = answer;
       output.answer(method.getKey.output, answer, () =>
         [describeKey(result), ...(versions.length > 0 ? ["", describeVersions(versions)] : [])].join("\n"),

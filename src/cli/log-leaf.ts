@@ -17,6 +17,7 @@ export const logLeafVerbs: readonly Verb[] = [
   {
     name: "log leaf",
     operands: ["FILE"],
+    operandFiles: { FILE: "reads" },
     isLocal: true,
     options: {
       previous: {

@@ -25,6 +25,7 @@ export const logVerifyVerbs: readonly Verb[] = [
   {
     name: "log verify",
     operands: ["FILE"],
+    operandFiles: { FILE: "reads" },
     isLocal: true,
     options: {
       vkey: {
@@ -32,6 +33,7 @@ export const logVerifyVerbs: readonly Verb[] = [
         meaning:
           "Key that must have signed: a verifier key, or @FILE with one; each key that is given must have signed",
         isMany: true,
+        file: "data",
       },
       leaf: {
         value: "HEX",
@@ -40,7 +42,7 @@ export const logVerifyVerbs: readonly Verb[] = [
       checkpoint: {
         value: "FILE",
         meaning: "With a proof of qsp log prove-growth: the checkpoint that you stored",
-        offers: "files",
+        file: "reads",
       },
     },
     meaning:

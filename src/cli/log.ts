@@ -4,7 +4,7 @@ import { parseCheckpoint } from "../signed-notes/checkpoint.ts";
 import { NoteError, parseNote } from "../signed-notes/note.ts";
 import { formatProofFile } from "../signed-notes/proof-files.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { readWhole, writeFile } from "./files.ts";
+import { readWhole } from "./files.ts";
 import { facts } from "./output.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
@@ -13,7 +13,7 @@ const { method } = LogService;
 const out = {
   value: "FILE",
   meaning: "Writes to this file; default: standard output",
-  offers: "files",
+  file: "writes",
 } as const;
 
 export const logVerbs: readonly Verb[] = [
@@ -77,6 +77,7 @@ export const logVerbs: readonly Verb[] = [
   {
     name: "log prove-growth",
     operands: ["LOG", "CHECKPOINT-FILE"],
+    operandFiles: { "CHECKPOINT-FILE": "reads" },
     options: { out },
     meaning:
       "Proves that a log, as its newest checkpoint has it, begins with all leaves of a checkpoint that you stored.",
@@ -106,12 +107,9 @@ function readIndex(text: string): number {
 }
 
 /** Writes a text to the file of --out, or to standard output, byte for byte. */
-function write({ options, output }: VerbInput, text: string, record: Record<string, string>): number {
-  const file = options.text("out");
+function write({ files, output }: VerbInput, text: string, record: Record<string, string>): number {
+  const file = files.write("out", text);
   if (file === undefined) output.tell(record, text.trimEnd());
-  else {
-    writeFile(file, text, 0o644);
-    output.tell({ ...record, file }, `${file} is written.`);
-  }
+  else output.tell({ ...record, file }, `${file} is written.`);
   return exitCodes.done;
 }

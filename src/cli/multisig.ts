@@ -23,7 +23,7 @@ export const multisigVerbs: readonly Verb[] = [
         value: "FILE",
         meaning: "Public key of a signer that stores its own secret key (ML-DSA-65, PEM); repeatable",
         isMany: true,
-        offers: "files",
+        file: "reads",
       },
     },
     meaning:

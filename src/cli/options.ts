@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import { suggest } from "../protocol/suggest.ts";
 import { type CliError, usageError } from "./exit-codes.ts";
+import type { FileUse, UsedFile } from "./file-uses.ts";
 
 /** An option of a verb. */
 export interface Option {
@@ -10,7 +11,13 @@ export interface Option {
   readonly meaning: string;
   /** May be given more than once. */
   readonly isMany?: boolean;
-  /** The completions of the value: the names of files, or these words. */
+  /** The value is the path of a file, and the verb does this with it. */
+  readonly file?: FileUse;
+  /** The file has a secret: only its owner may read it, and it is not shown on a terminal. */
+  readonly isSecret?: boolean;
+  /** The path if the option is not given; undefined for none. */
+  readonly defaultPath?: (line: VerbLine) => string | undefined;
+  /** The completions of the value: the names of files, as for `file`, or these words. */
   readonly offers?: "files" | readonly string[];
 }
 
@@ -24,6 +31,10 @@ export interface OptionTaker {
   /** Names of its operands, as the help shows them: [NAME] is optional, NAME… is one or more, [NAME…] any number. */
   readonly operands: readonly string[];
   readonly options: Options;
+  /** What it does with the files that operands name, by their names without brackets. */
+  readonly operandFiles?: Readonly<Record<string, FileUse>>;
+  /** Files whose paths it makes of its operands. */
+  readonly otherFiles?: (line: VerbLine) => readonly UsedFile[];
   /** Works without a server. */
   readonly isLocal?: boolean;
   /** The settings of `qsp serve`, for verbs that take them instead of the client's options. */
@@ -53,12 +64,12 @@ export const serverOptions = {
   ca: {
     value: "FILE",
     meaning: "CA certificate (PEM) to trust for https; default: QSP_CA, then that of qsp login",
-    offers: "files",
+    file: "reads",
   },
   "token-file": {
     value: "FILE",
     meaning: "File with the token; default: QSP_TOKEN, then the token of qsp login",
-    offers: "files",
+    file: "reads",
   },
   timeout: {
     value: "SECONDS",

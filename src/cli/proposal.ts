@@ -20,6 +20,7 @@ export const proposalVerbs: readonly Verb[] = [
   {
     name: "proposal create",
     operands: ["WALLET-ID", "DATA"],
+    operandFiles: { DATA: "data" },
     options: {
       title: { value: "TEXT", meaning: "Names the proposal" },
       expires: {
@@ -64,7 +65,7 @@ export const proposalVerbs: readonly Verb[] = [
       "key-file": {
         value: "FILE",
         meaning: "Signs locally with the signer's own secret key (ML-DSA-65, PEM)",
-        offers: "files",
+        file: "reads",
       },
     },
     meaning:

@@ -12,6 +12,7 @@ import { type ParsedOptions, readVerbLine } from "./options.ts";
 import { createOutput } from "./output.ts";
 import { formatError, wantsJson } from "./report-error.ts";
 import type { Verb, VerbTable } from "./verb.ts";
+import { openFiles } from "./verb-files.ts";
 
 /**
  * Runs a command line: a verb with its operands and options.
@@ -83,18 +84,24 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
   // The operator's verbs and services shut down with their own handlers. What they do does not depend on a reader of their
   // output, which may leave early.
   if (verb.settings === undefined && !verb.isService) endAtOnce(args);
-  const { operands, options } = readVerbLine(verb, args.slice(verb.name.split(" ").length));
+  const line = readVerbLine(verb, args.slice(verb.name.split(" ").length));
+  const { options } = line;
   if (options.flag("help")) {
     write(colorHelp(describeVerb(verb), paint));
     return exitCodes.done;
   }
-  const output = createOutput(options.flag("json"), write, (text) => colorText(text, paint));
+  const files = openFiles(verb, line);
+  // A file on standard output is alone there.
+  const [print, painted] = files.areOnStandardOutput
+    ? [(text: string): void => void process.stderr.write(text), createPaint(process.stderr)]
+    : [write, paint];
+  const output = createOutput(options.flag("json"), print, (text) => colorText(text, painted));
   const server = verb.isLocal
     ? noServer
     : (await import("./client.ts")).createClient(options, { isLongLived: verb.isService });
   try {
     const everyVerb = (): Promise<readonly Verb[]> => loadAllVerbs(table);
-    return await verb.run({ operands, options, output, server, loadAllVerbs: everyVerb });
+    return await verb.run({ ...line, files, output, server, loadAllVerbs: everyVerb });
   } catch (error) {
     const found =
       verb.explain?.(error) ?? (await explainCall(error, server)) ?? toCliError(error, server.url);

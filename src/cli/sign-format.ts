@@ -9,7 +9,7 @@ import { maxEmbeddedBytes } from "../formats/limits.ts";
 import { requireMlDsa } from "../formats/require-ml-dsa.ts";
 import { oneOf } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { gather, readText, writeFile } from "./files.ts";
+import { gather, readText } from "./files.ts";
 import { type FormatName, readEncoding } from "./format-options.ts";
 import { bytes } from "./output.ts";
 import { parsePublicKey, withProvider } from "./pem-keys.ts";
@@ -34,13 +34,12 @@ const writers: Readonly<Record<FormatName, (job: SigningJob) => Promise<string |
 
 /** Signs, and writes the signature beside the file. @returns the exit code */
 export async function signInFormat(input: VerbInput, format: FormatName): Promise<number> {
-  const { operands, options, output } = input;
+  const { files, options, output } = input;
   return withProvider(async (provider) => {
     readEncoding(options, format);
     const signer = await openSigner(provider, input);
     const document = await writers[format]({ input, provider, signer, content: readContent(input) });
-    const path = options.text("out") ?? (operands[0] === "-" ? undefined : `${operands[0]}.${format}`);
-    if (path !== undefined) writeFile(path, document, 0o644);
+    const path = files.write("out", document);
     const text = typeof document === "string" ? document.trimEnd() : document.toBase64();
     const { publicKey, keyId } = signer;
     output.tell(

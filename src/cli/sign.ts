@@ -1,6 +1,5 @@
 /** `qsp sign`: signs a file of any size, with a key of the server or a local key. */
 import { exitCodes } from "./exit-codes.ts";
-import { writeFile } from "./files.ts";
 import { readFormat, signFormatOptions } from "./format-options.ts";
 import { bytes } from "./output.ts";
 import { readSecretKey, requireSigning, withProvider } from "./pem-keys.ts";
@@ -12,17 +11,20 @@ export const signVerbs: readonly Verb[] = [
   {
     name: "sign",
     operands: ["FILE"],
+    operandFiles: { FILE: "reads" },
     options: {
       key: { value: "KEY", meaning: "Key of the server to sign with" },
       "key-file": {
         value: "FILE",
         meaning: "Secret key of qsp keygen to sign with locally",
-        offers: "files",
+        file: "reads",
       },
       out: {
         value: "FILE",
         meaning: "File for the signature; default: FILE.sig, or FILE and the format",
-        offers: "files",
+        file: "writes",
+        defaultPath: ({ operands: [path], options }) =>
+          path === "-" ? undefined : `${path}.${options.text("format") ?? "sig"}`,
       },
       context: {
         value: "TEXT",
@@ -37,13 +39,11 @@ export const signVerbs: readonly Verb[] = [
       "Without --out, that of standard input is printed, in base64 if it is not text.",
     example: 'qsp sign contract.txt --key "$KEY"',
     async run(input) {
-      const { operands, options, output } = input;
+      const { files, options, output } = input;
       const format = readFormat(options, "sign");
       if (format !== undefined) return (await import("./sign-format.ts")).signInFormat(input, format);
-      const [path = ""] = operands;
       const { signature, ...about } = await sign(input, readContent(input));
-      const file = options.text("out") ?? (path === "-" ? undefined : `${path}.sig`);
-      if (file !== undefined) writeFile(file, signature, 0o644);
+      const file = files.write("out", signature);
       const base64 = Buffer.from(signature).toString("base64");
       output.tell(
         { signature: base64, ...about, ...(file !== undefined && { file }) },

@@ -1,6 +1,7 @@
 /** Files in which the client keeps its identity for one server: JSON, mode 0600. */
 import { usageError } from "./exit-codes.ts";
-import { readText, replacePrivateFile } from "./files.ts";
+import { readText } from "./files.ts";
+import { replacePrivateFile } from "./write-file.ts";
 
 /** The content that all these files share. */
 interface State {

@@ -9,11 +9,13 @@ import type { GatewayKeys, HandshakeDeps } from "./tunnel-peer.ts";
 
 /** The option of all verbs of a tunnel. */
 export const tunnelOption = {
-  tunnel: { value: "FILE", meaning: "File of the tunnel; default: tunnel.json", offers: "files" },
+  tunnel: {
+    value: "FILE",
+    meaning: "File of the tunnel; default: tunnel.json",
+    file: "updates",
+    defaultPath: () => "tunnel.json",
+  },
 } as const;
-
-/** The default path of a tunnel's file. */
-export const defaultTunnelFile = "tunnel.json";
 
 /** The content of a tunnel's file, of mode 0600. No session key is in it: each verb agrees on its own. */
 export interface TunnelState {

@@ -7,14 +7,7 @@ import { bytes, counted, facts, unlessDamaged } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
 import { printList } from "./print-list.ts";
 import { createProgress, withProgress } from "./progress.ts";
-import {
-  askGatewayKeys,
-  defaultTunnelFile,
-  readTunnel,
-  toHandshake,
-  tunnelOption,
-  writeTunnel,
-} from "./tunnel-file.ts";
+import { askGatewayKeys, readTunnel, toHandshake, tunnelOption, writeTunnel } from "./tunnel-file.ts";
 import { type PeerSession, shakeHands } from "./tunnel-peer.ts";
 import { findRefusal, maxPacketBytes, openExchange, pingOnce, sendContent } from "./tunnel-stream.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -31,7 +24,7 @@ export const tunnelVerbs: readonly Verb[] = [
         value: "FILE",
         meaning:
           "Public key that the gateway must sign with (PEM); default: the command trusts and stores the one that the gateway sends",
-        offers: "files",
+        file: "reads",
       },
     },
     meaning:
@@ -56,6 +49,7 @@ export const tunnelVerbs: readonly Verb[] = [
   {
     name: "tunnel send",
     operands: ["FILE"],
+    operandFiles: { FILE: "reads" },
     options: tunnelOption,
     meaning: "Agrees on a session key, and sends a file of any size, - for standard input, as packets.",
     example: "qsp tunnel send contract.txt",
@@ -90,8 +84,8 @@ export const tunnelVerbs: readonly Verb[] = [
     options: tunnelOption,
     meaning: "Ends the tunnel and removes its file.",
     example: "qsp tunnel down",
-    async run({ options, output, server }) {
-      const path = options.text("tunnel") ?? defaultTunnelFile;
+    async run({ files, output, server }) {
+      const path = files.need("tunnel");
       const { tunnelId } = readTunnel(path, server.url);
       const answer = await server.ask(method.disconnect, { tunnelId });
       rmSync(path);
@@ -101,8 +95,8 @@ export const tunnelVerbs: readonly Verb[] = [
   },
 ];
 
-async function up({ operands: [peerName = ""], options, output, server }: VerbInput): Promise<number> {
-  const path = options.text("tunnel") ?? defaultTunnelFile;
+async function up({ operands: [peerName = ""], files, options, output, server }: VerbInput): Promise<number> {
+  const path = files.need("tunnel");
   if (existsSync(path)) throw usageError(`${path} already exists; qsp tunnel down ends its tunnel`);
   const identityFile = options.text("gateway-identity");
   return withProvider(async (provider) => {
@@ -130,10 +124,10 @@ async function up({ operands: [peerName = ""], options, output, server }: VerbIn
 
 /** Agrees on a session key and lends the session to a function. */
 function withSession(
-  { options, server }: VerbInput,
+  { files, server }: VerbInput,
   use: (session: PeerSession, tunnelId: string) => Promise<number>,
 ): Promise<number> {
-  const path = options.text("tunnel") ?? defaultTunnelFile;
+  const path = files.need("tunnel");
   const state = readTunnel(path, server.url);
   return withProvider(async (provider) => {
     const session = await shakeHands(await toHandshake(provider, server, state, path));

@@ -4,6 +4,7 @@ import type { ApiClient } from "./client.ts";
 import type { CliError } from "./exit-codes.ts";
 import type { OptionTaker, ParsedOptions } from "./options.ts";
 import type { Output } from "./output.ts";
+import type { VerbFiles } from "./verb-files.ts";
 
 /** One verb. */
 export interface Verb extends OptionTaker {
@@ -26,6 +27,8 @@ export interface Verb extends OptionTaker {
 export interface VerbInput {
   readonly operands: readonly string[];
   readonly options: ParsedOptions;
+  /** Its files, which are checked; the only way to write one. */
+  readonly files: VerbFiles;
   readonly output: Output;
   readonly server: ApiClient;
   /** Loads all verbs, for the help and completion. */

@@ -2,7 +2,7 @@
 import { maxDocumentBytes } from "../formats/limits.ts";
 import { oneOf } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { readWhole, writeFile } from "./files.ts";
+import { readWhole } from "./files.ts";
 import type { FormatName } from "./format-options.ts";
 import {
   differs,
@@ -48,7 +48,7 @@ export async function verifyInFormat(
     document,
     content,
   });
-  if (valid && out !== undefined && payload !== undefined) writeFile(out, payload, 0o644);
+  if (valid && payload !== undefined) input.files.write("out", payload);
   const { algorithm } = key.publicKey;
   // Of a document that is not valid, nothing is known.
   const claims = valid ? (verdict.claims ?? {}) : {};

@@ -14,22 +14,23 @@ export const verifyVerbs: readonly Verb[] = [
   {
     name: "verify",
     operands: ["FILE"],
+    operandFiles: { FILE: "reads" },
     options: {
       signature: {
         value: "FILE",
         meaning: "File with the signature: raw, in base64, or in the format",
-        offers: "files",
+        file: "reads",
       },
       key: { value: "KEY", meaning: "Key of the server to verify with, ACTIVE or ROTATED" },
       "public-key": {
         value: "FILE",
         meaning: "Public key to verify with (PEM), without a server",
-        offers: "files",
+        file: "reads",
       },
       certificate: {
         value: "FILE",
         meaning: "Certificate (PEM) whose key to verify with; its issuer and lifetime are not checked",
-        offers: "files",
+        file: "reads",
       },
       context: { value: "TEXT", meaning: "Context of the signature" },
       sha256: { meaning: "The signature covers SHA-256 of the file" },

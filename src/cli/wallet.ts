@@ -1,7 +1,7 @@
 /** `qsp wallet`: keys with an address; the server stores them. */
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { readData, readText, writeFile } from "./files.ts";
+import { readData, readText } from "./files.ts";
 import { bytes, facts, time, unlessDamaged } from "./output.ts";
 import { printList } from "./print-list.ts";
 import { readSignature } from "./signatures.ts";
@@ -14,14 +14,13 @@ export const walletVerbs: readonly Verb[] = [
     name: "wallet create",
     operands: ["[LABEL]"],
     options: {
-      "public-key": { value: "FILE", meaning: "File for the public key (PEM)", offers: "files" },
+      "public-key": { value: "FILE", meaning: "File for the public key (PEM)", file: "writes" },
     },
     meaning: "Creates a wallet: an ML-DSA-65 key with an address. The server stores the key.",
     example: "qsp wallet create savings --public-key savings.pub",
-    async run({ operands: [label = ""], options, output, server }) {
+    async run({ operands: [label = ""], files, output, server }) {
       const answer = await server.ask(method.createWallet, { label });
-      const file = options.text("public-key");
-      if (file !== undefined) writeFile(file, answer.publicKeyPem, 0o644);
+      const file = files.write("public-key", answer.publicKeyPem);
       output.answer(method.createWallet.output, answer, () =>
         facts({ wallet: answer.walletId, address: answer.address, label: answer.label, "public key": file }),
       );
@@ -52,22 +51,22 @@ export const walletVerbs: readonly Verb[] = [
   {
     name: "wallet sign",
     operands: ["WALLET-ID", "TRANSACTION"],
+    operandFiles: { TRANSACTION: "data" },
     options: {
       out: {
         value: "FILE",
         meaning: "File for the raw signature; default: prints it in base64",
-        offers: "files",
+        file: "writes",
       },
     },
     meaning: "Signs a transaction with a wallet's key. The transaction is the text itself, @FILE, or -.",
     example: `qsp wallet sign "$WALLET" 'pay 10 to bob' --out payment.sig`,
-    async run({ operands: [walletId = "", transaction = ""], options, output, server }) {
+    async run({ operands: [walletId = "", transaction = ""], files, output, server }) {
       const answer = await server.ask(method.signTransaction, {
         walletId,
         data: await readData(transaction),
       });
-      const file = options.text("out");
-      if (file !== undefined) writeFile(file, answer.signature, 0o644);
+      const file = files.write("out", answer.signature);
       output.answer(method.signTransaction.output, answer, () =>
         file === undefined
           ? Buffer.from(answer.signature).toString("base64")
@@ -79,9 +78,10 @@ export const walletVerbs: readonly Verb[] = [
   {
     name: "wallet verify",
     operands: ["TRANSACTION"],
+    operandFiles: { TRANSACTION: "data" },
     options: {
-      signature: { value: "FILE", meaning: "File with the signature, raw or in base64", offers: "files" },
-      "public-key": { value: "FILE", meaning: "Public key of the wallet (PEM)", offers: "files" },
+      signature: { value: "FILE", meaning: "File with the signature, raw or in base64", file: "reads" },
+      "public-key": { value: "FILE", meaning: "Public key of the wallet (PEM)", file: "reads" },
     },
     meaning: "Verifies a transaction's signature and prints the address of the signer.",
     example: "qsp wallet verify 'pay 7 to bob' --signature transaction.sig --public-key wallet.pub",

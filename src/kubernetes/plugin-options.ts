@@ -17,7 +17,7 @@ export const pluginOptions = {
   "password-file": {
     value: "FILE",
     meaning: "File with the password of --username on its first line",
-    offers: "files",
+    file: "reads",
   },
   "metrics-port": { value: "PORT", meaning: "Port of 127.0.0.1 with metrics for Prometheus; default: none" },
   "log-level": {

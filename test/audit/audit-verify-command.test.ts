@@ -5,6 +5,7 @@ import type { SignedCheckpoint } from "../../src/audit/verification.ts";
 import { auditVerify as auditVerifyCommand } from "../../src/cli/operator/audit-verify.ts";
 import { toVerb } from "../../src/cli/operator/store-verb.ts";
 import { readVerbLine } from "../../src/cli/options.ts";
+import { openFiles } from "../../src/cli/verb-files.ts";
 import { ConfigError, readConfig } from "../../src/config.ts";
 import { sqliteIn } from "../../src/database/database.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
@@ -30,13 +31,16 @@ const auditVerify = ({ settings }: Place, ...operands: string[]) =>
   runHere(["audit", "verify", ...operands, ...settings], { env: process.env });
 
 /** Runs the command in this process, where it takes less time. */
-const auditVerifyWith = (dataDir: string, file: string): Promise<number> =>
-  auditVerifyCommand.run({
-    ...readVerbLine(toVerb(auditVerifyCommand), [file]),
+function auditVerifyWith(dataDir: string, file: string): Promise<number> {
+  const line = readVerbLine(toVerb(auditVerifyCommand), [file]);
+  return auditVerifyCommand.run({
+    ...line,
+    files: openFiles(toVerb(auditVerifyCommand), line),
     config: readConfig([], {}),
     location: sqliteIn(dataDir),
     masterKey: masterKeyIn(dataDir),
   });
+}
 
 /** Keeps something in a file as somebody outside would. */
 function keep(content: unknown): string {

@@ -34,6 +34,7 @@ const list: StoreVerb = {
 const verify: StoreVerb = {
   name: "audit verify-identities",
   operands: ["[CHECKPOINT-FILE]"],
+  operandFiles: { "CHECKPOINT-FILE": "reads" },
   meaning: "Verifies the log of identities, optionally against a checkpoint that you stored elsewhere.",
   example: "qsp audit verify-identities",
   run(input) {

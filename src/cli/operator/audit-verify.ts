@@ -10,6 +10,7 @@ import { withStore } from "./with-store.ts";
 export const auditVerify: StoreVerb = {
   name: "audit verify",
   operands: ["[CHECKPOINT-FILE]"],
+  operandFiles: { "CHECKPOINT-FILE": "reads" },
   meaning:
     "Verifies the audit log, optionally against a checkpoint that you stored elsewhere (JSON of VerifyAuditLog).",
   example: "qsp audit verify",

@@ -23,12 +23,13 @@ const draftEnding = ".partial";
 export const backup: StoreVerb = {
   name: "backup",
   operands: ["FILE"],
+  operandFiles: { FILE: "creates" },
   meaning:
     "Writes the store into a file, with its secrets sealed. The server may run. The file does not contain the master key. The exit code is 1 if the file is written, but the master key here does not open it.",
   example: "qsp backup monday.backup",
   async run({ operands: [file = ""], location, masterKey }) {
     const path = resolve(file);
-    if (existsSync(path)) throw new ConfigError(`${file} already exists; name another file`);
+    if (file === "-") throw new ConfigError("a backup cannot go to standard output; name a file");
     if (!existsSync(dirname(path))) throw new ConfigError(`the directory ${dirname(path)} does not exist`);
     // Before the copy: a rotation that ends meanwhile replaces the key that opens the copy.
     const keys = findKeys(masterKey);

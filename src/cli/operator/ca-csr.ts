@@ -19,9 +19,10 @@ import {
 import type { CertificateRequest } from "../../crypto/read-certificate-request.ts";
 import type { CertificatePurpose } from "../../crypto/x509.ts";
 import { usageError } from "../exit-codes.ts";
-import { createFile, gather, readChunks } from "../files.ts";
+import { gather, readChunks } from "../files.ts";
 import type { Options, ParsedOptions } from "../options.ts";
 import { facts, harmless } from "../output.ts";
+import type { VerbFiles } from "../verb-files.ts";
 import { authorities, directoryIn, readAuthority } from "./ca-authority.ts";
 
 const copyable = ["subject", "names"] as const;
@@ -32,7 +33,7 @@ export const requestOptions = {
   csr: {
     value: "FILE",
     meaning: "Certificate request (PEM or DER) to issue a certificate for; - for standard input",
-    offers: "files",
+    file: "reads",
   },
   copy: {
     value: "PART",
@@ -52,7 +53,7 @@ export const requestOptions = {
     isMany: true,
     offers: purposes,
   },
-  out: { value: "FILE", meaning: "New file for the certificate (PEM) of the request", offers: "files" },
+  out: { value: "FILE", meaning: "New file for the certificate (PEM) of the request", file: "creates" },
 } as const satisfies Options;
 
 /** The decisions of the operator about a request. */
@@ -63,8 +64,6 @@ export interface RequestChoice {
   readonly subject: DistinguishedName | "copy" | undefined;
   readonly names: readonly AlternativeName[] | "copy" | undefined;
   readonly purposes: readonly CertificatePurpose[];
-  /** Path of the certificate, which must not exist. */
-  readonly out: string;
 }
 
 /**
@@ -96,12 +95,12 @@ export function readRequestChoice(
   if (subject !== undefined && copied.includes("subject"))
     throw usageError("use one of --subject and --copy subject");
   if (given.length > 0 && copied.includes("names")) throw usageError("use one of --name and --copy names");
+  options.need("out");
   return {
     csr,
     subject: copied.includes("subject") ? "copy" : readSubject(subject),
     names: copied.includes("names") ? "copy" : given.length > 0 ? given : undefined,
     purposes: readPurposes(options),
-    out: options.need("out"),
   };
 }
 
@@ -137,7 +136,7 @@ function readName<T>(option: string, read: () => T): T {
  */
 export async function issueForRequest(
   dataDir: string,
-  choice: RequestChoice & { readonly days: number },
+  choice: RequestChoice & { readonly days: number; readonly files: VerbFiles },
   now: Date,
 ): Promise<number> {
   const { maxRequestFileBytes, readCertificateRequest } = await import(
@@ -154,10 +153,10 @@ export async function issueForRequest(
   const authority = openAuthority(readAuthority(directoryIn(dataDir), suffix));
   const { publicKey } = request;
   const certificate = issueCertificate(authority, { ...choice, subject, alternativeNames, publicKey, now });
-  createFile(choice.out, certificate, 0o644);
+  const out = choice.files.write("out", certificate);
   const left = describeLeftOut(request, subject, alternativeNames);
   const text = facts({
-    certificate: choice.out,
+    certificate: out,
     subject: formatDistinguishedName(subject),
     names: alternativeNames.map(formatAlternativeName).join(", "),
     purpose: choice.purposes.join(", "),
@@ -166,7 +165,7 @@ export async function issueForRequest(
     "valid until": new X509Certificate(certificate).validToDate.toISOString(),
     "left out": left.join(", "),
   });
-  process.stdout.write(`${harmless(text)}\n`);
+  (choice.files.areOnStandardOutput ? process.stderr : process.stdout).write(`${harmless(text)}\n`);
   return 0;
 }
 

@@ -38,10 +38,10 @@ const caIssue: StoreVerb = {
     "Issues or renews the certificate of a server with these host names and IP addresses. With --csr, issues a\n" +
     "certificate for the key of a request, with the names that --copy, --subject and --name select and no others.",
   example: "qsp ca issue localhost 127.0.0.1 --days 30",
-  async run({ operands, options, config }) {
+  async run({ operands, options, files, config }) {
     const days = readDays(options.text("days") ?? "90");
     const choice = readRequestChoice(operands, options);
-    if (choice !== undefined) return issueForRequest(config.dataDir, { ...choice, days }, new Date());
+    if (choice !== undefined) return issueForRequest(config.dataDir, { ...choice, days, files }, new Date());
     if (operands.length === 0) throw usageError("NAME… is missing; name the server, or use --csr FILE");
     const request = {
       names: readServerNames(operands),

@@ -25,6 +25,7 @@ const draftName = "qsp-restore-";
 export const restore: StoreVerb = {
   name: "restore",
   operands: ["FILE"],
+  operandFiles: { FILE: "reads" },
   meaning: "Fills a new store, on SQLite or PostgreSQL, from a file that qsp backup wrote.",
   example: "qsp restore monday.backup --data-dir ./restored",
   async run({ operands: [file = ""], config, location, masterKey }) {

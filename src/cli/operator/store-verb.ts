@@ -11,14 +11,14 @@ import type { Verb, VerbInput } from "../verb.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 
 /** The input of an operator's verb. */
-export interface StoreVerbInput extends Pick<VerbInput, "operands" | "options"> {
+export interface StoreVerbInput extends Pick<VerbInput, "operands" | "options" | "files"> {
   readonly config: Config;
   readonly location: DatabaseLocation;
   readonly masterKey: MasterKeySource;
 }
 
 /** A verb that works on a store directly, with or without a running server. */
-export interface StoreVerb extends Pick<Verb, "name" | "operands" | "meaning" | "example"> {
+export interface StoreVerb extends Pick<Verb, "name" | "operands" | "operandFiles" | "meaning" | "example"> {
   readonly options?: Options;
   /** Writes warnings to its own log. */
   readonly hasLog?: boolean;
@@ -42,12 +42,12 @@ export function toVerb(verb: StoreVerb): Verb {
     isLocal: true,
     settings,
     shownSettings: storeSettingNames,
-    async run({ operands, options }) {
+    async run({ operands, options, files }) {
       const config = readConfig(toFlags(settings, options), process.env);
       const store = storeSettings(config);
       try {
         if (!verb.hasLog && showsPassword(config)) process.stderr.write(`qsp: warning: ${passwordWarning}\n`);
-        return await verb.run({ operands, options, config, ...store });
+        return await verb.run({ operands, options, files, config, ...store });
       } catch (error) {
         throw explainStoreFailure(error, describeLocation(store.location));
       }

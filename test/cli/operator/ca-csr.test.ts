@@ -4,7 +4,10 @@ import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "
 import { join } from "node:path";
 import { Certificate } from "pkijs";
 import { describe, expect, it } from "vitest";
-import { issueForRequest } from "../../../src/cli/operator/ca-csr.ts";
+import { issueForRequest, requestOptions } from "../../../src/cli/operator/ca-csr.ts";
+import { toVerb } from "../../../src/cli/operator/store-verb.ts";
+import { readVerbLine } from "../../../src/cli/options.ts";
+import { openFiles } from "../../../src/cli/verb-files.ts";
 import { parseDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
 import { encodePem } from "../../../src/crypto/pem.ts";
 import {
@@ -148,8 +151,17 @@ describe("ca issue --csr", { timeout }, () => {
     expect((validToDate.getTime() - validFromDate.getTime()) / 60_000).toBe(7 * 24 * 60 + 10);
     const late = { ...there, out: `${there.out}.late` };
     const choice = { subject: parseDistinguishedName("CN=a"), names: undefined, purposes: ["code"] as const };
+    const verb = toVerb({
+      name: "",
+      operands: [],
+      meaning: "",
+      example: "",
+      options: requestOptions,
+      run: async () => 0,
+    });
+    const files = openFiles(verb, readVerbLine(verb, ["--out", late.out]));
     const dayBefore = new Date(caEnd.getTime() - 86_400_000);
-    await printed(() => issueForRequest(there.dataDir, { ...late, ...choice, days: 7 }, dayBefore));
+    await printed(() => issueForRequest(there.dataDir, { ...late, ...choice, files, days: 7 }, dayBefore));
     expect(read(late).validToDate).toEqual(caEnd);
   });
 

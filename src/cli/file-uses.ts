@@ -1,0 +1,101 @@
+/** What verbs do with the files that a command line names. It is checked before a verb runs. */
+import { lstatSync, statSync } from "node:fs";
+import { basename, dirname } from "node:path";
+import { usageError } from "./exit-codes.ts";
+import { findTarget, isOpenFile } from "./write-file.ts";
+
+/**
+ * What a verb does with a file: "creates" one that must not exist, and "updates" one that it reads, replaces or removes.
+ * "data" reads it if the text is @FILE or - for standard input.
+ */
+export type FileUse = "reads" | "writes" | "creates" | "updates" | "data";
+
+/** A file that a command line names, by an option, an operand or a default. */
+export interface UsedFile {
+  /** How the verb finds it: the name of the option, or the operand. */
+  readonly key: string;
+  /** How the user knows it: "--out" or "FILE". */
+  readonly name: string;
+  /** "-" is standard input or standard output. */
+  readonly path: string;
+  readonly use: FileUse;
+  /** Only its owner may read it. */
+  readonly isSecret?: boolean;
+}
+
+/** Standard input or standard output. */
+export const standard = "-";
+
+/** Tells whether a verb writes a file. */
+export function isWritten({ use }: UsedFile): boolean {
+  return use === "writes" || use === "creates" || use === "updates";
+}
+
+/**
+ * Checks that no output replaces an input or another output, also through links, and that new files do not exist yet.
+ *
+ * @throws CliError
+ */
+export function checkFiles(given: readonly UsedFile[]): void {
+  const files = given.flatMap(resolveData);
+  requireOne(files, "standard input can be read only once", ({ use }) => use === "reads" || use === "data");
+  requireOne(files, "standard output has room for one file", isWritten);
+  for (const { name, path, use } of files) {
+    if (path === standard && use === "updates") throw usageError(`${name} - is not a file; name one`);
+    if (path !== standard && use === "creates" && exists(path))
+      throw usageError(`${path} already exists; name another file for ${name}`);
+  }
+  const places = files.map((file) => ({ file, place: findPlace(file.path) }));
+  for (const [i, output] of places.entries())
+    for (const [j, other] of places.entries())
+      if (i !== j && isWritten(output.file) && output.place !== undefined && output.place === other.place)
+        throw collision(output.file, other.file);
+}
+
+function collision(output: UsedFile, other: UsedFile): Error {
+  const remedy = `name another file for ${output.name}`;
+  return usageError(
+    isWritten(other)
+      ? `${output.name} and ${other.name} are one file, ${output.path}; ${remedy}`
+      : `${output.name}, ${output.path}, would replace the file of ${other.name}; ${remedy}`,
+  );
+}
+
+/** The file that a text with @ names; none for a text that is the data itself. */
+function resolveData(file: UsedFile): readonly UsedFile[] {
+  if (file.use !== "data" || file.path === standard) return [file];
+  return file.path.startsWith("@") ? [{ ...file, path: file.path.slice(1) }] : [];
+}
+
+function requireOne(files: readonly UsedFile[], sentence: string, isOne: (file: UsedFile) => boolean): void {
+  const [first, second] = files.filter((file) => file.path === standard && isOne(file));
+  if (first !== undefined && second !== undefined)
+    throw usageError(
+      `${sentence}, and ${first.name} and ${second.name} are both -; name a file for one of them`,
+    );
+}
+
+/** A link to nothing is in the way as well. */
+function exists(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+/**
+ * Identifies the file that a write would replace, or the name that it would create. Links and mounts give a file several
+ * paths.
+ *
+ * @returns undefined for what a write does not replace: standard output, a terminal, a pipe, /dev/null
+ */
+function findPlace(path: string): string | undefined {
+  if (path === standard || isOpenFile(path)) return undefined;
+  const found = identify(path);
+  if (found !== undefined) return found.isFile ? found.id : undefined;
+  const target = findTarget(path);
+  // A directory that is missing is reported when the file is written.
+  return `${identify(dirname(target))?.id ?? dirname(target)}/${basename(target)}`;
+}
+
+function identify(path: string): { readonly id: string; readonly isFile: boolean } | undefined {
+  const found = statSync(path, { throwIfNoEntry: false, bigint: true });
+  return found && { id: `${found.dev}:${found.ino}`, isFile: found.isFile() };
+}

@@ -1,0 +1,349 @@
+/** What verbs do to files: no output replaces an input or another output, and each is complete or as it was. */
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  existsSync,
+  globSync,
+  linkSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { keepLogin } from "../../src/cli/credentials.ts";
+import { loadAllVerbs, verbTable } from "../../src/cli/groups.ts";
+import { writeFile } from "../../src/cli/write-file.ts";
+import { main } from "../support/program.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { launch, qsp, qspDone, type RunOptions, timeout, useServer } from "./qsp.ts";
+
+const server = useServer();
+const isRoot = process.geteuid?.() === 0;
+
+/** The contents of a directory of files. */
+function contentsOf({ cwd }: RunOptions): Record<string, string> {
+  const names = readdirSync(cwd).filter((name) => lstatSync(join(cwd, name)).isFile());
+  return Object.fromEntries(names.map((name) => [name, readFileSync(join(cwd, name), "base64")]));
+}
+
+/** A directory with a document, a key pair, an envelope, a device and other files. */
+async function makePlace() {
+  const place = server.place();
+  writeFileSync(join(place.cwd, "f"), "a document");
+  await qspDone(["keygen", "k"], place);
+  await qspDone(["sign", "f", "--key-file", "k.key", "--format", "dsse", "--out", "f.dsse"], place);
+  await qspDone(["device", "register", "--device", "d.json"], place);
+  await qspDone(["log", "checkpoint", "audit", "--out", "c"], place);
+  symlinkSync("k.key", join(place.cwd, "link"));
+  symlinkSync("nothing", join(place.cwd, "dangling"));
+  linkSync(join(place.cwd, "k.key"), join(place.cwd, "hard"));
+  mkdirSync(join(place.cwd, "sub"));
+  return place;
+}
+
+describe("no output replaces an input or another output", { timeout }, () => {
+  /** A command line, and the names that its sentence must have. */
+  const mistakes: Readonly<Record<string, readonly [readonly string[], ...string[]]>> = {
+    "the secret key": [["sign", "f", "--key-file", "k.key", "--out", "k.key"], "--out, k.key,", "--key-file"],
+    "the secret key through a link": [
+      ["sign", "f", "--key-file", "k.key", "--out", "link"],
+      "--out",
+      "--key-file",
+    ],
+    "the secret key by its link": [
+      ["sign", "f", "--key-file", "link", "--out", "k.key"],
+      "--out",
+      "--key-file",
+    ],
+    "the secret key by a hard link": [
+      ["sign", "f", "--key-file", "k.key", "--out", "hard"],
+      "--out",
+      "--key-file",
+    ],
+    "the secret key on a detour": [
+      ["sign", "f", "--key-file", "k.key", "--out", "sub/../k.key"],
+      "--out",
+      "--key-file",
+    ],
+    "the secret key by default": [
+      ["sign", "k", "--format", "dsse", "--key-file", "k.dsse"],
+      "k.dsse",
+      "--key-file",
+    ],
+    "the document": [["sign", "f", "--key-file", "k.key", "--out", "f"], "--out, f,", "FILE"],
+    "the document in a format": [
+      ["sign", "f", "--format", "cms", "--key-file", "k.key", "--out", "f"],
+      "--out",
+      "FILE",
+    ],
+    "the certificate": [
+      ["sign", "f", "--format", "cms", "--key-file", "k.key", "--certificate", "k.pub", "--out", "k.pub"],
+      "--out",
+      "--certificate",
+    ],
+    "the envelope": [
+      ["verify", "f.dsse", "--format", "dsse", "--public-key", "k.pub", "--out", "f.dsse"],
+      "--out",
+      "FILE",
+    ],
+    "the public key": [
+      ["verify", "f.dsse", "--format", "dsse", "--public-key", "k.pub", "--out", "k.pub"],
+      "--out",
+      "--public-key",
+    ],
+    "the ciphertext": [
+      ["kms", "encapsulate", "KEM", "--ciphertext", "x", "--secret", "x"],
+      "--secret",
+      "--ciphertext",
+    ],
+    "a file behind a link to nothing": [
+      ["kms", "encapsulate", "KEM", "--ciphertext", "dangling", "--secret", "nothing"],
+      "--secret",
+      "--ciphertext",
+    ],
+    "the other list of keys": [["kms", "public-keys", "--pem", "y", "--jwks", "./y"], "--pem", "--jwks"],
+    "the stored checkpoint": [
+      ["log", "prove-growth", "audit", "c", "--out", "c"],
+      "--out",
+      "CHECKPOINT-FILE",
+    ],
+    "the transaction": [["wallet", "sign", "W", "@f", "--out", "f"], "--out", "TRANSACTION"],
+    "the file of the token": [
+      ["kms", "get", "K", "--token-file", "f", "--public-key", "f"],
+      "--public-key",
+      "--token-file",
+    ],
+    "the file of the CA": [["kms", "get", "K", "--ca", "f", "--public-key", "f"], "--public-key", "--ca"],
+    "the file of log-ins": [
+      ["kms", "get", "K", "--public-key", "state/qsp/logins.json"],
+      "--public-key",
+      "qsp login",
+    ],
+    "the reading of a device": [["device", "send", "@d.json", "--device", "d.json"], "--device", "READING"],
+    "the vendor's key": [
+      ["device", "register", "--device", "k.pub", "--vendor-key", "k.pub"],
+      "k.pub already exists",
+    ],
+    "an earlier secret": [
+      ["kms", "encapsulate", "KEM", "--ciphertext", "x", "--secret", "k.key"],
+      "k.key already exists",
+    ],
+    "an earlier key": [["keygen", "k"], "k.key already exists"],
+    "the request": [
+      ["ca", "issue", "--csr", "f", "--purpose", "code", "--out", "f", "--data-dir", "data"],
+      "f already exists",
+    ],
+    "a backup": [["backup", "f", "--data-dir", "data"], "f already exists"],
+  };
+
+  it.each(Object.entries(mistakes))(
+    "%s remains, and the sentence names both",
+    async (_, [args, ...names]) => {
+      const place = await makePlace();
+      const before = contentsOf(place);
+      const env = { QSP_CA: "" };
+      const { code, stdout, stderr } = await qsp(args, { ...place, env });
+      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+      expect(stderr).toMatch(/^qsp: [^\n]+; name [^\n]+\n$/);
+      for (const name of names) expect(stderr).toContain(name);
+      expect(contentsOf(place)).toEqual(before);
+    },
+  );
+
+  it("the file of QSP_CA remains", async () => {
+    const place = await makePlace();
+    const run = await qsp(["kms", "get", "K", "--public-key", "f"], { ...place, env: { QSP_CA: "f" } });
+    expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining("QSP_CA") });
+    expect(readFileSync(join(place.cwd, "f"), "utf8")).toBe("a document");
+  });
+
+  it("two inputs may be one file, and /dev/null may be all of them", async () => {
+    const place = await makePlace();
+    await qspDone(["sign", "k.key", "--key-file", "k.key", "--out", "out"], place);
+    await qspDone(["sign", "/dev/null", "--key-file", "k.key", "--out", "/dev/null"], place);
+    expect(existsSync("/dev/null")).toBe(true);
+  });
+
+  it("standard input is read by one of them", async () => {
+    const { code, stderr } = await qsp(["sign", "-", "--key-file", "-"], await makePlace());
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining("--key-file and FILE are both -"),
+    });
+  });
+});
+
+describe("every verb declares its files", () => {
+  it("so that each option and operand that is one says what happens to it", async () => {
+    const verbs = (await loadAllVerbs(verbTable)).map((verb) => ({ ...verb, settings: undefined }));
+    const silent = verbs.flatMap(({ name, options, operands, operandFiles = {} }) => [
+      ...Object.entries(options)
+        .filter(
+          ([, { value, file, offers }]) => (value === "FILE" || offers === "files") && file === undefined,
+        )
+        .map(([option]) => `${name} --${option}`),
+      ...operands
+        .map((operand) => operand.replaceAll(/[[\]…]/g, ""))
+        .filter((operand) => /FILE|IMAGE|DATA|JSON|TRANSACTION|READING/.test(operand))
+        .filter((operand) => operandFiles[operand] === undefined)
+        .map((operand) => `${name} ${operand}`),
+    ]);
+    // A socket is no file.
+    expect(silent).toEqual(["k8s-kms --socket"]);
+  });
+
+  it("and no verb writes a file by itself", () => {
+    const root = join(import.meta.dirname, "../../src");
+    const writers = globSync("{cli,kubernetes}/**/*.ts", { cwd: root }).filter((path) =>
+      /write-file\.ts"|\b(writeFileSync|createWriteStream|appendFile|copyFileSync|renameSync|openSync)\b/.test(
+        readFileSync(join(root, path), "utf8"),
+      ),
+    );
+    expect(writers.map((path) => path.replaceAll("\\", "/")).sort()).toEqual([
+      // The log-ins and the state of devices and tunnels.
+      "cli/credentials.ts",
+      "cli/device-file.ts",
+      "cli/file-uses.ts",
+      // A new file that SQLite fills, the directory of the CA, and a copy of a backup in a directory of its own.
+      "cli/operator/backup.ts",
+      "cli/operator/ca-files.ts",
+      "cli/operator/restore.ts",
+      "cli/state-file.ts",
+      "cli/verb-files.ts",
+      "cli/write-file.ts",
+    ]);
+  });
+});
+
+/** Runs qsp in a shell, which can limit it or connect it. */
+function inShell(script: string, place: RunOptions) {
+  const qspWords = `'${process.execPath}' '${main}'`;
+  return launch("bash", ["-c", script.replaceAll("qsp ", `${qspWords} `)], place).end;
+}
+
+describe.runIf(process.platform === "linux")("an output that cannot be written whole", { timeout }, () => {
+  it("leaves what was there, and nothing else", async () => {
+    const place = await makePlace();
+    await qspDone(["sign", "f", "--key-file", "k.key"], place);
+    const before = contentsOf(place);
+    const { code, stderr } = await inShell("ulimit -f 2; qsp sign f --key-file k.key", place);
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(/^qsp: f\.sig [^\n]+size[^\n]+\n$/),
+    });
+    expect(contentsOf(place)).toEqual(before);
+  });
+
+  it("is refused where nobody can create its directory", () => {
+    vi.stubEnv("XDG_STATE_HOME", "/proc/x");
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const login = { token: "t", username: "ada", expiresAt: "2030-01-01T00:00:00Z" };
+    // Node's own recursive mkdir never returns here.
+    expect(() => keepLogin("http://127.0.0.1:1", login)).toThrow(
+      "/proc/x/qsp/logins.json cannot be written: the directory /proc/x/qsp cannot be created",
+    );
+  });
+
+  it("leaves no new file", async () => {
+    const place = await makePlace();
+    const before = contentsOf(place);
+    expect((await inShell("ulimit -f 0; qsp keygen new", place)).code).toBe(2);
+    expect(contentsOf(place)).toEqual(before);
+  });
+});
+
+describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
+  it("keeps the mode of the file that it replaces; a secret is for its owner alone", async () => {
+    const place = await makePlace();
+    const path = join(place.cwd, "f.sig");
+    writeFileSync(path, "");
+    chmodSync(path, 0o600);
+    await qspDone(["sign", "f", "--key-file", "k.key"], place);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    chmodSync(join(place.cwd, "d.json"), 0o644);
+    await qspDone(["device", "authenticate", "--device", "d.json"], place);
+    expect(statSync(join(place.cwd, "d.json")).mode & 0o777).toBe(0o600);
+  });
+
+  it("is written through a link, also through one to nothing", async () => {
+    const place = await makePlace();
+    writeFileSync(join(place.cwd, "target"), "");
+    symlinkSync("target", join(place.cwd, "out"));
+    for (const [link, target] of [
+      ["out", "target"],
+      ["dangling", "nothing"],
+    ] as const) {
+      await qspDone(["sign", "f", "--key-file", "k.key", "--out", link], place);
+      expect(lstatSync(join(place.cwd, link)).isSymbolicLink()).toBe(true);
+      expect(statSync(join(place.cwd, target)).size).toBe(3309);
+    }
+  });
+
+  it("goes to standard output alone if it is -, /dev/stdout or a pipe", async () => {
+    const place = await makePlace();
+    for (const out of ["-", "/dev/stdout", "/dev/fd/1"])
+      expect(await inShell(`qsp sign f --key-file k.key --out ${out} | wc -c`, place)).toMatchObject({
+        stdout: expect.stringMatching(/^\s*3309\n$/),
+        stderr: expect.stringMatching(/^standard output: 3,309 bytes of ML-DSA-65\n$/),
+      });
+    const files = "qsp sign f --key-file k.key --out /dev/stdout >raw && wc -c <raw";
+    expect((await inShell(files, place)).stdout.trim()).toBe("3309");
+    execFileSync("mkfifo", [join(place.cwd, "pipe")]);
+    const piped = "cat pipe | wc -c & qsp sign f --key-file k.key --out pipe; wait";
+    expect((await inShell(piped, place)).stdout).toMatch(/^\s*3309$/m);
+    expect(existsSync(join(place.cwd, "-"))).toBe(false);
+  });
+
+  it("- has the content of an envelope, and the verdict is on standard error", async () => {
+    const words = ["verify", "f.dsse", "--format", "dsse", "--public-key", "k.pub", "--out", "-"];
+    const { code, stdout, stderr } = await qsp(words, await makePlace());
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "a document" });
+    expect(stderr).toContain("the signature is valid");
+  });
+
+  it.each([
+    [["sign", "f", "--key-file", "k.key", "--out", "-", "--json"], "--out - and --json"],
+    [["kms", "public-keys", "--pem", "-", "--jwks", "-"], "--pem and --jwks are both -"],
+    [["device", "send", "1", "--device", "-"], "--device - is not a file"],
+    [["backup", "-", "--data-dir", "data"], "a backup cannot go to standard output"],
+  ])("- is refused where it cannot be: %j", async (args, sentence) => {
+    const { code, stderr } = await qsp(args, await makePlace());
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(sentence) });
+  });
+
+  it.each([
+    ["sub", "sub is a directory"],
+    ["none/out", "the directory none does not exist"],
+    ["f/out", "f/out cannot be written"],
+  ])("that cannot be written says why: %s", async (out, sentence) => {
+    const { code, stderr } = await qsp(["sign", "f", "--key-file", "k.key", "--out", out], await makePlace());
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(sentence) });
+  });
+
+  it.skipIf(isRoot)("does not replace a file that its user may not write", () => {
+    const path = join(makeTemporaryDirectory(), "file");
+    writeFileSync(path, "protected", { mode: 0o444 });
+    expect(() => writeFile(path, "new", "public")).toThrow("permission denied");
+    expect(readFileSync(path, "utf8")).toBe("protected");
+  });
+
+  it("has a draft whose name fits if its own name is as long as a name may be", () => {
+    const path = join(makeTemporaryDirectory(), "n".repeat(255));
+    writeFile(path, "new", "public");
+    expect(readFileSync(path, "utf8")).toBe("new");
+  });
+
+  it("may be that of a key of the server", async () => {
+    const place = server.place();
+    const keyId = (await server.client(KmsService).createKey({})).result?.keyId ?? "";
+    expect(await qspDone(["kms", "get", keyId, "--public-key", "-"], place)).toMatch(
+      /^-----BEGIN PUBLIC KEY/,
+    );
+  });
+});
