@@ -7,7 +7,7 @@ import { usageError } from "./exit-codes.ts";
 /** Bytes to read at a time; less than the 4 MiB that a server accepts in one message of a stream. */
 const chunkBytes = 512 * 1024;
 /** Maximum bytes to read as a whole: what a server accepts in one message. */
-const maxWholeBytes = 4 * 1024 * 1024;
+export const maxWholeBytes = 4 * 1024 * 1024;
 
 /** Reads a file in chunks; "-" is standard input. Each chunk is valid until the next one is requested. */
 export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {

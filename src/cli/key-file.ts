@@ -2,7 +2,7 @@
 import { algorithms } from "../crypto/algorithms.ts";
 import { wipe } from "../crypto/bytes.ts";
 import { findPkcs8Algorithm } from "../crypto/key-encoding.ts";
-import { decodePem } from "../crypto/pem.ts";
+import { decodePem, isPem } from "../crypto/pem.ts";
 import { type CliError, usageError } from "./exit-codes.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
 
@@ -58,10 +58,6 @@ function listRawLengths(algorithm: KeyAlgorithm): number[] {
 }
 
 const rawLengths = new Set(keyAlgorithms.flatMap(listRawLengths));
-
-function isPem(file: Uint8Array): boolean {
-  return /^\s*-----BEGIN /.test(new TextDecoder().decode(file.subarray(0, 64)));
-}
 
 function decodePemFile(file: Uint8Array, path: string): Uint8Array {
   try {

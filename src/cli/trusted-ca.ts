@@ -1,8 +1,10 @@
 /** The CA that the client trusts for https, besides those of Node.js. */
 import { X509Certificate } from "node:crypto";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import { decodeCertificates, encodePem } from "../crypto/pem.ts";
 import { findLogin } from "./credentials.ts";
 import { usageError } from "./exit-codes.ts";
-import { readText } from "./files.ts";
+import { maxWholeBytes, readText } from "./files.ts";
 import type { ParsedOptions } from "./options.ts";
 
 /** Certificates, and where they come from. */
@@ -25,16 +27,26 @@ export function readTrustedCa(options: ParsedOptions, url: string): TrustedCa | 
 
 function readCa(file: string, source: string): TrustedCa {
   // Only the certificates are kept: the file may have a key beside them.
-  const certificates = readText(file).match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
-  if (certificates === null)
+  const certificates = explain(source, () => decodeCertificates(readText(file), maxWholeBytes));
+  if (certificates.length === 0)
     throw usageError(`${source} has no certificate in PEM, which begins with -----BEGIN CERTIFICATE-----`);
-  for (const pem of certificates) requireCertificate(pem, source);
-  return { pem: `${certificates.join("\n")}\n`, source };
+  for (const der of certificates) requireCertificate(der, source);
+  return { pem: certificates.map((der) => encodePem("CERTIFICATE", der)).join(""), source };
 }
 
-function requireCertificate(pem: string, source: string): void {
+function explain<T>(source: string, read: () => T): T {
   try {
-    new X509Certificate(pem);
+    return read();
+  } catch (error) {
+    throw error instanceof CryptoError
+      ? usageError(`${source} has a certificate that cannot be read: ${error.message}`)
+      : error;
+  }
+}
+
+function requireCertificate(der: Uint8Array, source: string): void {
+  try {
+    new X509Certificate(der);
   } catch {
     throw usageError(`${source} has a certificate that cannot be read; export it again as PEM`);
   }

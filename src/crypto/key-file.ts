@@ -2,7 +2,7 @@ import { type Algorithm, algorithms } from "./algorithms.ts";
 import { checkAlgorithm, checkBytes } from "./checks.ts";
 import { CryptoError } from "./crypto-error.ts";
 import { findPkcs8Algorithm } from "./key-encoding.ts";
-import { maxPemCharacters } from "./pem.ts";
+import { isPem, maxPemCharacters } from "./pem.ts";
 import type { CryptoProvider, SecretKey, SecretKeyMaterial } from "./provider.ts";
 
 /**
@@ -13,7 +13,7 @@ import type { CryptoProvider, SecretKey, SecretKeyMaterial } from "./provider.ts
  * - the bare seed of ML-DSA (32 bytes), ML-KEM (64) or X-Wing (32),
  * - the bare secret key in the form that `SecretKey.exportRaw` returns.
  *
- * The form is found by the content: no bare key begins like PEM or is PKCS#8, and a seed has another length than its
+ * The form is found by the content: no bare key is PEM or PKCS#8, and a seed has another length than its
  * expanded key.
  *
  * @param file at most 16,384 bytes. The caller wipes it.
@@ -38,11 +38,6 @@ function readMaterial(algorithm: Algorithm, file: Uint8Array): SecretKeyMaterial
   if (file.length === seedBytes) return { seed: file };
   if (file.length === secretKeyBytes) return { raw: file };
   throw unknownForm(algorithm, file);
-}
-
-/** PEM may begin with white space, and with the byte order mark of some editors, which the decoder removes. */
-function isPem(file: Uint8Array): boolean {
-  return /^\s*-----BEGIN /.test(new TextDecoder().decode(file.subarray(0, 64)));
 }
 
 function unknownForm(algorithm: Algorithm, { length }: Uint8Array): CryptoError {

@@ -14,7 +14,7 @@ import { element, objectIdentifier, renderShape, tag } from "./der.ts";
 import type { DistinguishedName } from "./distinguished-name.ts";
 import { findPublicKeyAlgorithm } from "./key-encoding.ts";
 import { childrenOf, decodeAlternativeNames, decodeDistinguishedName } from "./name-encoding.ts";
-import { decodePem } from "./pem.ts";
+import { decodePem, isPem } from "./pem.ts";
 import { requireDer } from "./strict-der.ts";
 
 /** A request whose signature verifies. */
@@ -62,15 +62,12 @@ export function readCertificateRequest(file: Uint8Array): CertificateRequest {
 function decodeFile(file: Uint8Array): Uint8Array {
   if (file.length > maxRequestFileBytes)
     throw invalid(`the file has ${file.length} bytes; the limit is ${maxRequestFileBytes}`);
-  // No PEM text begins with the tag of a SEQUENCE, which is the digit 0.
-  if (file[0] === tag.sequence) return file;
-  const text = Buffer.from(file).toString("latin1");
-  // RFC 7468, section 7: an older label, which Java's keytool writes.
-  const label = text.includes("BEGIN NEW CERTIFICATE REQUEST")
-    ? "NEW CERTIFICATE REQUEST"
-    : "CERTIFICATE REQUEST";
-  return decodePem(label, text, maxRequestFileBytes);
+  if (file[0] === tag.sequence && !isPem(file)) return file;
+  return decodePem(requestLabels, new TextDecoder().decode(file), maxRequestFileBytes);
 }
+
+/** RFC 7468, section 7: the second is an older label, which Java's keytool writes. */
+const requestLabels = ["CERTIFICATE REQUEST", "NEW CERTIFICATE REQUEST"] as const;
 
 function parse(der: Uint8Array): CertificationRequest {
   const { request, written } = parseOr("the file is not a PKCS#10 request (RFC 2986)", () => {

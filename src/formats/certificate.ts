@@ -3,6 +3,8 @@ import { X509Certificate } from "node:crypto";
 import { BitString } from "asn1js";
 import { Certificate, IssuerAndSerialNumber } from "pkijs";
 import { findExtension, readSubjectKeyIdentifier } from "../crypto/certificate-parts.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import { decodeCertificates } from "../crypto/pem.ts";
 import type { CmsSignerName } from "./cms-signature.ts";
 import { FormatError } from "./format-error.ts";
 
@@ -24,19 +26,15 @@ const maxCertificates = 10;
 /** digitalSignature and nonRepudiation, the first bits of KeyUsage (RFC 5280, section 4.2.1.3). */
 const signingBits = 0b1100_0000;
 
-const pemPattern = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\r\n]+-----END CERTIFICATE-----/g;
-
 /**
  * Reads certificates in PEM: the signer's first, then those of its CAs.
  *
  * @param origin names the file in an error
- * @throws FormatError if the file has none or too many, or the first may not sign content
+ * @throws FormatError if the file has none, too many or a block that cannot be read, or the first may not sign content
  */
 export function readCertificates(pem: string, origin: string): [SignerCertificate, ...Uint8Array[]] {
-  if (pem.length > maxPemCharacters)
-    throw new FormatError(`${origin} has ${pem.length} characters; the limit is ${maxPemCharacters}`);
-  const blocks = pem.match(pemPattern) ?? [];
-  const [first, ...others] = blocks.slice(0, maxCertificates + 1).map((block) => parse(block, origin));
+  const documents = decode(pem, origin).slice(0, maxCertificates + 1);
+  const [first, ...others] = documents.map((der) => parse(der, origin));
   if (first === undefined) throw new FormatError(`${origin} does not contain a certificate in PEM`);
   if (others.length >= maxCertificates)
     throw new FormatError(`${origin} contains more than ${maxCertificates} certificates`);
@@ -51,9 +49,17 @@ export function isNamed(certificate: SignerCertificate, name: CmsSignerName): bo
   return keyIdentifier !== undefined && Buffer.compare(keyIdentifier, name.keyIdentifier) === 0;
 }
 
-function parse(block: string, origin: string): X509Certificate {
+function decode(pem: string, origin: string): Uint8Array[] {
   try {
-    return new X509Certificate(block);
+    return decodeCertificates(pem, maxPemCharacters);
+  } catch (error) {
+    throw error instanceof CryptoError ? new FormatError(`${origin}: ${error.message}`) : error;
+  }
+}
+
+function parse(der: Uint8Array, origin: string): X509Certificate {
+  try {
+    return new X509Certificate(der);
   } catch {
     throw new FormatError(`${origin} contains a certificate that is malformed`);
   }

@@ -2,7 +2,7 @@
 import { fromBER, Sequence } from "asn1js";
 import { ContentInfo, SignedData } from "pkijs";
 import { CryptoError } from "../crypto/crypto-error.ts";
-import { decodePem } from "../crypto/pem.ts";
+import { decodePem, isPem } from "../crypto/pem.ts";
 import { requireDer } from "../crypto/strict-der.ts";
 import { oids } from "./cms-algorithms.ts";
 import { type CmsSignature, readSignature } from "./cms-signature.ts";
@@ -50,12 +50,12 @@ export function parseCms(bytes: Uint8Array): CmsSignature[] {
 }
 
 function decodeMessage(bytes: Uint8Array): Uint8Array {
-  const start = Buffer.from(bytes.subarray(0, 128)).toString("latin1");
-  const label = /^\s*-----BEGIN (CMS|PKCS7)-----/.exec(start)?.[1];
-  if (label === undefined) return bytes;
-  return explain("the CMS message is not one PEM block", () =>
-    decodePem(label, Buffer.from(bytes).toString("latin1"), maxCmsPemCharacters),
-  );
+  if (!isPem(bytes)) return bytes;
+  try {
+    return decodePem(["CMS", "PKCS7"], new TextDecoder().decode(bytes), maxCmsPemCharacters);
+  } catch (error) {
+    throw error instanceof CryptoError ? new FormatError(`the CMS message: ${error.message}`) : error;
+  }
 }
 
 function readSignedData(der: Uint8Array): SignedData {

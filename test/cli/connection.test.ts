@@ -134,6 +134,8 @@ describe("the CA of the client", { timeout }, () => {
   it.each([
     ["no certificate", "hello"],
     ["a certificate that cannot be read", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"],
+    ["a certificate without an end", "-----BEGIN CERTIFICATE-----\nAAAA\n"],
+    ["a certificate in UTF-16", Buffer.from("-----BEGIN CERTIFICATE-----\n", "utf16le")],
   ])("is refused if its file has %s", async (_, text) => {
     const place = await secure();
     writeFileSync(join(place.cwd, "ca.crt"), text);

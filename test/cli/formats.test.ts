@@ -179,14 +179,18 @@ describe("a certificate", { timeout }, () => {
     expect((await qsp([...line, "me.pem"], place)).code).toBe(0);
   });
 
-  it("verifies a raw signature with its key", async () => {
+  it("verifies a raw signature with its key, which is that of the first certificate of the file", async () => {
     const place = await placeWithKey();
     const { certificatePem, secretKeyPem } = issue();
     writeFileSync(join(place.cwd, "me.key"), secretKeyPem);
-    writeFileSync(join(place.cwd, "me.pem"), certificatePem);
+    // Openssl writes text before a certificate, and some editors spaces behind its lines.
+    const [first, other] = [certificatePem.replaceAll("\n", " \r\n"), issue().certificatePem];
+    writeFileSync(join(place.cwd, "me.pem"), `Subject: CN=me\n${first}${other}`);
+    writeFileSync(join(place.cwd, "other.pem"), other + certificatePem);
     await qspDone(["sign", "file", "--key-file", "me.key"], place);
-    const line = ["verify", "file", "--signature", "file.sig", "--certificate", "me.pem"];
-    expect((await qsp(line, place)).code).toBe(0);
+    const line = ["verify", "file", "--signature", "file.sig", "--certificate"];
+    expect((await qsp([...line, "me.pem"], place)).code).toBe(0);
+    expect((await qsp([...line, "other.pem"], place)).code).toBe(1);
   });
 
   it.each([
@@ -198,6 +202,26 @@ describe("a certificate", { timeout }, () => {
       /malformed/,
     ],
     ["among more than ten", () => issue().certificatePem.repeat(11), /more than 10/],
+    [
+      "that has headers, before another",
+      () => issue().certificatePem.replace("\n", "\nx: y\n") + issue().certificatePem,
+      /pem: the CERTIFICATE in line 1 has headers/,
+    ],
+    [
+      "that is cut short, before another",
+      () => issue().certificatePem.slice(0, 300) + issue().certificatePem,
+      /pem: .*line/,
+    ],
+    [
+      "with a foreign character, before another",
+      () => issue().certificatePem.replace("MII", "MI_") + issue().certificatePem,
+      /pem: the CERTIFICATE in line 1 is not valid base64/,
+    ],
+    [
+      "with settings of OpenSSL, before another",
+      () => issue().certificatePem.replaceAll(" CERT", " TRUSTED CERT") + issue().certificatePem,
+      /pem: .*openssl x509/,
+    ],
   ])("%s is refused", async (_, makePem, message) => {
     const place = await placeWithKey();
     writeFileSync(join(place.cwd, "pem"), makePem());

@@ -99,6 +99,13 @@ describeProviders("a key file for %s", (name) => {
     expect(imported.exportRaw()).toEqual(secretKey.exportRaw());
   });
 
+  it("takes PEM behind the text that openssl writes before it", async () => {
+    const { secretKey } = await provider.generateKeyPair("ML-DSA-44");
+    const text = `Bag Attributes\n    friendlyName: signer\nKey Attributes: <No Attributes>\n${secretKey.toPem()}`;
+    const imported = await importKeyFile(provider, "ML-DSA-44", bytesOf(text));
+    expect(imported.exportRaw()).toEqual(secretKey.exportRaw());
+  });
+
   it("takes the example of the draft of X-Wing", async () => {
     const imported = await importKeyFile(provider, "X-Wing", bytesOf(draft.example.privateKeyPem));
     expect(imported.exportSeed()?.toHex()).toBe(draft.example.seed);

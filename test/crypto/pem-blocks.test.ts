@@ -1,0 +1,128 @@
+/** The one reader of PEM: every BEGIN line yields a block or an error. */
+import { describe, expect, it } from "vitest";
+import { CryptoError } from "../../src/crypto/crypto-error.ts";
+import {
+  decodeCertificates,
+  decodePem,
+  decodePemBlock,
+  encodePem,
+  findPemBlocks,
+  isPem,
+} from "../../src/crypto/pem.ts";
+
+const der = Uint8Array.from({ length: 100 }, (_, i) => i);
+const block = encodePem("PUBLIC KEY", der);
+const other = encodePem("CERTIFICATE", der);
+const [begin = "", firstLine = ""] = block.split("\n");
+
+describe("the reader of PEM", () => {
+  it.each([
+    ["text before it", `Subject: CN=test\n\n${block}`],
+    ["text behind it", `${block}\nSubject: CN=test\n`],
+    ["a byte order mark", `\uFEFF${block}`],
+    ["spaces and tabs at the end of its lines", block.replaceAll("\n", " \t\n")],
+    ["lines that end in CR LF", block.replaceAll("\n", "\r\n")],
+    ["lines that end in CR", block.replaceAll("\n", "\r")],
+    ["no last line end", block.trimEnd()],
+    ["one long line", block.replaceAll(/\n(?!-)/g, "").replace("KEY-----", "KEY-----\n")],
+  ])("reads a block with %s", (_, text) => {
+    expect(decodePem("PUBLIC KEY", text)).toEqual(der);
+  });
+
+  it("reads all blocks in order, with their labels and lines", () => {
+    const blocks = findPemBlocks(`${block}text\n${other}`);
+    expect(blocks).toMatchObject([
+      { label: "PUBLIC KEY", line: 1 },
+      { label: "CERTIFICATE", line: 7 },
+    ]);
+    expect(blocks.map(decodePemBlock)).toEqual([der, der]);
+  });
+
+  it.each([
+    ["no block", "hello\n", "no PEM block; expected -----BEGIN PUBLIC KEY----- and its END line"],
+    ["an empty text", "", "no PEM block; expected -----BEGIN PUBLIC KEY----- and its END line"],
+    [
+      "two blocks",
+      block + other,
+      "2 PEM blocks (PUBLIC KEY in line 1, CERTIFICATE in line 6); expected one PUBLIC KEY",
+    ],
+    ["a block with another label", other, "the PEM block is a CERTIFICATE; expected a PUBLIC KEY"],
+    ["UTF-16", Buffer.from(block, "utf16le").toString("utf8"), "the text is in UTF-16; save it as UTF-8"],
+    [
+      "UTF-16 in the other byte order",
+      Buffer.from(`\uFEFF${block}`, "utf16le").swap16().toString("utf8"),
+      "the text is in UTF-16; save it as UTF-8",
+    ],
+    ["no END line", `${begin}\n${firstLine}\n`, "the PUBLIC KEY in line 1 has no END line"],
+    [
+      "a block without END before another",
+      `${begin}\n${firstLine}\n${block}`,
+      "the PUBLIC KEY in line 1 has no END line",
+    ],
+    ["unequal labels", block.replace("END PUBLIC", "END RSA"), "the PUBLIC KEY in line 1 ends as a RSA KEY"],
+    ["no BEGIN line", block.slice(begin.length), "line 5 ends a PUBLIC KEY that no line begins"],
+    [
+      "an encrypted block",
+      encodePem("ENCRYPTED PRIVATE KEY", der),
+      /^the ENCRYPTED PRIVATE KEY in line 1 is encrypted; decrypt it first, such as with openssl/,
+    ],
+    [
+      "headers of encryption",
+      block.replace("\n", "\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\n"),
+      /^the PUBLIC KEY in line 1 is encrypted; decrypt it first/,
+    ],
+    ["other headers", block.replace("\n", "\nComment: x\n\n"), "the PUBLIC KEY in line 1 has headers, which"],
+    ["an empty block", `${begin}\n\n-----END PUBLIC KEY-----\n`, "the PUBLIC KEY in line 1 is empty"],
+    ["a space in the base64", block.replace("AAEC", "AA EC"), "the PUBLIC KEY in line 1 is not valid base64"],
+    ["no padding", block.replaceAll("=", ""), "the PUBLIC KEY in line 1 is not valid base64"],
+    ["four dashes", block.replace("-----BEGIN", "----BEGIN"), "line 1 is not a whole BEGIN or END line"],
+    ["an indented BEGIN line", `  ${block}`, "line 1 is not a whole BEGIN or END line"],
+    ["all in one line", block.replaceAll("\n", " "), "line 1 is not a whole BEGIN or END line"],
+    ["escaped line ends", block.replaceAll("\n", "\\n"), "line 1 is not a whole BEGIN or END line"],
+    ["a BEGIN line in small letters", block.toLowerCase(), "line 1 is not a whole BEGIN or END line"],
+    ["too many characters", "x".repeat(16_385), "PEM of 16385 characters; the limit is 16384"],
+  ])("refuses %s, and says so", (_, text, message) => {
+    expect(() => decodePem("PUBLIC KEY", text)).toThrow(message);
+  });
+
+  it("skips no block that it cannot read", () => {
+    const damages: ((text: string) => string)[] = [
+      (text) => text.replace("\n", "\n?"),
+      (text) => text.replace("-----BEGIN", "-----BEGIN OLD"),
+      (text) => text.replace("-----BEGIN", "--- BEGIN"),
+      (text) => text.replace("-----END", "----END"),
+      (text) => text.replace("-----\n", "----- x\n"),
+      (text) => text.replace(/-----END.*\n/, ""),
+      (text) => text.replace(/-----BEGIN.*\n/, ""),
+      (text) => text.replace("\n", "\nx: y\n"),
+    ];
+    for (const damage of damages)
+      expect(() => decodeCertificates(damage(other) + other, 1000), `${damage}`).toThrow(CryptoError);
+  });
+
+  it("reads the certificates among other blocks, and refuses one with settings of OpenSSL", () => {
+    const labels = ["PRIVATE KEY", "CERTIFICATE", "X509 CERTIFICATE", "X509 CRL"];
+    const text = labels.map((label, i) => encodePem(label, Uint8Array.of(i))).join("");
+    expect(decodeCertificates(text, 1000)).toEqual([Uint8Array.of(1), Uint8Array.of(2)]);
+    expect(() => decodeCertificates(encodePem("TRUSTED CERTIFICATE", der) + other, 1000)).toThrow(
+      "openssl x509 -in FILE -out NEW",
+    );
+  });
+
+  it.each([
+    ["PEM", Buffer.from(block), true],
+    ["PEM behind text", Buffer.from(`Grüße\r\n\t${block}`, "latin1"), true],
+    ["PEM behind text that begins with the first byte of DER", Buffer.from(`0 s:CN=test\n${block}`), true],
+    ["PEM in UTF-16", Buffer.from(`\uFEFF${block}`, "utf16le"), true],
+    ["DER", Buffer.of(0x30, 2, 2, 0), false],
+    [
+      "DER that contains PEM",
+      Buffer.concat([Buffer.of(0x30, 0x81, 200, 2, 1, 0, 4, 190), Buffer.from(block)]),
+      false,
+    ],
+    ["text", Buffer.from("-----"), false],
+    ["nothing", Buffer.of(), false],
+  ])("tells by the bytes of a file whether it is PEM: %s", (_, file, expected) => {
+    expect(isPem(file)).toBe(expected);
+  });
+});
