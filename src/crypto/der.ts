@@ -25,6 +25,8 @@ export const tag = {
   objectIdentifier: 0x06,
   sequence: 0x30,
   implicitContext0: 0x80,
+  implicitContext1: 0x81,
+  constructedContext0: 0xa0,
   explicitContext1: 0xa1,
 } as const;
 
@@ -72,6 +74,36 @@ export function matchShape(shape: Shape, document: Uint8Array): SlotValues | und
     offset += part.length;
   }
   return values;
+}
+
+/** One element in a document, with the offsets where it begins and ends. */
+export interface DerElement {
+  readonly tag: number;
+  /** A view. */
+  readonly content: Uint8Array;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Reads the elements of a SEQUENCE. @param document one that `requireDer` has accepted */
+export function readChildren(document: Uint8Array): DerElement[] {
+  const { content, end } = readElement(document, 0);
+  const children: DerElement[] = [];
+  for (let at = end - content.length; at < end; at = children.at(-1)?.end ?? end)
+    children.push(readElement(document, at));
+  return children;
+}
+
+function readElement(document: Uint8Array, start: number): DerElement {
+  const [tagByte = 0, first = 0] = document.subarray(start);
+  const lengthBytes = first < 0x80 ? 0 : first & 0x7f;
+  const contentAt = start + 2 + lengthBytes;
+  const length =
+    lengthBytes === 0
+      ? first
+      : document.subarray(start + 2, contentAt).reduce((sum, byte) => sum * 256 + byte, 0);
+  const end = contentAt + length;
+  return { tag: tagByte, content: document.subarray(contentAt, end), start, end };
 }
 
 function shapeLength(shape: Shape): number {

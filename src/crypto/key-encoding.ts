@@ -1,21 +1,24 @@
 import { type Algorithm, type AlgorithmInfo, algorithms } from "./algorithms.ts";
-import { wipe } from "./bytes.ts";
+import { equalBytes, wipe } from "./bytes.ts";
 import { checkBytes } from "./checks.ts";
 import { CryptoError } from "./crypto-error.ts";
 import {
   element,
   matchShape,
   objectIdentifier,
+  readChildren,
   renderShape,
   type Shape,
   type SlotValues,
   tag,
 } from "./der.ts";
 import { decodePem, encodePem } from "./pem.ts";
+import { requireDer } from "./strict-der.ts";
 
 /** The DER documents of one algorithm, one shape for each accepted form. */
 interface KeyShapes {
   readonly subjectPublicKeyInfo: Shape;
+  /** Of `privateKeyAlgorithm` and `privateKey` of PKCS#8. */
   readonly pkcs8: readonly Shape[];
 }
 
@@ -27,7 +30,10 @@ const shapesByAlgorithm: ReadonlyMap<Algorithm, KeyShapes> = new Map(
     info.name,
     {
       subjectPublicKeyInfo: subjectPublicKeyInfo(info),
-      pkcs8: privateKeyForms(info).map((form) => pkcs8(info, form)),
+      pkcs8: privateKeyForms(info).map((form) => [
+        ...algorithmIdentifier(info),
+        ...element(tag.octetString, ...form),
+      ]),
     },
   ]),
 );
@@ -53,13 +59,15 @@ export function decodePublicKeyPem(algorithm: Algorithm, pem: string): Uint8Arra
   const der = decodePem("PUBLIC KEY", pem);
   const publicKey = matchShape(findShapes(algorithm).subjectPublicKeyInfo, der)?.publicKey;
   if (publicKey !== undefined) return publicKey;
-  const formsOf = (shapes: KeyShapes) => [shapes.subjectPublicKeyInfo];
-  throw unexpectedForm(algorithm, "the PEM block", "SubjectPublicKeyInfo", der, formsOf);
+  const found = findPublicKeyAlgorithm(der);
+  throw unexpectedForm(algorithm, "the PEM block", "SubjectPublicKeyInfo", der, found);
 }
 
 /** Finds the algorithm of a document that is SubjectPublicKeyInfo in DER of any of ours, equally strictly. */
 export function findPublicKeyAlgorithm(der: Uint8Array): Algorithm | undefined {
-  return findAlgorithm(der, (shapes) => [shapes.subjectPublicKeyInfo]);
+  for (const [algorithm, { subjectPublicKeyInfo }] of shapesByAlgorithm)
+    if (matchShape(subjectPublicKeyInfo, der) !== undefined) return algorithm;
+  return undefined;
 }
 
 /** Writes PKCS#8 in PEM, in the form that holds exactly the given parts. */
@@ -77,12 +85,12 @@ export function encodePkcs8(algorithm: Algorithm, parts: SlotValues): Uint8Array
   const given = Object.keys(parts).sort().join();
   const shape = findShapes(algorithm).pkcs8.find((candidate) => slotNames(candidate) === given);
   if (shape === undefined) throw new RangeError(`PKCS#8 of ${algorithm} does not support ${given}`);
-  return renderShape(shape, parts);
+  return renderShape(element(tag.sequence, ...element(tag.integer, Uint8Array.of(0)), ...shape), parts);
 }
 
 /**
- * Reads PKCS#8 in PEM, strictly: version 0, no parameters besides the object identifier (for ECDSA
- * the curve), no attributes. ML-DSA and ML-KEM keys are a seed, an expandedKey or both (RFC 9881 and
+ * Reads PKCS#8 in PEM (RFC 5958), strictly: version v1, or v2 with the public key, which the caller must compare; no
+ * parameters besides the object identifier (for ECDSA the curve). Attributes are ignored. ML-DSA and ML-KEM keys are a seed, an expandedKey or both (RFC 9881 and
  * 9935, section 6), never the bare bytes of the drafts. SLH-DSA keys are raw (RFC 9909, section 6).
  * ECDSA keys come with or without their point (RFC 5915, section 3). An X-Wing key is its bare seed, 32 bytes,
  * without a public key (draft-connolly-cfrg-xwing-kem-10, section 5.8.2).
@@ -95,7 +103,7 @@ export function decodeSecretKeyPem(algorithm: Algorithm, pem: string): SlotValue
   const parts = decodePkcs8(algorithm, der);
   if (parts !== undefined) return parts;
   try {
-    throw unexpectedForm(algorithm, "the PEM block", "PKCS#8", der, (shapes) => shapes.pkcs8);
+    throw unexpectedPkcs8(algorithm, "the PEM block", der);
   } finally {
     wipe(der);
   }
@@ -111,21 +119,107 @@ export function decodeSecretKeyDer(algorithm: Algorithm, der: Uint8Array): SlotV
   checkBytes("DER", der);
   const parts = decodePkcs8(algorithm, der);
   if (parts !== undefined) return parts;
-  throw unexpectedForm(algorithm, "the DER document", "PKCS#8", der, (shapes) => shapes.pkcs8);
+  throw unexpectedPkcs8(algorithm, "the DER document", der);
 }
 
 /** Finds the algorithm of a document that is PKCS#8 in DER of any of ours. */
 export function findPkcs8Algorithm(der: Uint8Array): Algorithm | undefined {
-  return findAlgorithm(der, (shapes) => shapes.pkcs8);
+  const document = readPkcs8(der);
+  if (document === undefined) return undefined;
+  for (const [algorithm, shapes] of shapesByAlgorithm)
+    if (matchPkcs8(shapes, document) !== undefined) return algorithm;
+  return undefined;
 }
 
 /** Reads PKCS#8 in DER, equally strictly. @returns views into it, or undefined when it has none of the forms */
 export function decodePkcs8(algorithm: Algorithm, der: Uint8Array): SlotValues | undefined {
-  for (const shape of findShapes(algorithm).pkcs8) {
-    const parts = matchShape(shape, der);
-    if (parts !== undefined) return parts;
+  const document = readPkcs8(der);
+  return document === undefined ? undefined : matchPkcs8(findShapes(algorithm), document);
+}
+
+/**
+ * Tells why PKCS#8 has no key in an accepted form.
+ *
+ * @returns undefined for documents that are not PKCS#8, or of a key that is not one of ours
+ */
+export function explainPkcs8(der: Uint8Array): string | undefined {
+  const document = readPkcs8(der);
+  if (document === undefined) return undefined;
+  const { version, publicKey, algorithm, privateKey } = document;
+  if (version !== (publicKey === undefined ? 0 : 1))
+    return publicKey === undefined
+      ? `PKCS#8 of version ${version} without a public key; expected version 0, or 1 with one (RFC 5958, section 2)`
+      : `PKCS#8 of version ${version} with a public key; expected version 1 (RFC 5958, section 2)`;
+  const info = Object.values(algorithms).find((candidate) =>
+    matchShape(algorithmIdentifier(candidate), algorithm),
+  );
+  if (info === undefined || matchPkcs8(findShapes(info.name), document) !== undefined) return undefined;
+  const { length } = privateKey;
+  const bare =
+    length === info.seedBytes ? "seed" : length === info.secretKeyBytes ? "expanded key" : undefined;
+  return bare === undefined
+    ? `PKCS#8 of ${info.name} with ${length} bytes in none of the forms of its standard`
+    : `PKCS#8 with the bare ${bare} of ${info.name}, a form of early drafts; give these ${length} bytes as a raw key`;
+}
+
+/** OneAsymmetricKey (RFC 5958, section 2). All bytes are views. */
+interface Pkcs8Document {
+  readonly version: number;
+  readonly algorithm: Uint8Array;
+  /** The content of its OCTET STRING. */
+  readonly privateKey: Uint8Array;
+  /** The algorithm and the OCTET STRING, one behind the other. */
+  readonly body: Uint8Array;
+  readonly publicKey: Uint8Array | undefined;
+}
+
+/** @returns undefined for other documents */
+function readPkcs8(der: Uint8Array): Pkcs8Document | undefined {
+  if (der[0] !== tag.sequence || !isDer(der)) return undefined;
+  const [version, algorithm, privateKey, ...optional] = readChildren(der);
+  if (version?.tag !== tag.integer || version.content.length !== 1) return undefined;
+  if (algorithm?.tag !== tag.sequence || privateKey?.tag !== tag.octetString) return undefined;
+  // Attributes, such as a name for people, change nothing about the key.
+  if (optional[0]?.tag === tag.constructedContext0) optional.shift();
+  const [bits, another] = optional;
+  if (another !== undefined) return undefined;
+  if (bits !== undefined && (bits.tag !== tag.implicitContext1 || bits.content[0] !== 0)) return undefined;
+  return {
+    version: version.content[0] ?? 0,
+    algorithm: der.subarray(algorithm.start, algorithm.end),
+    privateKey: privateKey.content,
+    body: der.subarray(algorithm.start, privateKey.end),
+    publicKey: bits?.content.subarray(1),
+  };
+}
+
+function isDer(document: Uint8Array): boolean {
+  try {
+    requireDer("the document", document);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function matchPkcs8(shapes: KeyShapes, { version, body, publicKey }: Pkcs8Document): SlotValues | undefined {
+  if (version !== (publicKey === undefined ? 0 : 1)) return undefined;
+  for (const shape of shapes.pkcs8) {
+    const parts = matchShape(shape, body);
+    if (parts === undefined) continue;
+    // ECPrivateKey may contain the public key as well (RFC 5915, section 3).
+    const isSame =
+      parts.publicKey === undefined || publicKey === undefined || equalBytes(parts.publicKey, publicKey);
+    return isSame ? { ...parts, ...(publicKey !== undefined && { publicKey }) } : undefined;
   }
   return undefined;
+}
+
+function unexpectedPkcs8(algorithm: Algorithm, origin: string, der: Uint8Array): CryptoError {
+  const reason = explainPkcs8(der);
+  return reason === undefined
+    ? unexpectedForm(algorithm, origin, "PKCS#8", der, findPkcs8Algorithm(der))
+    : new CryptoError("INVALID_KEY", `${origin} is ${reason}`);
 }
 
 function unexpectedForm(
@@ -133,24 +227,13 @@ function unexpectedForm(
   origin: string,
   document: string,
   der: Uint8Array,
-  formsOf: (shapes: KeyShapes) => readonly Shape[],
+  found: Algorithm | undefined,
 ): CryptoError {
-  const found = findAlgorithm(der, formsOf);
   const problem =
     found === undefined
       ? `${origin} is not the ${document} of ${algorithm} in strict DER (${der.length} bytes)`
       : `${origin} contains an ${found} key; expected ${algorithm}`;
   return new CryptoError("INVALID_KEY", problem);
-}
-
-function findAlgorithm(
-  der: Uint8Array,
-  formsOf: (shapes: KeyShapes) => readonly Shape[],
-): Algorithm | undefined {
-  for (const [algorithm, shapes] of shapesByAlgorithm) {
-    if (formsOf(shapes).some((shape) => matchShape(shape, der) !== undefined)) return algorithm;
-  }
-  return undefined;
 }
 
 function findShapes(algorithm: Algorithm): KeyShapes {
@@ -170,16 +253,6 @@ function subjectPublicKeyInfo(info: AlgorithmInfo): Shape {
     tag.sequence,
     ...algorithmIdentifier(info),
     ...element(tag.bitString, Uint8Array.of(0), { slot: "publicKey", length: info.publicKeyBytes }),
-  );
-}
-
-/** RFC 5958, section 2: version 0 and no attributes. */
-function pkcs8(info: AlgorithmInfo, privateKey: Shape): Shape {
-  return element(
-    tag.sequence,
-    ...element(tag.integer, Uint8Array.of(0)),
-    ...algorithmIdentifier(info),
-    ...element(tag.octetString, ...privateKey),
   );
 }
 

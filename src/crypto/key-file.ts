@@ -1,7 +1,7 @@
 import { type Algorithm, algorithms } from "./algorithms.ts";
 import { checkAlgorithm, checkBytes } from "./checks.ts";
 import { CryptoError } from "./crypto-error.ts";
-import { findPkcs8Algorithm } from "./key-encoding.ts";
+import { explainPkcs8, findPkcs8Algorithm } from "./key-encoding.ts";
 import { isPem, maxPemCharacters } from "./pem.ts";
 import type { CryptoProvider, SecretKey, SecretKeyMaterial } from "./provider.ts";
 
@@ -34,7 +34,7 @@ function readMaterial(algorithm: Algorithm, file: Uint8Array): SecretKeyMaterial
   const { seedBytes, secretKeyBytes } = algorithms[algorithm];
   if (file.length > maxPemCharacters) throw unknownForm(algorithm, file);
   if (isPem(file)) return { pem: new TextDecoder().decode(file) };
-  if (findPkcs8Algorithm(file) !== undefined) return { der: file };
+  if (findPkcs8Algorithm(file) !== undefined || explainPkcs8(file) !== undefined) return { der: file };
   if (file.length === seedBytes) return { seed: file };
   if (file.length === secretKeyBytes) return { raw: file };
   throw unknownForm(algorithm, file);

@@ -11,6 +11,7 @@ import { bytesOf, flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import draft from "../vectors/x-wing.json" with { type: "json" };
 import { refusal } from "./refusal.ts";
+import { der as tlv } from "./requests.ts";
 
 /** An algorithm of each family, and of each number of forms. */
 const families = [
@@ -193,6 +194,111 @@ describe("a key file", () => {
     const pem = bytesOf(draft.example.privateKeyPem);
     expect(pem).toHaveLength(algorithms["SLH-DSA-SHA2-256f"].secretKeyBytes);
     await expect(importKeyFile(provider, "SLH-DSA-SHA2-256f", pem)).rejects.toThrow("contains an X-Wing key");
+  });
+
+  describe("in PKCS#8 of RFC 5958", () => {
+    const algorithm = "ML-DSA-44";
+    const name = tlv(0x30, Uint8Array.fromHex("0609608648016503040311"));
+    // friendlyName, as PKCS#12 tools write it.
+    const attribute = tlv(
+      0x30,
+      Uint8Array.fromHex("06092a864886f70d010914"),
+      tlv(0x31, tlv(0x1e, Uint8Array.fromHex("006b00650079"))),
+    );
+    const attributes = tlv(0xa0, attribute);
+    const bits = (publicKey: Uint8Array) => tlv(0x81, Uint8Array.of(0), publicKey);
+    const write = (version: number, ...rest: Uint8Array[]) =>
+      tlv(0x30, tlv(0x02, Uint8Array.of(version)), name, ...rest);
+    let secretKey: SecretKey;
+    let forms: Record<string, Uint8Array>;
+    let publicKey: Uint8Array;
+    beforeAll(async () => {
+      ({ secretKey } = await provider.generateKeyPair(algorithm));
+      publicKey = secretKey.publicKey.exportRaw();
+      const [seed, raw] = [secretKey.exportSeed() ?? new Uint8Array(), secretKey.exportRaw()];
+      forms = {
+        seed: tlv(0x04, tlv(0x80, seed)),
+        expandedKey: tlv(0x04, tlv(0x04, raw)),
+        both: tlv(0x04, tlv(0x30, tlv(0x04, seed), tlv(0x04, raw))),
+        "bare seed": tlv(0x04, seed),
+        "bare expanded key": tlv(0x04, raw),
+      };
+    });
+    const form = (of: string) => forms[of] ?? new Uint8Array();
+    const read = (file: Uint8Array) => importKeyFile(provider, algorithm, file);
+
+    it.each(["seed", "expandedKey", "both"])(
+      "is read with its public key, with attributes and with both: %s",
+      async (of) => {
+        for (const file of [
+          write(1, form(of), bits(publicKey)),
+          write(0, form(of), attributes),
+          write(0, form(of), tlv(0xa0)),
+          write(1, form(of), attributes, bits(publicKey)),
+        ]) {
+          expect((await read(file)).exportRaw()).toEqual(secretKey.exportRaw());
+          expect((await read(bytesOf(encodePem("PRIVATE KEY", file)))).exportRaw()).toEqual(
+            secretKey.exportRaw(),
+          );
+        }
+      },
+    );
+
+    it.each<[string, () => Uint8Array, string]>([
+      [
+        "the public key of another pair",
+        () => write(1, form("seed"), bits(flipBit(publicKey))),
+        "public key of another pair",
+      ],
+      [
+        "a public key cut short",
+        () => write(1, form("seed"), bits(publicKey.subarray(1))),
+        "of another pair",
+      ],
+      [
+        "a public key in version 0",
+        () => write(0, form("seed"), bits(publicKey)),
+        "PKCS#8 of version 0 with a public key; expected version 1",
+      ],
+      [
+        "version 1 without a public key",
+        () => write(1, form("seed"), attributes),
+        "PKCS#8 of version 1 without a public key; expected version 0",
+      ],
+      ["version 2", () => write(2, form("seed"), bits(publicKey)), "PKCS#8 of version 2 with a public key"],
+      ["stray bits", () => write(1, form("seed"), tlv(0x81, Uint8Array.of(1), publicKey)), "in a known form"],
+      [
+        "an explicit tag",
+        () => write(1, form("seed"), tlv(0xa1, tlv(0x03, Uint8Array.of(0), publicKey))),
+        "known form",
+      ],
+      ["two public keys", () => write(1, form("seed"), bits(publicKey), bits(publicKey)), "in a known form"],
+      [
+        "attributes behind the public key",
+        () => write(1, form("seed"), bits(publicKey), attributes),
+        "known form",
+      ],
+      [
+        "a bare seed",
+        () => write(0, form("bare seed")),
+        "PKCS#8 with the bare seed of ML-DSA-44, a form of early drafts; give these 32 bytes as a raw key",
+      ],
+      [
+        "a bare expanded key",
+        () => write(0, form("bare expanded key")),
+        "PKCS#8 with the bare expanded key of ML-DSA-44, a form of early drafts; give these 2560 bytes as a raw key",
+      ],
+      [
+        "another length",
+        () => write(0, tlv(0x04, new Uint8Array(7))),
+        "PKCS#8 of ML-DSA-44 with 7 bytes in none",
+      ],
+    ])("is refused with %s", async (_, write, message) => {
+      await expect(read(write())).rejects.toMatchObject({
+        code: "INVALID_KEY",
+        message: expect.stringContaining(message),
+      });
+    });
   });
 
   const seed = new Uint8Array(32);
