@@ -17,7 +17,7 @@ const encodings = {
 /** The options that only some formats have, for each verb. */
 const formatsOf = {
   sign: { "payload-type": ["dsse"], certificate: ["cms"], encoding: ["cms", "jws"], embed: ["jws", "cose"] },
-  verify: { "payload-type": ["dsse"], out: ["dsse", "jws", "cose"] },
+  verify: { "payload-type": ["dsse"], out: ["dsse", "cms", "jws", "cose"] },
 } as const satisfies Record<string, Readonly<Record<string, readonly FormatName[]>>>;
 
 const format = {
@@ -47,7 +47,7 @@ export const verifyFormatOptions = {
   "payload-type": { value: "TYPE", meaning: "dsse: type that the content must have" },
   out: {
     value: "FILE",
-    meaning: "dsse, jws, cose: file for the content of FILE, once the signature verifies",
+    meaning: "dsse, cms, jws, cose: file for the content of FILE, once the signature verifies",
     file: "writes",
   },
 } as const satisfies Options;

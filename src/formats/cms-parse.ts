@@ -1,4 +1,4 @@
-/** Reads detached CMS SignedData (RFC 5652) with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs reads the ASN.1. */
+/** Reads CMS SignedData (RFC 5652), detached or with its content, with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs reads the ASN.1. */
 import { fromBER, Sequence } from "asn1js";
 import { ContentInfo, SignedData } from "pkijs";
 import { CryptoError } from "../crypto/crypto-error.ts";
@@ -7,12 +7,20 @@ import { requireDer } from "../crypto/strict-der.ts";
 import { oids } from "./cms-algorithms.ts";
 import { type CmsSignature, readSignature } from "./cms-signature.ts";
 import { FormatError } from "./format-error.ts";
-import { maxSignatures } from "./limits.ts";
+import { maxEmbeddedBytes, maxSignatures } from "./limits.ts";
 
-/** The longest message in DER: some signatures and chains of certificates, of SLH-DSA too. */
-const maxCmsBytes = 1024 * 1024;
-/** The longest message in PEM, in characters. */
-const maxCmsPemCharacters = 1_500_000;
+/** A message that has been read, and not verified. */
+export interface CmsMessage {
+  /** Those of ML-DSA and SLH-DSA, of which there is at least one. */
+  readonly signatures: readonly CmsSignature[];
+  /** Undefined if the message is detached. */
+  readonly content: Uint8Array | undefined;
+}
+
+/** The longest message in DER: its content, some signatures and chains of certificates, of SLH-DSA too. */
+const maxCmsBytes = maxEmbeddedBytes + 1024 * 1024;
+/** The longest message in PEM, in characters: base64, with line ends. */
+const maxCmsPemCharacters = Math.ceil(maxCmsBytes * 1.4);
 /** Certificates have a depth of about 12, and some 100 elements each. */
 const parseLimits = { maxDepth: 32, maxNodes: 10_000, maxContentLength: maxCmsBytes };
 /** Versions of SignedData (RFC 5652, section 5.1). */
@@ -21,10 +29,9 @@ const versions = [1, 3, 4, 5];
 /**
  * Reads a message in PEM (the label CMS or PKCS7) or DER.
  *
- * @returns its signatures of ML-DSA and SLH-DSA, of which there is at least one
  * @throws FormatError
  */
-export function parseCms(bytes: Uint8Array): CmsSignature[] {
+export function parseCms(bytes: Uint8Array): CmsMessage {
   const der = decodeMessage(bytes);
   if (der.length > maxCmsBytes)
     throw new FormatError(`the CMS message has ${der.length} bytes; the limit is ${maxCmsBytes}`);
@@ -36,8 +43,6 @@ export function parseCms(bytes: Uint8Array): CmsSignature[] {
     throw new FormatError(
       `the content type is ${encapContentInfo.eContentType}; expected data (${oids.data})`,
     );
-  if (encapContentInfo.eContent !== undefined)
-    throw new FormatError("the CMS message contains its content; expected a detached signature");
   if (signerInfos.length === 0 || signerInfos.length > maxSignatures)
     throw new FormatError(
       `the CMS message has ${signerInfos.length} signers; expected 1 to ${maxSignatures}`,
@@ -45,8 +50,8 @@ export function parseCms(bytes: Uint8Array): CmsSignature[] {
   const signatures = signerInfos.flatMap((info) =>
     explain("a SignerInfo is malformed", () => readSignature(info) ?? []),
   );
-  if (signatures.length > 0) return signatures;
-  throw new FormatError("the CMS message has no signature of ML-DSA or SLH-DSA");
+  if (signatures.length === 0) throw new FormatError("the CMS message has no signature of ML-DSA or SLH-DSA");
+  return { signatures, content: encapContentInfo.eContent?.valueBlock.valueHexView };
 }
 
 function decodeMessage(bytes: Uint8Array): Uint8Array {

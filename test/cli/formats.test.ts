@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
+import { embedContent } from "../formats/embed-content.ts";
 import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
@@ -252,6 +253,26 @@ describe("qsp verify --format", { timeout }, () => {
     expect((await qsp(line, place)).code).toBe(0);
     expect(read(place, "content").toString()).toBe("hello");
     expect((await qsp(verifyLine(format), place)).code).toBe(0);
+  });
+
+  it("verifies cms of another program with its content in it, and writes the content", async () => {
+    const place = await placeWithKey();
+    await qspDone([...signLine("cms"), "--encoding", "der"], place);
+    const embed = (content: string) => embedContent(read(place, "file.cms"), Buffer.from(content));
+    writeFileSync(join(place.cwd, "other"), "hellO");
+    writeFileSync(join(place.cwd, "forged.cms"), embed("hellO"));
+    writeFileSync(join(place.cwd, "file.cms"), embed("hello"));
+    const line = ["verify", "file.cms", "--format", "cms", "--public-key", "me.pub", "--out", "content"];
+    expect((await qsp(line, place)).code).toBe(0);
+    expect(read(place, "content").toString()).toBe("hello");
+    expect((await qsp(verifyLine("cms"), place)).code).toBe(0);
+    expect(await qsp(verifyLine("cms", "other"), place)).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("the content is not the signed content"),
+    });
+    const forged = ["verify", "forged.cms", "--format", "cms", "--public-key", "me.pub", "--out", "forged"];
+    expect((await qsp(forged, place)).code).toBe(1);
+    expect(() => statSync(join(place.cwd, "forged"))).toThrow();
   });
 
   it("writes no content of an envelope that is not valid, and shows nothing of it", async () => {

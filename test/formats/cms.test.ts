@@ -6,6 +6,7 @@ import { selectDigest } from "../../src/formats/cms-algorithms.ts";
 import { parseCms } from "../../src/formats/cms-parse.ts";
 import { createCmsAttributes, renderCms } from "../../src/formats/cms-sign.ts";
 import { expectCpuWithin, readCpuMs } from "../support/machine-speed.ts";
+import { embedContent } from "./embed-content.ts";
 
 const content = Buffer.from("hello");
 const { publicKey, privateKey } = generateKeyPairSync("ml-dsa-65");
@@ -31,7 +32,7 @@ const [sha512, sha256, mlDsa65, mlDsa44] = ["0203", "0201", "0312", "0311"].map(
 
 describe("CMS", () => {
   it("signs the DER of the attributes as a SET OF, which verifies as a plain message", () => {
-    const [signature] = parseCms(makeMessage());
+    const [signature] = parseCms(makeMessage()).signatures;
     expect(signature?.signedAttributes[0]).toBe(0x31);
     expect(
       verify(
@@ -60,7 +61,9 @@ describe("CMS", () => {
 
   it("writes a time after 2049 with four digits of the year", () => {
     expect(
-      parseCms(makeMessage("ML-DSA-65", new Date("2050-01-02T03:04:05Z")))[0]?.signingTime?.getUTCFullYear(),
+      parseCms(
+        makeMessage("ML-DSA-65", new Date("2050-01-02T03:04:05Z")),
+      ).signatures[0]?.signingTime?.getUTCFullYear(),
     ).toBe(2050);
   });
 
@@ -68,8 +71,19 @@ describe("CMS", () => {
     const base64 = Buffer.from(makeMessage()).toString("base64");
     for (const label of ["CMS", "PKCS7"])
       expect(
-        parseCms(Buffer.from(`-----BEGIN ${label}-----\n${base64}\n-----END ${label}-----\n`)),
+        parseCms(Buffer.from(`-----BEGIN ${label}-----\n${base64}\n-----END ${label}-----\n`)).signatures,
       ).toHaveLength(1);
+  });
+
+  it("reads the content of a message that is not detached, also of no bytes and of PEM", () => {
+    expect(parseCms(makeMessage()).content).toBeUndefined();
+    for (const text of ["hello", "", "-----BEGIN CMS-----\nAAAA\n-----END CMS-----\n"]) {
+      const { content, signatures } = parseCms(embedContent(makeMessage(), Buffer.from(text)));
+      expect({ content: Buffer.from(content ?? []).toString(), count: signatures.length }).toEqual({
+        content: text,
+        count: 1,
+      });
+    }
   });
 
   it.each([
@@ -155,7 +169,7 @@ describe("CMS", () => {
     const one = new Integer({ value: 1 });
     expect(() => parseCms(edit((_, __, data) => data.push(one)))).toThrow(/does not define/);
     expect(() => parseCms(edit((info) => childrenOf(info[2]).push(one)))).toThrow(/has parameters/);
-    expect(parseCms(edit((info) => childrenOf(info[2]).push(new Null())))).toHaveLength(1);
+    expect(parseCms(edit((info) => childrenOf(info[2]).push(new Null()))).signatures).toHaveLength(1);
   });
 
   it("refuses 17 signers", () => {
