@@ -722,7 +722,7 @@ export const ImportKeyResponseSchema: GenMessage<ImportKeyResponse> = /*@__PURE_
  */
 export type ExportPublicKeysRequest = Message<"kms.ExportPublicKeysRequest"> & {
   /**
-   * Selects only the versions of this name; all keys if omitted.
+   * Selects only the versions of this name of the caller's own, also for administrators; all keys if omitted.
    *
    * @generated from field: string name = 1;
    */
@@ -2285,8 +2285,8 @@ export const KmsServiceGetHealthResponseSchema: GenMessage<KmsServiceGetHealthRe
  *
  * A key may have a name. The name stays the same when the key is rotated, so that clients can use it for years. In every
  * call, "name/<name>" stands for the primary version of the caller's own name, and "name/<name>/<version>" for one
- * version. If the caller has no such name, it stands for a name that a grant makes visible; if there are several, the
- * call fails with KEY_AMBIGUOUS. "user/<user>/name/<name>" always stands for the name of that user.
+ * version, also for administrators. It never stands for a key of another user, granted or not: that is
+ * "user/<user>/name/<name>", or its key ID.
  *
  * A secret key never leaves the service. Every use of a key and every refused attempt has an entry in the audit log.
  * The entry is on disk before the service answers. If the service cannot write the entry, it does not answer. Requests

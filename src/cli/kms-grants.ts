@@ -55,7 +55,7 @@ export const kmsGrantVerbs: readonly Verb[] = [
         none: "There are no grants.",
         headers: ["GRANT", "KEY", "OWNER", "USER", "EXPIRES", "OPERATIONS"],
         toCells: (grant) => [
-          ...[grant.grantId, nameKey(grant), grant.owner, grant.grantee],
+          ...[grant.grantId, nameKey(grant, filter.received), grant.owner, grant.grantee],
           ...[time(grant.expiresAt) || "never", grant.operations.join(",")],
         ],
       });
@@ -75,8 +75,9 @@ export const kmsGrantVerbs: readonly Verb[] = [
   },
 ];
 
-function nameKey({ keyId, name }: Grant): string {
-  return keyId || `name/${name}`;
+/** The key as calls take it. Without a user, a name is that of the caller. */
+function nameKey({ keyId, name, owner }: Grant, isReceived = false): string {
+  return keyId || (isReceived ? `user/${owner}/name/${name}` : `name/${name}`);
 }
 
 function describe(grant: Grant | undefined): string {

@@ -8,7 +8,8 @@ export const keyReasons = {
     code: Code.NotFound,
     cause:
       "The key does not exist, or with `--auth token` belongs to another user who has not granted you its use.",
-    remedy: "List your keys with `GET /api/kms/keys`.",
+    remedy:
+      "List your keys with `GET /api/kms/keys`. `name/<name>` is a key of yours; name that of another user as `user/<user>/name/<name>`.",
   },
   KEY_STATE_INVALID: {
     code: Code.FailedPrecondition,
@@ -22,11 +23,6 @@ export const keyReasons = {
     cause:
       "The call uses an ML-KEM key to sign, a signing key to encapsulate, or an SLH-DSA key with `mu` or a stream.",
     remedy: "Create a key for this use. `mu` and streams need ML-DSA.",
-  },
-  KEY_AMBIGUOUS: {
-    code: Code.FailedPrecondition,
-    cause: "Several users have granted you a key of this name, and you have no key of this name yourself.",
-    remedy: "Name the user as well: `user/<user>/name/<name>`.",
   },
   NAME_TAKEN: {
     code: Code.AlreadyExists,

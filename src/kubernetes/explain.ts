@@ -31,7 +31,6 @@ const keyReasons: ReadonlySet<ReasonName | undefined> = new Set<ReasonName>([
   "KEY_NOT_FOUND",
   "KEY_STATE_INVALID",
   "KEY_USAGE_MISMATCH",
-  "KEY_AMBIGUOUS",
   "KEY_DAMAGED",
   "GRANT_MISSING",
 ]);

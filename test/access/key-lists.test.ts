@@ -29,6 +29,21 @@ describeAccess("the lists of a user's keys", (shared) => {
     expect(ids).toEqual(all.map(({ keyId }) => keyId));
   });
 
+  it("of public keys by a name are those of the caller's own name, even for an administrator", async () => {
+    const server = await shared();
+    const [ada, admin] = [await server.makePerson(), await server.makePerson("admin")];
+    const key = { algorithm: "ML-DSA-44", name: "trusted" };
+    await ada.kms.createKey(key);
+    expect(await admin.kms.exportPublicKeys({ name: "trusted" })).toMatchObject({
+      exported: [],
+      totalSize: 0,
+    });
+    const { result } = await admin.kms.createKey(key);
+    const { exported } = await admin.kms.exportPublicKeys({ name: "trusted" });
+    expect(exported.map(({ keyId }) => keyId)).toEqual([result?.keyId]);
+    expect((await admin.kms.exportPublicKeys({})).exported.length).toBeGreaterThan(1);
+  });
+
   it("of public keys and grants continue too", async () => {
     const server = await shared();
     const [ada, bob] = [await server.makePerson(), await server.makePerson()];

@@ -226,7 +226,9 @@ describe("a user with a grant", { timeout }, () => {
     await qspDone(["kms", "create", "--name", "lent"], owner);
     const line = ["kms", "grant", "name/lent", "bob", "--operations", "SIGN", "--expires", "1d"];
     const { grantId } = (await qspJson(line, owner)).grant as { grantId: string };
-    expect(await qspDone(["kms", "grants", "--received"], grantee)).toMatch(/ name\/lent +ada +bob /);
+    expect(await qspDone(["kms", "grants", "--received"], grantee)).toMatch(
+      / user\/ada\/name\/lent +ada +bob /,
+    );
     writeFileSync(join(grantee.cwd, "f"), "hello");
     expect(await qspDone(["sign", "f", "--key", "user/ada/name/lent"], grantee)).toContain("ML-DSA-65");
     await qspDone(["kms", "revoke", grantId], owner);

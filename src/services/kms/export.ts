@@ -21,17 +21,19 @@ export async function exportPublicKeys(
   principal: Principal,
 ) {
   const filter: KeyFilter = { ...allKeys, name, label, algorithm, usage: "SIGN" };
+  // Whoever verifies trusts all keys of the answer: another user's key of this name must not be among them.
+  const seer = name === "" ? principal : { ...principal, owner: principal.userId };
   const narrowing = verifying(filter);
-  const asked = readPage(fields, nameKeyList(principal, filter, narrowing));
+  const asked = readPage(fields, nameKeyList(seer, filter, narrowing));
   const request = { ...asked, limit: Math.min(asked.limit, maxKeysOnPage) };
-  const { rows, nextPageToken } = await keys.list(request, principal, filter, narrowing);
+  const { rows, nextPageToken } = await keys.list(request, seer, filter, narrowing);
   const exported = rows.filter(({ isIntact }) => isIntact).map((key) => packExported(provider, key));
   return {
     keys: exported.flatMap(({ jwk }) => (jwk === undefined ? [] : [jwk])),
     pem: exported.map(({ description }) => description.publicKeyPem).join(""),
     exported: exported.map(({ description }) => description),
     nextPageToken,
-    totalSize: await keys.count(principal, filter, narrowing),
+    totalSize: await keys.count(seer, filter, narrowing),
   };
 }
 

@@ -43,7 +43,7 @@ export function aboutHandle(handle: string): Wanted["about"] {
 /**
  * Finds the ID that a handle stands for.
  *
- * @throws KEY_NOT_FOUND, KEY_AMBIGUOUS
+ * @throws KEY_NOT_FOUND
  */
 export async function resolveHandle(
   deps: FindDeps,
@@ -55,10 +55,10 @@ export async function resolveHandle(
   const known = deps.cache.handles.get(cached);
   if (known !== undefined) return known;
   const found = await findName(deps, { handle, principal });
-  if (found === undefined) throw keyNotFound(handle);
+  if (found === undefined) throw await nameNotFound(deps, { handle, principal });
   const keyId = await findVersionId(deps, found, parsed.version);
   if (keyId === undefined) throw keyNotFound(handle);
-  // The names of others depend on grants, which may end.
+  // The name of another user stands for another owner once that user is removed and added again.
   if (found.owner === principal.userId) deps.cache.handles.set(cached, keyId);
   return keyId;
 }
@@ -72,10 +72,10 @@ export function forgetHandle(
 }
 
 /**
- * Finds the name that a handle is about.
+ * Finds the name that a handle is about. Without a user it is the caller's own: if a grant gave it a meaning, anybody
+ * could put their key in the place of another by granting it.
  *
  * @returns undefined if there is no such name
- * @throws KEY_AMBIGUOUS
  */
 export async function findName(
   deps: FindDeps,
@@ -85,26 +85,35 @@ export async function findName(
   if (parsed.kind === "id") return undefined;
   const { user, name } = parsed;
   const { keys, users } = deps;
-  if (user !== undefined) {
-    const owner = await findUserId(users, user);
-    return owner === undefined ? undefined : keys.names.find(owner, name);
-  }
-  const own = await keys.names.find(principal.userId, name);
-  if (own !== undefined) return own;
-  const [owner, ...others] = await keys.grants.listOwners(principal.userId, name);
-  if (others.length > 0)
-    throw refuse(
-      "KEY_AMBIGUOUS",
-      `several users have granted you a key named ${name}; name the user as well: user/<user>/name/${name}`,
-      { name },
-    );
+  const owner = user === undefined ? principal.userId : await findUserId(users, user);
   return owner === undefined ? undefined : keys.names.find(owner, name);
+}
+
+/** The refusal for a name that does not exist. It shows a grantee who left out the user what to write instead. */
+async function nameNotFound(
+  { keys, users }: FindDeps,
+  { handle, principal }: Pick<Wanted, "handle" | "principal">,
+): Promise<ConnectError> {
+  const parsed = parseHandle(handle);
+  if (parsed.kind === "id" || parsed.user !== undefined) return keyNotFound(handle);
+  const owners = await keys.grants.listOwners(principal.userId, parsed.name);
+  const names = await Promise.all(owners.map((owner) => findOwnerName(users, owner)));
+  const granted = names.flatMap((name) => (name === undefined ? [] : [`user/${name}/${handle}`]));
+  if (granted.length === 0) return keyNotFound(handle);
+  const advice = `without a user it means a key of yours. A grant lets you use ${granted.join(" or ")}`;
+  return refuse("KEY_NOT_FOUND", `key ${handle} does not exist; ${advice}`, { keyId: handle });
 }
 
 /** Finds the ID of a user or a client; without users, any name is its own ID. */
 export async function findUserId(users: UserStore | undefined, user: string): Promise<string | undefined> {
   if (users === undefined || user === systemPrincipal.userId) return user;
   return users.findOwner(user);
+}
+
+/** Finds the name of a user or a client by their ID; undefined if they are no longer there. */
+async function findOwnerName(users: UserStore | undefined, owner: string): Promise<string | undefined> {
+  if (users === undefined || owner === systemPrincipal.userId) return owner;
+  return users.findOwnerName(owner);
 }
 
 async function findVersionId(
@@ -160,7 +169,7 @@ function cacheKey(handle: string, { userId }: Principal): string {
   return `${userId} ${handle}`;
 }
 
-/** Finds the ID that a handle stands for; undefined if there is no such key. @throws KEY_AMBIGUOUS */
+/** Finds the ID that a handle stands for; undefined if there is no such key. */
 export async function findId(
   deps: FindDeps,
   wanted: Pick<Wanted, "handle" | "principal">,

@@ -13,7 +13,7 @@ export interface ShownKey {
   readonly versions: RecordMessage[];
 }
 
-/** Reads a key with its public key. @throws KEY_NOT_FOUND, KEY_AMBIGUOUS, GRANT_MISSING, KEY_DAMAGED */
+/** Reads a key with its public key. @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_DAMAGED */
 export async function getKey(
   deps: FindDeps & { readonly provider: CryptoProvider },
   handle: string,

@@ -49,18 +49,13 @@ export function createGrantStore(store: Store, now: () => Date) {
       const found = await grants.listWhere(where, sql`position`, maxGrants);
       return found.flatMap(({ record, isIntact }) => (isIntact ? [record] : []));
     },
-    /** Lists the owners who have granted a name to a grantee: two at most, which is one too many. */
+    /** Lists the first owners who have granted a name to a grantee, by grants in force and unchanged. */
     async listOwners(grantee: string, name: string): Promise<string[]> {
-      const rows = await store.reader
-        .selectFrom("kms_grants")
-        .select("owner")
-        .distinct()
-        .where("grantee", "=", grantee)
-        .where("key_name", "=", name)
-        .where(current())
-        .limit(2)
-        .execute();
-      return rows.map(({ owner }) => owner);
+      const where = sql<boolean>`grantee = ${grantee} and key_name = ${name} and ${current()}`;
+      // The first grant of each owner, so that many grants of one do not hide those of another.
+      const first = sql<boolean>`position in (select min(position) from kms_grants where ${where} group by owner)`;
+      const found = await grants.listWhere(first, sql`position`, maxOwners);
+      return found.flatMap(({ record, isIntact }) => (isIntact ? [record.owner] : []));
     },
     /** The grants that have expired. */
     due: findDueRecords(grants, "expires_at_ms"),
@@ -82,6 +77,9 @@ export function createGrantStore(store: Store, now: () => Date) {
     },
   };
 }
+
+/** The most owners to name in a sentence. */
+const maxOwners = 3;
 
 /** The most grants to look at; one that allows the operation is enough. */
 const maxGrants = 10;

@@ -5,7 +5,7 @@ export type Handle =
   | { readonly kind: "id"; readonly keyId: string }
   | {
       readonly kind: "name";
-      /** The user whose name it is; undefined for the caller's own, or one that a grant makes visible. */
+      /** The user whose name it is; undefined for the caller's own. */
       readonly user: string | undefined;
       readonly name: string;
       /** Undefined for the primary version. */

@@ -16,7 +16,7 @@ export interface GrantQuery extends PageFields {
   readonly received: boolean;
 }
 
-/** Lists grants in the order of their creation. @throws KEY_NOT_FOUND, KEY_AMBIGUOUS, FIELD_INVALID */
+/** Lists grants in the order of their creation. @throws FIELD_INVALID */
 export async function listGrants(deps: FindDeps, query: GrantQuery, principal: Principal) {
   const { grants } = deps.keys;
   const { received, keyId } = query;

@@ -83,11 +83,11 @@ export function findRotationRefusal(key: StoredKey): ConnectError | undefined {
   const refusal = findStateRefusal(key, "ROTATE", ["ACTIVE"]);
   const { keyId, name, isPrimary } = key.record;
   if (refusal !== undefined || name === undefined || isPrimary) return refusal;
-  return refuse(
-    "KEY_STATE_INVALID",
-    `key ${keyId} is not the primary version of its name; rotate name/${name}`,
-    { keyId, name, operation: "ROTATE" },
-  );
+  return refuse("KEY_STATE_INVALID", `key ${keyId} is not the primary version of ${name}; rotate that one`, {
+    keyId,
+    name,
+    operation: "ROTATE",
+  });
 }
 
 async function replaceKey(
