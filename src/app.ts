@@ -8,6 +8,7 @@ import { openObservability } from "./open-observability.ts";
 import { openStore } from "./open-store.ts";
 import { openApiPages } from "./openapi/pages.ts";
 import { protoPages } from "./protos/pages.ts";
+import { requireAuthChosen } from "./require-auth-chosen.ts";
 import type { Metrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explanations } from "./services/explain-failure.ts";
@@ -73,10 +74,12 @@ export async function createApp(
     onLost: onFailure,
     quotas: quotaSettings(config),
     ...(worker && { memory }),
-  }).catch(async (error: unknown) => {
-    await provider.close();
-    throw error;
-  });
+  })
+    .then((opened) => requireAuthChosen(opened, config))
+    .catch(async (error: unknown) => {
+      await provider.close();
+      throw error;
+    });
   const identity = await openIdentity({
     ...identitySettings(config),
     provider,

@@ -15,6 +15,9 @@ const settings = { ...generalSettings, ...limitSettings } as const;
 /** The settings of one start. */
 export type Config = {
   readonly [Name in keyof typeof settings]: ReturnType<(typeof settings)[Name]["read"]>;
+} & {
+  /** Whether somebody chose the value of `auth`: it is not the default. */
+  readonly isAuthChosen: boolean;
 };
 
 /**
@@ -25,7 +28,8 @@ export type Config = {
 export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Config {
   const flags = readFlags(args);
   const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting, flags, env)]);
-  const config = Object.freeze(Object.fromEntries(entries)) as Config;
+  const isAuthChosen = (flags.auth ?? env[nameVariable("auth")]) !== undefined;
+  const config = Object.freeze({ ...Object.fromEntries(entries), isAuthChosen }) as Config;
   if (config.masterKey !== "" && config.masterKeyFile !== "")
     throw new ConfigError("use --master-key-file or QSP_MASTER_KEY, not both");
   for (const [flag, value] of [

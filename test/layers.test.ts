@@ -25,6 +25,7 @@ const mayImport: Record<string, RegExp> = {
   "make-directories": /^$/,
   "open-crypto": /^(config|crypto|identity|protocol|server|settings|shared-memory)$/,
   "open-observability": /^(config|database|protocol|server|settings|tracing)$/,
+  "require-auth-chosen": /^(config|identity|store)$/,
   "watch-store": /^(server|services\/registry|store)$/,
   // What traces calls with the SDK of OpenTelemetry.
   tracing: /^(errors|protocol)$/,

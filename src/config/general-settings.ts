@@ -50,7 +50,7 @@ export const generalSettings = {
     "auth",
     "open",
     ["open", "token"],
-    "Who may call: open allows anyone, except for calls that always need a token; token allows users (qsp user add).",
+    "Who may call: open allows anyone, except for calls that always need a token; token allows users (qsp user add). If the store has users or clients, there is no default.",
   ),
   issuerUrl: defineOrigin(
     "issuer-url",

@@ -45,5 +45,5 @@ const introduction = `<!-- Written by \`npm run docs\` from the options qsp.acce
 
 This page is for operators and for developers of clients. After reading it, you know which role each call needs.
 
-\`--auth open\` (see [settings](settings.md)), the default, lets anyone call, and only some calls need a token. With \`--auth token\` every call that is not public needs a token of a user with one of these roles. A user sees only their own records; an admin sees all. A \`device\` calls with the token that it gets from \`Authenticate\`, and sends only its own telemetry. An OAuth 2 access token (see [oauth](oauth.md)) also needs the scope in the last column. Health checks and reflection (\`grpc.*\`) are open to anyone.
+\`--auth open\` (see [settings](settings.md)), the default, lets anyone call, and only some calls need a token. It is the default of a store without users and clients only. With \`--auth token\` every call that is not public needs a token of a user with one of these roles. A user sees only their own records; an admin sees all. A \`device\` calls with the token that it gets from \`Authenticate\`, and sends only its own telemetry. An OAuth 2 access token (see [oauth](oauth.md)) also needs the scope in the last column. Health checks and reflection (\`grpc.*\`) are open to anyone.
 `;

@@ -19,6 +19,13 @@ export type StoredUser = RecordOf<typeof userTable.columns>;
 /** A user who may log in. */
 export type User = Omit<StoredUser, "passwordHash">;
 
+/** Tells whether a store has a user or a client, damaged or not. */
+export async function hasAccounts({ reader }: Pick<Store, "reader">): Promise<boolean> {
+  const user = await reader.selectFrom("users").select("name").limit(1).executeTakeFirst();
+  const client = await reader.selectFrom("oauth_clients").select("name").limit(1).executeTakeFirst();
+  return (user ?? client) !== undefined;
+}
+
 /** The users of a store. */
 export type UserStore = ReturnType<typeof createUserStore>;
 

@@ -1,0 +1,78 @@
+/** The start of an open server, which gives the keys of all users to anyone, on a store that has users. */
+import { pino } from "pino";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createApp } from "../../src/app.ts";
+import { ConfigError, readConfig } from "../../src/config.ts";
+import { runProgram } from "../cli/operator/command-line.ts";
+import { describePostgres } from "../support/postgres.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { makeDatabase, startAccessServer, timeout } from "./access-server.ts";
+
+const logger = pino({ level: "silent" });
+const refusal = new ConfigError(
+  "the store has users or clients, and without --auth anyone who reaches the port could use their keys; " +
+    "start with --auth token, or with --auth open to allow that",
+);
+
+/** Starts an app and stops it. */
+async function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<void> {
+  const app = await createApp(readConfig(["--port", "0", ...args], env), logger);
+  app.server.destroy();
+  await app.close();
+}
+
+function define(kind: "sqlite" | "postgres"): void {
+  it("needs no --auth for a new store", async () => {
+    const database = await makeDatabase(kind, onTestFinished);
+    await start(database);
+    await start(database);
+  });
+
+  it.each(["a user", "a client"])("is refused without --auth if the store has %s", async (account) => {
+    const database = await makeDatabase(kind, onTestFinished);
+    const server = await startAccessServer({ atEnd: onTestFinished, database });
+    const { users, clients } = server.office;
+    if (account === "a user") await users.add({ name: "ada", role: "user", passwordHash: "" }, new Date());
+    else
+      await clients.add(
+        {
+          ...{ name: "orders", role: "user", secretHash: "", mayExchange: false },
+          ...{ scopes: [], audiences: [], resources: [] },
+        },
+        new Date(),
+      );
+    await server.close();
+    await expect(start(database)).rejects.toThrow(refusal);
+    await start([...database, "--auth", "open"]);
+    await start(database, { QSP_AUTH: "open" });
+    await start([...database, "--auth", "token"]);
+    await expect(start(database)).rejects.toThrow(refusal);
+    if (account === "a user") await removeUser(database);
+  });
+
+  async function removeUser(database: readonly string[]): Promise<void> {
+    const server = await startAccessServer({ atEnd: onTestFinished, database });
+    await server.office.users.remove("ada");
+    await server.close();
+    await start(database);
+  }
+}
+
+describe("an open server", () => {
+  describe("on SQLite", { timeout }, () => define("sqlite"));
+
+  it("says so in one sentence and ends with 2", { timeout }, async () => {
+    const dataDir = makeTemporaryDirectory(onTestFinished);
+    const place = { settings: ["--data-dir", dataDir] };
+    await start(place.settings);
+    await runProgram(place, ["user", "add", "ada"], "correct horse battery staple\n");
+    const { code, stderr, stdout } = await runProgram(place, ["serve", "--port", "0", "--workers", "1"]);
+    expect({ code, stderr, stdout }).toEqual({ code: 2, stderr: `qsp: ${refusal.message}\n`, stdout: "" });
+    const workers = await runProgram(place, ["serve", "--port", "0", "--workers", "2"]);
+    expect({ code: workers.code, stderr: workers.stderr }).toEqual({ code, stderr });
+  });
+});
+
+describePostgres("an open server", () => {
+  describe("on PostgreSQL", { timeout }, () => define("postgres"));
+});
