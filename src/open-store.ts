@@ -14,7 +14,7 @@ import {
   walletTable as signerWalletTable,
 } from "./services/defi/tables.ts";
 import { googleKmsTables, ringTable } from "./services/google-kms/tables.ts";
-import { deviceTable, iotTables, stateTable } from "./services/iot/tables.ts";
+import { challengeTable, deviceTable, iotTables, stateTable } from "./services/iot/tables.ts";
 import { kmsTables } from "./services/kms/migrations.ts";
 import { grantTable, importTable, nameTable } from "./services/kms/tables.ts";
 import { nftTables, tokenTable, transferTable } from "./services/nft/tables.ts";
@@ -61,6 +61,7 @@ export const recordDeclarations = [
   validatorTable,
   deviceTable,
   stateTable,
+  challengeTable,
   tunnelTable,
 ] as const;
 

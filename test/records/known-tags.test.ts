@@ -30,7 +30,7 @@ import {
 import { createRingStore, ringTable } from "../../src/services/google-kms/tables.ts";
 import { newDeviceState } from "../../src/services/iot/device-state.ts";
 import { createIotStore, type Device } from "../../src/services/iot/store.ts";
-import { deviceTable, stateTable } from "../../src/services/iot/tables.ts";
+import { challengeTable, deviceTable, stateTable } from "../../src/services/iot/tables.ts";
 import type { KeyName, KeyRecord } from "../../src/services/kms/record.ts";
 import { createKmsStore } from "../../src/services/kms/store.ts";
 import { grantTable, importTable, keyTable, nameTable } from "../../src/services/kms/tables.ts";
@@ -454,6 +454,25 @@ const records: readonly Case[] = [
     tag: "9a0d403d922fffb1fa2ad83d0dce1003efe02d457424ffcc4f54934242f23f15",
   },
   {
+    title: "challenge",
+    table: "iot_challenges",
+    write: (transaction) =>
+      createIotStore(store).insertChallenge(transaction, {
+        ...{ challenge: new Uint8Array(32), deviceId: "device-1", client: "127.0.0.1", expiresAt: later },
+      }),
+    tag: "76eac8efe69fc9947a08e5f8fb07b87063be91e36954a26b681386ae1c7fd26e",
+  },
+  {
+    title: "challenge that was used",
+    table: "iot_challenges",
+    write: async (transaction) => {
+      const iot = createIotStore(store);
+      const found = await iot.findChallenge(transaction, new Uint8Array(32));
+      if (found) await iot.useChallenge(transaction, found, at);
+    },
+    tag: "f4151ceb4cde350d40cae475ad07bad6ff9999dc35a2b3ff596523c72199053b",
+  },
+  {
     title: "tunnel",
     table: "vpn_tunnels",
     write: (transaction) => createVpnStore(store).insert(transaction, tunnel, secret),
@@ -557,6 +576,7 @@ const laterTables = [
     declareLater(headTable),
     declareLater(deviceTable),
     declareLater(stateTable),
+    declareLater(challengeTable),
     declareLater(tunnelTable),
   ],
 ];

@@ -4,6 +4,13 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { createLocalJWKSet, jwtVerify } from "jose";
 import { expect, it, onTestFinished } from "vitest";
 import { RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import type { Schema } from "../../src/database/schema.ts";
+import { openStore } from "../../src/open-store.ts";
+import { openTable } from "../../src/records/record-table.ts";
+import { intact } from "../../src/records/table-declaration.ts";
+import { challengeTable } from "../../src/services/iot/tables.ts";
+import { storeSettings } from "../../src/settings/store-settings.ts";
 import { base64, bytesOf, flipBit } from "../support/bytes.ts";
 import { describePostgres } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
@@ -215,16 +222,65 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
   });
 });
 
+describeAppOnBoth("a challenge in the store", (_start, shared) => {
+  /** The rows of a device's challenges. */
+  const readRows = ({ tamper }: TestApp, deviceId: string) =>
+    tamper((db) => db.selectFrom("iot_challenges").selectAll().where("device_id", "=", deviceId).execute());
+
+  const forgeries: Record<string, (own: string) => Partial<Schema["iot_challenges"]>> = {
+    "unused again": () => ({ used_at_ms: null }),
+    "unused again and without a tag": () => ({ used_at_ms: null, record_tag: "" }),
+    "that of another device": (own) => ({ device_id: own }),
+    "alive again": () => ({ expires_at_ms: Date.now() + 3_600_000 }),
+  };
+
+  it.each(Object.entries(forgeries))(
+    "does not take a challenge that a writer of the store makes %s",
+    async (_what, forge) => {
+      const app = await shared();
+      const [issued, own] = [await registerOwn(app.iot), await registerOwn(app.iot)];
+      const { challenge } = await app.iot.issueChallenge({ deviceId: issued.deviceId });
+      await app.iot.authenticate({ deviceId: issued.deviceId, challenge, signature: issued.sign(challenge) });
+      const change = forge(own.deviceId);
+      await app.tamper((db) =>
+        db.updateTable("iot_challenges").set(change).where("device_id", "=", issued.deviceId).execute(),
+      );
+      const { deviceId, sign } = "device_id" in change ? own : issued;
+      const damaged = { code: "DataLoss", reason: "RECORD_DAMAGED" };
+      const answer = app.iot.authenticate({ deviceId, challenge, signature: sign(challenge) });
+      expect(await refusal(answer)).toEqual(damaged);
+    },
+  );
+
+  it("does not take a used challenge whose row from before its use a writer of the store puts back", async () => {
+    const app = await shared();
+    const { deviceId, sign } = await registerOwn(app.iot);
+    const { challenge } = await app.iot.issueChallenge({ deviceId });
+    const rows = await readRows(app, deviceId);
+    const input = { deviceId, challenge, signature: sign(challenge) };
+    expect(await app.iot.authenticate(input)).toMatchObject({ authenticated: true });
+    await app.tamper((db) => db.deleteFrom("iot_challenges").where("device_id", "=", deviceId).execute());
+    await app.tamper((db) => db.insertInto("iot_challenges").values(rows).execute());
+    expect(await app.iot.authenticate(input)).toMatchObject({
+      authenticated: false,
+      reason: "CHALLENGE_USED",
+    });
+  });
+});
+
 describeApp("iot.IotService.IssueChallenge and Authenticate", (_start, shared) => {
-  /** Puts the deaths of a device's challenges back in time. */
-  async function ageChallenges({ tamper }: TestApp, deviceId: string, ageMs: number): Promise<void> {
-    await tamper((db) =>
-      db
-        .updateTable("iot_challenges")
-        .set((row) => ({ expires_at_ms: row("expires_at_ms", "-", ageMs) }))
-        .where("device_id", "=", deviceId)
-        .execute(),
-    );
+  /** Puts the deaths of a device's challenges back in time, as the server would have written them then. */
+  async function ageChallenges({ config }: TestApp, deviceId: string, ageMs: number): Promise<void> {
+    const provider = await createCryptoProvider("openssl");
+    const store = await openStore({ ...storeSettings(config), provider });
+    const challenges = openTable(store, challengeTable);
+    const found = await challenges.findSome("deviceId", [deviceId]);
+    for (const { record } of found) {
+      const expiresAt = new Date(record.expiresAt.getTime() - ageMs);
+      await store.write((transaction) => challenges.update(transaction, intact(record), { expiresAt }));
+    }
+    await store.close();
+    await provider.close();
   }
 
   it("gives 32 bytes that live for 60 seconds, others each time", async () => {

@@ -95,20 +95,23 @@ export async function authenticateDevice(
     signature,
     findSignatureOptions(device, "CHALLENGE"),
   );
-  return store.write(async (transaction) => {
+  const fault = await store.write(async (transaction): Promise<AuthenticationFault | undefined> => {
     const found = await devices.findChallenge(transaction, challenge);
     if (found === undefined) return "CHALLENGE_UNKNOWN";
     // The challenge belongs to another device, which can still use it.
-    if (found.deviceId !== deviceId) return "CHALLENGE_FOREIGN";
+    if (found.record.deviceId !== deviceId) return "CHALLENGE_FOREIGN";
     if (found.isUsed) return "CHALLENGE_USED";
     const at = now();
+    const { expiresAt } = found.record;
     // A clock that was set back would give challenges a longer life.
     const mayExpireAt = new Date(at.getTime() + challengeMs + maxAheadMs);
-    if (found.expiresAt <= at || found.expiresAt > mayExpireAt) return "CHALLENGE_EXPIRED";
-    await devices.useChallenge(transaction, challenge, at);
+    if (expiresAt <= at || expiresAt > mayExpireAt) return "CHALLENGE_EXPIRED";
+    await devices.useChallenge(transaction, found, at);
     if (!isSigned) return "SIGNATURE_INVALID";
     const state = await devices.readState(transaction, deviceId);
     if (state) await devices.saveState(transaction, deviceId, { ...state, lastSeenAt: at });
     return undefined;
   });
+  if (fault === undefined || fault === "SIGNATURE_INVALID") devices.rememberUse(challenge);
+  return fault;
 }

@@ -1,8 +1,12 @@
 /** Stores a hash of each challenge, so that a reader of the database cannot answer one. */
 import { hash } from "node:crypto";
-import { readTime } from "../../database/row-values.ts";
+import { LRUCache } from "lru-cache";
+import type { RecordOf } from "../../records/columns.ts";
+import { openTable } from "../../records/record-table.ts";
+import { intact } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
+import { challengeTable } from "./tables.ts";
 
 /** A challenge to store. */
 export interface NewChallenge {
@@ -11,6 +15,12 @@ export interface NewChallenge {
   /** The client network that asked for it. */
   readonly client: string;
   readonly expiresAt: Date;
+}
+
+/** A challenge as it is in the store. */
+export interface IssuedChallenge {
+  readonly record: RecordOf<typeof challengeTable.columns>;
+  readonly isUsed: boolean;
 }
 
 /** Which open challenges to count: those that can still be answered. */
@@ -27,9 +37,15 @@ export interface OpenChallengeQuery {
 const rememberedMs = 3600 * 1000;
 /** The number of expired challenges to remove in one transaction. */
 const removedAtOnce = 200;
+/** The number of used challenges to know in memory: more than devices answer in the minute that one is valid. */
+const maxUsed = 20_000;
 
 /** Creates the store of challenges on top of the shared store. */
-export function createChallengeStore({ reader, write }: Store) {
+export function createChallengeStore(store: Store) {
+  const { reader, write } = store;
+  const challenges = openTable(store, challengeTable);
+  /** A writer of the store can put back a row from before the use, with its tag. */
+  const used = new LRUCache<string, true>({ max: maxUsed });
   return {
     /**
      * Counts the open challenges of a client network, up to a limit.
@@ -53,34 +69,38 @@ export function createChallengeStore({ reader, write }: Store) {
     },
     /** Stores a challenge, within a transaction, and removes some that expired long ago. */
     async insertChallenge(
-      { db }: WriteTransaction,
+      transaction: WriteTransaction,
       { challenge, deviceId, client, expiresAt }: NewChallenge,
     ): Promise<void> {
-      await removeDead(db, expiresAt);
-      const row = { device_id: deviceId, issued_to: client, expires_at_ms: expiresAt.getTime() };
-      await db
-        .insertInto("iot_challenges")
-        .values({ challenge_hash: hashChallenge(challenge), ...row, used_at_ms: null })
-        .execute();
+      await removeDead(transaction.db, expiresAt);
+      await challenges.insert(transaction, {
+        challengeHash: hashChallenge(challenge),
+        deviceId,
+        issuedTo: client,
+        expiresAt,
+        usedAt: undefined,
+      });
     },
-    /** Reads a challenge within a transaction. */
-    async findChallenge({ db }: WriteTransaction, challenge: Uint8Array) {
-      const row = await db
-        .selectFrom("iot_challenges")
-        .selectAll()
-        .where("challenge_hash", "=", hashChallenge(challenge))
-        .executeTakeFirst();
-      if (row === undefined) return undefined;
-      const { device_id: deviceId, expires_at_ms, used_at_ms } = row;
-      return { deviceId, expiresAt: readTime(expires_at_ms), isUsed: used_at_ms !== null };
+    /** Reads a challenge within a transaction. @throws RecordDamagedError */
+    async findChallenge(
+      { db }: WriteTransaction,
+      challenge: Uint8Array,
+    ): Promise<IssuedChallenge | undefined> {
+      const challengeHash = hashChallenge(challenge);
+      const record = await challenges.findIntact({ challengeHash }, { db });
+      return record && { record, isUsed: record.usedAt !== undefined || used.has(challengeHash) };
     },
     /** Marks a challenge as used, within a transaction. */
-    async useChallenge({ db }: WriteTransaction, challenge: Uint8Array, now: Date): Promise<void> {
-      await db
-        .updateTable("iot_challenges")
-        .set({ used_at_ms: now.getTime() })
-        .where("challenge_hash", "=", hashChallenge(challenge))
-        .execute();
+    async useChallenge(
+      transaction: WriteTransaction,
+      { record }: IssuedChallenge,
+      usedAt: Date,
+    ): Promise<void> {
+      await challenges.update(transaction, intact(record), { usedAt });
+    },
+    /** Remembers that a challenge was used, once that is stored. */
+    rememberUse(challenge: Uint8Array): void {
+      used.set(hashChallenge(challenge), true);
     },
   };
 }

@@ -1,5 +1,5 @@
 import type { TableOwner } from "../../database/schema.ts";
-import { column, type ListedRow, type RowOf } from "../../records/columns.ts";
+import { column, type ListedRow, type RowOf, type TaggedRow } from "../../records/columns.ts";
 import { sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
@@ -64,19 +64,30 @@ export const stateTable: TableDeclaration<typeof stateColumns> = {
   describe: ({ deviceId }) => `state of device ${deviceId}`,
 };
 
+const challengeColumns = {
+  /** SHA-256. */
+  challengeHash: column.text("challenge_hash"),
+  deviceId: column.text("device_id"),
+  /** The client network that asked for it. */
+  issuedTo: column.text("issued_to"),
+  expiresAt: column.time("expires_at_ms"),
+  usedAt: column.optionalTime("used_at_ms"),
+};
+
+/** The challenges of the last hour. */
+export const challengeTable: TableDeclaration<typeof challengeColumns> = {
+  name: "iot_challenges",
+  columns: challengeColumns,
+  key: ["challengeHash"],
+  orderedBy: "challenge_hash",
+  describe: ({ deviceId }) => `a challenge of device ${deviceId}`,
+};
+
 declare module "../../database/schema.ts" {
   interface Schema {
     /** A device and its state; `state_tag` binds the state to the device. */
     iot_devices: ListedRow<typeof deviceColumns> & RowOf<typeof stateColumns> & { state_tag: string };
-    iot_challenges: {
-      /** SHA-256. */
-      challenge_hash: string;
-      device_id: string;
-      /** The client network that asked for it. */
-      issued_to: string;
-      expires_at_ms: number;
-      used_at_ms: number | null;
-    };
+    iot_challenges: TaggedRow<typeof challengeColumns>;
   }
 }
 
@@ -116,6 +127,11 @@ export const iotTables: TableOwner = {
       "create index iot_challenges_by_expires_at_ms on iot_challenges (expires_at_ms)",
       `create index iot_challenges_open on iot_challenges (issued_to, expires_at_ms)
         where used_at_ms is null`,
+    ],
+    // Challenges without a tag live for a minute: a device that has one asks for another.
+    "0005-iot-challenges": () => [
+      "delete from iot_challenges",
+      "alter table iot_challenges add column record_tag text not null default ''",
     ],
   },
 };
