@@ -2,6 +2,7 @@
 import { type Kysely, type RawBuilder, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import type { Schema } from "../database/schema.ts";
+import { orderByBytes } from "../database/text-order.ts";
 import { type AnyRow, type Columns, type ColumnValue, fromRow, type RecordOf, toRow } from "./columns.ts";
 import { readCount } from "./list-counts.ts";
 import { isSeenBy, listSeenBy, type Principal, systemPrincipal } from "./ownership.ts";
@@ -62,8 +63,10 @@ export interface FindOptions {
 export interface Narrowing {
   /** Names the condition and the order, for page tokens. */
   readonly name: string;
-  /** Whether the list begins with the newest row; with the oldest if left out. */
-  readonly isNewestFirst?: boolean;
+  /** A column of texts that orders the list, each of which one row has; if left out, rows have the order of their age. */
+  readonly orderedBy?: string;
+  /** Whether the list begins with its last row. */
+  readonly isReversed?: boolean;
   readonly where: RawBuilder<boolean>;
 }
 
@@ -158,6 +161,22 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
     const isOwned = owner !== undefined && principal.owner !== undefined;
     return isOwned ? [[columnOf(owner), principal.owner ?? ""], ...conditions] : conditions;
   };
+  /**
+   * Where a page begins in a list ordered by texts: behind the text of the row at a position. A caller can make up a page
+   * token, so the row must be one that they see: what comes behind it tells about its text.
+   */
+  const selectTextAt = (
+    position: number,
+    text: RawBuilder<string>,
+    conditions: readonly [string, ColumnValue][],
+  ) => {
+    let query = anyTable(store.reader)
+      .selectFrom(name)
+      .select(text.as("text"))
+      .where(orderedBy, "=", position);
+    for (const [column, value] of conditions) query = query.where(column, "=", value);
+    return query;
+  };
   return {
     /**
      * Lists a page of records.
@@ -172,16 +191,21 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
       narrowing?: Narrowing,
       accepts?: (record: T) => boolean,
     ): Promise<Page<Found<T>>> {
-      const isNewestFirst = narrowing?.isNewestFirst === true;
+      const conditions = listConditions(principal, wanted);
+      const { after } = request;
+      const isReversed = narrowing?.isReversed === true;
+      const text = narrowing?.orderedBy && orderByBytes(store.reader, narrowing.orderedBy);
+      const compared = isReversed ? "<" : ">";
       let query = select(store.reader);
-      if (!isNewestFirst) query = query.where(orderedBy, ">", request.after);
-      else if (request.after > 0) query = query.where(orderedBy, "<", request.after);
-      for (const [column, value] of listConditions(principal, wanted))
-        query = query.where(column, "=", value);
+      if (after > 0)
+        query = text
+          ? query.where(text, compared, selectTextAt(after, text, conditions))
+          : query.where(orderedBy, compared, after);
+      for (const [column, value] of conditions) query = query.where(column, "=", value);
       if (narrowing) query = query.where(narrowing.where);
       const limit = accepts === undefined ? request.limit : maxPageSize;
       const rows = await query
-        .orderBy(orderedBy, isNewestFirst ? "desc" : "asc")
+        .orderBy(text || orderedBy, isReversed ? "desc" : "asc")
         .limit(limit + 1)
         .execute();
       const list = nameNarrowed(listSeenBy(principal, nameList(declaration, wanted)), narrowing);

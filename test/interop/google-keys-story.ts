@@ -97,6 +97,29 @@ export function testGoogleKeys(program: GoogleProgram): void {
         expect(missing).toMatchObject({ reason: "KEY_RING_NOT_FOUND" });
       });
 
+      it("lists in an order and with a filter", async () => {
+        const parent = String((await createKey("ordered", "PQ_SIGN_ML_DSA_44")).name);
+        for (let version = 2; version <= 10; version += 1) await ask("create_crypto_key_version", { parent });
+        await ask("update_crypto_key_version", {
+          crypto_key_version: { name: `${parent}/cryptoKeyVersions/10`, state: "DISABLED" },
+          update_mask: "state",
+        });
+        const list = async (request: object): Promise<string[]> => {
+          const { answer, error } = await call("list_crypto_key_versions", {
+            parent,
+            page_size: 4,
+            ...request,
+          });
+          expect(error).toBeUndefined();
+          return (answer as Answer[]).map(({ name }) => String(name).split("/").at(-1) ?? "");
+        };
+        const newestFirst = ["10", "9", "8", "7", "6", "5", "4", "3", "2", "1"];
+        expect(await list({ order_by: "name" })).toEqual(newestFirst.toReversed());
+        expect(await list({ order_by: "name desc" })).toEqual(newestFirst);
+        expect(await list({ order_by: "create_time desc" })).toEqual(newestFirst);
+        expect(await list({ order_by: "name desc", filter: "state=ENABLED" })).toEqual(newestFirst.slice(1));
+      });
+
       it.each(["PQ_SIGN_ML_DSA_44", "PQ_SIGN_ML_DSA_65", "PQ_SIGN_ML_DSA_87", "PQ_SIGN_SLH_DSA_SHA2_128S"])(
         "signs with %s, checksums in both directions",
         async (algorithm) => {

@@ -1,4 +1,7 @@
-/** sigstore's own tests of KMS plugins, unchanged, with sigstore-kms-qsp; and its library, with signatures of the plugin. */
+/**
+ * sigstore's own tests of KMS plugins, unchanged, with sigstore-kms-qsp; its library, with signatures of the plugin; and
+ * its client of Google Cloud KMS.
+ */
 import { symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -67,6 +70,42 @@ describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, ()
         ]);
       expect(await check("file")).toMatchObject({ code: 0, stdout: "verified\n" });
       expect(await check("other")).toMatchObject({ code: 1 });
+    },
+  );
+
+  it("passes its tests of Google Cloud KMS, in the package gcp", async () => {
+    const tested = "github.com/sigstore/sigstore/pkg/signature/kms/gcp";
+    const { code, stdout } = await run("env", [
+      ...settings,
+      ...["go", "test", "-C", module, "-count=1", "-v", tested],
+    ]);
+    expect({ code, failed: stdout.match(/^\s*--- FAIL.*$/gm) }).toEqual({ code: 0, failed: null });
+    expect(stdout).toContain("--- PASS: TestParseReference");
+  });
+
+  it.each(["ecdsa-p256-sha256", "pq-sign-ml-dsa-44", "pq-sign-ml-dsa-65", "pq-sign-ml-dsa-87"])(
+    "signs over Google's interface with the newest enabled version of a %s key that its reference names without one",
+    async (algorithm) => {
+      const key = `projects/p/locations/global/keyRings/sigstore/cryptoKeys/${algorithm}`;
+      const versions = `${server.url}/v1/${key}/cryptoKeyVersions`;
+      const sign = async () => {
+        const words = ["go", "run", "-C", module, "./gcpkms", server.authority, `gcpkms://${key}`, algorithm];
+        const { code, stdout, stderr } = await run("env", [...settings, ...words]);
+        expect(code, stderr).toBe(0);
+        return stdout;
+      };
+      const readPem = async (version: number): Promise<string> =>
+        JSON.parse(await (await fetch(`${versions}/${version}/publicKey`)).text()).pem;
+      const send = async (path: string, method: string, body: object): Promise<void> => {
+        const headers = { "content-type": "application/json" };
+        const answer = await fetch(versions + path, { method, headers, body: JSON.stringify(body) });
+        expect(answer.status, await answer.text()).toBe(200);
+      };
+      expect(await sign()).toBe(await readPem(1));
+      for (let version = 2; version <= 10; version += 1) await send("", "POST", {});
+      expect(await sign()).toBe(await readPem(10));
+      await send("/10?updateMask=state", "PATCH", { state: "DISABLED" });
+      expect(await sign()).toBe(await readPem(9));
     },
   );
 });

@@ -64,7 +64,7 @@ export function readList<Row>(
     name: JSON.stringify([prefix]),
     where: sql<boolean>`substr(${sql.ref(column)}, 1, ${prefix.length}) = ${prefix}`,
   };
-  const narrowing = narrowList(rows, { filter, orderBy });
+  const narrowing = narrowList(rows, { filter, orderBy }, column);
   return {
     narrowing,
     accepts: compileFilter(filter, fields),
@@ -72,26 +72,38 @@ export function readList<Row>(
   };
 }
 
-/** Adds an order to a list, and the name of its filter, which the database does not see. @throws FIELD_INVALID */
+/**
+ * Adds an order to a list, and the name of its filter, which the database does not see.
+ *
+ * @param column has the names; left out for versions, whose numbers have the order of their age.
+ * @throws FIELD_INVALID
+ */
 export function narrowList(
   { name, where }: Narrowing,
   { filter, orderBy }: Pick<ListFields, "filter" | "orderBy">,
+  column?: string,
 ): Narrowing {
-  const isNewestFirst = readOrder(orderBy);
-  return { name: JSON.stringify([name, filter.trim(), isNewestFirst]), where, isNewestFirst };
+  const { isByName, isReversed } = readOrder(orderBy);
+  const orderedBy = isByName ? column : undefined;
+  return {
+    name: JSON.stringify([name, filter.trim(), orderedBy ?? "", isReversed]),
+    where,
+    isReversed,
+    ...(orderedBy !== undefined && { orderedBy }),
+  };
 }
 
 /** Longer orders are refused unread. */
 const maxOrderCharacters = 100;
 
-/** Tells whether a list begins with the newest row. @throws FIELD_INVALID for an order by anything but time */
-function readOrder(orderBy: string): boolean {
+/** Reads the order of a list: by name, or by time. @throws FIELD_INVALID for an order by anything else */
+function readOrder(orderBy: string): { readonly isByName: boolean; readonly isReversed: boolean } {
   // Words, and no expression over the whole text: with several runs of white space, that takes quadratic time.
   const words =
     orderBy.length > maxOrderCharacters ? [orderBy] : orderBy.split(/\s+/).filter((word) => word !== "");
-  const [field, direction = "asc", ...more] = words;
-  const isKnown = field === undefined || field === "create_time" || field === "createTime";
+  const [field = "create_time", direction = "asc", ...more] = words;
+  const isKnown = ["name", "create_time", "createTime"].includes(field);
   if (isKnown && (direction === "asc" || direction === "desc") && more.length === 0)
-    return direction === "desc";
-  throw refuseField("orderBy", `is not supported; send "create_time" or "create_time desc"`);
+    return { isByName: field === "name", isReversed: direction === "desc" };
+  throw refuseField("orderBy", 'must be "name" or "create_time", each with " desc" or without');
 }

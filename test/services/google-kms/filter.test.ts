@@ -203,6 +203,9 @@ describeGoogle("the order of a list", (shared) => {
     ["create_time asc", "bca"],
     ["create_time desc", "acb"],
     [" createTime  desc ", "acb"],
+    ["name", "abc"],
+    ["name asc", "abc"],
+    ["name desc", "cba"],
   ])("may be %j", async (orderBy, expected) => {
     const { google } = await shared();
     const parent = await createLocation(google, "b", "c", "a");
@@ -232,7 +235,36 @@ describeGoogle("the order of a list", (shared) => {
     expect(await refusal(other)).toEqual(invalid("pageToken"));
   });
 
-  it("is that of versions, keys and import jobs, too", async () => {
+  it("holds for all pages of names, which are compared byte by byte", async () => {
+    const { google } = await shared();
+    const parent = await createLocation(google, "b", "A_", "a", "B", "A-", "a-b");
+    const read = async (orderBy: string): Promise<string[][]> => {
+      const pages: string[][] = [];
+      let pageToken = "";
+      do {
+        const page = await google.listKeyRings({ parent, orderBy, pageSize: 2, pageToken });
+        pages.push(page.keyRings.map(lastPart));
+        pageToken = page.nextPageToken;
+      } while (pageToken !== "");
+      return pages;
+    };
+    expect(await read("name")).toEqual([
+      ["A-", "A_"],
+      ["B", "a"],
+      ["a-b", "b"],
+    ]);
+    expect(await read("name desc")).toEqual([
+      ["b", "a-b"],
+      ["a", "B"],
+      ["A_", "A-"],
+    ]);
+  });
+
+  it.each([
+    ["create_time desc", "ba21dc"],
+    ["name", "ab12cd"],
+    ["name desc", "ba21dc"],
+  ])("is that of versions, keys and import jobs, too: %s", async (orderBy, expected) => {
     const { google } = await shared();
     const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
     const cryptoKey = {
@@ -244,19 +276,42 @@ describeGoogle("the order of a list", (shared) => {
     const importMethod = Method.HPKE_KEM_ML_KEM_768_HKDF_SHA256_AES_256_GCM;
     for (const importJobId of ["c", "d"])
       await google.createImportJob({ parent, importJobId, importJob: { importMethod } });
-    const orderBy = "create_time desc";
     const { cryptoKeys } = await google.listCryptoKeys({ parent, orderBy });
     const { cryptoKeyVersions } = await google.listCryptoKeyVersions({
       parent: `${parent}/cryptoKeys/a`,
       orderBy,
     });
     const { importJobs } = await google.listImportJobs({ parent, orderBy });
-    expect([...cryptoKeys, ...cryptoKeyVersions, ...importJobs].map(lastPart).join("")).toBe("ba21dc");
+    expect([...cryptoKeys, ...cryptoKeyVersions, ...importJobs].map(lastPart).join("")).toBe(expected);
   });
 
-  it.each(["name", "desc", "create_time down", "nope", "create_time,name"])("is not %s", async (orderBy) => {
+  it("by name is that of the numbers of versions, and a filter may leave out some", async () => {
     const { google } = await shared();
-    const parent = await createLocation(google);
-    expect(await refusal(google.listKeyRings({ parent, orderBy }))).toEqual(invalid("orderBy"));
+    const parent = `${await createLocation(google, "ring")}/keyRings/ring`;
+    const cryptoKey = {
+      purpose: Purpose.KEY_ENCAPSULATION,
+      versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
+    };
+    const { name } = await google.createCryptoKey({ parent, cryptoKeyId: "key", cryptoKey });
+    for (let version = 2; version <= 11; version += 1) await google.createCryptoKeyVersion({ parent: name });
+    const cryptoKeyVersion = { name: `${name}/cryptoKeyVersions/11`, state: VersionState.DISABLED };
+    await google.updateCryptoKeyVersion({ cryptoKeyVersion, updateMask: { paths: ["state"] } });
+    const list = { parent: name, orderBy: "name desc", filter: "state=ENABLED", pageSize: 3 };
+    const first = await google.listCryptoKeyVersions(list);
+    const second = await google.listCryptoKeyVersions({ ...list, pageToken: first.nextPageToken });
+    const versions = [first, second].map(({ cryptoKeyVersions }) => cryptoKeyVersions.map(lastPart));
+    expect(versions).toEqual([
+      ["10", "9", "8"],
+      ["7", "6", "5"],
+    ]);
   });
+
+  it.each(["names", "name up", "desc", "create_time down", "nope", "create_time,name"])(
+    "is not %s",
+    async (orderBy) => {
+      const { google } = await shared();
+      const parent = await createLocation(google);
+      expect(await refusal(google.listKeyRings({ parent, orderBy }))).toEqual(invalid("orderBy"));
+    },
+  );
 });

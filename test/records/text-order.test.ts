@@ -1,0 +1,47 @@
+/** Lists that are ordered by a text, on both databases. */
+import { sql } from "kysely";
+import { expect, it } from "vitest";
+import { createRingStore } from "../../src/services/google-kms/tables.ts";
+import { describeStores, makePostgresPlace, type Place } from "../support/on-both.ts";
+import { describePostgres } from "../support/postgres.ts";
+
+const byName = { name: "by name", orderedBy: "ring_name", where: sql<boolean>`1 = 1` };
+const principal = (owner: string) => ({ user: owner, userId: owner, owner });
+
+/** Opens the key rings of a place, which has some. */
+async function openRings(place: Place, rows: readonly (readonly [owner: string, name: string])[]) {
+  const store = await place.open();
+  const rings = createRingStore(store);
+  await store.write(async (transaction) => {
+    for (const [owner, name] of rows)
+      await rings.insert(transaction, { owner, name, createdAt: new Date(0) });
+  });
+  return async (owner: string, after: number) => {
+    const { rows } = await rings.list({ limit: 9, after }, principal(owner), {}, byName);
+    return rows.map(({ record }) => record.name);
+  };
+}
+
+describeStores("a list that is ordered by names", (makePlace) => {
+  it("is empty for a made-up page token that names a row of another owner", async () => {
+    const rows = [["ada", "a"] as const, ["bob", "m"] as const, ["ada", "z"] as const];
+    const list = await openRings(await makePlace(), rows);
+    expect([await list("ada", 0), await list("ada", 1), await list("ada", 3)]).toEqual([
+      ["a", "z"],
+      ["z"],
+      [],
+    ]);
+    // Otherwise the page would begin behind "m", and tell that a name of bob lies between "a" and "z".
+    expect(await list("ada", 2)).toEqual([]);
+  });
+});
+
+describePostgres("a list that is ordered by names, in a database with a language", () => {
+  it("has the order of bytes nevertheless", async () => {
+    const place = await makePostgresPlace();
+    const list = await openRings(place, [...["b", "B", "a-b", "ab"].map((name) => ["ada", name] as const)]);
+    await place.query('alter table google_key_rings alter column ring_name type text collate "en-x-icu"');
+    expect(await list("ada", 0)).toEqual(["B", "a-b", "ab", "b"]);
+    expect(await list("ada", 3)).toEqual(["ab", "b"]);
+  });
+});
