@@ -22,6 +22,7 @@ import { refuse, toConnectError } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import { readWhole } from "./drain-request.ts";
 import { endGrpcResponse } from "./failures.ts";
+import { isGrpcWebText, toBinaryRequest, toTextResponse } from "./grpc-web-text.ts";
 import { meterEnvelopes } from "./meter-envelopes.ts";
 import {
   checkHead,
@@ -82,7 +83,7 @@ export function tightenHandlers(router: ConnectRouter, options: TightenOptions):
 }
 
 function tighten(handler: UniversalHandler, options: TightenOptions): UniversalHandler {
-  const handle = async (request: UniversalServerRequest): Promise<UniversalServerResponse> => {
+  const handleBinary = async (request: UniversalServerRequest): Promise<UniversalServerResponse> => {
     const contextValues = request.contextValues ?? createContextValues();
     const response = await answer(handler, { ...request, contextValues }, contextValues, options);
     const isUnexplained = response.status >= 400 && response.body === undefined;
@@ -90,6 +91,10 @@ function tighten(handler: UniversalHandler, options: TightenOptions): UniversalH
       ? explainStatus(handler, request, response.status, options)
       : endGrpcResponse(response);
   };
+  const handle = async (request: UniversalServerRequest): Promise<UniversalServerResponse> =>
+    isGrpcWebText(request)
+      ? toTextResponse(await handleBinary(toBinaryRequest(request)))
+      : handleBinary(request);
   const { protocolNames, service, method, requestPath, allowedMethods, supportedContentType } = handler;
   return Object.assign(handle, {
     protocolNames,
@@ -178,7 +183,8 @@ function describeStatus(
   }
   if (status === 415) {
     const contentType = request.header.get("content-type") ?? "none";
-    const known = "application/json, application/proto, application/grpc or application/grpc-web";
+    const known =
+      "application/json, application/proto, application/grpc, application/grpc-web or application/grpc-web-text";
     return refuse(
       "MEDIA_TYPE_UNSUPPORTED",
       `content-type ${excerpt(contentType)} does not belong to a protocol of this call; send ${known}`,

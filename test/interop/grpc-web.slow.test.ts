@@ -1,0 +1,140 @@
+/** The npm package grpc-web in Chromium, on a page of another origin: its default is the text mode. */
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import {
+  CreateKeyRequestSchema,
+  CreateKeyResponseSchema,
+  GetKeyRequestSchema,
+  WatchAuditLogRequestSchema,
+  WatchAuditLogResponseSchema,
+} from "#gen/kms/kms_service_pb.ts";
+import { lacksBrowser, openBrowser } from "../console/browser.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+
+const library = join(import.meta.dirname, "clients/node/node_modules/grpc-web/index.esm.js");
+const isMissing = lacksBrowser || (!existsSync(library) && process.env.QSP_TEST_REQUIRE_ALL !== "1");
+
+/** What a page sees of a call. */
+interface PageCall {
+  readonly messages: readonly (readonly number[])[];
+  readonly code: number;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** The script of the page: makes calls with bytes for messages. `follow` reads a stream up to a number of messages. */
+const script = `
+import { GrpcWebClientBase, MethodDescriptor } from "/grpc-web.js";
+const describe = (path, type) => new MethodDescriptor(path, type, Object, Object, (bytes) => bytes, (bytes) => bytes);
+globalThis.ask = (url, path, bytes, options) => new Promise((resolve) => {
+  const client = new GrpcWebClientBase(options);
+  client.rpcCall(url + path, new Uint8Array(bytes), {}, describe(path, "unary"), (error, message) => {
+    const { code = 0, metadata = {} } = error ?? {};
+    resolve({ messages: message ? [[...message]] : [], code, metadata });
+  });
+});
+globalThis.follow = (url, path, bytes, count) => new Promise((resolve) => {
+  const messages = [];
+  const stream = new GrpcWebClientBase().serverStreaming(url + path, new Uint8Array(bytes), {}, describe(path, "server_streaming"));
+  const end = (code, metadata = {}) => { stream.cancel(); resolve({ messages, code, metadata }); };
+  stream.on("data", (message) => { if (messages.push([...message]) === count) end(0); });
+  stream.on("error", ({ code, metadata }) => end(code, metadata));
+});
+globalThis.isReady = true;
+`;
+
+/** Serves the page from an origin of its own. */
+function createPageServer(): http.Server {
+  return http.createServer(({ url }, res) => {
+    if (url === "/grpc-web.js") res.setHeader("content-type", "text/javascript").end(readFileSync(library));
+    else res.setHeader("content-type", "text/html").end(`<script type="module">${script}</script>`);
+  });
+}
+
+describe.skipIf(isMissing)(
+  `the npm package grpc-web${isMissing ? " (needs chromium and npm ci in clients/node)" : ""}`,
+  { timeout: 180_000 },
+  () => {
+    let server: RunningServer;
+    let browser: Browser;
+    let page: Page;
+    const pages = createPageServer();
+    beforeAll(async () => {
+      pages.listen(0, "127.0.0.1");
+      await once(pages, "listening");
+      const origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`;
+      const args = ["--cors-origins", origin];
+      server = await startServer({ dataDir: makeTemporaryDirectory(afterAll), args });
+      browser = await openBrowser();
+      page = await browser.newPage();
+      await page.goto(origin);
+      await page.waitForFunction("globalThis.isReady");
+    }, 180_000);
+    afterAll(async () => {
+      await browser.close();
+      await server.stop();
+      pages.close();
+    });
+
+    const call = (name: "ask" | "follow", path: string, bytes: Uint8Array, ...more: unknown[]) => {
+      const given = [server.url, `/kms.KmsService/${path}`, [...bytes], ...more];
+      return page.evaluate<PageCall>(`${name}(...${JSON.stringify(given)})`);
+    };
+    const createKey = toBinary(
+      CreateKeyRequestSchema,
+      create(CreateKeyRequestSchema, { algorithm: "ML-DSA-44" }),
+    );
+
+    it.each([
+      ["in text mode, its default", {}],
+      ["in binary mode", { format: "binary" }],
+    ])("calls %s", async (_mode, options) => {
+      const { messages, code } = await call("ask", "CreateKey", createKey, options);
+      expect(code).toBe(0);
+      const [bytes = []] = messages;
+      const { result } = fromBinary(CreateKeyResponseSchema, Uint8Array.from(bytes));
+      expect(result?.keyId).toMatch(/^key-/);
+    });
+
+    it.each([
+      ["in text mode", {}],
+      ["in binary mode", { format: "binary" }],
+    ])("is told why a call is refused %s", async (_mode, options) => {
+      const unknown = toBinary(GetKeyRequestSchema, create(GetKeyRequestSchema, { keyId: "name/none" }));
+      const { code, metadata } = await call("ask", "GetKey", unknown, options);
+      expect(code).toBe(5);
+      expect(metadata).toHaveProperty("grpc-status-details-bin");
+    });
+
+    it("follows a server stream in text mode, message by message while it goes on", async () => {
+      const since = toBinary(
+        WatchAuditLogRequestSchema,
+        create(WatchAuditLogRequestSchema, { afterSequence: 0 }),
+      );
+      const following = call("follow", "WatchAuditLog", since, 4);
+      for (let i = 0; i < 4; i += 1) await call("ask", "CreateKey", createKey, {});
+      const { messages, code } = await following;
+      expect(code).toBe(0);
+      const entries = messages.map((bytes) =>
+        fromBinary(WatchAuditLogResponseSchema, Uint8Array.from(bytes)),
+      );
+      expect(entries.map(({ entry }) => entry?.sequence)).toEqual([1, 2, 3, 4]);
+    });
+
+    it("is told why a stream is refused in text mode", async () => {
+      const bad = toBinary(
+        WatchAuditLogRequestSchema,
+        create(WatchAuditLogRequestSchema, { keyId: "\u0001" }),
+      );
+      const { code, metadata } = await call("follow", "WatchAuditLog", bad, 1);
+      expect(code).toBe(3);
+      expect(metadata).toHaveProperty("grpc-status-details-bin");
+    });
+  },
+);

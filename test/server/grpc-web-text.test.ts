@@ -1,0 +1,142 @@
+/** gRPC-Web in its text mode, application/grpc-web-text: what the npm client (test/interop) does not send, too. */
+import http from "node:http";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
+import { ItemSchema } from "../gen/probing/probe_pb.ts";
+import { serveProbe } from "./probe.ts";
+import { connectHttp2, envelope, grpcStatusOf, type RawAnswer, request } from "./raw.ts";
+
+const item = (text: string) => envelope(toBinary(ItemSchema, create(ItemSchema, { text })));
+const textType = "application/grpc-web-text";
+
+/** Decodes as the npm client does: in groups of four characters, of which any may be padded. */
+function decodeGroups(body: Buffer): Buffer {
+  const text = body.toString();
+  expect(text).toMatch(/^(?:[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{2}==)*$/);
+  return Buffer.concat((text.match(/.{4}/g) ?? []).map((group) => Buffer.from(group, "base64")));
+}
+
+/** The texts of the messages of an answer, and its status. */
+function readAnswer({ headers, body, ...rest }: RawAnswer) {
+  const bytes = decodeGroups(body);
+  const texts: string[] = [];
+  for (let at = 0; at < bytes.length && (bytes.readUInt8(at) & 0x80) === 0; ) {
+    const end = at + 5 + bytes.readUInt32BE(at + 1);
+    texts.push(fromBinary(ItemSchema, bytes.subarray(at + 5, end)).text);
+    at = end;
+  }
+  return { type: headers["content-type"], texts, ...grpcStatusOf({ headers, body: bytes, ...rest }) };
+}
+
+const over = {
+  "HTTP/2": (url: string, path: string, type: string, body: string) =>
+    request(connectHttp2(url), { ":path": path, "content-type": type }, body),
+  "HTTP/1.1": (url: string, path: string, type: string, body: string) =>
+    new Promise<RawAnswer>((resolve, reject) => {
+      const sent = http.request(`${url}${path}`, { method: "POST", headers: { "content-type": type } });
+      sent.on("error", reject);
+      sent.on("response", async (answer) => {
+        const chunks: Buffer[] = [];
+        for await (const chunk of answer) chunks.push(chunk);
+        const { statusCode: status = 0, headers } = answer;
+        resolve({ status, headers, trailers: {}, body: Buffer.concat(chunks) });
+      });
+      sent.end(body);
+    }),
+} as const;
+
+const ask = "/probing.Probe/Ask";
+const watch = "/probing.Probe/Watch";
+const send = async (path: string, body: string, type = textType): Promise<ReturnType<typeof readAnswer>> => {
+  const { url } = await serveProbe();
+  return readAnswer(await over["HTTP/2"](url, path, type, body));
+};
+
+describe.each(Object.entries(over))("gRPC-Web in text mode over %s", (_version, sendOver) => {
+  it.each([textType, `${textType}+proto`])("answers a unary call in the same mode: %s", async (type) => {
+    const { url } = await serveProbe();
+    const answer = await sendOver(url, ask, type, item("hello").toString("base64"));
+    const expected = { type: `${textType}+proto`, texts: ["hello"], status: 0, reason: undefined };
+    expect(readAnswer(answer)).toEqual(expected);
+  });
+
+  it("sends each message of a stream as soon as there is one, with its own padding", async () => {
+    const { url } = await serveProbe({
+      async *watch() {
+        for (const text of ["", "a", "ab", "abc"]) yield { text };
+      },
+    });
+    const answer = await sendOver(url, watch, textType, item("").toString("base64"));
+    expect(readAnswer(answer)).toMatchObject({ texts: ["", "a", "ab", "abc"], status: 0 });
+    expect(String(answer.body)).toContain(item("a").toString("base64"));
+  });
+
+  it("ends a failed call with its status and reason", async () => {
+    const { url } = await serveProbe({
+      async *watch() {
+        yield { text: "first" };
+        throw new ConnectError("no more", Code.DataLoss);
+      },
+    });
+    const answer = await sendOver(url, watch, textType, item("").toString("base64"));
+    expect(readAnswer(answer)).toMatchObject({ texts: ["first"], status: Code.DataLoss });
+  });
+});
+
+describe("a request of gRPC-Web in text mode", () => {
+  it("may have padding wherever its sender flushed", async () => {
+    const bytes = item("a message of some length");
+    for (const cut of [1, 2, 3, 4, 5, 6, 7]) {
+      const parts = [bytes.subarray(0, cut), bytes.subarray(cut)];
+      const text = parts.map((part) => part.toString("base64")).join("");
+      expect(await send(ask, text)).toMatchObject({ texts: ["a message of some length"], status: 0 });
+    }
+  });
+
+  it("may arrive in pieces of one character", async () => {
+    const { url } = await serveProbe();
+    const stream = connectHttp2(url).request({ ":method": "POST", ":path": ask, "content-type": textType });
+    for (const character of item("pieces").toString("base64")) {
+      stream.write(character);
+      // A turn of the event loop for each, so that Node sends them one by one.
+      await new Promise(setImmediate);
+    }
+    stream.end();
+    const chunks: Buffer[] = [];
+    for await (const chunk of stream) chunks.push(chunk);
+    expect(decodeGroups(Buffer.concat(chunks)).toString("latin1")).toContain("pieces");
+  });
+
+  it("may have JSON messages", async () => {
+    const { url } = await serveProbe();
+    const body = envelope('{"text":"hi"}').toString("base64");
+    const answer = await over["HTTP/2"](url, ask, `${textType}+json`, body);
+    expect(answer.headers["content-type"]).toBe(`${textType}+json`);
+    expect(decodeGroups(answer.body).toString()).toContain('{"text":"hi"');
+  });
+
+  const valid = item("hello").toString("base64");
+  it.each([
+    ["that ends within a group", valid.slice(0, -1), "BODY_INCOMPLETE"],
+    ["that ends within its message", valid.slice(0, -4), "BODY_INCOMPLETE"],
+    ["with a space", ` ${valid}`, "MESSAGE_MALFORMED"],
+    ["with a line break at its end", `${valid}\n`, "MESSAGE_MALFORMED"],
+    ["in the alphabet of URLs", `${valid.slice(0, 8)}-_-_${valid.slice(8)}`, "MESSAGE_MALFORMED"],
+    ["with padding at the start of a group", `====${valid}`, "MESSAGE_MALFORMED"],
+    ["with a character behind padding", `AA=A${valid}`, "MESSAGE_MALFORMED"],
+    ["in binary", item("hello").toString("latin1"), "MESSAGE_MALFORMED"],
+  ])("is refused %s", async (_what, body, reason) => {
+    for (const path of [ask, watch]) expect((await send(path, body)).reason).toBe(reason);
+  });
+
+  it("has the limit of its message, not of its text", async () => {
+    const largest = "x".repeat(16_000);
+    // A text of 128 to 16383 bytes has three bytes before it in its message.
+    const { url } = await serveProbe({}, { maxMessageBytes: largest.length + 3 });
+    const answer = await over["HTTP/2"](url, ask, textType, item(largest).toString("base64"));
+    expect(readAnswer(answer)).toMatchObject({ texts: [largest], status: 0 });
+    const refused = await over["HTTP/2"](url, ask, textType, item(`${largest}x`).toString("base64"));
+    expect(readAnswer(refused).reason).toBe("BODY_TOO_LARGE");
+  });
+});
