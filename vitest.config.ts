@@ -45,6 +45,7 @@ export default defineConfig({
     // Halves the time that each program takes to start: most of it is spent on reading TypeScript.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.compile-cache") },
     globalSetup: "test/support/global-setup.ts",
+    reporters: ["./test/support/quiet-reporter.ts"],
     // Milliseconds. A busy machine fails no test; what must happen soon says so itself.
     testTimeout: 120_000,
     hookTimeout: 180_000,

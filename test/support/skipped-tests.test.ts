@@ -1,0 +1,88 @@
+import { execFile } from "node:child_process";
+import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, it } from "vitest";
+import { inheritedEnvironment } from "./environment.ts";
+import { describeSkipped, installations } from "./skipped-tests.ts";
+import { makeTemporaryDirectory } from "./temporary-directory.ts";
+
+const root = join(import.meta.dirname, "../..");
+const thisFile = "test/support/skipped-tests.test.ts";
+
+/** The rows of the summary of tests with these names, where these programs are missing. */
+function summarize(names: readonly string[], missing: readonly string[], file = thisFile): string[] {
+  const summary = describeSkipped(
+    names.map((name) => ({ file, name })),
+    (program) => missing.includes(program),
+  );
+  return summary
+    .split("\n")
+    .slice(1, -1)
+    .map((line) => line.trim().replaceAll(/ {2,}/g, " | "));
+}
+
+describe("the summary of skipped tests", () => {
+  it("counts the tests of each missing program, the most first, with the command that installs it", () => {
+    const names = ["a > b (needs zsh)", "c (needs grpcurl)", "d, which needs grpcurl, e"];
+    expect(summarize(names, ["zsh", "grpcurl"])).toEqual([
+      "2 | grpcurl | go install github.com/fullstorydev/grpcurl/cmd/grpcurl@latest",
+      "1 | zsh | apt-get install zsh",
+    ]);
+  });
+
+  it("names those of several programs that are missing", () => {
+    expect(summarize(["a (needs mvn and javac)"], ["mvn"])).toEqual(["1 | mvn | apt-get install maven"]);
+    expect(summarize(["the gateway: needs envoy, PostgreSQL 15 or newer"], ["envoy"])).toHaveLength(2);
+  });
+
+  it("names a program that is too old", () => {
+    expect(summarize(["signs (needs openssl 3.5)"], [])).toEqual([expect.stringContaining("1 | openssl | ")]);
+  });
+
+  it("finds a program whose tests do not name it in their file", () => {
+    const file = join(makeTemporaryDirectory(), "some.test.ts");
+    writeFileSync(file, 'describe.skipIf(isMissing("bash") || isMissing("git"))("a group", () => {});');
+    expect(summarize(["a group > a test"], ["git"], file)).toEqual(["1 | git | apt-get install git"]);
+  });
+
+  it("names the files of other skipped tests", () => {
+    expect(summarize(["takes long"], [])).toEqual([`1 | something else | in ${thisFile}`]);
+  });
+
+  it("knows the programs that .ci/run installs, and how", () => {
+    const ci = readFileSync(join(root, ".ci/run"), "utf8");
+    const tools = [...ci.matchAll(/^need_(debian|go)_tool (\S+) (\S+)$/gm)];
+    expect(tools.length).toBeGreaterThan(10);
+    const commands = { debian: "apt-get install", go: "go install" };
+    for (const [, kind, program = "", source = ""] of tools)
+      expect(installations[program], program).toContain(
+        `${kind === "go" ? commands.go : commands.debian} ${source}`,
+      );
+    for (const [, step = ""] of Object.values(installations)
+      .join("\n")
+      .matchAll(/as (\w+) in \.ci\/run/g))
+      expect(ci).toContain(`${step}() {`);
+  });
+});
+
+describe("a run of the tests", () => {
+  it("prints no test that passed, and what the skipped ones need", { timeout: 120_000 }, async () => {
+    // Only these are in PATH: promtool is not.
+    const bin = makeTemporaryDirectory();
+    for (const program of ["sh", "git"]) {
+      const { stdout } = await promisify(execFile)("sh", ["-c", `command -v ${program}`]);
+      symlinkSync(stdout.trim(), join(bin, program));
+    }
+    const vitest = join(root, "node_modules/vitest/vitest.mjs");
+    const args = [vitest, "run", "--project", "quick", "test/deploy/alerts.test.ts"];
+    const env = { ...inheritedEnvironment(), NO_COLOR: "1", PATH: `${bin}:${dirname(process.execPath)}` };
+    const options = { cwd: root, env: { ...env, QSP_TEST_REQUIRE_ALL: "" } };
+    const { stdout } = await promisify(execFile)(process.execPath, args, options);
+    expect(stdout).toMatch(
+      /^Skipped tests: (\d+)\. They need:\n +\1 {2}promtool {2}apt-get install prometheus$/m,
+    );
+    expect(stdout).toMatch(/ Tests {2}\d+ passed \| \d+ skipped/);
+    expect(stdout.split("\n").filter((line) => line !== "").length).toBeLessThan(10);
+  });
+});

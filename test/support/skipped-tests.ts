@@ -1,0 +1,107 @@
+/** Says why tests were skipped: what is missing, and what installs it. */
+import { readFileSync } from "node:fs";
+import { isMissing } from "../interop/tools.ts";
+
+/** A test that was skipped. */
+export interface SkippedTest {
+  /** The path of its file. */
+  readonly file: string;
+  /** Its own name behind those of its groups. */
+  readonly name: string;
+}
+
+const withGo = (module: string): string => `go install ${module}`;
+const withApt = (name: string): string => `apt-get install ${name}`;
+const as = (step: string): string => `as ${step} in .ci/run does`;
+
+/** What installs the programs on Debian, by their words in the names of tests. */
+export const installations: Readonly<Record<string, string>> = {
+  bash: withApt("bash"),
+  "Bouncy Castle": as("install_java_libraries"),
+  "check-jsonschema": as("install_deploy_linters"),
+  chromium: withApt("chromium"),
+  connectconformance: withGo("connectrpc.com/conformance/cmd/connectconformance@v1.0.5"),
+  curl: withApt("curl"),
+  envoy: as("install_envoy"),
+  fish: withApt("fish"),
+  git: withApt("git"),
+  go: "https://go.dev/dl, version 1.26 or newer",
+  "google-cloud-kms": as("install_python"),
+  grpcurl: withGo("github.com/fullstorydev/grpcurl/cmd/grpcurl@latest"),
+  hadolint: as("install_deploy_linters"),
+  helm: as("install_deploy_linters"),
+  java: withApt("default-jdk-headless"),
+  javac: withApt("default-jdk-headless"),
+  logrotate: withApt("logrotate"),
+  mvn: withApt("maven"),
+  "npm run native": "npm run native",
+  openssl: `${withApt("openssl")}, from Debian 13 for version 3.5`,
+  "openapi-generator": as("install_openapi_tools"),
+  "openapi-python-client": as("install_openapi_tools"),
+  "openapi-spec-validator": as("install_openapi_tools"),
+  PostgreSQL: withApt("postgresql"),
+  prometheus: withApt("prometheus"),
+  promtool: withApt("prometheus"),
+  protoc: withApt("protobuf-compiler"),
+  "protoc-gen-go": withGo("google.golang.org/protobuf/cmd/protoc-gen-go@latest"),
+  psql: withApt("postgresql"),
+  Python: as("install_python"),
+  python3: withApt("python3"),
+  QSP_TEST_FLOODS: "export QSP_TEST_FLOODS=1, on an idle machine",
+  QSP_TEST_LONG: "export QSP_TEST_LONG=1",
+  QSP_TEST_VECTORS: "export QSP_TEST_VECTORS=… with the folder of the official vectors",
+  root: "run the tests as root",
+  schemathesis: as("install_openapi_tools"),
+  script: withApt("bsdutils"),
+  securesystemslib: as("install_python"),
+  strace: withApt("strace"),
+  "systemd-analyze": withApt("systemd"),
+  zsh: withApt("zsh"),
+};
+
+/** The reason of tests whose names state none. */
+const unknown = "something else";
+/** Files that are named for these. */
+const maxFiles = 5;
+
+/** Writes the summary: a line for each missing program, with the number of its tests. Empty if none was skipped. */
+export function describeSkipped(tests: readonly SkippedTest[], isAbsent = isMissing): string {
+  if (tests.length === 0) return "";
+  const byReason = Map.groupBy(
+    tests.flatMap((test) => findReasons(test, isAbsent).map((reason) => ({ reason, test }))),
+    ({ reason }) => reason,
+  );
+  const rows = [...byReason].sort(([, one], [, other]) => other.length - one.length);
+  const width = Math.max(...rows.map(([reason]) => reason.length));
+  const lines = rows.map(([reason, found]) => {
+    const files = [...new Set(found.map(({ test }) => test.file))];
+    const more = files.length > maxFiles ? ", …" : "";
+    const remedy = installations[reason] ?? `in ${files.slice(0, maxFiles).join(", ")}${more}`;
+    return `${String(found.length).padStart(6)}  ${reason.padEnd(width)}  ${remedy}`;
+  });
+  return `Skipped tests: ${tests.length}. They need:\n${lines.join("\n")}\n`;
+}
+
+/** Finds what is missing for a test: as its name says, or else as its file asks. */
+function findReasons({ file, name }: SkippedTest, isAbsent: typeof isMissing): string[] {
+  const [, needs] = /\bneeds (.*)/.exec(name) ?? [];
+  if (needs !== undefined) {
+    const named = Object.keys(installations).filter((word) =>
+      new RegExp(`(?<![\\w-])${word}(?![\\w-])`, "i").test(needs),
+    );
+    // A name may state all programs of its tests, of which one is missing; or a version, of which an older one is there.
+    const absent = named.filter((word) => !isProgram(word) || isAbsent(word));
+    if (named.length > 0) return absent.length > 0 ? absent : named;
+  }
+  const asked = readFileSync(file, "utf8").matchAll(/\bisMissing\("([\w-]+)"\)|\b(QSP_TEST_[A-Z]+)\b/g);
+  const found = [...asked].map(([, program = "", variable = ""]) => program || variable);
+  const absent = [...new Set(found)].filter(
+    (word) => word in installations && (isProgram(word) ? isAbsent(word) : !process.env[word]),
+  );
+  return absent.length > 0 ? absent : [unknown];
+}
+
+/** Whether a word is the name of a file that may be in PATH. */
+function isProgram(word: string): boolean {
+  return /^[a-z][a-z0-9-]*$/.test(word) && !["root", "securesystemslib", "google-cloud-kms"].includes(word);
+}
