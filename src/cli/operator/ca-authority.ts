@@ -39,9 +39,7 @@ export function readAuthority(directory: string, suffix: string): CertificateAnd
 function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): string {
   const path = join(directory, file);
   if (!existsSync(path)) {
-    const remedy = hasAuthorityFile(directory)
-      ? "restore it from a copy"
-      : "create a CA with: qsp ca init";
+    const remedy = hasAuthorityFile(directory) ? "restore it from a copy" : "create a CA with: qsp ca init";
     throw new ConfigError(`${path} is missing; ${remedy}`);
   }
   // Windows has no such bits; there, the file inherits the access list of its directory.
