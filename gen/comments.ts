@@ -528,7 +528,7 @@ export const comments: Readonly<Record<string, string>> = {
   "kms.GetImportParametersResponse.algorithm": "Names the wrapping algorithm.",
   "kms.ImportKeyRequest": "Carries a wrapped key.",
   "kms.ImportKeyRequest.import_token": "Identifies the import: importToken of GetImportParameters.",
-  "kms.ImportKeyRequest.wrapped_key": "Contains the encapsulated secret of HPKE followed by the ciphertext. The plaintext is the key to import: PKCS#8 in\nDER or PEM, or the raw seed (32 bytes for ML-DSA and X-Wing, 64 for ML-KEM), or the raw secret key of SLH-DSA. info\nand aad of HPKE are empty.",
+  "kms.ImportKeyRequest.wrapped_key": "Contains the encapsulated secret of HPKE followed by the ciphertext. The plaintext is the key to import: PKCS#8 in\nDER or PEM, or a JWK of ML-DSA (RFC 9964), or the raw seed (32 bytes for ML-DSA and X-Wing, 64 for ML-KEM), or the raw\nsecret key of SLH-DSA. info and aad of HPKE are empty.",
   "kms.ImportKeyRequest.algorithm": "Names the parameter set of the imported key.",
   "kms.ImportKeyRequest.usage": "Selects the use of the key: \"SIGN\" or \"KEM\". If omitted, the algorithm decides.",
   "kms.ImportKeyRequest.name": "Names the key, as in CreateKey.",

@@ -630,8 +630,8 @@ export type ImportKeyRequest = Message<"kms.ImportKeyRequest"> & {
 
   /**
    * Contains the encapsulated secret of HPKE followed by the ciphertext. The plaintext is the key to import: PKCS#8 in
-   * DER or PEM, or the raw seed (32 bytes for ML-DSA and X-Wing, 64 for ML-KEM), or the raw secret key of SLH-DSA. info
-   * and aad of HPKE are empty.
+   * DER or PEM, or a JWK of ML-DSA (RFC 9964), or the raw seed (32 bytes for ML-DSA and X-Wing, 64 for ML-KEM), or the raw
+   * secret key of SLH-DSA. info and aad of HPKE are empty.
    *
    * @generated from field: bytes wrapped_key = 2;
    */

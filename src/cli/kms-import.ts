@@ -29,7 +29,7 @@ export const kmsImportVerbs: readonly Verb[] = [
     },
     meaning:
       "Imports a secret key from a file, - for standard input: PKCS#8 in PEM or DER, as qsp keygen and openssl write it, a\n" +
-      "raw seed, or a raw secret key. Wraps the key with HPKE (RFC 9180) before it leaves this machine.",
+      "JWK (RFC 9964), a raw seed, or a raw secret key. Wraps the key with HPKE (RFC 9180) before it leaves this machine.",
     example: "qsp kms import signer.key --name release",
     async run({ operands: [path = ""], options, output, server }) {
       const fields = { alias: options.text("alias") ?? "", ...readNewKey(options) };

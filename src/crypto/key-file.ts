@@ -1,15 +1,19 @@
-import { type Algorithm, algorithms } from "./algorithms.ts";
+import { type Algorithm, algorithms, isMlDsaAlgorithm } from "./algorithms.ts";
+import { equalBytes, wipe } from "./bytes.ts";
 import { checkAlgorithm, checkBytes } from "./checks.ts";
 import { CryptoError } from "./crypto-error.ts";
+import { parseJwkFile, readSecretJwk } from "./jwk.ts";
 import { explainPkcs8, findPkcs8Algorithm } from "./key-encoding.ts";
-import { isPem, maxPemCharacters } from "./pem.ts";
+import { decodePem, isPem, maxPemCharacters } from "./pem.ts";
 import type { CryptoProvider, SecretKey, SecretKeyMaterial } from "./provider.ts";
+import type { JsonObject } from "./strict-json.ts";
 
 /**
  * Imports a secret key from a file that another program wrote. It can be:
  *
  * - PKCS#8 in PEM, in UTF-8, or in DER, as `decodeSecretKeyPem` describes it: for ML-DSA and ML-KEM the seed, the
  *   expanded key or both (RFC 9881 and 9935, section 6),
+ * - a JWK of type AKP (RFC 9964), whose `pub` must match its `priv`,
  * - the bare seed of ML-DSA (32 bytes), ML-KEM (64) or X-Wing (32),
  * - the bare secret key in the form that `SecretKey.exportRaw` returns.
  *
@@ -27,7 +31,58 @@ export async function importKeyFile(
 ): Promise<SecretKey> {
   checkAlgorithm(algorithm);
   checkBytes("the key file", file);
-  return provider.importSecretKey(algorithm, readMaterial(algorithm, file));
+  const jwk = parseJwkFile(file);
+  return jwk === undefined
+    ? provider.importSecretKey(algorithm, readMaterial(algorithm, file))
+    : importJwk(provider, algorithm, jwk);
+}
+
+/**
+ * Finds the algorithm that a file with a secret key states.
+ *
+ * @returns undefined for bytes that are neither PEM, nor PKCS#8, nor a JWK
+ * @throws INVALID_KEY for one of these without a key of ours
+ */
+export function findKeyFileAlgorithm(file: Uint8Array): Algorithm | undefined {
+  const jwk = parseJwkFile(file);
+  if (jwk !== undefined) {
+    const { algorithm, seed } = readSecretJwk(jwk);
+    wipe(seed);
+    return algorithm;
+  }
+  if (!isPem(file)) return findPkcs8AlgorithmOr(file, undefined);
+  const der = decodePem("PRIVATE KEY", new TextDecoder().decode(file));
+  try {
+    const families = "ML-DSA, SLH-DSA, ML-KEM, X-Wing or ECDSA-P256";
+    return findPkcs8AlgorithmOr(der, `the PEM block does not contain a secret key of ${families}`);
+  } finally {
+    wipe(der);
+  }
+}
+
+function findPkcs8AlgorithmOr(der: Uint8Array, problem: string | undefined): Algorithm | undefined {
+  const found = findPkcs8Algorithm(der);
+  const reason = found === undefined ? (explainPkcs8(der) ?? problem) : undefined;
+  if (reason !== undefined) throw new CryptoError("INVALID_KEY", reason);
+  return found;
+}
+
+async function importJwk(
+  provider: CryptoProvider,
+  algorithm: Algorithm,
+  jwk: JsonObject,
+): Promise<SecretKey> {
+  const { algorithm: found, publicKey, seed } = readSecretJwk(jwk);
+  try {
+    if (found !== algorithm)
+      throw new CryptoError("INVALID_KEY", `the JWK contains an ${found} key; expected ${algorithm}`);
+    const secretKey = await provider.importSecretKey(algorithm, { seed });
+    if (equalBytes(publicKey, secretKey.publicKey.exportRaw())) return secretKey;
+    secretKey.erase();
+    throw new CryptoError("INVALID_KEY", "pub of the JWK is the public key of another pair than its priv");
+  } finally {
+    wipe(seed);
+  }
 }
 
 function readMaterial(algorithm: Algorithm, file: Uint8Array): SecretKeyMaterial {
@@ -41,7 +96,8 @@ function readMaterial(algorithm: Algorithm, file: Uint8Array): SecretKeyMaterial
 }
 
 function unknownForm(algorithm: Algorithm, { length }: Uint8Array): CryptoError {
-  const forms = ["PKCS#8 in PEM", "PKCS#8 in strict DER", ...listBareForms(algorithm)].join(", or ");
+  const jwk = isMlDsaAlgorithm(algorithm) ? ["a JWK (RFC 9964)"] : [];
+  const forms = ["PKCS#8 in PEM", "PKCS#8 in strict DER", ...jwk, ...listBareForms(algorithm)].join(", or ");
   return new CryptoError(
     "INVALID_KEY",
     `${length} bytes are no ${algorithm} secret key in a known form: ${forms}`,

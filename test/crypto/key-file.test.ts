@@ -2,7 +2,9 @@
 import { createPrivateKey, generateKeyPairSync } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Algorithm, algorithms } from "../../src/crypto/algorithms.ts";
+import { encodeBase64url } from "../../src/crypto/base64url.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { toPublicJwk } from "../../src/crypto/jwk.ts";
 import { encodePkcs8 } from "../../src/crypto/key-encoding.ts";
 import { importKeyFile } from "../../src/crypto/key-file.ts";
 import { encodePem } from "../../src/crypto/pem.ts";
@@ -171,7 +173,8 @@ describe("a key file", () => {
     ["X-Wing", "the seed, 32 bytes"],
     ["ECDSA-P256", "the raw secret key, 32 bytes"],
   ] as const)("of no form is refused with the forms of %s", async (algorithm, bare) => {
-    const forms = `PKCS#8 in PEM, or PKCS#8 in strict DER, or ${bare}`;
+    const jwk = algorithm === "ML-DSA-65" ? "a JWK (RFC 9964), or " : "";
+    const forms = `PKCS#8 in PEM, or PKCS#8 in strict DER, or ${jwk}${bare}`;
     const message = `33 bytes are no ${algorithm} secret key in a known form: ${forms}`;
     await expect(importKeyFile(provider, algorithm, new Uint8Array(33))).rejects.toMatchObject({
       code: "INVALID_KEY",
@@ -298,6 +301,73 @@ describe("a key file", () => {
         code: "INVALID_KEY",
         message: expect.stringContaining(message),
       });
+    });
+  });
+
+  describe("that is a JWK", () => {
+    let secretKey: SecretKey;
+    let jwk: Record<string, unknown>;
+    beforeAll(async () => {
+      ({ secretKey } = await provider.generateKeyPair("ML-DSA-65"));
+      const { kid, use, ...members } = toPublicJwk(provider, secretKey.publicKey);
+      jwk = { ...members, priv: encodeBase64url(secretKey.exportSeed() ?? new Uint8Array()) };
+    });
+    const read = (members: object) =>
+      importKeyFile(provider, "ML-DSA-65", bytesOf(JSON.stringify({ ...jwk, ...members })));
+
+    it("is read, also with members that do not matter and with a byte order mark", async () => {
+      for (const more of [{}, { kid: "1", use: "sig", key_ops: ["sign"], "x-note": [1] }])
+        expect((await read(more)).exportRaw()).toEqual(secretKey.exportRaw());
+      const text = `\uFEFF${JSON.stringify(jwk, undefined, 2)}\n`;
+      const imported = await importKeyFile(provider, "ML-DSA-65", bytesOf(text));
+      expect(imported.exportSeed()).toEqual(secretKey.exportSeed());
+    });
+
+    it.each([
+      [
+        "the public key of another pair",
+        () => ({ pub: encodeBase64url(flipBit(secretKey.publicKey.exportRaw())) }),
+        "of another pair",
+      ],
+      [
+        "no pub",
+        () => ({ pub: undefined }),
+        "pub of the JWK must be the public key of ML-DSA-65: 1952 bytes",
+      ],
+      ["no priv", () => ({ priv: undefined }), "the JWK has no priv"],
+      [
+        "a priv of another length",
+        () => ({ priv: "AAAA" }),
+        "priv of the JWK must be the seed of ML-DSA-65: 32 bytes",
+      ],
+      ["a priv with padding", () => ({ priv: `${jwk.priv}=` }), "priv of the JWK must be the seed"],
+      [
+        "the expanded key",
+        () => ({ priv: encodeBase64url(secretKey.exportRaw()) }),
+        "priv of the JWK is the expanded key of ML-DSA-65, which RFC 9964 does not allow; give its seed of 32 bytes as priv, " +
+          "or the expanded key as PKCS#8 or as 4032 raw bytes",
+      ],
+      ["another type", () => ({ kty: "OKP" }), 'kty of the JWK must be "AKP"'],
+      [
+        "another algorithm",
+        () => ({ alg: "ML-DSA-66" }),
+        "alg of the JWK must be one of ML-DSA-44, ML-DSA-65",
+      ],
+      ["another use", () => ({ use: "enc" }), 'use of the JWK must be "sig"'],
+      ["other operations", () => ({ key_ops: ["verify"] }), 'key_ops of the JWK must include "sign"'],
+      ["a set", () => ({ keys: [] }), "the file is a JWK set"],
+    ])("is refused with %s", async (_, members, message) => {
+      await expect(read(members())).rejects.toMatchObject({
+        code: "INVALID_KEY",
+        message: expect.stringContaining(message),
+      });
+    });
+
+    it("of another algorithm is refused with its name", async () => {
+      const file = bytesOf(JSON.stringify(jwk));
+      await expect(importKeyFile(provider, "ML-DSA-44", file)).rejects.toThrow(
+        "the JWK contains an ML-DSA-65 key; expected ML-DSA-44",
+      );
     });
   });
 
