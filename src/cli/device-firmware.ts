@@ -45,7 +45,7 @@ export const deviceFirmwareVerbs: readonly Verb[] = [
 ];
 
 async function update({ operands: [image = ""], options, output, server }: VerbInput): Promise<number> {
-  const signature = await readSignature(options.need("signature"), "ML-DSA-87");
+  const signature = await readSignature(options.need("signature"), ["ML-DSA-87"]);
   const vendorFile = options.text("vendor-key");
   const version = options.whole("version", 0, 4_294_967_295);
   const named = options.text("device");

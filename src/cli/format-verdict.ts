@@ -1,20 +1,19 @@
 /** The parts of verification that all formats share. */
-import { isSignatureAlgorithm, signatureAlgorithms } from "../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import { maxEmbeddedBytes } from "../formats/limits.ts";
 import { usageError } from "./exit-codes.ts";
 import { gather } from "./files.ts";
-import { verifyContent } from "./signatures.ts";
+import { findVerifyingKey } from "./signatures.ts";
 import type { VerbInput } from "./verb.ts";
 
-/** The trusted key. */
-export interface VerifyingKey {
+/** The trusted keys, any of which may have signed. */
+export interface VerifyingKeys {
   readonly provider: CryptoProvider;
-  readonly publicKey: PublicKey;
+  readonly publicKeys: readonly PublicKey[];
 }
 
-/** The key and the content that a document is checked with. */
-export interface VerifyingJob extends VerifyingKey {
+/** The keys and the content that a document is checked with. */
+export interface VerifyingJob extends VerifyingKeys {
   readonly input: VerbInput;
   readonly document: Uint8Array;
   /** Undefined if the document must contain it. */
@@ -23,7 +22,8 @@ export interface VerifyingJob extends VerifyingKey {
 
 /** The answer, and what a valid document states. */
 export interface Verdict {
-  readonly valid: boolean;
+  /** The key that has signed; undefined if the document is not valid. */
+  readonly signer: PublicKey | undefined;
   /** Why it is not valid, if that is not the signature. */
   readonly reason?: string;
   /** The content of the document. */
@@ -32,19 +32,30 @@ export interface Verdict {
   readonly claims?: Readonly<Record<string, string>>;
 }
 
+/** Describes the key that has signed, for programs and for people. Among several, it has a number. */
+export function describeSigner(
+  publicKeys: readonly PublicKey[],
+  signer: PublicKey | undefined,
+): { readonly fields: { readonly algorithm?: string; readonly keyNumber?: number }; readonly text: string } {
+  const [only, another] = publicKeys;
+  if (only !== undefined && another === undefined)
+    return { fields: { algorithm: only.algorithm }, text: only.algorithm };
+  if (signer === undefined) return { fields: {}, text: `none of ${publicKeys.length} keys` };
+  const { algorithm } = signer;
+  const keyNumber = publicKeys.indexOf(signer) + 1;
+  return { fields: { algorithm, keyNumber }, text: `${algorithm}, key ${keyNumber} of ${publicKeys.length}` };
+}
+
 /** The reason if the content is not that of the document. */
 export const differs = "the content is not the signed content";
 
-/** Verifies one signature of a message, under the empty context. */
-export async function isSignatureOf(
-  { provider, publicKey }: VerifyingKey,
+/** Finds the key of one signature of a message, under the empty context. */
+export function findSigner(
+  { provider, publicKeys }: VerifyingKeys,
   signature: Uint8Array,
   chunks: AsyncIterable<Uint8Array>,
-): Promise<boolean> {
-  const { algorithm } = publicKey;
-  const isWhole =
-    isSignatureAlgorithm(algorithm) && signature.length === signatureAlgorithms[algorithm].signatureBytes;
-  return isWhole && verifyContent(provider, publicKey, signature, { chunks, context: new Uint8Array() });
+): Promise<PublicKey | undefined> {
+  return findVerifyingKey(provider, publicKeys, signature, { chunks, context: new Uint8Array() });
 }
 
 /** Compares content with that of a document, in constant memory. */
@@ -57,9 +68,16 @@ export async function isContent(content: AsyncIterable<Uint8Array>, payload: Uin
   return at === payload.length;
 }
 
-/** @throws CliError if the document states another algorithm than that of the key */
-export function requireAlgorithm({ algorithm }: PublicKey, stated: string): void {
-  if (algorithm !== stated) throw usageError(`the signature is of ${stated}; the key is of ${algorithm}`);
+/** Selects the keys of the algorithm that a document states. @throws CliError if there are none */
+export function selectKeys({ provider, publicKeys }: VerifyingKeys, stated: string): VerifyingKeys {
+  const selected = publicKeys.filter(({ algorithm }) => algorithm === stated);
+  if (selected.length > 0) return { provider, publicKeys: selected };
+  throw usageError(`the signature is of ${stated}; ${nameAlgorithms(publicKeys)}`);
+}
+
+function nameAlgorithms(publicKeys: readonly PublicKey[]): string {
+  const names = [...new Set(publicKeys.map(({ algorithm }) => algorithm))].join(", ");
+  return `the ${publicKeys.length === 1 ? "key is" : "keys are"} of ${names}`;
 }
 
 /** @throws CliError if the document is all that was given, and does not contain the content */

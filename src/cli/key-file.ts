@@ -1,36 +1,36 @@
 /** Finds out what a file with a secret key contains. */
 import { algorithms } from "../crypto/algorithms.ts";
-import { wipe } from "../crypto/bytes.ts";
-import { findPkcs8Algorithm } from "../crypto/key-encoding.ts";
+import { findKeyFileAlgorithm } from "../crypto/key-file.ts";
 import { decodePem, isPem } from "../crypto/pem.ts";
 import { type CliError, usageError } from "./exit-codes.ts";
-import { keyAlgorithms } from "./pem-keys.ts";
+import { explainKey, keyAlgorithms } from "./pem-keys.ts";
 
 type KeyAlgorithm = (typeof keyAlgorithms)[number];
 
 /** A secret key of a file. */
 export interface KeyFile {
   readonly algorithm: KeyAlgorithm;
-  /** PKCS#8 in DER, a raw seed, or a raw secret key. The caller wipes it. */
+  /** PKCS#8 in DER, a JWK, a raw seed, or a raw secret key. The caller wipes it. */
   readonly bytes: Uint8Array;
 }
 
 /**
- * Reads a secret key: PKCS#8 in PEM or DER, which states its algorithm, or raw bytes of the given algorithm.
+ * Reads a secret key: PKCS#8 in PEM or DER or a JWK, which state their algorithm, or raw bytes of the given algorithm.
  *
  * @param path names the file in an error
  * @throws CliError
  */
 export function readKeyFile(file: Uint8Array, path: string, wanted: string | undefined): KeyFile {
   const given = wanted === undefined ? undefined : requireAlgorithm(wanted);
-  const bytes = isPem(file) ? decodePemFile(file, path) : file;
-  const found = findPkcs8Algorithm(bytes);
-  if (found === undefined && bytes === file) return readRaw(file, path, given);
+  const found = explainKey(path, () => findKeyFileAlgorithm(file));
+  if (found === undefined) return readRaw(file, path, given);
   const algorithm = keyAlgorithms.find((known) => known === found);
-  if (algorithm !== undefined && (given === undefined || given === algorithm)) return { algorithm, bytes };
-  wipe(bytes);
   if (algorithm === undefined) throw notAKey(path);
-  throw usageError(`${path} contains an ${algorithm} key, not ${given}; leave out --algorithm`);
+  if (given !== undefined && given !== algorithm)
+    throw usageError(`${path} contains an ${algorithm} key, not ${given}; leave out --algorithm`);
+  // The text around PEM stays on this machine.
+  const bytes = isPem(file) ? decodePem("PRIVATE KEY", new TextDecoder().decode(file)) : file;
+  return { algorithm, bytes };
 }
 
 function requireAlgorithm(wanted: string): KeyAlgorithm {
@@ -58,16 +58,6 @@ function listRawLengths(algorithm: KeyAlgorithm): number[] {
 }
 
 const rawLengths = new Set(keyAlgorithms.flatMap(listRawLengths));
-
-function decodePemFile(file: Uint8Array, path: string): Uint8Array {
-  try {
-    return decodePem("PRIVATE KEY", new TextDecoder().decode(file));
-  } catch (error) {
-    throw error instanceof Error && error.name === "CryptoError"
-      ? usageError(`${path}: ${error.message}`)
-      : error;
-  }
-}
 
 function notAKey(path: string): CliError {
   return usageError(`${path} does not contain a secret key of ML-DSA, SLH-DSA, ML-KEM or X-Wing`);

@@ -1,11 +1,14 @@
-/** Reads keys of any algorithm from PEM files. */
+/** Reads keys of any algorithm from the files of people. */
 import { type Algorithm, kemAlgorithms, kemNames, mlDsaNames, slhDsaNames } from "../crypto/algorithms.ts";
 import { wipe } from "../crypto/bytes.ts";
-import { decodePkcs8, decodePublicKeyPem } from "../crypto/key-encoding.ts";
-import { decodePem } from "../crypto/pem.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
+import { parseJwkFile, readPublicJwks } from "../crypto/jwk.ts";
+import { findPublicKeyAlgorithm } from "../crypto/key-encoding.ts";
+import { findKeyFileAlgorithm, importKeyFile } from "../crypto/key-file.ts";
+import { decodePemBlock, encodePem, findPemBlocks, maxPemCharacters, type PemBlock } from "../crypto/pem.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
 import { usageError } from "./exit-codes.ts";
-import { readText } from "./files.ts";
+import { maxWholeBytes, readSecret, readText } from "./files.ts";
 
 /** The algorithms of key files. */
 export const keyAlgorithms = [...mlDsaNames, ...kemNames, ...slhDsaNames] as const;
@@ -22,40 +25,81 @@ export async function withProvider<T>(use: (provider: CryptoProvider) => Promise
   }
 }
 
-/** Reads a public key. @throws CliError naming the file */
+/** Reads the one public key of a file. @throws CliError naming the file */
 export function readPublicKey(provider: CryptoProvider, path: string): PublicKey {
   return parsePublicKey(provider, readText(path), path);
 }
 
-/** Parses a public key. @param origin names it in an error */
-export function parsePublicKey(provider: CryptoProvider, pem: string, origin: string): PublicKey {
-  const algorithm = keyAlgorithms.find((candidate) => isPublicKeyPem(candidate, pem));
-  if (algorithm === undefined)
-    throw usageError(`${origin} does not contain an ML-DSA, ML-KEM, X-Wing or SLH-DSA public key in PEM`);
-  return explain(origin, () => provider.importPublicKey(algorithm, { pem }));
+/** Parses a text with one public key. @param origin names it in an error */
+export function parsePublicKey(provider: CryptoProvider, text: string, origin: string): PublicKey {
+  const [publicKey, ...others] = parsePublicKeys(provider, text, origin);
+  if (others.length === 0) return publicKey;
+  throw usageError(`${origin} contains ${others.length + 1} public keys; expected one`);
 }
 
-/** Reads a secret key. @throws CliError naming the file */
-export function readSecretKey(provider: CryptoProvider, path: string): Promise<SecretKey> {
-  return parseSecretKey(provider, readText(path), path);
-}
-
-/** Parses a secret key. @param origin names it in an error */
-export async function parseSecretKey(
+/** Parses the public keys of a text: PEM blocks one after another, a JWK, or a JWK set. @param origin names it in an error */
+export function parsePublicKeys(
   provider: CryptoProvider,
-  pem: string,
+  text: string,
+  origin: string,
+): [PublicKey, ...PublicKey[]] {
+  const jwks = parseJwkFile(new TextEncoder().encode(text));
+  const [first, ...others] = explainKey(origin, () =>
+    jwks === undefined
+      ? findPemBlocks(text, maxWholeBytes).map((block) => importBlock(provider, block))
+      : readPublicJwks(jwks).map(({ algorithm, publicKey }) =>
+          provider.importPublicKey(algorithm, { raw: publicKey }),
+        ),
+  );
+  if (first !== undefined) return [first, ...others];
+  throw usageError(`${origin} does not contain ${aPublicKey} in PEM, and is not a JWK or JWK set`);
+}
+
+const aPublicKey = "an ML-DSA, ML-KEM, X-Wing or SLH-DSA public key";
+
+/** @throws CryptoError for a block that is not a public key: skipping it would hide what the file is */
+function importBlock(provider: CryptoProvider, block: PemBlock): PublicKey {
+  const { label, line } = block;
+  const hint = label.includes("CERTIFICATE") ? "; give a certificate with --certificate" : "";
+  if (label !== "PUBLIC KEY")
+    throw new CryptoError("INVALID_KEY", `line ${line} begins a ${label}; expected a PUBLIC KEY${hint}`);
+  const found = findPublicKeyAlgorithm(decodePemBlock(block));
+  const algorithm = keyAlgorithms.find((known) => known === found);
+  if (algorithm === undefined)
+    throw new CryptoError("INVALID_KEY", `the PUBLIC KEY in line ${line} is not ${aPublicKey}`);
+  return provider.importPublicKey(algorithm, { pem: encodePem(label, decodePemBlock(block)) });
+}
+
+/** Reads a secret key: PKCS#8 in PEM or DER, or a JWK. @throws CliError naming the file */
+export async function readSecretKey(provider: CryptoProvider, path: string): Promise<SecretKey> {
+  const file = await readSecret(path, maxPemCharacters);
+  try {
+    return await importSecretKey(provider, file, path);
+  } finally {
+    wipe(file);
+  }
+}
+
+/** Parses a secret key in PEM. @param origin names it in an error */
+export function parseSecretKey(provider: CryptoProvider, pem: string, origin: string): Promise<SecretKey> {
+  return importSecretKey(provider, new TextEncoder().encode(pem), origin);
+}
+
+async function importSecretKey(
+  provider: CryptoProvider,
+  file: Uint8Array,
   origin: string,
 ): Promise<SecretKey> {
-  const der = explain(origin, () => decodePem("PRIVATE KEY", pem));
+  const found = explainKey(origin, () => findKeyFileAlgorithm(file));
+  const algorithm = keyAlgorithms.find((known) => known === found);
+  if (algorithm === undefined)
+    throw usageError(
+      `${origin} does not contain an ML-DSA, ML-KEM, X-Wing or SLH-DSA secret key in PEM or DER, or as a JWK`,
+    );
   try {
-    const algorithm = keyAlgorithms.find((candidate) => decodePkcs8(candidate, der) !== undefined);
-    if (algorithm === undefined)
-      throw usageError(`${origin} does not contain an ML-DSA, ML-KEM, X-Wing or SLH-DSA secret key in PEM`);
-    return await provider.importSecretKey(algorithm, { pem });
+    return await importKeyFile(provider, algorithm, file);
   } catch (error) {
     throw explained(origin, error);
-  } finally {
-    wipe(der);
   }
 }
 
@@ -65,16 +109,8 @@ export function requireSigning(algorithm: Algorithm, origin: string): void {
     throw usageError(`${origin} is an ${algorithm} key, which cannot sign or verify`);
 }
 
-function isPublicKeyPem(algorithm: Algorithm, pem: string): boolean {
-  try {
-    decodePublicKeyPem(algorithm, pem);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function explain<T>(origin: string, read: () => T): T {
+/** Runs a reader of keys. @throws CliError naming what a CryptoError is about */
+export function explainKey<T>(origin: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
@@ -83,7 +119,5 @@ function explain<T>(origin: string, read: () => T): T {
 }
 
 function explained(origin: string, error: unknown): unknown {
-  return error instanceof Error && error.name === "CryptoError"
-    ? usageError(`${origin}: ${error.message}`)
-    : error;
+  return error instanceof CryptoError ? usageError(`${origin}: ${error.message}`) : error;
 }

@@ -16,7 +16,7 @@ export const signVerbs: readonly Verb[] = [
       key: { value: "KEY", meaning: "Key of the server to sign with" },
       "key-file": {
         value: "FILE",
-        meaning: "Secret key of qsp keygen to sign with locally",
+        meaning: "Secret key to sign with locally: of qsp keygen, other PKCS#8 in PEM or DER, or a JWK",
         file: "reads",
       },
       out: {

@@ -33,20 +33,42 @@ export async function signContent(
   return provider.signMu(secretKey, await digest(provider.startMu(secretKey.publicKey, { context }), chunks));
 }
 
-/** Verifies in constant memory, except with SLH-DSA. */
-export async function verifyContent(
+/**
+ * Finds the key that verifies a signature. Reads the content once, in constant memory except with SLH-DSA.
+ *
+ * @param publicKeys those of the algorithms whose signatures are this long count.
+ * @returns undefined if none does
+ */
+export async function findVerifyingKey(
   provider: CryptoProvider,
-  publicKey: PublicKey,
+  publicKeys: readonly PublicKey[],
   signature: Uint8Array,
   { chunks, context }: Content,
-): Promise<boolean> {
-  const { algorithm } = publicKey;
-  if (!isMlDsaAlgorithm(algorithm))
-    return provider.verify(publicKey, await gatherForSlhDsa(chunks), signature, { context });
-  const mu = await digest(provider.startMu(publicKey, { context }), chunks);
+): Promise<PublicKey | undefined> {
+  const candidates = publicKeys.filter(({ algorithm }) => signatureLength(algorithm) === signature.length);
+  // Signatures of ML-DSA and of SLH-DSA differ in length.
+  if (candidates.some(({ algorithm }) => !isMlDsaAlgorithm(algorithm))) {
+    const message = await gatherForSlhDsa(chunks);
+    for (const key of candidates) if (await provider.verify(key, message, signature, { context })) return key;
+    return undefined;
+  }
+  if (candidates.length === 0) return undefined;
+  const started = candidates.map((key) => ({ key, mu: provider.startMu(key, { context }) }));
+  for await (const chunk of chunks) for (const { mu } of started) mu.update(chunk);
+  for (const { key, mu } of started) if (await verifyMu(key, signature, mu.digest())) return key;
+  return undefined;
+}
+
+async function verifyMu(key: PublicKey, signature: Uint8Array, mu: Uint8Array): Promise<boolean> {
+  if (!isMlDsaAlgorithm(key.algorithm)) return false;
   // FIPS 204, algorithm 8 from line 8 on; node:crypto takes no mu.
-  const verifier = await loadVerifier(algorithm);
-  return verifier.internal.verify(signature, mu, publicKey.exportRaw(), { externalMu: true });
+  const verifier = await loadVerifier(key.algorithm);
+  return verifier.internal.verify(signature, mu, key.exportRaw(), { externalMu: true });
+}
+
+/** @returns undefined for an algorithm that does not sign */
+function signatureLength(algorithm: string): number | undefined {
+  return isSignatureAlgorithm(algorithm) ? signatureAlgorithms[algorithm].signatureBytes : undefined;
 }
 
 async function loadVerifier(algorithm: MlDsaAlgorithm) {
@@ -61,16 +83,21 @@ export async function* hashContent(chunks: AsyncIterable<Uint8Array>): AsyncGene
   yield hash.digest();
 }
 
-/** Reads a signature: the raw bytes, or their base64. @throws CliError if it cannot be one of this algorithm */
-export async function readSignature(path: string, algorithm: string): Promise<Uint8Array<ArrayBuffer>> {
-  const expectedBytes = isSignatureAlgorithm(algorithm) ? signatureAlgorithms[algorithm].signatureBytes : 0;
+/** Reads a signature: the raw bytes, or their base64. @throws CliError if it cannot be one of these algorithms */
+export async function readSignature(
+  path: string,
+  algorithms: readonly string[],
+): Promise<Uint8Array<ArrayBuffer>> {
+  const signing = algorithms.filter(isSignatureAlgorithm);
+  const lengths = new Map(signing.map((name) => [signatureAlgorithms[name].signatureBytes, name]));
   const content = await readWhole(path, maxSignatureFileBytes);
+  if (lengths.has(content.length)) return content;
   const text = Buffer.from(content).toString("latin1");
-  const isBase64 = content.length > expectedBytes && /^[A-Za-z0-9+/\s]+={0,2}$/.test(text.trimEnd());
+  const isBase64 = /^[A-Za-z0-9+/\s]+={0,2}$/.test(text.trimEnd());
   const signature = isBase64 ? Uint8Array.from(Buffer.from(text, "base64")) : content;
-  if (signature.length !== expectedBytes)
-    throw usageError(`${path} has ${signature.length} bytes; an ${algorithm} signature has ${expectedBytes}`);
-  return signature;
+  if (lengths.has(signature.length)) return signature;
+  const expected = [...lengths].map(([length, algorithm]) => `an ${algorithm} signature has ${length}`);
+  throw usageError(`${path} has ${signature.length} bytes; ${expected.join(", ")}`);
 }
 
 /** Reads the value of `--context`. @throws CliError */

@@ -5,7 +5,7 @@ import { mlDsaNames } from "../crypto/algorithms.ts";
 import { type ApiClient, createClient } from "./client.ts";
 import { exitCodes, findReason, toCliError, usageError } from "./exit-codes.ts";
 import { readChunks } from "./files.ts";
-import { isSignatureOf } from "./format-verdict.ts";
+import { findSigner } from "./format-verdict.ts";
 import { withProvider } from "./pem-keys.ts";
 import { signOnServer } from "./signing.ts";
 import { readMessage } from "./sigstore-message.ts";
@@ -99,7 +99,7 @@ async function verifySignature(request: SigstoreRequest, server: ApiClient): Pro
   return withProvider(async (provider) => {
     const publicKey = await findServerKey(provider, server, request.keyReference);
     const message = readMessage(request, readChunks("-"));
-    if (await isSignatureOf({ provider, publicKey }, signature, message)) return {};
+    if (await findSigner({ provider, publicKeys: [publicKey] }, signature, message)) return {};
     throw usageError("the signature is not valid");
   });
 }

@@ -5,15 +5,16 @@ import { exitCodes, usageError } from "./exit-codes.ts";
 import { readWhole } from "./files.ts";
 import type { FormatName } from "./format-options.ts";
 import {
+  describeSigner,
   differs,
+  findSigner,
   gatherContent,
   isContent,
-  isSignatureOf,
-  requireAlgorithm,
   requireContent,
+  selectKeys,
   type Verdict,
   type VerifyingJob,
-  type VerifyingKey,
+  type VerifyingKeys,
 } from "./format-verdict.ts";
 import { readContent } from "./signing.ts";
 import type { VerbInput } from "./verb.ts";
@@ -29,7 +30,7 @@ const verifiers: Readonly<Record<FormatName, (job: VerifyingJob) => Promise<Verd
 export async function verifyInFormat(
   input: VerbInput,
   format: FormatName,
-  key: VerifyingKey,
+  keys: VerifyingKeys,
 ): Promise<number> {
   const {
     operands: [path = ""],
@@ -42,60 +43,65 @@ export async function verifyInFormat(
     throw usageError("--out is for content inside FILE; leave out --signature");
   const document = await readWhole(signatureFile ?? path, maxDocumentBytes);
   const content = signatureFile === undefined ? undefined : readContent(input);
-  const { valid, reason, payload, ...verdict } = await verifiers[format]({
-    ...key,
+  const { signer, reason, payload, ...verdict } = await verifiers[format]({
+    ...keys,
     input,
     document,
     content,
   });
+  const valid = signer !== undefined;
   if (valid && payload !== undefined) input.files.write("out", payload);
-  const { algorithm } = key.publicKey;
+  const key = describeSigner(keys.publicKeys, signer);
   // Of a document that is not valid, nothing is known.
   const claims = valid ? (verdict.claims ?? {}) : {};
-  const described = [algorithm, ...Object.values(claims), ...(reason === undefined ? [] : [reason])].join(
+  const described = [key.text, ...Object.values(claims), ...(reason === undefined ? [] : [reason])].join(
     "; ",
   );
   output.tell(
-    { valid, format, algorithm, ...claims, ...(reason !== undefined && { reason }) },
+    { valid, format, ...key.fields, ...claims, ...(reason !== undefined && { reason }) },
     `${path}: the signature is ${valid ? "valid" : "NOT valid"} (${described})`,
   );
   return valid ? exitCodes.done : exitCodes.no;
 }
 
-async function verifyDsse({ input, document, content, ...key }: VerifyingJob): Promise<Verdict> {
+async function verifyDsse({ input, document, content, ...keys }: VerifyingJob): Promise<Verdict> {
   const { encodePae, parseDsse } = await import("../formats/dsse.ts");
   const { payloadType, payload, signatures } = parseDsse(document);
   const claims = { payloadType };
   const expected = input.options.text("payload-type");
   if (expected !== undefined && expected !== payloadType)
-    return { valid: false, reason: `the payload type is not ${expected}` };
-  if (content !== undefined && !(await isContent(content, payload))) return { valid: false, reason: differs };
+    return { signer: undefined, reason: `the payload type is not ${expected}` };
+  if (content !== undefined && !(await isContent(content, payload)))
+    return { signer: undefined, reason: differs };
   const message = encodePae(payloadType, payload);
-  for (const { signature } of signatures)
-    if (await isSignatureOf(key, signature, oneOf(message))) return { valid: true, payload, claims };
-  return { valid: false };
+  for (const { signature } of signatures) {
+    const signer = await findSigner(keys, signature, oneOf(message));
+    if (signer !== undefined) return { signer, payload, claims };
+  }
+  return { signer: undefined };
 }
 
-async function verifyJws({ document, content, ...key }: VerifyingJob): Promise<Verdict> {
+async function verifyJws({ document, content, ...given }: VerifyingJob): Promise<Verdict> {
   const { encodeJwsSigningInput, parseJws } = await import("../formats/jws.ts");
   const { algorithm, protectedHeader, payload, signature } = parseJws(document);
-  requireAlgorithm(key.publicKey, algorithm);
+  const keys = selectKeys(given, algorithm);
   if (payload === undefined) {
     const message = encodeJwsSigningInput(protectedHeader, requireContent(content));
-    return { valid: await isSignatureOf(key, signature, message) };
+    return { signer: await findSigner(keys, signature, message) };
   }
-  if (content !== undefined && !(await isContent(content, payload))) return { valid: false, reason: differs };
+  if (content !== undefined && !(await isContent(content, payload)))
+    return { signer: undefined, reason: differs };
   const message = encodeJwsSigningInput(protectedHeader, oneOf(payload));
-  return { valid: await isSignatureOf(key, signature, message), payload };
+  return { signer: await findSigner(keys, signature, message), payload };
 }
 
-async function verifyCose({ document, content, ...key }: VerifyingJob): Promise<Verdict> {
+async function verifyCose({ document, content, ...given }: VerifyingJob): Promise<Verdict> {
   const { encodeSigStructure, parseCose } = await import("../formats/cose.ts");
   const { algorithm, protectedHeader, payload: embedded, signature } = parseCose(document);
-  requireAlgorithm(key.publicKey, algorithm);
+  const keys = selectKeys(given, algorithm);
   if (embedded !== undefined && content !== undefined && !(await isContent(content, embedded)))
-    return { valid: false, reason: differs };
+    return { signer: undefined, reason: differs };
   const payload = embedded ?? (await gatherContent(requireContent(content)));
   const message = encodeSigStructure(protectedHeader, payload);
-  return { valid: await isSignatureOf(key, signature, oneOf(message)), payload };
+  return { signer: await findSigner(keys, signature, oneOf(message)), payload };
 }

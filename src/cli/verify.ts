@@ -1,12 +1,14 @@
 /** `qsp verify`: verifies a file of any size, without a server if the public key is available. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { isSignatureAlgorithm } from "../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import type { ApiClient } from "./client.ts";
 import { CliError, exitCodes, usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
 import { readFormat, verifyFormatOptions } from "./format-options.ts";
-import { parsePublicKey, readPublicKey, requireSigning, withProvider } from "./pem-keys.ts";
-import { readContext, readSignature, verifyContent } from "./signatures.ts";
+import { describeSigner } from "./format-verdict.ts";
+import { parsePublicKey, parsePublicKeys, requireSigning, withProvider } from "./pem-keys.ts";
+import { findVerifyingKey, readContext, readSignature } from "./signatures.ts";
 import { readContent } from "./signing.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
@@ -24,7 +26,7 @@ export const verifyVerbs: readonly Verb[] = [
       key: { value: "KEY", meaning: "Key of the server to verify with, ACTIVE or ROTATED" },
       "public-key": {
         value: "FILE",
-        meaning: "Public key to verify with (PEM), without a server",
+        meaning: "Public keys, any of which may have signed: PEM, a JWK or a JWK set; without a server",
         file: "reads",
       },
       certificate: {
@@ -45,35 +47,44 @@ export const verifyVerbs: readonly Verb[] = [
       withProvider(async (provider) => {
         const { operands, options, output } = input;
         const format = readFormat(options, "verify");
-        const key = { provider, publicKey: await findPublicKey(provider, input) };
+        const publicKeys = await findPublicKeys(provider, input);
         if (format !== undefined)
-          return (await import("./verify-format.ts")).verifyInFormat(input, format, key);
-        const { publicKey } = key;
+          return (await import("./verify-format.ts")).verifyInFormat(input, format, { provider, publicKeys });
         const signatureFile = options.need("signature");
         const context = readContext(options.text("context"));
-        const signature = await readSignature(signatureFile, publicKey.algorithm);
+        const algorithms = publicKeys.map(({ algorithm }) => algorithm);
+        const signature = await readSignature(signatureFile, algorithms);
         const content = { chunks: readContent(input), context };
-        const valid = await verifyContent(provider, publicKey, signature, content);
+        const signer = await findVerifyingKey(provider, publicKeys, signature, content);
+        const valid = signer !== undefined;
+        const key = describeSigner(publicKeys, signer);
         output.tell(
-          { valid, algorithm: publicKey.algorithm },
-          valid
-            ? `${operands[0]}: the signature is valid (${publicKey.algorithm})`
-            : `${operands[0]}: the signature is NOT valid (${publicKey.algorithm})`,
+          { valid, ...key.fields },
+          `${operands[0]}: the signature is ${valid ? "valid" : "NOT valid"} (${key.text})`,
         );
         return valid ? exitCodes.done : exitCodes.no;
       }),
   },
 ];
 
-async function findPublicKey(provider: CryptoProvider, { options, server }: VerbInput): Promise<PublicKey> {
+async function findPublicKeys(
+  provider: CryptoProvider,
+  { options, server }: VerbInput,
+): Promise<readonly PublicKey[]> {
   const [keyId, file, certificate] = ["key", "public-key", "certificate"].map((name) => options.text(name));
   if ([keyId, file, certificate].filter((value) => value !== undefined).length !== 1)
     throw usageError("use exactly one of --key, --public-key and --certificate");
-  if (keyId !== undefined) return findServerKey(provider, server, keyId);
+  if (keyId !== undefined) return [await findServerKey(provider, server, keyId)];
   const origin = file ?? certificate ?? "";
-  const publicKey = file === undefined ? await readKeyOf(provider, origin) : readPublicKey(provider, origin);
-  requireSigning(publicKey.algorithm, origin);
-  return publicKey;
+  const publicKeys =
+    file === undefined
+      ? [await readKeyOf(provider, origin)]
+      : parsePublicKeys(provider, readText(file), origin);
+  const [first] = publicKeys;
+  // Keys for encapsulation among several only count.
+  const canVerify = publicKeys.some(({ algorithm }) => isSignatureAlgorithm(algorithm));
+  if (!canVerify && first !== undefined) requireSigning(first.algorithm, origin);
+  return publicKeys;
 }
 
 async function readKeyOf(provider: CryptoProvider, file: string): Promise<PublicKey> {

@@ -88,7 +88,7 @@ export const walletVerbs: readonly Verb[] = [
     async run({ operands: [transaction = ""], options, output, server }) {
       const answer = await server.ask(method.verifyTransaction, {
         data: await readData(transaction),
-        signature: await readSignature(options.need("signature"), "ML-DSA-65"),
+        signature: await readSignature(options.need("signature"), ["ML-DSA-65"]),
         publicKeyPem: readText(options.need("public-key")),
       });
       output.answer(method.verifyTransaction.output, answer, () =>
