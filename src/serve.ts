@@ -58,7 +58,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   if (showsPassword(config)) logger.warn(passwordWarning);
   const variables = listSettings().map(({ name }) => nameVariable(name));
   for (const sentence of findUnknownVariables(process.env, variables)) logger.warn(sentence);
-  for (const sentence of findSharedDirectories({ location, masterKey })) logger.warn(sentence);
+  for (const sentence of findSharedDirectories({ masterKey })) logger.warn(sentence);
   const url = formatUrl(running.address, config);
   process.stdout.write(describeStart(url, config, { workers, cryptoVersion: running.cryptoVersion }));
   returnMemoryWhenQuiet();

@@ -8,6 +8,7 @@ import { diskFullError, isDiskFull, saysDiskFull } from "./disk-full.ts";
 import { createMigrations } from "./migrations.ts";
 import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
 import { checkPostgres, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
+import { requirePrivateStore } from "./private-store.ts";
 import { openReserve, type Reserve } from "./reserve.ts";
 import type { Schema, TableOwner } from "./schema.ts";
 import { type OnLost, openSqliteReader, openSqliteReaderHere, openSqliteWriter } from "./sqlite.ts";
@@ -107,6 +108,7 @@ function preparePlace(path: string, mode: OpenMode): void {
   if (mode !== "create") requireFile(path, mode);
   try {
     if (mode === "create") makePrivateDirectory(dirname(path));
+    requirePrivateStore(path);
     requireWholeLog(path);
     // SQLite would create a file that others can read. Its other files copy the mode and the owner of this one.
     if (mode === "create") createPrivateFile(path);

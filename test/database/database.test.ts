@@ -72,7 +72,9 @@ describe("the embedded database", { timeout: 120_000 }, () => {
 
   it("is refused with a sentence if the file is none of ours", async () => {
     const dataDir = makeTemporaryDirectory();
-    writeFileSync(join(dataDir, "qsp.db"), "this is no database, and long enough to be looked at as one");
+    writeFileSync(join(dataDir, "qsp.db"), "this is no database, and long enough to be looked at as one", {
+      mode: 0o600,
+    });
     await expect(openDatabase(sqliteIn(dataDir))).rejects.toThrow(storageError(/qsp\.db/));
   });
 

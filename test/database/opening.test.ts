@@ -97,7 +97,7 @@ describe("a server with --require-store", () => {
     expect(await runToEnd(again)).toMatchObject({ code: 2, stderr: expect.stringContaining("qsp restore") });
     expect(readdirSync(dataDir)).toEqual(before);
     // An empty file is no store either.
-    writeFileSync(join(dataDir, "qsp.db"), "");
+    writeFileSync(join(dataDir, "qsp.db"), "", { mode: 0o600 });
     expect(await runToEnd(again)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("does not contain a store"),

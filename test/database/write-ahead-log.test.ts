@@ -100,7 +100,7 @@ describe(`the write-ahead log of a database that was killed (seed ${seed})`, () 
   it("stays beside a missing store that nobody may create", async () => {
     const { directory, open } = await makeSqlitePlace();
     const { log } = steps.at(-1) as Files;
-    writeFileSync(join(directory, "qsp.db-wal"), log);
+    writeFileSync(join(directory, "qsp.db-wal"), log, { mode: 0o600 });
     await expect(open()).rejects.toThrow(storageError(/qsp\.db-wal is the log of a store/));
     expect(readdirSync(directory)).toEqual(["qsp.db-wal"]);
     expect(readFileSync(join(directory, "qsp.db-wal")).equals(log)).toBe(true);

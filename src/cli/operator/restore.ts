@@ -1,4 +1,13 @@
-import { closeSync, copyFileSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readSync,
+  statSync,
+} from "node:fs";
 import os from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../../config.ts";
@@ -109,6 +118,8 @@ function makeDirectory(place: string, file: string): Draft {
 async function openCopy(file: string, path: string): Promise<Database> {
   try {
     copyFileSync(file, path);
+    // The copy has the mode of the file, which is sealed, and which others may be allowed to read.
+    chmodSync(path, 0o600);
   } catch (error) {
     throw new ConfigError(`${file} cannot be copied to ${dirname(path)}: ${readMessage(error)}`);
   }

@@ -7,24 +7,15 @@ import type { StoreVerbInput } from "./store-verb.ts";
 const writableByOthers = 0o002;
 
 /**
- * Describes each directory of the store and the master key that every user of the machine can write to, in one
- * sentence. The files in it may be private, but others could replace them. Kubernetes gives directories of volumes to a
- * group, so the bits of the group do not count.
+ * Describes the directory of the master key in one sentence if every user of the machine can write to it. The file may
+ * be private, but others could replace it. A store in such a directory is refused, but Kubernetes mounts secrets like
+ * this, read-only.
  */
-export function findSharedDirectories({
-  location,
-  masterKey,
-}: Pick<StoreVerbInput, "location" | "masterKey">): string[] {
-  const files = [
-    ...(location.kind === "sqlite" ? [location.path] : []),
-    ...(masterKey.kind === "file" ? [masterKey.path] : []),
-  ];
-  const directories = new Set(files.map((file) => dirname(resolve(file))));
-  return [...directories]
-    .filter(isShared)
-    .map(
-      (directory) => `every user of this machine can replace the files in ${directory}; set its mode to 0700`,
-    );
+export function findSharedDirectories({ masterKey }: Pick<StoreVerbInput, "masterKey">): string[] {
+  if (masterKey.kind !== "file") return [];
+  const directory = dirname(resolve(masterKey.path));
+  if (!isShared(directory)) return [];
+  return [`every user of this machine can replace the files in ${directory}; set its mode to 0700`];
 }
 
 function isShared(directory: string): boolean {

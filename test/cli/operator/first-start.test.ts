@@ -76,14 +76,15 @@ describe("a first start", { timeout }, () => {
     expect(madeLines((await startAndStop(dataDir)).stdout)).toEqual([]);
   });
 
-  it("warns of a directory in which other users can replace the store, and only then", async () => {
-    const dataDir = makeTemporaryDirectory();
+  it("warns of a directory in which other users can replace the master key, and only then", async () => {
+    const keyDir = makeTemporaryDirectory();
     for (const [mode, warnings] of [
-      [0o777, [`every user of this machine can replace the files in ${dataDir}; set its mode to 0700`]],
+      [0o777, [`every user of this machine can replace the files in ${keyDir}; set its mode to 0700`]],
       [0o770, []],
     ] as const) {
-      chmodSync(dataDir, mode);
-      const { stderr } = await startAndStop(dataDir);
+      chmodSync(keyDir, mode);
+      const keyFile = ["--master-key-file", join(keyDir, "master.key")];
+      const { stderr } = await startAndStop(makeTemporaryDirectory(), keyFile);
       expect(warningsOf(stderr)).toEqual(warnings);
     }
   });

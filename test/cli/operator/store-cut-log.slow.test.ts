@@ -107,7 +107,7 @@ async function leaveKilled(): Promise<{ dataDir: string; log: Buffer; checkpoint
 function copyOf(dataDir: string, log: Uint8Array): string {
   const copy = makeTemporaryDirectory();
   for (const name of ["qsp.db", "master.key"]) copyFileSync(join(dataDir, name), join(copy, name));
-  writeFileSync(join(copy, "qsp.db-wal"), log);
+  writeFileSync(join(copy, "qsp.db-wal"), log, { mode: 0o600 });
   rmSync(join(copy, "qsp.db-shm"), { force: true });
   return copy;
 }

@@ -1,0 +1,46 @@
+/** Checks that nobody else can have put the files of a SQLite store where they are, or can change them. */
+import { lstatSync, type Stats, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import { reservePath } from "./reserve.ts";
+import { StorageError } from "./store-error.ts";
+import { logPath } from "./write-ahead-log.ts";
+
+/**
+ * The mode bits of users who are neither the owner nor in the group. Kubernetes gives the files of a volume, and its
+ * directories, to a group of the pod (fsGroup), so the bits of the group do not count.
+ */
+const anyOfOthers = 0o007;
+const writableByOthers = 0o002;
+
+/**
+ * Refuses a store that another user of the machine can change or may have planted.
+ *
+ * @throws StorageError, and the error of the system for a directory that is missing or cannot be read
+ */
+export function requirePrivateStore(path: string): void {
+  // Windows has no such mode bits; there a file inherits the access list of its directory.
+  const user = process.platform === "win32" ? undefined : process.geteuid?.();
+  if (user === undefined) return;
+  const directory = dirname(resolve(path));
+  const { mode, uid } = statSync(directory);
+  if ((mode & writableByOthers) !== 0)
+    throw new StorageError(
+      `every user of this machine can replace the files in ${directory}; set its mode to 0700, or name a directory in it`,
+    );
+  // An operator who is root works on the store of the user that the server runs as.
+  const owners = [0, user === 0 ? uid : user];
+  for (const file of [path, logPath(path), `${path}-shm`, `${path}-journal`, reservePath(path)]) {
+    const found = lstatSync(file, { throwIfNoEntry: false });
+    const problem = found && findProblem(found, owners);
+    if (problem !== undefined) throw new StorageError(`${file} ${problem}`);
+  }
+}
+
+function findProblem(file: Stats, owners: readonly number[]): string | undefined {
+  if (file.isSymbolicLink()) return "is a symbolic link; put the file itself there, or name its directory";
+  if (!file.isFile()) return "is not a file";
+  if (!owners.includes(file.uid))
+    return `belongs to another user, with the ID ${file.uid}; if it is yours, give it to the user that runs the server`;
+  if ((file.mode & anyOfOthers) !== 0) return "can be read or changed by other users; set its mode to 0600";
+  return undefined;
+}

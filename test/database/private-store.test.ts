@@ -1,0 +1,115 @@
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { makeSqlitePlace, type Place } from "../support/on-both.ts";
+import { runToEndHere } from "../support/run-here.ts";
+import { storageError } from "../support/storage-error.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+
+const isRoot = process.geteuid?.() === 0;
+const stranger = 4242;
+
+describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_000 }, () => {
+  it.each([0o666, 0o606, 0o602, 0o644])("is refused with the mode %s", async (mode) => {
+    const { place, path } = await makeStore();
+    chmodSync(path, mode);
+    await expectRefused(place, /qsp\.db can be read or changed by other users; set its mode to 0600/);
+  });
+
+  it.each([0o600, 0o660, 0o640])(
+    "is accepted with the mode %s, as a volume of Kubernetes has it",
+    async (mode) => {
+      const { place, path } = await makeStore();
+      chmodSync(path, mode);
+      chmodSync(place.directory, 0o2770);
+      await (await place.open()).close();
+    },
+  );
+
+  it.each(["-wal", "-shm", "-journal", "-reserve"])(
+    "is refused with a file that others can write beside it: qsp.db%s",
+    async (suffix) => {
+      const { place, path } = await makeStore();
+      writeFileSync(path + suffix, "");
+      chmodSync(path + suffix, 0o666);
+      await expectRefused(place, /can be read or changed by other users/);
+    },
+  );
+
+  it("is refused as a symbolic link, also to nothing", async () => {
+    const { place, path } = await makeStore();
+    const moved = join(makeTemporaryDirectory(), "moved.db");
+    renameSync(path, moved);
+    symlinkSync(moved, path);
+    await expectRefused(place, /qsp\.db is a symbolic link/);
+
+    const empty = await makeSqlitePlace();
+    const target = makeTemporaryDirectory();
+    symlinkSync(join(target, "planted.db"), join(empty.directory, "qsp.db"));
+    await expect(empty.open()).rejects.toThrow(storageError(/qsp\.db is a symbolic link/));
+    expect(readdirSync(target)).toEqual([]);
+  });
+
+  it("is accepted in a directory behind a symbolic link, as systemd makes them", async () => {
+    const { place } = await makeStore();
+    const link = join(makeTemporaryDirectory(), "qsp");
+    symlinkSync(place.directory, link);
+    expect(await runToEndHere(["user", "list", "--data-dir", link])).toMatchObject({ code: 0 });
+  });
+
+  it.each([0o777, 0o1777, 0o702])("is refused in a directory of the mode %s", async (mode) => {
+    const { place } = await makeStore();
+    chmodSync(place.directory, mode);
+    await expectRefused(place, /every user of this machine can replace the files in .*set its mode to 0700/);
+    const parent = makeTemporaryDirectory();
+    const dataDir = join(parent, "data");
+    mkdirSync(dataDir);
+    chmodSync(dataDir, mode);
+    expect(await runToEndHere(["store", "init", "--data-dir", dataDir])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^qsp: every user of this machine [^\n]+\n$/),
+    });
+    expect(readdirSync(dataDir)).toEqual([]);
+  });
+
+  it.skipIf(!isRoot)(
+    "is refused by root if it belongs to neither root nor the owner of its directory",
+    async () => {
+      const { place, path } = await makeStore();
+      chownSync(path, stranger, stranger);
+      await expectRefused(place, /qsp\.db belongs to another user, with the ID 4242/);
+      chownSync(place.directory, stranger, stranger);
+      await (await place.open()).close();
+    },
+  );
+});
+
+describe("a backup that others can read", { timeout: 180_000 }, () => {
+  it("is restored", async () => {
+    const { place } = await makeStore();
+    const file = join(makeTemporaryDirectory(), "backup");
+    expect(await runToEndHere(["backup", file, ...place.settings])).toMatchObject({ code: 0 });
+    chmodSync(file, 0o644);
+    const restored = await makeSqlitePlace();
+    expect(await runToEndHere(["restore", file, ...restored.settings])).toMatchObject({ code: 0 });
+  });
+});
+
+async function makeStore(): Promise<{ place: Place; path: string }> {
+  const place = await makeSqlitePlace();
+  await (await place.open()).close();
+  return { place, path: join(place.directory, "qsp.db") };
+}
+
+async function expectRefused(place: Place, sentence: RegExp): Promise<void> {
+  for (const mode of ["create", "existing"] as const)
+    await expect(place.open({ mode })).rejects.toThrow(storageError(sentence));
+}
