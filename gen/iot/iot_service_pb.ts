@@ -546,8 +546,9 @@ export type UpdateFirmwareResponse = Message<"iot.UpdateFirmwareResponse"> & {
    *   "VENDOR_MISMATCH": the vendor is not the pinned one;
    *   "VERSION_REQUIRED": a version is installed, and the request has none;
    *   "VERSION_ROLLBACK": the version is below the installed one;
-   *   "IMAGE_ROLLBACK": the device had this image before its current one, with or without a version (the service
-   *   stores the last 32 images).
+   *   "IMAGE_ROLLBACK": the device had this image before its current one, with or without a version;
+   *   "IMAGE_LIMIT": the device has had 1,000 images before its current one. The service forgets none, so it accepts no
+   *   other image; register the device again.
    *
    * @generated from field: string reason = 4;
    */

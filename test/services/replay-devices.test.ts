@@ -1,9 +1,11 @@
 /** Attacks with what a device or its vendor once signed: replays in another form, and in another role. */
+
 import { expect, it } from "vitest";
 import type { Config } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { openStore } from "../../src/open-store.ts";
 import { makeChallenge } from "../../src/services/iot/challenges.ts";
+import { type DeviceState, installImage, newDeviceState } from "../../src/services/iot/device-state.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { Store } from "../../src/store/store.ts";
 import { bytesOf } from "../support/bytes.ts";
@@ -406,6 +408,35 @@ describeApp("firmware of a device that has a version", (_start, shared) => {
       expect(await iot.updateFirmware({ ...offer(text), deviceId, version: 8 })).toMatchObject(
         rejected("IMAGE_ROLLBACK"),
       );
+  });
+
+  it("is rejected also after 40 newer images", async () => {
+    const { iot } = await shared();
+    const { deviceId } = await registerOwn(iot, vendor.publicKey);
+    for (let version = 0; version <= 40; version += 1)
+      expect(await iot.updateFirmware({ ...offer(`image ${version}`), deviceId, version })).toMatchObject(
+        accepted,
+      );
+    for (const old of [0, 1, 39])
+      expect(await iot.updateFirmware({ ...offer(`image ${old}`), deviceId, version: 41 })).toMatchObject(
+        rejected("IMAGE_ROLLBACK"),
+      );
+  });
+
+  it("is rejected if the device has had 1,000 others, none of which is forgotten", () => {
+    const install = (state: DeviceState, n: number): DeviceState => {
+      const next = installImage(state, { firmwareHash: `${n}`.padStart(64, "0"), version: n });
+      if (typeof next === "string") throw new Error(next);
+      return next;
+    };
+    let state = newDeviceState;
+    for (let n = 0; n < 1001; n += 1) state = install(state, n);
+    expect(state.formerImages).toHaveLength(1000);
+    const firmwareHash = "f".repeat(64);
+    expect(installImage(state, { firmwareHash, version: 1001 })).toBe("IMAGE_LIMIT");
+    const first = { firmwareHash: "0".repeat(64), version: 1001 };
+    expect(installImage(state, first)).toBe("IMAGE_ROLLBACK");
+    expect(install(state, 1000)).toMatchObject({ firmwareVersion: 1000 });
   });
 
   it("is rejected if it was installed before the first version", async () => {

@@ -53,10 +53,13 @@ export interface SignedImage {
 }
 
 /** Why a signed image is not installed. */
-export type ImageFault = "VERSION_REQUIRED" | "VERSION_ROLLBACK" | "IMAGE_ROLLBACK";
+export type ImageFault = "VERSION_REQUIRED" | "VERSION_ROLLBACK" | "IMAGE_ROLLBACK" | "IMAGE_LIMIT";
 
-/** The number of former images in a device's state. */
-const maxFormerImages = 32;
+/**
+ * The number of former images in a device's state, which each reading reads and writes. It is an image a week for 19
+ * years. Then the device gets no more images: forgetting one would let it come back.
+ */
+const maxFormerImages = 1000;
 
 /**
  * Compares the version and the hash of an image with the current and former images of the device.
@@ -77,10 +80,6 @@ export function installImage(
   const former = [...(current === undefined ? [] : [current]), ...formerImages].filter(
     (image) => image !== firmwareHash,
   );
-  return {
-    ...state,
-    firmwareHash,
-    firmwareVersion: version,
-    formerImages: former.slice(0, maxFormerImages),
-  };
+  if (former.length > maxFormerImages) return "IMAGE_LIMIT";
+  return { ...state, firmwareHash, firmwareVersion: version, formerImages: former };
 }

@@ -48,7 +48,7 @@ const stateColumns = {
   firmwareHash: column.optionalText("firmware_hash"),
   /** Undefined before the first verified reading. */
   readingForm: column.optionalChoice("reading_form", ["NUMBERED", "PLAIN"]),
-  /** Hashes of the device's former images that had a version, the latest first. */
+  /** Hashes of the device's former images, the latest first. */
   formerImages: column.spacedList("former_images"),
 };
 
