@@ -408,6 +408,7 @@ export const comments: Readonly<Record<string, string>> = {
   "kms.Grant.operations": "Lists what the grantee may do: \"SIGN\", \"VERIFY\", \"ENCAPSULATE\", \"DECAPSULATE\" and \"GET_KEY\".",
   "kms.Grant.expires_at": "Gives the time when the grant ends; absent if it has no end.",
   "kms.Grant.created_at": "Gives the time when the grant was created.",
+  "kms.Grant.damaged": "Is true in a list if the stored grant was changed outside the service, or put back after its end. It allows nothing:\nrevoke it, and do not rely on any other field. Absent otherwise.",
   "pqc.Jwk": "Contains one public key as a JSON Web Key (RFC 7517) of key type AKP (RFC 9964).",
   "pqc.Jwk.kty": "Is always \"AKP\", the key type of algorithm key pairs.",
   "pqc.Jwk.alg": "Names the algorithm: \"ML-DSA-65\" for token keys, \"ML-DSA-44\" or \"ML-DSA-87\" for other keys.",

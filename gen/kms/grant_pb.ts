@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file kms/grant.proto.
  */
 export const file_kms_grant: GenFile = /*@__PURE__*/
-  fileDesc("Cg9rbXMvZ3JhbnQucHJvdG8SA2ttcyLfAQoFR3JhbnQSEAoIZ3JhbnRfaWQYASABKAkSDgoGa2V5X2lkGAIgASgJEgwKBG5hbWUYAyABKAkSDQoFb3duZXIYBCABKAkSDwoHZ3JhbnRlZRgFIAEoCRISCgpvcGVyYXRpb25zGAYgAygJEjMKCmV4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQESLgoKY3JlYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCDQoLX2V4cGlyZXNfYXRCOgoPcXVhbnR1bXNhZmUua21zUAFaE3F1YW50dW1zYWZlL2ttcztrbXOqAg9RdWFudHVtU2FmZS5LbXNiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("Cg9rbXMvZ3JhbnQucHJvdG8SA2ttcyKBAgoFR3JhbnQSEAoIZ3JhbnRfaWQYASABKAkSDgoGa2V5X2lkGAIgASgJEgwKBG5hbWUYAyABKAkSDQoFb3duZXIYBCABKAkSDwoHZ3JhbnRlZRgFIAEoCRISCgpvcGVyYXRpb25zGAYgAygJEjMKCmV4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQESLgoKY3JlYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoHZGFtYWdlZBgJIAEoCEgBiAEBQg0KC19leHBpcmVzX2F0QgoKCF9kYW1hZ2VkQjoKD3F1YW50dW1zYWZlLmttc1ABWhNxdWFudHVtc2FmZS9rbXM7a21zqgIPUXVhbnR1bVNhZmUuS21zYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Allows a user some operations of a key that belongs to another user.
@@ -75,6 +75,14 @@ export type Grant = Message<"kms.Grant"> & {
    * @generated from field: google.protobuf.Timestamp created_at = 8;
    */
   createdAt?: Timestamp | undefined;
+
+  /**
+   * Is true in a list if the stored grant was changed outside the service, or put back after its end. It allows nothing:
+   * revoke it, and do not rely on any other field. Absent otherwise.
+   *
+   * @generated from field: optional bool damaged = 9;
+   */
+  damaged?: boolean | undefined;
 };
 
 /**

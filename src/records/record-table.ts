@@ -80,6 +80,7 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
   const core = prepareTable(store, declaration);
   return {
     readRow: core.readRow,
+    select: core.select,
     toTaggedRow: core.toTaggedRow,
     ...createFinds(core),
     ...createLists(core),
@@ -92,14 +93,15 @@ type TableCore<C extends Columns> = ReturnType<typeof prepareTable<C>>;
 
 function prepareTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
   type T = RecordOf<C>;
-  const { name, columns, owner, alsoSelect, tagColumn = defaultTagColumn } = declaration;
+  const { name, columns, owner, alsoSelect, hasEnded, tagColumn = defaultTagColumn } = declaration;
   const columnOf = (property: string): string => columns[property]?.name ?? property;
   const ownerOf = (record: T): string => (owner === undefined ? "" : String(record[owner]));
 
   const listTagFields = prepareTagFields(declaration);
   const readRow = (row: Readonly<AnyRow>): Found<T> => {
     const record = fromRow(columns, row);
-    return { record, isIntact: store.isTagged(listTagFields(record), String(row[tagColumn])), row };
+    const isTagged = store.isTagged(listTagFields(record), String(row[tagColumn]));
+    return { record, isIntact: isTagged && hasEnded?.(row) !== true, row };
   };
   const toTaggedRow = (record: T): AnyRow => ({
     ...toRow(columns, record),

@@ -2,7 +2,7 @@
 import { sql } from "kysely";
 import type { AnyRow, Columns, ColumnValue } from "./columns.ts";
 import { openTable, type RecordStore } from "./record-table.ts";
-import { anyTable, type TableDeclaration } from "./table-declaration.ts";
+import type { TableDeclaration } from "./table-declaration.ts";
 
 /** Rows to read at once. */
 const chunkRows = 500;
@@ -32,13 +32,13 @@ export async function verifyRecords(
 
 /** Reads all rows of a table in the order of their keys. */
 async function* readAll<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
-  const { name, key, columns } = declaration;
-  const { readRow } = openTable(store, declaration);
+  const { key, columns } = declaration;
+  const { readRow, select } = openTable(store, declaration);
   const keyColumns = key.map((property) => columns[property]?.name ?? property);
   const refs = sql.join(keyColumns.map((column) => sql.ref(column)));
   let last: readonly ColumnValue[] | undefined;
   for (;;) {
-    let query = anyTable(store.reader).selectFrom(name).selectAll();
+    let query = select(store.reader);
     if (last !== undefined) query = query.where(sql<boolean>`(${refs}) > (${sql.join(last)})`);
     for (const column of keyColumns) query = query.orderBy(column);
     const rows: AnyRow[] = await query.limit(chunkRows).execute();

@@ -125,6 +125,35 @@ describeAccess("a grant", (shared) => {
     expect(await refusal(owner.kms.revokeGrant({ grantId }))).toEqual(grantNotFound);
   });
 
+  it.each(["of a key", "of a name"])(
+    "%s stays ended if its record is put back behind the server's back",
+    async (target) => {
+      const server = await shared();
+      const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+      const { keyId, name = "" } = await makeKey(owner);
+      const handle = target === "of a key" ? keyId : `name/${name}`;
+      const { grantId } = await grant(owner, handle, grantee, Object.keys(uses));
+      const rows = await server.tamper((db) =>
+        db.selectFrom("kms_grants").selectAll().where("grant_id", "=", grantId).execute(),
+      );
+      await grantee.kms.sign({ keyId, data });
+      await owner.kms.revokeGrant({ grantId });
+      await server.tamper((db) => db.insertInto("kms_grants").values(rows).execute());
+      for (const use of Object.values(uses)) expect(await refusal(use(grantee.kms, keyId))).toEqual(notFound);
+      expect(await findMessage(grantee.kms.sign({ keyId: `name/${name}`, data }))).toMatch(/does not exist$/);
+      const other = await grant(owner, handle, grantee, ["SIGN"]);
+      for (const { grants } of [
+        await owner.kms.listGrants({}),
+        await grantee.kms.listGrants({ received: true }),
+      ])
+        expect(grants.map(({ damaged }) => damaged).sort()).toEqual([true, undefined]);
+      await grantee.kms.sign({ keyId, data });
+      await owner.kms.revokeGrant({ grantId });
+      await owner.kms.revokeGrant({ grantId: other.grantId });
+      expect((await owner.kms.listGrants({})).grants).toEqual([]);
+    },
+  );
+
   it("has no effect after its end, and is no longer listed", async () => {
     const server = await shared();
     const [owner, grantee] = [await server.makePerson(), await server.makePerson()];

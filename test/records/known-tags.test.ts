@@ -33,7 +33,14 @@ import { createIotStore, type Device } from "../../src/services/iot/store.ts";
 import { challengeTable, deviceTable, stateTable } from "../../src/services/iot/tables.ts";
 import type { KeyName, KeyRecord } from "../../src/services/kms/record.ts";
 import { createKmsStore } from "../../src/services/kms/store.ts";
-import { grantTable, importTable, keyTable, nameTable } from "../../src/services/kms/tables.ts";
+import {
+  describeGrantEnd,
+  grantEnds,
+  grantTable,
+  importTable,
+  keyTable,
+  nameTable,
+} from "../../src/services/kms/tables.ts";
 import { createNftStore, type Token } from "../../src/services/nft/store.ts";
 import { tokenTable, transferTable } from "../../src/services/nft/tables.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
@@ -533,6 +540,19 @@ describe("the tag", { shuffle: false }, () => {
     if (write) await store.write(async (transaction) => void (await write(transaction)));
     await writeAlone?.();
     expect(await readTag(record)).toBe(tag);
+  });
+});
+
+describe("the entry about the end of a grant", () => {
+  it("is always the same, because it shows which grants have ended", () => {
+    const grant = {
+      ...{ grantId: "grant-1", owner, ownerName: "ada", keyId: "key-1", name: "", expiresAt: later },
+      ...{ grantee: "user:bob", granteeName: "bob", operations: ["SIGN"], createdAt: at },
+    };
+    expect(grantEnds.map((end) => describeGrantEnd(grant, end))).toEqual([
+      "grantId=grant-1, grantee=bob, reason=revoked",
+      "grantId=grant-1, grantee=bob, reason=expired",
+    ]);
   });
 });
 

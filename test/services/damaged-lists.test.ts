@@ -122,6 +122,16 @@ describe("a list with a record that was changed in the database", () => {
     make: (client) => client.createKey({ alias: "one" }),
     read: async (client) => (await client.listKeys({})).keys,
   });
+  describeList("KmsService.ListGrants", {
+    service: KmsService,
+    table: "kms_grants",
+    make: async (client) => {
+      const { result } = await client.createKey({});
+      const keyId = present(result).keyId;
+      await client.createGrant({ keyId, grantee: "ada", operations: ["SIGN"] });
+    },
+    read: async (client) => (await client.listGrants({})).grants,
+  });
   describeList("WalletService.ListWallets", {
     service: WalletService,
     table: "wallets",

@@ -14,7 +14,7 @@ import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.t
 import { eventBy, type Subject, subjectOf } from "./event.ts";
 import { aboutHandle, checkAllowed, findUserId, keyNotFound, resolveAnew, type Wanted } from "./find-key.ts";
 import { parseHandle, writeName } from "./handle.ts";
-import { type GrantRecord, grantQuota } from "./tables.ts";
+import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
 import { recordingRefusal } from "./with-key.ts";
 
 /** A grant as a message. */
@@ -167,12 +167,12 @@ async function removeGrant(
   transaction: WriteTransaction,
   grant: Stored<GrantRecord>,
   principal: Principal,
-  why: "revoked" | "expired",
+  end: GrantEnd,
 ): Promise<void> {
   await keys.grants.remove(transaction, grant);
-  const { grantId, keyId, name, owner, granteeName } = grant.record;
+  const { keyId, name, owner } = grant.record;
   const subject = { keyId: keyId || writeName(name), owner, keyName: name };
-  const details = `grantId=${grantId}, grantee=${granteeName}, reason=${why}`;
+  const details = describeGrantEnd(grant.record, end);
   transaction.audit(eventBy(principal, subject, { operation: "REVOKE_GRANT", outcome: "OK", details }));
 }
 

@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { listSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
 import type { Narrowing } from "../../records/record-table.ts";
 import { nameList, nameNarrowed } from "../../records/table-declaration.ts";
-import { type PageFields, readPage } from "../fields.ts";
+import { type PageFields, packDamage, readPage } from "../fields.ts";
 import { type FindDeps, findId, findName } from "./find-key.ts";
 import { packGrant } from "./grants.ts";
 import { parseHandle } from "./handle.ts";
@@ -33,7 +33,11 @@ export async function listGrants(deps: FindDeps, query: GrantQuery, principal: P
   const list = nameNarrowed(listSeenBy(seer, nameList(grantTable)), narrowing);
   const { rows, nextPageToken } = await grants.list(readPage(query, list), seer, {}, narrowing);
   const totalSize = await grants.count(seer, {}, narrowing);
-  return { grants: rows.map(({ record }) => packGrant(record)), nextPageToken, totalSize };
+  return {
+    grants: rows.map((found) => ({ ...packGrant(found.record), ...packDamage(found) })),
+    nextPageToken,
+    totalSize,
+  };
 }
 
 /** The condition of a grant of a key, or of a name or one of its versions. */

@@ -102,5 +102,10 @@ export const kmsTables: TableOwner = {
       "create index kms_imports_by_expires_at on kms_imports (expires_at_ms)",
     ],
     "0004-kms": createLabelIndex,
+    // The condition of `ofGrantEnds` in tables.ts.
+    "0005-kms-grants": () => [
+      `create index audit_entries_of_grant_ends on audit_entries (details)
+        where outcome = 'OK' and operation = 'REVOKE_GRANT'`,
+    ],
   },
 };

@@ -91,6 +91,23 @@ const grantColumns = {
   createdAt: column.time("created_at_ms"),
 };
 
+/** Why a grant has ended. */
+export const grantEnds = ["revoked", "expired"] as const;
+export type GrantEnd = (typeof grantEnds)[number];
+
+/** The details of the entry about the end of a grant. They never change, because `grantTable` looks for them. */
+export function describeGrantEnd({ grantId, granteeName }: GrantRecord, end: GrantEnd): string {
+  return `grantId=${grantId}, grantee=${granteeName}, reason=${end}`;
+}
+
+/** The condition of the index of entries about the ends of grants, in migrations.ts. */
+const ofGrantEnds = sql.raw("outcome = 'OK' and operation = 'REVOKE_GRANT'");
+const detailsOfEnds = sql.join(
+  grantEnds.map(
+    (end) => sql`'grantId=' || grant_id || ', grantee=' || grantee_name || ${sql.lit(`, reason=${end}`)}`,
+  ),
+);
+
 /** Counts the grants of the keys of an owner. */
 export const grantQuota = recordQuota("kms_grants", "grants");
 
@@ -101,6 +118,10 @@ export const grantTable: TableDeclaration<typeof grantColumns> = {
   owner: "owner",
   quota: grantQuota,
   describe: ({ grantId }) => `grant ${grantId}`,
+  alsoSelect: sql<string | null>`(
+    select operation from audit_entries where ${ofGrantEnds} and details in (${detailsOfEnds}) limit 1
+  )`.as("grant_end"),
+  hasEnded: (row) => (row.grant_end ?? null) !== null,
 };
 
 /** A grant. Exactly one of keyId and name is not empty. */
