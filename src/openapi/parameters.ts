@@ -58,15 +58,21 @@ export function describeQueryParameters(
   example: Json | undefined,
 ): Parameter[] {
   if (route.body.kind === "all") return [];
-  const taken = new Set(route.variables.map(({ path }) => describeFieldPath(path)));
-  if (route.body.kind === "field") taken.add(route.body.field.jsonName);
+  const taken: FieldPath[] = route.variables.map(({ path }) => path);
+  if (route.body.kind === "field") taken.push([route.body.field]);
   const { input } = route.spec.method;
-  return listQueryFields(input, [], []).flatMap((path) => {
-    const name = describeFieldPath(path);
-    return taken.has(name) || taken.has(path[0].jsonName)
-      ? []
-      : [describeQueryParameter(path, input, schemas, valueAt(example, path))];
-  });
+  return listQueryFields(input, [], [])
+    .filter((path) => !taken.some((other) => excludes(other, path)))
+    .map((path) => describeQueryParameter(path, input, schemas, valueAt(example, path)));
+}
+
+/** Whether a value in one field leaves no place for another: it is the same field, above it, or of the same oneof. */
+function excludes(taken: FieldPath, path: FieldPath): boolean {
+  for (const [i, field] of taken.entries()) {
+    if (path[i] === field) continue;
+    return field.oneof !== undefined && field.oneof === path[i]?.oneof;
+  }
+  return true;
 }
 
 function describeQueryParameter(

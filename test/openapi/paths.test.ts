@@ -77,6 +77,15 @@ describe("a call that OpenAPI cannot describe", () => {
 });
 
 describe("the query of OpenAPI", () => {
+  it.each([
+    ["the path", { get: "/v1/{text}" }],
+    ["the path, within a message", { get: "/v1/{part.id}" }],
+    ["the body", { post: "/v1", body: "text" }],
+  ])("offers no other member of a oneof that is in %s", (_place, rule) => {
+    const names = queryOf(rule).map(({ name }) => name.split(".")[0]);
+    expect(names.filter((name) => ["text", "number", "wrapped"].includes(name ?? ""))).toEqual([]);
+  });
+
   const queryOf = (rule: Rule) => parametersOf(describeRule(rule).operation, "query");
   const namesOf = (rule: Rule) => queryOf(rule).map(({ name }) => name);
 
