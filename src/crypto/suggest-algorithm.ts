@@ -17,6 +17,9 @@ interface FormerScheme {
 /** The number of a Dilithium set was its security category; FIPS 204, table 1, has those of its successors. */
 const dilithiumSets: Readonly<Record<string, string>> = { 2: "44", 3: "65", 5: "87" };
 
+/** Sets of two schemes that are in one category, or nearly (FIPS 203, table 3; FIPS 204, table 1). */
+const setsOfSchemes = { "ML-DSA": ["44", "65", "87"], "ML-KEM": ["512", "768", "1024"] } as const;
+
 const formerSchemes: readonly FormerScheme[] = [
   {
     name: "Dilithium",
@@ -59,7 +62,23 @@ export function suggestAlgorithm(given: string, allowed: readonly string[]): str
     const name = scheme.rename(match);
     return allowed.includes(name) ? `${renamed}; did you mean "${name}"` : renamed;
   }
-  return undefined;
+  return suggestSet("ML-DSA", "ML-KEM", plain, allowed) ?? suggestSet("ML-KEM", "ML-DSA", plain, allowed);
+}
+
+type Scheme = keyof typeof setsOfSchemes;
+
+/** Suggests a set of a scheme for a set of another one: "ML-DSA-65" for "ML-DSA-768". */
+function suggestSet(
+  scheme: Scheme,
+  other: Scheme,
+  plain: string,
+  allowed: readonly string[],
+): string | undefined {
+  const place = setsOfSchemes[other].findIndex((set) => plain === simplify(`${scheme}${set}`));
+  if (place < 0) return undefined;
+  const mistake = `${setsOfSchemes[other][place]} is a set of ${other}`;
+  const name = `${scheme}-${setsOfSchemes[scheme][place]}`;
+  return allowed.includes(name) ? `${mistake}; did you mean "${name}"` : mistake;
 }
 
 /** Leaves out case and punctuation: "ML_DSA_65" and "ml-dsa-65" become "mldsa65". */

@@ -38,10 +38,22 @@ describe("the suggestion for the name of an algorithm", () => {
     expect(suggestAlgorithm(given, names)).toBe(renamed);
   });
 
+  it.each([
+    ["ML-DSA-512", "512 is a set of ML-KEM", "ML-DSA-44"],
+    ["ML-DSA-768", "768 is a set of ML-KEM", "ML-DSA-65"],
+    ["mldsa1024", "1024 is a set of ML-KEM", "ML-DSA-87"],
+    ["ML-KEM-44", "44 is a set of ML-DSA", "ML-KEM-512"],
+    ["ml_kem_65", "65 is a set of ML-DSA", "ML-KEM-768"],
+    ["ML-KEM-87", "87 is a set of ML-DSA", "ML-KEM-1024"],
+  ])("is the set at the same place of the scheme, for a set of the other one: %s", (given, mistake, name) => {
+    expect(suggestAlgorithm(given, names)).toBe(`${mistake}; did you mean "${name}"`);
+  });
+
   it("names no set that would be wrong here", () => {
     const signing = ["ML-DSA-44", "ML-DSA-65"];
     expect(suggestAlgorithm("Kyber768", signing)).toBe("Kyber became ML-KEM (FIPS 203)");
     expect(suggestAlgorithm("mlkem768", signing)).toBeUndefined();
+    expect(suggestAlgorithm("mlkem65", signing)).toBe("65 is a set of ML-DSA");
   });
 
   it.each(["", "RSA-2048", "Dilithium4", "Kyber", "constructor", "-".repeat(65), `mldsa65${" ".repeat(64)}`])(
