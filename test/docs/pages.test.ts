@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { listSettings, readConfig } from "../../src/config.ts";
+import { listSettings } from "../../src/config.ts";
 import { generatedPages } from "../../src/docs/write.ts";
 import { reasonSections } from "../../src/errors/reasons.ts";
 import { type ReasonName, reasons, refuse, toHttpStatus } from "../../src/errors.ts";
@@ -43,7 +43,6 @@ describe("docs/errors.md", () => {
 describe("docs/settings.md", () => {
   it("has one row for each setting", () => {
     const variables = [...read("docs/settings.md").matchAll(/^\| .*? \| `(QSP_\w+)` \|/gm)];
-    expect(variables).toHaveLength(Object.keys(readConfig([], {})).length);
     expect(listSettings()).toHaveLength(variables.length);
   });
 });
