@@ -1,5 +1,7 @@
 /** Requests of sigstore's KMS plugin protocol, version v1: pkg/signature/kms/cliplugin/common of sigstore/sigstore. */
+
 import { type JsonObject, type JsonValue, parseJsonObject } from "../crypto/strict-json.ts";
+import { parseRfc3339 } from "../protocol/rfc3339.ts";
 import { usageError } from "./exit-codes.ts";
 
 /** One call of a method. */
@@ -88,9 +90,9 @@ function readNumber(value: JsonValue): number {
 function findDeadline(holders: readonly JsonObject[]): Date | undefined {
   const times = holders.flatMap(({ ctxDeadline }) => {
     if (ctxDeadline === undefined || ctxDeadline === null) return [];
-    const time = typeof ctxDeadline === "string" ? Date.parse(ctxDeadline) : Number.NaN;
-    if (Number.isNaN(time)) throw usageError("ctxDeadline is not a time of RFC 3339");
-    return [time];
+    const time = typeof ctxDeadline === "string" ? parseRfc3339(ctxDeadline) : undefined;
+    if (time === undefined) throw usageError("ctxDeadline is not a time of RFC 3339");
+    return [time.getTime()];
   });
   return times.length === 0 ? undefined : new Date(Math.min(...times));
 }

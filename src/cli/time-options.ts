@@ -1,5 +1,6 @@
 /** Reads durations and times of options. */
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { parseFullDate, parseRfc3339 } from "../protocol/rfc3339.ts";
 import { usageError } from "./exit-codes.ts";
 import type { ParsedOptions } from "./options.ts";
 
@@ -33,7 +34,10 @@ export function readTime(
   const text = options.text(name);
   if (text === undefined) return undefined;
   const seconds = parseSeconds(text);
-  const date = seconds === undefined ? parseTime(text) : new Date(now.getTime() + direction * seconds * 1000);
+  const date =
+    seconds === undefined
+      ? (parseRfc3339(text) ?? parseFullDate(text))
+      : new Date(now.getTime() + direction * seconds * 1000);
   if (date !== undefined) return timestampFromDate(date);
   throw usageError(
     `--${name} "${text}" is neither a time such as 2030-01-31T12:00:00Z nor a duration such as 30d`,
@@ -44,15 +48,4 @@ function parseSeconds(text: string): number | undefined {
   const [, count, unit = ""] = /^(\d{1,10})([shdw])$/.exec(text) ?? [];
   const seconds = Number(count) * (unitSeconds[unit] ?? Number.NaN);
   return seconds <= maxSeconds ? seconds : undefined;
-}
-
-/** RFC 3339, section 5.6, or its full-date alone. */
-const timePattern = /^(\d{4}-\d\d-\d\d)(?:T\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))?$/;
-
-function parseTime(text: string): Date | undefined {
-  const [, day] = timePattern.exec(text) ?? [];
-  const [date, startOfDay] = [new Date(text), new Date(`${day}T00:00:00Z`)];
-  const exists = [date, startOfDay].every((one) => !Number.isNaN(one.getTime()));
-  // JavaScript takes February 31 for March 3.
-  return exists && startOfDay.toISOString().slice(0, 10) === day ? date : undefined;
 }

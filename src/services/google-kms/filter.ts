@@ -1,4 +1,5 @@
 /** Turns filters of lists into conditions of rows. */
+import { parseRfc3339 } from "../../protocol/rfc3339.ts";
 import { type Comparison, type Filter, invalid, type Operator, parseFilter } from "./filter-syntax.ts";
 
 /** Tells whether a row is in the list. */
@@ -79,9 +80,8 @@ function compareText<Row>(
 export function timeField<Row>(read: (row: Row) => Date | undefined): FilterField<Row> {
   return ({ field, operator, value }) => {
     requireOperator(field, operator, ["=", "!=", "<", "<=", ">", ">="]);
-    const isTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/.test(value);
-    const wanted = Date.parse(value);
-    if (!isTime || Number.isNaN(wanted))
+    const wanted = parseRfc3339(value)?.getTime();
+    if (wanted === undefined)
       throw invalid(`"${value}" is not a time such as "2026-01-31T12:00:00Z", in quotes, for "${field}"`);
     return (row) => {
       const ms = read(row)?.getTime();
