@@ -1,7 +1,7 @@
 /** `qsp kms grant`, `grants` and `revoke`: let other users use a key. */
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { exitCodes } from "./exit-codes.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { facts, time, unlessDamaged } from "./output.ts";
 import { printList } from "./print-list.ts";
 import { readTime } from "./time-options.ts";
@@ -31,10 +31,15 @@ export const kmsGrantVerbs: readonly Verb[] = [
     example: 'qsp kms grant "$KEY" bob --operations SIGN,VERIFY --expires 30d',
     async run({ operands: [keyId = "", grantee = ""], options, output, server }) {
       const expiresAt = readTime(options, "expires", 1);
+      const list = options.text("operations");
+      if (list === undefined)
+        throw usageError(
+          `--operations is missing; use one or more of ${operations.join(", ")}, separated by commas`,
+        );
       const answer = await server.ask(method.createGrant, {
         keyId,
         grantee,
-        operations: options.need("operations").split(","),
+        operations: list.split(",").map((operation) => operation.trim().toUpperCase()),
         ...(expiresAt && { expiresAt }),
       });
       output.answer(method.createGrant.output, answer, () => describe(answer.grant));

@@ -1,9 +1,14 @@
 /** `qsp kms public-keys`: exports public keys for those who verify. */
-import { toJson } from "@bufbuild/protobuf";
-import { type ExportPublicKeysResponse, KmsService } from "#gen/kms/kms_service_pb.ts";
+import { create, toJson } from "@bufbuild/protobuf";
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import {
+  type ExportPublicKeysResponse,
+  ExportPublicKeysResponseSchema,
+  KmsService,
+} from "#gen/kms/kms_service_pb.ts";
 import { JwkSchema } from "#gen/pqc/jwk_pb.ts";
 import { type ApiClient, askPages } from "./client.ts";
-import { exitCodes } from "./exit-codes.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { nameVersion } from "./kms-describe.ts";
 import { counted, listing } from "./output.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
@@ -11,10 +16,12 @@ import type { Verb } from "./verb.ts";
 
 const { method } = KmsService;
 
+const filters = ["name", "label", "algorithm"] as const;
+
 export const kmsPublicKeyVerbs: readonly Verb[] = [
   {
     name: "kms public-keys",
-    operands: [],
+    operands: ["[KEY]"],
     options: {
       name: { value: "NAME", meaning: "Only versions of this name" },
       label: { value: "K=V", meaning: "Only keys with this label" },
@@ -30,14 +37,16 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
         file: "writes",
       },
     },
-    meaning: "Lists the public keys of all versions that can verify signatures, and writes them to files.",
+    meaning:
+      "Lists the public keys of all versions that can verify signatures, or those of a key or name, and writes them to files.",
     example: "qsp kms public-keys --pem keys.pem --jwks keys.json",
-    async run({ files, options, output, server }) {
-      const filter = Object.fromEntries(
-        ["name", "label", "algorithm"].map((field) => [field, options.text(field) ?? ""]),
-      );
+    async run({ operands: [reference], files, options, output, server }) {
+      const filter = Object.fromEntries(filters.map((field) => [field, options.text(field) ?? ""]));
+      const used = filters.find((field) => options.flag(field));
+      if (reference !== undefined && used !== undefined)
+        throw usageError(`use either KEY or --${used}: KEY already selects a key, or all versions of a name`);
       const ask = (pageToken: string) => server.ask(method.exportPublicKeys, { ...filter, pageToken });
-      const answer = await askAll(ask);
+      const answer = reference === undefined ? await askAll(ask) : await askKey(server, reference);
       if (answer.exported.length === 0) await requireName(server, filter.name ?? "");
       const [pem, jwks] = [files.write("pem", answer.pem), files.write("jwks", renderKeySet(answer))];
       output.answer(method.exportPublicKeys.output, answer, () =>
@@ -47,6 +56,43 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
     },
   },
 ];
+
+/**
+ * Requests the public keys of a key, or of all versions of a name that can verify: in the form of ExportPublicKeys, which
+ * knows no keys of others.
+ *
+ * @throws CliError for a key that cannot verify
+ */
+async function askKey(server: ApiClient, reference: string): Promise<ExportPublicKeysResponse> {
+  const { result, versions } = await server.ask(method.getKey, { keyId: reference });
+  const found: KeyRecord[] = [];
+  for (const { keyId } of versions.filter(canVerify)) {
+    const version = await server.ask(method.getKey, { keyId });
+    if (version.result !== undefined) found.push(version.result);
+  }
+  if (versions.length === 0 && result !== undefined && canVerify(result)) found.push(result);
+  if (found.length === 0)
+    throw usageError(
+      `${reference} has no public key that verifies signatures: it is ${result?.status}, and for ${result?.usage}`,
+    );
+  return create(ExportPublicKeysResponseSchema, {
+    status: "success",
+    keys: found.flatMap(({ publicJwk }) => publicJwk ?? []),
+    pem: found.map(({ publicKeyPem = "" }) => publicKeyPem).join(""),
+    exported: found.map(
+      ({ keyId, name = "", version = 0, algorithm, status, publicKeyPem = "", publicJwk }) => ({
+        $typeName: "kms.ExportedKey" as const,
+        ...{ keyId, name, version, algorithm, status, publicKeyPem },
+        kid: publicJwk?.kid ?? "",
+      }),
+    ),
+    totalSize: found.length,
+  });
+}
+
+function canVerify({ status, usage }: KeyRecord): boolean {
+  return usage === "SIGN" && ["ACTIVE", "ROTATED"].includes(status);
+}
 
 /**
  * Requires that a name has a key. An empty set would make every signature of a misspelt name invalid.

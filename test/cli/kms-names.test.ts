@@ -107,6 +107,32 @@ describe("qsp kms public-keys", { timeout }, () => {
     expect(readFileSync(join(place.cwd, "keys.pem"), "utf8").match(/BEGIN PUBLIC KEY/g)).toHaveLength(3);
   });
 
+  it("takes a key, a version or a name, as its siblings do", async () => {
+    const place = server.place();
+    const kms = server.client(KmsService);
+    await kms.createKey({ name: "operand" });
+    const { newKey } = await kms.rotateKey({ keyId: "name/operand" });
+    const pemOf = (reference: string) => qspDone(["kms", "public-keys", reference, "--pem", "-"], place);
+    const [all, newest] = [await pemOf("name/operand"), await pemOf(newKey?.keyId ?? "")];
+    expect(all.match(/BEGIN PUBLIC KEY/g)).toHaveLength(2);
+    expect(newest).toBe(newKey?.publicKeyPem);
+    expect(await pemOf("name/operand/2")).toBe(newest);
+    const named = ["kms", "public-keys", "--name", "operand"];
+    const { exported, keys } = await qspJson(["kms", "public-keys", "name/operand"], place);
+    expect({ exported, keys }).toEqual(
+      await qspJson(named, place).then((answer) => ({ exported: answer.exported, keys: answer.keys })),
+    );
+  });
+
+  it("refuses a key that verifies nothing", async () => {
+    const keyId =
+      (await server.client(KmsService).createKey({ algorithm: "ML-KEM-768" })).result?.keyId ?? "";
+    expect(await qsp(["kms", "public-keys", keyId], server.place())).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("no public key that verifies signatures: it is ACTIVE, and for KEM"),
+    });
+  });
+
   it("refuses a name that no key has, and writes no empty set", async () => {
     const place = server.place();
     const line = ["kms", "public-keys", "--name", "misspelt", "--jwks", "keys.json", "--pem", "keys.pem"];
