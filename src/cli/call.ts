@@ -93,7 +93,7 @@ function findMethod(registry: Registry, name: string): DescMethod {
     ...suggest(name, methods.map(nameMethod)),
   ]);
   const advice =
-    similar.size === 0 ? "qsp call --list shows all" : `did you mean ${[...similar].join(" or ")}`;
+    similar.size === 0 ? "qsp call --list shows all" : `did you mean ${[...similar].join(" or ")}?`;
   throw usageError(`"${name}" is not a call; ${advice}`);
 }
 

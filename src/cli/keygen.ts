@@ -2,15 +2,18 @@
 import { rmSync } from "node:fs";
 import { deriveAddress } from "../crypto/address.ts";
 import { suggestAlgorithm } from "../crypto/suggest-algorithm.ts";
+import { suggest } from "../protocol/suggest.ts";
 import { type CliError, exitCodes, usageError } from "./exit-codes.ts";
 import { facts } from "./output.ts";
 import { keyAlgorithms, withProvider } from "./pem-keys.ts";
 import type { Verb } from "./verb.ts";
 
 function unknownAlgorithm(wanted: string): CliError {
-  const hint = suggestAlgorithm(wanted, keyAlgorithms);
-  const advice = hint === undefined ? "" : `; ${hint}`;
-  return usageError(`--algorithm "${wanted}" is unknown${advice}; use one of ${keyAlgorithms.join(", ")}`);
+  const [nearest] = suggest(wanted, keyAlgorithms);
+  const advice =
+    suggestAlgorithm(wanted, keyAlgorithms) ??
+    (nearest === undefined ? `use one of ${keyAlgorithms.join(", ")}` : `did you mean "${nearest}"?`);
+  return usageError(`--algorithm "${wanted}" is unknown; ${advice}`);
 }
 
 export const keygenVerbs: readonly Verb[] = [

@@ -9,6 +9,7 @@ import { parseVerifierKey, type VerifierKey } from "../signed-notes/verifier-key
 import { verifyNote } from "../signed-notes/verify.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
+import { counted } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
@@ -85,7 +86,7 @@ async function verifyFile(provider: CryptoProvider, { operands, options }: VerbI
     throw usageError("a proof of qsp log prove-growth needs --checkpoint, and nothing else has one");
   const note = proof?.checkpoint ?? text;
   const { checkpoint, problem } = await verifySigned(provider, file, note, keys);
-  const head = `checkpoint of ${checkpoint.origin} with ${checkpoint.size} entries`;
+  const head = `checkpoint of ${checkpoint.origin} with ${counted(checkpoint.size, "entry", "entries")}`;
   if (problem !== undefined || proof === undefined) return { checkpoint, problem, statement: head };
   if (proof.kind === "inclusion")
     return {
@@ -99,7 +100,7 @@ async function verifyFile(provider: CryptoProvider, { operands, options }: VerbI
   return {
     checkpoint,
     problem: earlier.problem ?? checkConsistency(proof, earlier.checkpoint, checkpoint),
-    statement: `the ${head} begins with all ${earlier.checkpoint.size} entries of the one that you stored`,
+    statement: `the ${head} begins with ${counted(earlier.checkpoint.size, "entry", "entries")}, all of the one that you stored`,
   };
 }
 
@@ -146,7 +147,7 @@ function checkConsistency(
   { size, root }: Checkpoint,
 ): string | undefined {
   if (from !== earlier.size)
-    return `the proof is for a checkpoint with ${from} entries, and the stored one has ${earlier.size}`;
+    return `the proof is for a checkpoint with ${counted(from, "entry", "entries")}, and the stored one has ${earlier.size}`;
   const isConsistent = verifyConsistency({ from, to: size, fromRoot: earlier.root, toRoot: root, hashes });
   return isConsistent
     ? undefined

@@ -112,18 +112,25 @@ export function readVerbLine(verb: OptionTaker, args: readonly string[]): VerbLi
   const values = new Map<string, string[]>();
   for (const token of tokens) {
     if (token.kind !== "option") continue;
-    values.set(token.name, [...(values.get(token.name) ?? []), readValue(options, token)]);
+    values.set(token.name, [
+      ...(values.get(token.name) ?? []),
+      readValue(options, token, args[token.index] ?? token.rawName),
+    ]);
     if ((values.get(token.name)?.length ?? 0) > 1 && !options[token.name]?.isMany)
       throw usageError(`${token.rawName} occurs twice; use it once`);
   }
-  const parsed = createParsedOptions(values);
+  const parsed = createParsedOptions(values, options);
   if (!parsed.flag("help")) checkOperands(verb, positionals);
   return { operands: positionals, options: parsed };
 }
 
-function readValue(options: Options, { name, rawName, value, inlineValue }: OptionToken): string {
+function readValue(
+  options: Options,
+  { name, rawName, value, inlineValue }: OptionToken,
+  written: string,
+): string {
   const option = Object.hasOwn(options, name) && rawName.startsWith("--") ? options[name] : undefined;
-  if (option === undefined) throw unknownOption(Object.keys(options), rawName);
+  if (option === undefined) throw unknownOption(Object.keys(options), written);
   if (option.value === undefined) {
     if (value !== undefined) throw usageError(`${rawName} takes no value`);
     return "";
@@ -137,19 +144,43 @@ function readValue(options: Options, { name, rawName, value, inlineValue }: Opti
 /** Maximum names in a sentence. */
 const maxNamed = 15;
 
-function unknownOption(names: readonly string[], rawName: string): CliError {
+/** What other programs call an option, and what it may be here. */
+const synonyms: Readonly<Record<string, readonly string[]>> = {
+  output: ["out"],
+  o: ["out"],
+  "key-file": ["public-key", "device"],
+  "public-key": ["key-file", "vendor-key"],
+  pubkey: ["public-key"],
+  host: ["url"],
+  server: ["url"],
+  address: ["url"],
+  cacert: ["ca"],
+  "ca-file": ["ca"],
+  token: ["token-file"],
+  alg: ["algorithm"],
+  type: ["algorithm", "format"],
+  sig: ["signature"],
+  insecure: ["cleartext"],
+};
+
+/** @param written as the user wrote it: "--al", "-key", "--out=x" */
+function unknownOption(names: readonly string[], written: string): CliError {
+  const rawName = written.split("=", 1)[0] ?? "";
+  const word = rawName.replace(/^-+/, "");
   const known = names.map((name) => `--${name}`);
-  const similar = suggest(rawName, known);
-  const advice = [
-    ...(similar.length > 0 ? [`did you mean ${similar.join(" or ")}`] : []),
-    known.length > maxNamed ? "--help lists the options" : `the options are ${known.join(", ")}`,
-  ];
-  return usageError(`${rawName} is not an option of this verb; ${advice.join("; ")}`);
+  // Some programs begin long options with one dash.
+  const candidates = [word, ...(Object.hasOwn(synonyms, word) ? (synonyms[word] ?? []) : [])];
+  const meant = candidates.find((name) => names.includes(name));
+  const similar = meant === undefined ? suggest(`--${word}`, known) : [`--${meant}`];
+  const list = known.length > maxNamed ? "--help lists the options" : `the options are ${known.join(", ")}`;
+  const advice = similar.length > 0 ? `did you mean ${similar.join(" or ")}? --help lists the options` : list;
+  return usageError(`${rawName} is not an option of this verb; ${advice}`);
 }
 
 interface OptionToken {
   readonly name: string;
   readonly rawName: string;
+  readonly index: number;
   readonly value: string | undefined;
   readonly inlineValue: boolean | undefined;
 }
@@ -160,7 +191,9 @@ function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
     throw usageError(`${verb.operands[operands.length]} is missing; ${describeUsage(verb)}`);
   const isOpenEnded = /…\]?$/.test(verb.operands.at(-1) ?? "");
   if (operands.length > verb.operands.length && !isOpenEnded)
-    throw usageError(`unexpected operand "${operands[verb.operands.length]}"; ${describeUsage(verb)}`);
+    throw usageError(
+      `unexpected operand "${operands[verb.operands.length]}"; ${describeUsage(verb)}; qsp ${verb.name} --help lists the options`,
+    );
 }
 
 /** "usage: qsp kms get KEY [options]". */
@@ -168,14 +201,18 @@ export function describeUsage(verb: OptionTaker): string {
   return `usage: ${["qsp", verb.name, ...verb.operands, "[options]"].join(" ")}`;
 }
 
-function createParsedOptions(values: ReadonlyMap<string, readonly string[]>): ParsedOptions {
+function createParsedOptions(
+  values: ReadonlyMap<string, readonly string[]>,
+  options: Options,
+): ParsedOptions {
   const text = (name: string): string | undefined => values.get(name)?.[0];
   return {
     text,
     need(name) {
       const value = text(name);
-      if (value === undefined) throw usageError(`--${name} is missing`);
-      return value;
+      if (value !== undefined) return value;
+      const { value: word = "", meaning = "" } = options[name] ?? {};
+      throw usageError(`--${name} is missing; use --${name} ${word}: ${meaning}`);
     },
     flag: (name) => values.has(name),
     all: (name) => values.get(name) ?? [],

@@ -101,7 +101,7 @@ export function bytes(count: number): string {
   return `${count.toLocaleString("en")} ${count === 1 ? "byte" : "bytes"}`;
 }
 
-/** "1 key", "2 keys". */
-export function counted(count: number, noun: string): string {
-  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+/** "1 key", "2 keys"; "1 entry", "2 entries" with its plural. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count.toLocaleString("en")} ${count === 1 ? noun : plural}`;
 }

@@ -62,7 +62,14 @@ function flush(): Promise<void> {
   });
 }
 
-async function runLine(args: readonly string[], table: VerbTable): Promise<number> {
+/** Takes -h for --help, as most programs do. */
+function spellOut(args: readonly string[]): readonly string[] {
+  const end = args.indexOf("--");
+  return args.map((word, i) => (word === "-h" && (end < 0 || i < end) ? "--help" : word));
+}
+
+async function runLine(given: readonly string[], table: VerbTable): Promise<number> {
+  const args = spellOut(given);
   const [first = "help"] = args;
   const write = (text: string): void => void process.stdout.write(text);
   const paint = createPaint(process.stdout);
@@ -77,7 +84,8 @@ async function runLine(args: readonly string[], table: VerbTable): Promise<numbe
   const verb = await loadVerb(table, args);
   if (verb === undefined) {
     const group = await requireGroup(first, table);
-    if (!args.includes("--help")) throw unknownVerb(group, args, table);
+    const asksHelp = args.includes("--help") || args[1] === "help";
+    if (!asksHelp) throw unknownVerb(group, args, table);
     write(colorHelp(describeGroup(group), paint));
     return exitCodes.done;
   }
@@ -147,11 +155,28 @@ function endAtOnce(args: readonly string[]): void {
 async function requireGroup(word: string, table: VerbTable): Promise<readonly Verb[]> {
   const verbs = await loadGroup(table, word);
   if (verbs.length > 0) return verbs;
+  if (/^-+(v|version)$/i.test(word)) throw usageError(`${word} is not an option; did you mean --version?`);
   if (word.startsWith("-"))
     throw usageError(`${word} is before the verb; put the verb first, such as qsp serve ${word}`);
   const [similar] = suggest(word, [...new Set(Object.keys(table).map((words) => words.split(" ")[0] ?? ""))]);
-  const advice = similar === undefined ? "" : `; did you mean "${similar}"`;
-  throw usageError(`"${word}" is not a verb${advice}; qsp help lists the verbs`);
+  const meant = similar === undefined ? await findByLastWord(word, table) : [similar];
+  const advice = meant.length === 0 ? "" : `did you mean ${listNames(meant)}? `;
+  throw usageError(`"${word}" is not a verb; ${advice}qsp help lists the verbs`);
+}
+
+/** Finds the verbs of all groups that a word without its group may mean: "create", "ls". */
+async function findByLastWord(word: string, table: VerbTable): Promise<string[]> {
+  const wanted = word === "ls" ? "list" : word;
+  const names = (await loadAllVerbs(table)).map(({ name }) => name);
+  return names.filter((name) => name.split(" ")[1] === wanted).slice(0, 3);
+}
+
+/** "a", "b" or "c". */
+function listNames(names: readonly string[]): string {
+  return names
+    .map((name) => `"${name}"`)
+    .join(", ")
+    .replace(/, (?=[^,]*$)/, " or ");
 }
 
 function unknownVerb(verbs: readonly Verb[], args: readonly string[], table: VerbTable): CliError {
@@ -163,8 +188,11 @@ function unknownVerb(verbs: readonly Verb[], args: readonly string[], table: Ver
     return usageError(`${group} needs one of its verbs: ${list}; qsp help ${group} describes them`);
   // `qsp kms sign` is `qsp sign`.
   const [similar] = Object.hasOwn(table, word) ? [word] : suggest(words, names);
-  const advice = similar === undefined ? "" : `; did you mean "${similar}"`;
-  return usageError(`"${words}" is not a verb${advice}; the verbs of ${group} are ${list}`);
+  const advice =
+    similar === undefined
+      ? `the verbs of ${group} are ${list}`
+      : `did you mean "${similar}"? qsp help ${group} lists the verbs of ${group}`;
+  return usageError(`"${words}" is not a verb; ${advice}`);
 }
 
 async function describeTopic(words: readonly string[], table: VerbTable): Promise<string> {

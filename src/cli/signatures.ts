@@ -97,7 +97,9 @@ export async function readSignature(
   const signature = isBase64 ? Uint8Array.from(Buffer.from(text, "base64")) : content;
   if (lengths.has(signature.length)) return signature;
   const expected = [...lengths].map(([length, algorithm]) => `an ${algorithm} signature has ${length}`);
-  throw usageError(`${path} has ${signature.length} bytes; ${expected.join(", ")}`);
+  throw usageError(
+    `${path} has ${signature.length} bytes; ${expected.join(", ")}; name the file of a signature of this key`,
+  );
 }
 
 /** Reads the value of `--context`. @throws CliError */

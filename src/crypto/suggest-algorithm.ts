@@ -54,13 +54,13 @@ export function suggestAlgorithm(given: string, allowed: readonly string[]): str
     return undefined;
   const plain = simplify(given);
   const same = allowed.find((name) => simplify(name) === plain);
-  if (same !== undefined) return `did you mean "${same}"`;
+  if (same !== undefined) return `did you mean "${same}"?`;
   for (const scheme of formerSchemes) {
     const match = scheme.pattern.exec(plain);
     if (match === null) continue;
     const renamed = `${scheme.name} became ${scheme.successor}`;
     const name = scheme.rename(match);
-    return allowed.includes(name) ? `${renamed}; did you mean "${name}"` : renamed;
+    return allowed.includes(name) ? `${renamed}; did you mean "${name}"?` : renamed;
   }
   return suggestSet("ML-DSA", "ML-KEM", plain, allowed) ?? suggestSet("ML-KEM", "ML-DSA", plain, allowed);
 }

@@ -14,7 +14,7 @@ export function suggest(word: string, names: readonly string[]): string[] {
   if (longer.length > 0 && longer.length <= maxSuggested) return longer;
   return names
     .map((name) => ({ name, distance: measureDistance(lower, name.toLowerCase(), maxDistance) }))
-    .filter(({ distance }) => distance <= maxDistance)
+    .filter(({ name, distance }) => distance <= limitChanges(lower, name))
     .sort((a, b) => a.distance - b.distance)
     .slice(0, maxSuggested)
     .map(({ name }) => name);
@@ -44,7 +44,8 @@ export function limitChanges(a: string, b: string): number {
 }
 
 /**
- * Counts the letters to insert, remove or replace (Levenshtein).
+ * Counts the letters to insert, remove or replace, and the neighbours to swap (optimal string alignment): "sgin" is one
+ * slip away from "sign".
  *
  * @param atMost the distance beyond which the exact number does not matter. The time is proportional to it.
  * @returns Infinity for more than `atMost`
@@ -61,21 +62,29 @@ export function measureDistance(a: string, b: string, atMost: number): number {
   const [rows, columns] = [endA - start, endB - start];
   if (rows === 0 || columns === 0) return rows + columns;
   // Cell j of row i is the distance of the first i letters of one word and the first j of the other. One row is enough.
-  if (row.length <= columns) row = new Uint16Array(2 * columns);
+  if (row.length <= columns) [row, before] = [new Uint16Array(2 * columns), new Uint16Array(2 * columns)];
   for (let j = 0; j <= columns; j += 1) row[j] = j;
   for (let i = 1; i <= rows; i += 1) {
     // Cells farther from the diagonal than this are beyond the limit.
     const [from, to] = [Math.max(1, i - atMost), Math.min(columns, i + atMost)];
     let diagonal = row[from - 1] ?? 0;
+    // The cell of two rows and two columns before.
+    let swapped = from === 1 ? beyond : (before[from - 2] ?? 0);
     let left = from === 1 ? i : beyond;
     row[from - 1] = left;
     let least = left;
     const letter = a.charCodeAt(start + i - 1);
+    const earlier = i === 1 ? Number.NaN : a.charCodeAt(start + i - 2);
     for (let j = from; j <= to; j += 1) {
       // The cell above the last one of the band is outside of the band of the row before.
       const above = j === i + atMost ? beyond : (row[j] ?? 0);
-      const replaced = letter === b.charCodeAt(start + j - 1) ? diagonal : diagonal + 1;
+      const other = b.charCodeAt(start + j - 1);
+      const replaced = letter === other ? diagonal : diagonal + 1;
       left = Math.min(replaced, above + 1, left + 1);
+      if (j > 1 && other === earlier && letter === b.charCodeAt(start + j - 2))
+        left = Math.min(left, swapped + 1);
+      swapped = before[j - 1] ?? 0;
+      before[j - 1] = diagonal;
       diagonal = above;
       row[j] = left;
       if (left < least) least = left;
@@ -91,3 +100,4 @@ const beyond = 60_000;
 
 /** Reused, because a search compares many short words. */
 let row = new Uint16Array(64);
+let before = new Uint16Array(64);

@@ -190,7 +190,7 @@ function answerAsterisk(method: string): RestResponse {
 function routeNotFound(path: string, similar: string | undefined): ConnectError {
   const sentence = `the path ${path} does not exist`;
   if (similar === undefined) return refuse("ROUTE_NOT_FOUND", sentence, { path });
-  return refuse("ROUTE_NOT_FOUND", `${sentence}; did you mean "${similar}"`, { path, suggestion: similar });
+  return refuse("ROUTE_NOT_FOUND", `${sentence}; did you mean "${similar}"?`, { path, suggestion: similar });
 }
 
 function allowedMethods(methods: readonly string[]): string {

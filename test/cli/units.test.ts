@@ -140,7 +140,10 @@ describe("the distance of two words", () => {
   it.each([
     ["", "", 3, 0],
     ["sign", "sign", 3, 0],
-    ["sing", "sign", 3, 2],
+    ["sing", "sign", 3, 1],
+    ["sgin", "sign", 1, 1],
+    ["sgin", "login", 3, 2],
+    ["ca", "abc", 3, 3],
     ["kitten", "sitting", 3, 3],
     ["kitten", "sitting", 2, Number.POSITIVE_INFINITY],
     ["abcdef", "bcdefa", 2, 2],
@@ -176,12 +179,15 @@ function fullDistance(a: string, b: string): number {
   );
   const at = (i: number, j: number): number => table[i]?.[j] ?? 0;
   for (let i = 1; i <= a.length; i += 1)
-    for (let j = 1; j <= b.length; j += 1)
+    for (let j = 1; j <= b.length; j += 1) {
+      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
       (table[i] ?? [])[j] = Math.min(
         at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1),
         at(i - 1, j) + 1,
         at(i, j - 1) + 1,
+        isSwapped ? at(i - 2, j - 2) + 1 : Number.POSITIVE_INFINITY,
       );
+    }
   return at(a.length, b.length);
 }
 

@@ -13,7 +13,7 @@ describe("the suggestion for the name of an algorithm", () => {
     ["xwing", "X-Wing"],
     ["ecdsa p256", "ECDSA-P256"],
   ])("is the same name with its case and its hyphens: %s", (given, name) => {
-    expect(suggestAlgorithm(given, names)).toBe(`did you mean "${name}"`);
+    expect(suggestAlgorithm(given, names)).toBe(`did you mean "${name}"?`);
   });
 
   it.each([
@@ -27,7 +27,7 @@ describe("the suggestion for the name of an algorithm", () => {
     ["SPHINCS+-SHAKE256-192s-robust", "SPHINCS+ became SLH-DSA (FIPS 205)", "SLH-DSA-SHAKE-192s"],
     ["sphincsplus-shake-256f", "SPHINCS+ became SLH-DSA (FIPS 205)", "SLH-DSA-SHAKE-256f"],
   ])("is the name of the standard for %s", (given, renamed, name) => {
-    expect(suggestAlgorithm(given, names)).toBe(`${renamed}; did you mean "${name}"`);
+    expect(suggestAlgorithm(given, names)).toBe(`${renamed}; did you mean "${name}"?`);
   });
 
   it.each([

@@ -73,7 +73,9 @@ function enter(args: readonly string[], { env, cwd, stdin = "" }: Surroundings):
   const was = { env: process.env, argv: process.argv, cwd: process.cwd() };
   const ownStdin = Object.getOwnPropertyDescriptor(process, "stdin");
   const listeners = ends.map((event) => [event, process.listeners(event as "SIGINT")] as const);
-  const errors = process.stdout.listeners("error");
+  const outputs = [process.stdout, process.stderr].map(
+    (output) => [output, output.listeners("error")] as const,
+  );
   process.env = { ...env };
   process.argv = [...was.argv.slice(0, 2), ...args];
   if (cwd !== undefined) process.chdir(cwd);
@@ -89,7 +91,8 @@ function enter(args: readonly string[], { env, cwd, stdin = "" }: Surroundings):
     for (const [event, kept] of listeners)
       for (const added of process.listeners(event as "SIGINT"))
         if (!kept.includes(added)) process.off(event, added);
-    for (const added of process.stdout.listeners("error"))
-      if (!errors.includes(added)) process.stdout.off("error", added as () => void);
+    for (const [output, kept] of outputs)
+      for (const added of output.listeners("error"))
+        if (!kept.includes(added)) output.off("error", added as () => void);
   };
 }

@@ -1,8 +1,9 @@
-import { readFileSync } from "node:fs";
 import type { AuditVerification, SignedCheckpoint } from "../../audit/verification.ts";
 import { ConfigError } from "../../config.ts";
 import { verifyAudit } from "../../tlog/verify-audit.ts";
 import { createProgress } from "../count-progress.ts";
+import { readText } from "../files.ts";
+import { counted } from "../output.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
@@ -36,9 +37,10 @@ export function describeVerification(
     checkpoint === undefined
       ? "no signed checkpoint agrees with it"
       : `signed checkpoint at entry ${checkpoint.sequence}, ${checkpoint.signedAt.toISOString()}`;
+  const countedEntries = counted(entries, "entry", "entries");
   return valid
-    ? `The ${log} is valid: ${entries} entries, head ${head}; ${vouched}.`
-    : `The ${log} is broken at entry ${firstBrokenSequence}: ${reason}. It has ${entries} entries; ${vouched}.`;
+    ? `The ${log} is valid: ${countedEntries}, head ${head}; ${vouched}.`
+    : `The ${log} is broken at entry ${firstBrokenSequence}: ${reason}. It has ${countedEntries}; ${vouched}.`;
 }
 
 /** Reads a checkpoint from a REST answer of VerifyAuditLog: the whole answer, or only its checkpoint. */
@@ -65,7 +67,7 @@ export function readCheckpoint(path: string): SignedCheckpoint {
 
 function readJson(path: string): unknown {
   try {
-    return JSON.parse(readFileSync(path, "utf8"));
+    return JSON.parse(readText(path));
   } catch (error) {
     throw new ConfigError(
       `${path} cannot be read as JSON: ${error instanceof Error ? error.message : error}`,

@@ -1,6 +1,7 @@
 import { createChainStore } from "../../services/blockchain/store.ts";
 import { type ChainVerification, verifyChain } from "../../services/blockchain/verify-chain.ts";
 import { createProgress } from "../count-progress.ts";
+import { counted } from "../output.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
@@ -23,8 +24,8 @@ export const chainVerify: StoreVerb = {
 
 function describe({ valid, blocksChecked, firstInvalidIndex, reason }: ChainVerification): string {
   return valid
-    ? `The chain is valid: ${blocksChecked} blocks.`
-    : `The chain is broken at block ${firstInvalidIndex}: ${meanings[reason]}. ${blocksChecked} blocks before it are valid.`;
+    ? `The chain is valid: ${counted(blocksChecked, "block")}.`
+    : `The chain is broken at block ${firstInvalidIndex}: ${meanings[reason]}. Valid before it: ${counted(blocksChecked, "block")}.`;
 }
 
 const meanings: Readonly<Record<ChainVerification["reason"], string>> = {

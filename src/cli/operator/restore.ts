@@ -81,7 +81,8 @@ function requireBackup(file: string): void {
     );
   }
   if (!isFile) throw new ConfigError(`${file} is not a file`);
-  if (beginning !== sqliteHeader) throw new ConfigError(`${file} is not a backup`);
+  if (beginning !== sqliteHeader)
+    throw new ConfigError(`${file} is not a backup; name a file that qsp backup wrote`);
 }
 
 function readBeginning(file: string): string {

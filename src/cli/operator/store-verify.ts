@@ -8,6 +8,7 @@ import { createBlockSource } from "../../services/tlog/block-source.ts";
 import { createAuditSource } from "../../tlog/source.ts";
 import { verifyTree } from "../../tlog/verify-tree.ts";
 import { createProgress } from "../count-progress.ts";
+import { counted } from "../output.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
@@ -65,7 +66,8 @@ export const storeVerify: StoreVerb = {
             ]),
       ];
       const checkpoints = trees.reduce((sum, tree) => sum + tree.checkpoints, 0);
-      const looked = `${secrets.checked} secrets, ${keys.checked} keys, ${records.checked + answers.checked} other records and ${checkpoints} checkpoints`;
+      const others = records.checked + answers.checked;
+      const looked = `${counted(secrets.checked, "secret")}, ${counted(keys.checked, "key")}, ${counted(others, "other record")} and ${counted(checkpoints, "checkpoint")}`;
       if (faults.length > 0) return reportFaults(faults, looked);
       process.stdout.write(`The store is intact: ${looked} are unchanged.\n`);
       return 0;

@@ -172,12 +172,17 @@ function readFaults(error: ConnectError, input: DescMessage, hint: FindHint): Ru
     const path = field === undefined ? [] : pathFromViolationProto(input, field);
     const advice = ruleId === "string.in" ? hint(path) : undefined;
     const rule = describeRule(message);
-    const description = advice === undefined ? rule : `${rule}; ${advice}`;
+    const description = advice === undefined ? rule : describeAdvice(advice, rule);
     const name = path.map(describePart).join("").replace(/^\./, "");
     // A rule over several fields has no field path. Its message names the fields.
     if (name === "") return { fields: findNamed(input, description), description, sentence: description };
     return { fields: [name], description, sentence: `${name}: ${description}` };
   });
+}
+
+/** The advice comes first: the list of a rule may have many names. */
+function describeAdvice(advice: string, rule: string): string {
+  return advice.endsWith("?") ? `${advice} It ${rule}` : `${advice}; it ${rule}`;
 }
 
 function findNamed(input: DescMessage, text: string): string[] {

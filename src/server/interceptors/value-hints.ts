@@ -27,7 +27,7 @@ const maxValueCharacters = 64;
 /** Suggests the nearest of the values. */
 const hintNearest: HintValue = (given, allowed) => {
   const nearest = findNearest(given, allowed);
-  return nearest === undefined ? undefined : `did you mean "${nearest}"`;
+  return nearest === undefined ? undefined : `did you mean "${nearest}"?`;
 };
 
 /**

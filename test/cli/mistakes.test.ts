@@ -1,0 +1,82 @@
+/** Mistakes of a hurried user. Each gets a sentence that names its cause and its remedy. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { qsp, qspDone } from "./qsp.ts";
+
+/** A directory with a document, its signature, and the key pair. There is no server. */
+async function makePlace() {
+  const place = { cwd: makeTemporaryDirectory(), url: "http://127.0.0.1:1" };
+  writeFileSync(join(place.cwd, "f"), "a document");
+  await qspDone(["keygen", "k"], place);
+  await qspDone(["sign", "f", "--key-file", "k.key"], place);
+  return place;
+}
+
+describe("a mistake at the command line gets its remedy:", () => {
+  /** What the user writes, and the remedy. */
+  const mistakes: Readonly<Record<string, readonly [readonly string[], string]>> = {
+    "two letters in the wrong order": [["sgin", "f"], 'did you mean "sign"? qsp help lists the verbs'],
+    "a verb without its group": [
+      ["create"],
+      'did you mean "kms create", "wallet create" or "multisig create"?',
+    ],
+    "a verb of the shell": [["ls"], '"kms list"'],
+    "the version with a short option": [["-v"], "-v is not an option; did you mean --version?"],
+    "an option with one dash": [
+      ["sign", "f", "-key", "x"],
+      "-key is not an option of this verb; did you mean --key?",
+    ],
+    "an option of another program": [["sign", "f", "--output", "x"], "did you mean --out?"],
+    "an option of another verb": [["verify", "f", "--key-file", "k.pub"], "did you mean --public-key?"],
+    "a token instead of its file": [["kms", "list", "--token", "abc"], "did you mean --token-file?"],
+    "no signature": [
+      ["verify", "f", "--public-key", "k.pub"],
+      "use --signature FILE: File with the signature",
+    ],
+    "the signature as an operand": [["verify", "f", "f.sig"], "qsp verify --help lists the options"],
+    "the document as its signature": [
+      ["verify", "f", "--signature", "f", "--public-key", "k.pub"],
+      "an ML-DSA-65 signature has 3309; name the file of a signature",
+    ],
+    "an algorithm in small letters": [
+      ["keygen", "a", "--algorithm", "ml-dsa-65"],
+      'did you mean "ML-DSA-65"?\n',
+    ],
+    "an algorithm that there is not": [
+      ["keygen", "a", "--algorithm", "ML-DSA-66"],
+      'did you mean "ML-DSA-65"?\n',
+    ],
+    "a grant of nothing": [["kms", "grant", "k", "bob"], "use one or more of SIGN, VERIFY, ENCAPSULATE"],
+    "a file that is no backup": [["restore", "f", "--data-dir", "data"], "name a file that qsp backup wrote"],
+    "a directory that is missing": [
+      ["keygen", "none/k"],
+      "the directory none does not exist; create it first",
+    ],
+    "a call with a dot": [["call", "kms.KmsService.CreateKey"], "did you mean kms.KmsService/CreateKey?"],
+    "a key and a filter": [["kms", "public-keys", "k", "--name", "n"], "use either KEY or --name"],
+  };
+
+  it.each(Object.entries(mistakes))("%s", async (_, [args, remedy]) => {
+    const { code, stdout, stderr } = await qsp(args, await makePlace());
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
+    expect(stderr).toContain(remedy);
+    expect(stderr.length).toBeLessThan(300);
+  });
+
+  it.each([[["-h"]], [["kms", "-h"]], [["kms", "help"]], [["kms", "list", "-h"]]])(
+    "%j shows the help",
+    async (args) => {
+      const { code, stdout, stderr } = await qsp(args, await makePlace());
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(stdout).toContain("kms");
+    },
+  );
+
+  it("-h after -- is an operand", async () => {
+    const { code, stderr } = await qsp(["sign", "--key-file", "k.key", "--", "-h"], await makePlace());
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("-h does not exist") });
+  });
+});
