@@ -100,7 +100,7 @@ async function verifyFile(provider: CryptoProvider, { operands, options }: VerbI
   return {
     checkpoint,
     problem: earlier.problem ?? checkConsistency(proof, earlier.checkpoint, checkpoint),
-    statement: `the ${head} begins with ${counted(earlier.checkpoint.size, "entry", "entries")}, all of the one that you stored`,
+    statement: `the ${head} begins with all ${counted(earlier.checkpoint.size, "entry", "entries")} of the one that you stored`,
   };
 }
 
