@@ -169,7 +169,7 @@ describe("audit verify in a data directory", { timeout: 180_000 }, () => {
     expect(JSON.parse(answer)).toMatchObject({ valid: true, checkpoint: { sequence: 1 } });
 
     const { code, stdout } = await runToEnd(["audit", "verify", keep(answer), "--data-dir", dataDir]);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: sentence("valid", "1 entries") });
+    expect({ code, stdout }).toEqual({ code: 0, stdout: sentence("valid", "1 entry") });
   });
 
   const whole = {

@@ -204,7 +204,7 @@ describe.runIf(isChosenLong)("a chain of 100,000 blocks (QSP_TEST_LONG=1, on Lin
     const [code] = await closed;
     expect({ code, stdout: await stdout }).toEqual({
       code: 0,
-      stdout: `The chain is valid: ${chainLength} blocks.\n`,
+      stdout: `The chain is valid: ${chainLength.toLocaleString("en")} blocks.\n`,
     });
     const shown = [...(await stderr).matchAll(/^([\d,]+) of 100,000 blocks verified$/gm)];
     const counts = shown.map(([, count]) => Number(count?.replaceAll(",", "")));

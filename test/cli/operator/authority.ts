@@ -6,6 +6,7 @@ import { expect, vi } from "vitest";
 import { loadVerb, verbTable } from "../../../src/cli/groups.ts";
 import { readVerbLine } from "../../../src/cli/options.ts";
 import type { VerbInput } from "../../../src/cli/verb.ts";
+import { openFiles } from "../../../src/cli/verb-files.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 export const authorityFiles = ["ca-mldsa.crt", "ca-mldsa.key", "ca.crt", "ca.key"];
@@ -22,7 +23,8 @@ export async function qsp(dataDir: string, ...args: string[]): Promise<string> {
   if (verb === undefined) throw new Error("no such verb");
   const words = args.slice(verb.name.split(" ").length);
   // The operator's verbs take nothing else of their input.
-  const input = readVerbLine(verb, [...words, "--data-dir", dataDir]) as VerbInput;
+  const line = readVerbLine(verb, [...words, "--data-dir", dataDir]);
+  const input = { ...line, files: openFiles(verb, line) } as VerbInput;
   return printed(() => verb.run(input));
 }
 
