@@ -2,6 +2,7 @@
 import { type DescField, type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Access } from "#gen/qsp/access_pb.ts";
 import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
+import { media_type } from "#gen/qsp/media_type_pb.ts";
 import { type Example, type FilledExample, fillExample, type Json } from "../protocol/example.ts";
 import { findAccess, type RestStyle, type ServiceProfiles } from "../protocol/service-profile.ts";
 import { streamFormats } from "../transcoding/rendering.ts";
@@ -180,8 +181,10 @@ function describeAnswer(
   });
   const field = route.responseField;
   const description = `${firstSentence(describe(output)) ?? "The answer"}.`;
-  if (isHttpBody(field === undefined ? output : field.message))
-    return { description, content: { "*/*": { schema: {}, ...showValues(values) } } };
+  if (isHttpBody(field === undefined ? output : field.message)) {
+    const { mediaType, schema } = describeRawBytes(field);
+    return { description, content: { [mediaType]: { schema, ...showValues(values) } } };
+  }
   const schema = field === undefined ? schemas.ofMessage(output, "response") : describePart(field, schemas);
   return {
     description,
@@ -189,6 +192,18 @@ function describeAnswer(
       ? { "application/json": { schema, ...showValues(values) } }
       : describeStream(schema, findStyle(method, profiles), values[0]?.value),
   };
+}
+
+/** A google.api.HttpBody as the whole answer: of the type that its field declares, or of any. */
+function describeRawBytes(field: DescField | undefined): {
+  readonly mediaType: string;
+  readonly schema: Schema;
+} {
+  const mediaType = field === undefined ? "" : getOption(field, media_type);
+  if (mediaType === "") return { mediaType: "*/*", schema: {} };
+  // Version 3.1 has no keyword for bytes that are not encoded. Generators made for version 3.0 read the format.
+  const isText = mediaType.startsWith("text/");
+  return { mediaType, schema: { type: "string", ...(!isText && { format: "binary" }) } };
 }
 
 /** One field as the whole answer. An unset field is null. */

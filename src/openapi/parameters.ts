@@ -35,12 +35,12 @@ export function describePathParameters(
   });
 }
 
-/** The part of an example that a parameter is: "p" of "projects/p/keys/k" in the pattern "projects/{name1}/keys/*". */
+/** The part of an example that a parameter is: "p" of "projects/p/keys/k" in the pattern "projects/{name1}/keys/{name2}". */
 function takePart(whole: Json | undefined, pattern: string, name: string): Json | undefined {
   if (typeof whole !== "string") return undefined;
   const [texts, parts] = [whole.split("/"), pattern.split("/")];
   // An example of another binding of the RPC.
-  const isOther = parts.some((part, index) => !/[{*]/.test(part) && part !== texts[index]);
+  const isOther = parts.some((part, index) => !part.startsWith("{") && part !== texts[index]);
   return isOther || texts.length !== parts.length ? undefined : texts[parts.indexOf(`{${name}}`)];
 }
 

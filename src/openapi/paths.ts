@@ -71,7 +71,9 @@ function writePath({ template, variables }: Route, rename?: (index: number) => s
       name,
       field: bound?.path,
       partOf:
-        pattern.length > 1 ? writePattern(pattern, index - (bound?.variable.start ?? 0), name) : undefined,
+        pattern.length > 1
+          ? writePattern(pattern, index - (bound?.variable.start ?? 0), { name, base })
+          : undefined,
       isRest: segment.kind === "rest",
     });
   });
@@ -83,10 +85,17 @@ function countWildcards(segments: readonly Segment[]): number {
   return segments.filter(({ kind }) => kind !== "literal").length;
 }
 
-function writePattern(pattern: readonly Segment[], at: number, name: string): string {
+/** Writes the parts as parameters, and none as an asterisk: before a slash, that would end a comment of a generated client. */
+function writePattern(
+  pattern: readonly Segment[],
+  at: number,
+  { name, base }: { readonly name: string; readonly base: string },
+): string {
+  let number = 0;
   const texts = pattern.map((segment, index) => {
-    if (index === at) return `{${name}}`;
-    return segment.kind === "literal" ? segment.text : segment.kind === "one" ? "*" : "**";
+    if (segment.kind === "literal") return segment.text;
+    number += 1;
+    return index === at ? `{${name}}` : `{${base}${number}}`;
   });
   return texts.join("/");
 }

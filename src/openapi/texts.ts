@@ -24,8 +24,16 @@ export function createDescribe(comments: Comments): Describe {
       .map((block) =>
         /^ {2}/.test(block) ? block.replace(/^ {2}/gm, "    ") : block.replace(/\s*\n\s*/g, " "),
       );
-    return paragraphs.join("\n\n").replace(/\b[a-z0-9]+(_[a-z0-9]+)+\b/g, rename);
+    return nameWildcards(paragraphs.join("\n\n")).replace(/\b[a-z0-9]+(_[a-z0-9]+)+\b/g, rename);
   };
+}
+
+/**
+ * Names the wildcards of resource names: "projects/*" becomes "projects/{project}". Generators put descriptions into comments
+ * of their language, which an asterisk before a slash would end.
+ */
+function nameWildcards(text: string): string {
+  return text.replace(/\b(\w+)s\/\*/g, "$1s/{$1}");
 }
 
 /** The first sentence of a text, without its full stop. */

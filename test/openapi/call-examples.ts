@@ -155,7 +155,7 @@ interface Pattern {
 
 /**
  * Reads the pattern of a path parameter from its description; undefined if the parameter is a whole field. In
- * "shelves/{name1}/books/*" `name1` is the second part of the field `name`.
+ * "shelves/{name1}/books/{name2}" `name1` is the second part of the field `name`.
  */
 export function findPattern({ name, in: place, description = "" }: Parameter): Pattern | undefined {
   const [, pattern] = /value of the field is `([^`]+)`/i.exec(description) ?? [];

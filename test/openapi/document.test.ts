@@ -115,6 +115,11 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
     expect(found.toSorted()).toEqual(wanted.toSorted());
   });
 
+  it("has nothing that ends a comment, into which generators put its texts", () => {
+    const text = JSON.stringify(serverOf(mode).document);
+    expect(text.match(/.{0,60}\*\/.{0,20}/g)).toBeNull();
+  });
+
   it("describes every operation, parameter, schema and field in words", () => {
     const { document } = serverOf(mode);
     const silent = listOperations(document).flatMap(({ operation }) => [

@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
@@ -111,6 +111,56 @@ describe.skipIf(isToolMissing(openapiGenerator) || isMissing("mvn") || isMissing
       );
       const stdout = await succeed("java", "-cp", [classes, classPath].join(delimiter), "Story", api.url);
       expect(JSON.parse(stdout)).toEqual({ ...outcome, ...wholeNumbers });
+    });
+  },
+);
+
+const compiled = [
+  ["typescript-fetch", "index.ts"],
+  ["typescript-axios", "index.ts"],
+] as const;
+
+describe.skipIf(isToolMissing(openapiGenerator) || isMissing("java"))(
+  "a client that openapi-generator generates (needs openapi-generator and java)",
+  { timeout: 900_000 },
+  () => {
+    const generate = async (generator: string): Promise<string> => {
+      const output = join(directory, generator);
+      const words = ["generate", "-g", generator, "-i", description, "-o", output];
+      await succeed("java", "-jar", openapiGenerator, ...words);
+      return output;
+    };
+
+    it.each(compiled)("compiles in TypeScript: %s", async (generator, index) => {
+      const output = await generate(generator);
+      // Where the modules of the tests are found.
+      symlinkSync(
+        join(import.meta.dirname, "../interop/clients/node/node_modules"),
+        join(output, "node_modules"),
+      );
+      await succeed(
+        join(import.meta.dirname, "../../node_modules/.bin/tsc"),
+        ...[
+          "--ignoreConfig",
+          "--noEmit",
+          "--strict",
+          "--skipLibCheck",
+          "--target",
+          "es2022",
+          "--lib",
+          "es2022,dom",
+        ],
+        ...["--module", "esnext", "--moduleResolution", "bundler", "--types", "node"],
+        join(output, index),
+      );
+    });
+
+    it.skipIf(isMissing("go"))("compiles in Go (needs go), and reads a checkpoint as text", async () => {
+      const output = await generate("go");
+      expect(readFileSync(join(output, "api_tlog_log_service.go"), "utf8")).toMatch(
+        /TlogLogServiceGetCheckpointExecute\(.*\) \(string, /,
+      );
+      await succeed("go", "build", "-C", output, ".");
     });
   },
 );

@@ -41,8 +41,8 @@ describe("a path of OpenAPI", () => {
 
   it("says how the parts of a field make the field", () => {
     const [shelf, book] = parametersOf(findOperation(library, "testing.Library.GetBook").operation, "path");
-    expect(shelf?.description).toBe("The value of the field is `shelves/{name1}/books/*`.");
-    expect(book?.description).toBe("The value of the field is `shelves/*/books/{name2}`.");
+    expect(shelf?.description).toBe("The value of the field is `shelves/{name1}/books/{name2}`.");
+    expect(book?.description).toBe("The value of the field is `shelves/{name1}/books/{name2}`.");
   });
 
   it("says that the rest of a path may have slashes", () => {
