@@ -40,7 +40,7 @@ export const routingReasons = {
   HTTP_INVALID: {
     code: Code.InvalidArgument,
     cause:
-      "The bytes are not HTTP/1.1 or HTTP/2, the request names no host or several, a header occurs twice that must not (`authorization`, `content-type`, `idempotency-key`), or it is a gRPC stream over HTTP/1.1.",
+      "The bytes are not HTTP/1.1 or HTTP/2, the request names no host or several, a header occurs twice that must not (`authorization`, `content-type`, `idempotency-key`), it is a gRPC stream over HTTP/1.1, or it is of another version of Connect than 1.",
     remedy: "Check that `http` and `https` are not mixed up. Call gRPC over HTTP/2.",
   },
   HOST_NOT_ALLOWED: {

@@ -201,8 +201,9 @@ export const endReasons = {
   },
   NOT_IMPLEMENTED: {
     code: Code.Unimplemented,
-    cause: "A unary gRPC call has no message, or several.",
-    remedy: "Fix the client: send exactly one message.",
+    cause:
+      "A unary gRPC call has no message, or several; or a request has another `Transfer-Encoding` than `chunked`.",
+    remedy: "Fix the client: send exactly one message. Compress a body with `Content-Encoding`.",
   },
   CALL_UNSUPPORTED: {
     code: Code.Unimplemented,

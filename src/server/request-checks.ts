@@ -3,6 +3,7 @@ import { type DescMethod, fromBinary, type Message, type Registry } from "@bufbu
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { ConnectError } from "@connectrpc/connect";
 import { compressedFlag, type UniversalServerRequest } from "@connectrpc/connect/protocol";
+import { excerpt } from "../errors/shorten.ts";
 import { bodyTooLarge, refuse, toConnectError } from "../errors.ts";
 import { createExpansionBudget } from "../protocol/expansion.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
@@ -39,10 +40,11 @@ const endStreamFlag = 0b10;
  * Checks the headers that all protocols have, and limits the caller's deadline. Connect sets a timer to any value
  * that a caller sends, and timers beyond 2^31 ms fire at once.
  *
- * @throws TIMEOUT_INVALID, ENCODING_UNSUPPORTED
+ * @throws HTTP_INVALID, TIMEOUT_INVALID, ENCODING_UNSUPPORTED
  */
 export function checkHead(request: UniversalServerRequest): void {
   const { header } = request;
+  requireConnectVersion(request);
   const timeoutMs = readTimeout(header);
   if (timeoutMs !== undefined) {
     if (header.has("connect-timeout-ms")) header.set("connect-timeout-ms", String(Math.ceil(timeoutMs)));
@@ -50,6 +52,21 @@ export function checkHead(request: UniversalServerRequest): void {
     else if (timeoutMs >= 1e8) header.set("grpc-timeout", `${Math.floor(timeoutMs / 1000)}S`);
   }
   readCompression(request);
+}
+
+/**
+ * Refuses another version of Connect than 1 (connectrpc.com/docs/protocol, "Unary-Request"). Connect's handlers look at the
+ * version only if it is required, and some clients leave it out.
+ *
+ * @throws HTTP_INVALID
+ */
+function requireConnectVersion({ method, header, url }: UniversalServerRequest): void {
+  const isGet = method === "GET";
+  const version = isGet ? new URL(url).searchParams.get("connect") : header.get("connect-protocol-version");
+  const expected = isGet ? "v1" : "1";
+  if (version === null || version === expected) return;
+  const name = isGet ? "the query parameter connect" : "the header connect-protocol-version";
+  throw refuse("HTTP_INVALID", `${name} is "${excerpt(version)}"; it must be "${expected}"`);
 }
 
 function readCompression(request: UniversalServerRequest) {

@@ -7,6 +7,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
+import { excerpt } from "../errors/shorten.ts";
 import { metadataTooLarge, refuse } from "../errors.ts";
 
 /** The rules for the head of a request. */
@@ -79,6 +80,8 @@ export function createHeadCheck(policy: HeadPolicy): FindHeadFault {
     const repeated = findRepeated(head.rawHeaders);
     if (repeated !== undefined && repeated !== "host")
       return refuse("HTTP_INVALID", `the header ${repeated} occurs twice; send it once`);
+    const coding = headers["transfer-encoding"];
+    if (coding !== undefined && !/^chunked$/i.test(coding)) return codingUnknown(coding);
     const host = repeated === "host" ? undefined : readHost(head);
     if (host === undefined) {
       return refuse(
@@ -105,6 +108,17 @@ export function mediaTypeMissing(): ConnectError {
     "MEDIA_TYPE_UNSUPPORTED",
     "a request with a body needs a content-type, such as application/json",
     { contentType: "" },
+  );
+}
+
+/**
+ * RFC 9112, section 6.1: 501 for a transfer coding that the server does not have. Node would remove the chunks, and pass on
+ * the rest as the body.
+ */
+function codingUnknown(coding: string): ConnectError {
+  return refuse(
+    "NOT_IMPLEMENTED",
+    `the transfer coding "${excerpt(coding)}" is not supported; send "chunked" alone, and compress with content-encoding`,
   );
 }
 

@@ -278,6 +278,64 @@ describe("a request with a body", { timeout }, () => {
   });
 });
 
+describe("the transfer coding of a request", { timeout }, () => {
+  const sendChunks = async (port: number, lines: readonly string[]): Promise<string> => {
+    const head = [ask, "host: localhost", json, ...lines, "connection: close"];
+    const answer = await exchangeBytes(port, [...head, "", "2", "{}", "0", "", ""].join("\r\n"));
+    return answer.slice("HTTP/1.1 ".length).slice(0, 3);
+  };
+
+  it.each(["chunked", "Chunked"])("may be %s", async (coding) => {
+    const { port } = await start();
+    expect(await sendChunks(port, [`transfer-encoding: ${coding}`])).toBe("200");
+  });
+
+  it.each([
+    ["gzip, chunked", ["transfer-encoding: gzip, chunked"]],
+    ["gzip and chunked in two headers", ["transfer-encoding: gzip", "transfer-encoding: chunked"]],
+    ["deflate, chunked", ["transfer-encoding: deflate,chunked"]],
+    ["chunked with a parameter", ["transfer-encoding: chunked;a=b, chunked"]],
+  ])("is refused, and not read as plain: %s", async (_what, lines) => {
+    const { port, handled } = await start();
+    expect(await sendChunks(port, lines)).toBe("501");
+    expect(handled()).toBe(0);
+  });
+});
+
+describe("the version of Connect", { timeout }, () => {
+  it("may be 1, or absent", async () => {
+    const { port } = await start();
+    const call = ["POST /probing.Probe/Ask HTTP/1.1", "host: localhost", json];
+    expect(await send(port, [...call, "connect-protocol-version: 1"])).toBe("200");
+    expect(await send(port, call)).toBe("200");
+    const look = "/probing.Probe/Look?encoding=json&message=%7B%7D";
+    for (const version of ["&connect=v1", ""])
+      expect(await send(port, [`GET ${look}${version} HTTP/1.1`, "host: localhost"], "")).toBe("200");
+  });
+
+  it.each(["2", "1.0", "v1", "1, 1"])("is refused if it is another: %s", async (version) => {
+    const { port, handled } = await start();
+    const call = ["POST /probing.Probe/Ask HTTP/1.1", "host: localhost", json];
+    const expected = "400 HTTP_INVALID";
+    expect(await send(port, [...call, `connect-protocol-version: ${version}`])).toBe(expected);
+    const look = `/probing.Probe/Look?encoding=json&message=%7B%7D&connect=v${encodeURIComponent(version)}`;
+    expect(await send(port, [`GET ${look} HTTP/1.1`, "host: localhost"], "")).toBe(expected);
+    expect(handled()).toBe(0);
+  });
+
+  it("is refused for a stream, too", async () => {
+    const { url, handled } = await start();
+    const headers = { ":path": "/probing.Probe/Watch", "content-type": "application/connect+json" };
+    const answer = await request(
+      connectHttp2(url),
+      { ...headers, "connect-protocol-version": "2" },
+      envelope("{}"),
+    );
+    expect(String(answer.body)).toContain('"invalid_argument"');
+    expect(handled()).toBe(0);
+  });
+});
+
 describe.skipIf(lacksBrowser)(`a page of another origin in Chromium${needsBrowser}`, { timeout }, () => {
   let browser: Browser;
   beforeAll(async () => {
