@@ -152,15 +152,35 @@ export function messageTooComplex(limit: string, max: number): ConnectError {
 /**
  * Refuses a call that a vendor's service has and this server does not.
  *
- * @param call how the message names it
  * @param method its service and name, as "google.cloud.kms.v1.KeyManagementService/Encrypt"
  */
-export function callUnsupported(call: string, method: string, supported: readonly string[]): ConnectError {
+export function callUnsupported(method: string): ConnectError {
   return refuse(
     "CALL_UNSUPPORTED",
-    `${call} is not supported; the supported calls are ${supported.join(", ")}`,
-    { method },
+    `${method} is not supported; /reference of this server lists the calls that are`,
+    {
+      method,
+    },
   );
+}
+
+/** Names what an error is about differently, in its sentence and its details. */
+export function renameSubject(error: ConnectError, from: string, to: string): ConnectError {
+  const rename = (text: string): string => text.replaceAll(from, to);
+  const renamed = new ConnectError(
+    rename(error.rawMessage),
+    error.code,
+    error.metadata,
+    undefined,
+    error.cause,
+  );
+  renamed.details = error.details.map((detail) => {
+    if (!("desc" in detail) || detail.desc !== ErrorInfoSchema) return detail;
+    const { metadata = {}, ...info } = detail.value as MessageInitShape<typeof ErrorInfoSchema>;
+    const entries = Object.entries(metadata).map(([name, value]) => [name, rename(value)]);
+    return { desc: ErrorInfoSchema, value: { ...info, metadata: Object.fromEntries(entries) } };
+  });
+  return renamed;
 }
 
 /** Creates an error again that another thread has taken apart. */

@@ -1,7 +1,7 @@
 /** Refuses the calls of services that a vendor has and this server does not. */
 import type { ConnectError } from "@connectrpc/connect";
 import { callUnsupported } from "../errors.ts";
-import type { ServiceProfile, ServiceProfiles } from "./service-profile.ts";
+import type { ServiceProfiles } from "./service-profile.ts";
 
 /**
  * Finds the refusal of a call of an absent service.
@@ -10,15 +10,10 @@ import type { ServiceProfile, ServiceProfiles } from "./service-profile.ts";
  * @returns CALL_UNSUPPORTED; undefined for all other paths.
  */
 export function findAbsentCall(path: string, profiles: ServiceProfiles): ConnectError | undefined {
-  for (const { absent = {}, rpcs = {} } of Object.values(profiles))
+  for (const { absent = {} } of Object.values(profiles))
     for (const [service, restPath] of Object.entries(absent)) {
-      if (path.startsWith(`/${service}/`)) return refuseAbsent(path.slice(1), rpcs);
-      if (restPath.test(path)) return refuseAbsent(service, rpcs);
+      if (path.startsWith(`/${service}/`)) return callUnsupported(path.slice(1));
+      if (restPath.test(path)) return callUnsupported(service);
     }
   return undefined;
-}
-
-function refuseAbsent(method: string, rpcs: NonNullable<ServiceProfile["rpcs"]>): ConnectError {
-  const supported = Object.keys(rpcs).filter((name) => rpcs[name]?.comment !== undefined);
-  return callUnsupported(method, method, supported);
 }

@@ -40,7 +40,7 @@ export interface ServiceProfile {
   readonly rpcs?: Readonly<Record<string, RpcProfile>>;
   /**
    * Services of the same vendor that this server does not have, by their full names, and what the REST paths of their
-   * calls match. Their calls fail with CALL_UNSUPPORTED, which lists the calls of this service.
+   * calls match, also where a pattern of a route matches it. Their calls fail with CALL_UNSUPPORTED.
    */
   readonly absent?: Readonly<Record<string, RegExp>>;
 }

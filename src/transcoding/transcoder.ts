@@ -80,6 +80,7 @@ export interface Transcoder {
  */
 export function createTranscoder(options: TranscoderOptions): Transcoder {
   const routes = compileRoutes(options.services, options.profiles);
+  const { profiles = {} } = options;
   const router = createRouter(routes, options.routingOrder);
   const setup = createSetup(options, routes);
   const findStyle = createStyleFinder(router, routes);
@@ -91,14 +92,12 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     if (found !== undefined) return runCall({ request, ...found, setup });
     const { path, rawQuery } = splitTarget(request.target);
     if (path === "*") return answerAsterisk(request.method);
+    const absent = findAbsentCall(path, profiles);
+    if (absent !== undefined) throw absent;
     const match = router.match(request.method, path);
     if (match.route !== undefined) return runCall({ request, match, rawQuery, setup });
     const allow = allowedMethods(match.methods);
-    if (allow === "")
-      throw (
-        findAbsentCall(path, options.profiles ?? {}) ??
-        routeNotFound(path, findNearPath(request.method, path))
-      );
+    if (allow === "") throw routeNotFound(path, findNearPath(request.method, path));
     if (request.method === "OPTIONS") return emptyResponse(204, { allow });
     const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${request.method}`, { allow });
     error.metadata.set("allow", allow);
@@ -110,7 +109,9 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     renderFailure,
     find(httpMethod, target) {
       const { path, rawQuery } = splitTarget(target);
-      const match = findMatch(router, httpMethod, path);
+      // The last segment of a route's pattern takes the verb of a call that this server does not have.
+      const isAbsent = path.includes(":") && findAbsentCall(path, profiles) !== undefined;
+      const match = isAbsent ? undefined : findMatch(router, httpMethod, path);
       return match && { match, rawQuery };
     },
     async handle(request, found) {

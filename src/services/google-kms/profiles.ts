@@ -118,6 +118,8 @@ export const googleProfiles: ServiceProfiles = {
         /^\/v1\/projects\/[^/]+\/locations\/[^/]+\/(ekmConnections(\/|$)|ekmConfig$)/,
       "google.cloud.kms.v1.HsmManagement":
         /^\/v1\/projects\/[^/]+\/locations\/[^/]+\/singleTenantHsmInstances(\/|$)/,
+      "google.iam.v1.IAMPolicy":
+        /^\/v1\/projects\/[^/]+\/locations\/[^/]+\/.+:(getIamPolicy|setIamPolicy|testIamPermissions)$/,
     },
   },
   "google.cloud.location.Locations": {

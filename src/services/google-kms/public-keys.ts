@@ -27,7 +27,7 @@ export function publicKeyCalls(deps: GoogleDeps): Calls {
           "KEY_STATE_INVALID",
           `${name} is ${record.state}; only ENABLED versions give their public key`,
           {
-            keyId: record.keyId,
+            keyId: name,
             state: record.state,
             operation: "GET_KEY",
           },

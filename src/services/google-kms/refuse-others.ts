@@ -3,19 +3,18 @@ import type { DescService } from "@bufbuild/protobuf";
 import { createServiceImplSpec, type ServiceImpl, type ServiceImplSpec } from "@connectrpc/connect";
 import { callUnsupported } from "../../errors.ts";
 
-/** Implements a part of a service. Each of the other calls fails with CALL_UNSUPPORTED and lists the supported ones. */
+/** Implements a part of a service. Each of the other calls fails with CALL_UNSUPPORTED. */
 export function refuseOthers<Service extends DescService>(
   service: Service,
   supported: Partial<ServiceImpl<Service>>,
 ): ServiceImplSpec {
   const { methods } = service;
-  const names = methods.filter(({ localName }) => localName in supported).map(({ name }) => name);
   const others = methods.filter(({ localName }) => !(localName in supported));
   const refusals = Object.fromEntries(
     others.map(({ localName, name, parent }) => [
       localName,
       () => {
-        throw callUnsupported(`${parent.name}.${name}`, `${parent.typeName}/${name}`, names);
+        throw callUnsupported(`${parent.typeName}/${name}`);
       },
     ]),
   );

@@ -15,7 +15,7 @@ import { findGoogleAlgorithm, type SigningInput } from "./algorithms.ts";
 import { type GoogleDeps, readCaller } from "./calls.ts";
 import { checkCrc32c, packCrc32c } from "./crc32c.ts";
 import { parseLocationName } from "./resource-names.ts";
-import { findVersion } from "./versions.ts";
+import { type FoundVersion, findVersion, onVersion } from "./versions.ts";
 
 type Calls = Pick<
   ServiceImpl<typeof KeyManagementService>,
@@ -45,8 +45,9 @@ export function useCalls(deps: GoogleDeps): Calls {
       const verifiedCiphertextCrc32c = checkCrc32c("ciphertextCrc32c", ciphertext, ciphertextCrc32c);
       const caller = readCaller(context);
       const { record } = await findVersion(deps, name, caller.principal);
-      const input = { keyId: record.keyId, ciphertext, ...caller };
-      const { sharedSecret } = await decapsulate(deps, input);
+      const { sharedSecret } = await onVersion(record, (keyId) =>
+        decapsulate(deps, { keyId, ciphertext, ...caller }),
+      );
       return {
         name,
         sharedSecret,
@@ -76,7 +77,17 @@ async function signAs(
   caller: Pick<KeyInput, "principal" | "signal">,
 ): Promise<Signed> {
   const { record, named } = await findVersion(deps, name, caller.principal);
-  const input: KeyInput = { keyId: record.keyId, ...caller };
+  return onVersion(record, (keyId) =>
+    signVersion(deps, { name, data, digest }, { record, named }, { keyId, ...caller }),
+  );
+}
+
+async function signVersion(
+  deps: GoogleDeps,
+  { name, data, digest }: Pick<AsymmetricSignRequest, "name" | "data" | "digest">,
+  { record, named }: FoundVersion,
+  input: KeyInput,
+): Promise<Signed> {
   const found = findGoogleAlgorithm(record.algorithm, { isExternalMu: named.signsMu });
   if (found?.signingInput === undefined)
     throw refuse("KEY_USAGE_MISMATCH", `${name} is an ${record.algorithm} key, which does not sign`, {

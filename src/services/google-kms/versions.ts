@@ -1,14 +1,13 @@
-import type { ServiceImpl } from "@connectrpc/connect";
+import { ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { sql } from "kysely";
 import {
   type CryptoKeyVersion,
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
-import { refuseField } from "../../errors.ts";
+import { refuseField, renameSubject } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { keyNotFound } from "../kms/find-key.ts";
-import { writeName } from "../kms/handle.ts";
 import { keyDamaged } from "../kms/key-cache.ts";
 import { allKeys, nameKeyList } from "../kms/key-filter.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "../kms/life-cycle.ts";
@@ -18,7 +17,7 @@ import { type GoogleDeps, narrowList, readCaller, readOwner } from "./calls.ts";
 import { readKeyName } from "./crypto-keys.ts";
 import { compileFilter } from "./filter.ts";
 import { versionFields } from "./filter-fields.ts";
-import { defaultDestroySeconds, packVersion } from "./pack.ts";
+import { defaultDestroySeconds, nameOfVersion, packVersion } from "./pack.ts";
 import { readPage } from "./pages.ts";
 import { formatCryptoKeyName, parseCryptoKeyVersionName } from "./resource-names.ts";
 
@@ -68,11 +67,12 @@ export function versionCalls(deps: GoogleDeps): Calls {
       requireStateOnly(updateMask?.paths ?? []);
       const caller = readCaller(context);
       const { record } = await findVersion(deps, name, caller.principal, "cryptoKeyVersion.name");
-      const input = { keyId: record.keyId, ...caller };
       if (state === VersionState.ENABLED) {
-        if (record.state !== "ACTIVE" && record.state !== "ROTATED") await enableKey(deps, input);
+        if (record.state !== "ACTIVE" && record.state !== "ROTATED")
+          await onVersion(record, (keyId) => enableKey(deps, { keyId, ...caller }));
       } else if (state === VersionState.DISABLED) {
-        if (record.state !== "DISABLED") await disableKey(deps, input);
+        if (record.state !== "DISABLED")
+          await onVersion(record, (keyId) => disableKey(deps, { keyId, ...caller }));
       } else throw refuseField("cryptoKeyVersion.state", "must be ENABLED or DISABLED");
       return describe(name, caller.principal);
     },
@@ -80,16 +80,22 @@ export function versionCalls(deps: GoogleDeps): Calls {
       const caller = readCaller(context);
       const { record, named } = await findVersion(deps, name, caller.principal);
       const afterSeconds = named.destroyAfterSeconds ?? defaultDestroySeconds;
-      await destroyKey(deps, { keyId: record.keyId, afterSeconds, ...caller });
+      await onVersion(record, (keyId) => destroyKey(deps, { keyId, afterSeconds, ...caller }));
       return describe(name, caller.principal);
     },
     async restoreCryptoKeyVersion({ name }, context) {
       const caller = readCaller(context);
       const { record } = await findVersion(deps, name, caller.principal);
-      await restoreKey(deps, { keyId: record.keyId, ...caller });
+      await onVersion(record, (keyId) => restoreKey(deps, { keyId, ...caller }));
       return describe(name, caller.principal);
     },
   };
+}
+
+/** A version with its key. */
+export interface FoundVersion {
+  readonly record: KeyRecord;
+  readonly named: KeyName;
 }
 
 /**
@@ -103,13 +109,22 @@ export async function findVersion(
   name: string,
   principal: Principal,
   field = "name",
-): Promise<{ readonly record: KeyRecord; readonly named: KeyName }> {
+): Promise<FoundVersion> {
   const { version, ...key } = parseCryptoKeyVersionName(field, name);
   const named = await requireName(deps, principal, formatCryptoKeyName(key));
   const found = await deps.keys.findVersion(named.owner, named.name, version);
-  if (found === undefined) throw keyNotFound(writeName(named.name, version));
-  if (!found.isIntact) throw keyDamaged(found.record.keyId);
+  if (found === undefined) throw keyNotFound(name);
+  if (!found.isIntact) throw keyDamaged(name);
   return { record: found.record, named };
+}
+
+/** Uses or changes a version in the key service, and names it as Google does if that is refused. */
+export async function onVersion<T>(record: KeyRecord, run: (keyId: string) => Promise<T>): Promise<T> {
+  try {
+    return await run(record.keyId);
+  } catch (error) {
+    throw error instanceof ConnectError ? renameSubject(error, record.keyId, nameOfVersion(record)) : error;
+  }
 }
 
 /** Reads the state of a new version. @throws FIELD_INVALID for what the version would not have */

@@ -119,7 +119,7 @@ export async function requireName(
   transaction?: WriteTransaction,
 ): Promise<KeyName> {
   const named = await keys.names.find(principal.userId, name, transaction);
-  if (named === undefined) throw keyNotFound(writeName(name));
+  if (named === undefined) throw keyNotFound(name);
   return named;
 }
 

@@ -23,18 +23,25 @@ describe("a call of an absent service", () => {
     "/v1/folders/1/autokeyConfig",
     "/v1/projects/p/autokeyConfig",
     "/v1/projects/p:showEffectiveAutokeyConfig",
-  ])("lists the supported calls: %s", (path) => {
+    "/google.iam.v1.IAMPolicy/GetIamPolicy",
+    `${location}/keyRings/r:getIamPolicy`,
+    `${location}/keyRings/r/cryptoKeys/k:setIamPolicy`,
+    `${location}/keyRings/r/importJobs/j:testIamPermissions`,
+    `${location}/ekmConfig:getIamPolicy`,
+  ])("is refused in one sentence: %s", (path) => {
     const error = find(path);
     expect(error && findReason(error)).toBe("CALL_UNSUPPORTED");
     expect(error?.rawMessage).toMatch(
-      /^google\.cloud\.kms\.v1\.[\w/]+ is not supported; the supported calls are ListKeyRings, .*AsymmetricSign/,
+      /^google\.[\w./]+ is not supported; \/reference of this server lists the calls that are$/,
     );
-    expect(error?.rawMessage).not.toContain("Encrypt");
   });
 
   it.each([
     "/google.cloud.kms.v1.EkmServices/List",
-    "/google.iam.v1.IAMPolicy/GetIamPolicy",
+    "/google.iam.v1.IAMPolicies/GetIamPolicy",
+    `${location}/keyRings/r:getIamPolicies`,
+    "/v1/projects/p:getIamPolicy",
+    "/api/kms/key/name/projects/p:getIamPolicy",
     `${location}/ekmConnection`,
     `${location}/keyRings/ekmConnections`,
     "/v2/folders/1/autokeyConfig",
@@ -57,12 +64,35 @@ describeGoogle("a server without Google's other services", (shared) => {
       "UNIMPLEMENTED",
     ],
     ["POST", "/google.cloud.kms.v1.Autokey/ListKeyHandles", connect, "code", "unimplemented"],
-  ])("refuses %s %s with the supported calls", async (method, path, headers, property, code) => {
+    ["GET", "/v1/projects/p/locations/l/keyRings/r:getIamPolicy", {}, "error.status", "UNIMPLEMENTED"],
+    [
+      "GET",
+      "/v1/projects/p/locations/l/keyRings/r/cryptoKeys/k:getIamPolicy?options.requestedPolicyVersion=3",
+      {},
+      "error.status",
+      "UNIMPLEMENTED",
+    ],
+    [
+      "POST",
+      "/v1/projects/p/locations/l/keyRings/r/cryptoKeys/k:setIamPolicy",
+      rest,
+      "error.status",
+      "UNIMPLEMENTED",
+    ],
+    [
+      "POST",
+      "/v1/projects/p/locations/l/keyRings/r/importJobs/j:testIamPermissions",
+      rest,
+      "error.status",
+      "UNIMPLEMENTED",
+    ],
+    ["POST", "/google.iam.v1.IAMPolicy/TestIamPermissions", connect, "code", "unimplemented"],
+  ])("refuses %s %s", async (method, path, headers, property, code) => {
     const { url } = await shared();
     const answer = await fetch(url + path, { method, headers, ...(method !== "GET" && { body: "{}" }) });
     const body = await answer.text();
     expect(answer.status).toBe(501);
     expect(JSON.parse(body)).toHaveProperty(property, code);
-    expect(body).toContain("the supported calls are ListKeyRings, ");
+    expect(body).toContain("/reference of this server lists the calls that are");
   });
 });

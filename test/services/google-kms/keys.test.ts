@@ -7,9 +7,10 @@ import {
   CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { wrap } from "../../../src/crypto/hpke.ts";
-import { refusal } from "../../support/refusal.ts";
+import { failureOf, refusal } from "../../support/refusal.ts";
 import { invalid, stateRefuses } from "../../support/refusals.ts";
 import { readAudit } from "../kms/read-audit.ts";
 import { describeGoogle, type GoogleKms } from "./google-server.ts";
@@ -151,5 +152,57 @@ describeGoogle("a key that takes imported versions only", (shared) => {
     expect(await refusal(google.createCryptoKeyVersion({ parent: name }))).toEqual(invalid("parent"));
     expect(await refusal(kms.rotateKey({ keyId: `name/${name}` }))).toEqual(invalid("keyId"));
     expect((await google.listCryptoKeyVersions({ parent: name })).totalSize).toBe(1);
+  });
+});
+
+describeGoogle("a refusal", (shared) => {
+  it.each<[string, (google: GoogleKms, version: string) => Promise<unknown>]>([
+    [
+      "a signature with a key that does not sign",
+      (google, name) => google.asymmetricSign({ name, data: new Uint8Array(1) }),
+    ],
+    [
+      "a restored version that is not to be destroyed",
+      (google, name) => google.restoreCryptoKeyVersion({ name }),
+    ],
+    [
+      "a decapsulation with a disabled version",
+      async (google, name) => {
+        const cryptoKeyVersion = { name, state: VersionState.DISABLED };
+        await google.updateCryptoKeyVersion({ cryptoKeyVersion, updateMask: { paths: ["state"] } });
+        await google.decapsulate({ name, ciphertext: new Uint8Array(1088) });
+      },
+    ],
+    [
+      "the public key of a version that is to be destroyed",
+      async (google, name) => {
+        await google.destroyCryptoKeyVersion({ name });
+        await google.getPublicKey({ name });
+      },
+    ],
+    [
+      "a version that is to be destroyed twice",
+      async (google, name) => {
+        await google.destroyCryptoKeyVersion({ name });
+        await google.destroyCryptoKeyVersion({ name });
+      },
+    ],
+    [
+      "a version that does not exist",
+      (google, name) => google.getCryptoKeyVersion({ name: name.replace(/1$/, "19") }),
+    ],
+    [
+      "a key that does not exist",
+      (google, name) =>
+        google.getCryptoKeyVersion({ name: name.replace("/cryptoKeys/key", "/cryptoKeys/no-key") }),
+    ],
+  ])("names things as Google does: %s", async (_what, call) => {
+    const { google } = await shared();
+    const key = await createKey(google);
+    const failed = await failureOf(call(google, `${key}/cryptoKeyVersions/1`));
+    const metadata = failed.findDetails(ErrorInfoSchema).map((info) => info.metadata);
+    const words = JSON.stringify([failed.rawMessage, metadata]);
+    expect(words).not.toMatch(/name\/projects|key-[0-9a-f]{8}/);
+    expect(metadata[0]?.keyId ?? failed.rawMessage).toContain("projects/p/locations/global/keyRings/");
   });
 });
