@@ -22,6 +22,7 @@ import { refuse, toConnectError } from "../errors.ts";
 import type { RestResponse } from "../transcoding/http.ts";
 import { readWhole } from "./drain-request.ts";
 import { endGrpcResponse } from "./failures.ts";
+import { setAcceptedEncodings } from "./grpc-status.ts";
 import { isGrpcWebText, toBinaryRequest, toTextResponse } from "./grpc-web-text.ts";
 import { meterEnvelopes } from "./meter-envelopes.ts";
 import {
@@ -114,9 +115,12 @@ async function answer(
 ): Promise<UniversalServerResponse> {
   const { method } = handler;
   const checks = { limits: limitsOf(method), registry };
-  const refuseWith = (refusal: ConnectError): Promise<UniversalServerResponse> => {
+  const refuseWith = async (refusal: ConnectError): Promise<UniversalServerResponse> => {
     contextValues.set(refusalKey, requestIds.mark(refusal, request.header.get(requestIdHeader)));
-    return handler(request);
+    const response = await handler(request);
+    const header = new Headers(response.header);
+    setAcceptedEncodings(header, refusal);
+    return { ...response, header };
   };
   try {
     checkHead(request);

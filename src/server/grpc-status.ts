@@ -8,6 +8,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Any, anyIs, anyPack, anyUnpack } from "@bufbuild/protobuf/wkt";
 import { type ConnectError, decodeBinaryHeader, encodeBinaryHeader } from "@connectrpc/connect";
 import {
+  headerAcceptEncoding,
   headerGrpcMessage,
   headerStatusDetailsBin,
   setTrailerStatus,
@@ -25,7 +26,17 @@ const maxDetailTextBytes = 128;
 
 /** Writes the status of a failed call into the headers, or the trailers, that end it. */
 export function setGrpcStatus(target: Headers, error: ConnectError): Headers {
+  setAcceptedEncodings(target, error);
   return respellGrpcStatus(setTrailerStatus(target, error));
+}
+
+/**
+ * Names the known compressions to a client that has used another one (grpc/grpc, doc/compression.md). Connect leaves out
+ * all metadata of errors that begins with "grpc-".
+ */
+export function setAcceptedEncodings(target: Headers, { metadata }: ConnectError): void {
+  const known = metadata.get(headerAcceptEncoding);
+  if (known !== null) target.set(headerAcceptEncoding, known);
 }
 
 /** Rewrites Connect's status: its text as in encodeGrpcMessage, and its size within what clients accept. */

@@ -15,7 +15,7 @@ export class TlsError extends Error {}
 
 /**
  * The parameters of every connection. The groups are in order of preference: the hybrid of ML-KEM-768 and X25519
- * (draft-ietf-tls-ecdhe-mlkem), then X25519, then P-384. With ":" between the groups OpenSSL would take any group for
+ * (RFC 10024), then X25519, then P-384. With ":" between the groups OpenSSL would take any group for
  * which the client has already sent a share. "/" makes it ask for the better one (HelloRetryRequest).
  */
 const protocol = {
