@@ -11,7 +11,7 @@ import { type GoogleDeps, readCaller, readList, readOwner, requireRing } from ".
 import { keyFields } from "./filter-fields.ts";
 import { packKey } from "./pack.ts";
 import {
-  checkResourceId,
+  checkCryptoKeyId,
   formatCryptoKeyName,
   formatKeyRingName,
   parseCryptoKeyName,
@@ -45,7 +45,7 @@ export function cryptoKeyCalls(deps: GoogleDeps): Calls {
     },
     async createCryptoKey({ parent, cryptoKeyId, cryptoKey, skipInitialVersionCreation }, context) {
       const ring = parseKeyRingName("parent", parent);
-      const name = formatCryptoKeyName({ ...ring, cryptoKey: checkResourceId("cryptoKeyId", cryptoKeyId) });
+      const name = formatCryptoKeyName({ ...ring, cryptoKey: checkCryptoKeyId("cryptoKeyId", cryptoKeyId) });
       const { principal } = readCaller(context);
       const given = readNewKey(name, cryptoKey);
       await requireRing(deps, principal.userId, formatKeyRingName(ring));

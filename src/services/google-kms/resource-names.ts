@@ -124,6 +124,19 @@ export function checkResourceId(field: string, id: string): string {
   throw refuseField(field, `"${id}" is not an ID; it must be ${resourceId.form}`);
 }
 
+/**
+ * Checks the ID of a new key. It is the end of a name, where kms takes a number for a version: "name/…/cryptoKeys/5".
+ *
+ * @throws FIELD_INVALID
+ */
+export function checkCryptoKeyId(field: string, id: string): string {
+  if (!/^\d+$/.test(checkResourceId(field, id))) return id;
+  throw refuseField(
+    field,
+    `"${id}" is a number, which would stand for a version in the names of kms; it must also have a letter, _ or -`,
+  );
+}
+
 /** The resource that locations belong to: "projects/P/", or "" for the server itself. */
 export type LocationsParent = string;
 

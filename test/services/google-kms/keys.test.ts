@@ -101,6 +101,13 @@ describeGoogle("a new version", (shared) => {
     expect(await refusal(google.decapsulate({ name, ciphertext }))).toEqual(stateRefuses);
   });
 
+  it("is not created under a number, which would be a version in the names of kms", async () => {
+    const { google } = await shared();
+    const parent = await createRing(google);
+    const creating = google.createCryptoKey({ parent, cryptoKeyId: "5", cryptoKey: kem });
+    expect(await refusal(creating)).toEqual(invalid("cryptoKeyId"));
+  });
+
   it("that is created DISABLED can be enabled, and the audit log has both steps", async () => {
     const { google, kms } = await shared();
     const parent = await createKey(google);

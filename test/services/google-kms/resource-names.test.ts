@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { nameOfVersion } from "../../../src/services/google-kms/pack.ts";
 import {
   type CryptoKeyVersionName,
+  checkCryptoKeyId,
   checkResourceId,
   formatCryptoKeyName,
   formatImportJobName,
@@ -88,6 +89,18 @@ describe("a name is refused with its field if it", () => {
 describe("the ID of a new resource", () => {
   it.each(["a", "A-b_9", "a".repeat(63)])("may be %s", (id) => {
     expect(checkResourceId("keyRingId", id)).toBe(id);
+  });
+
+  it.each(["0", "5", "007", "1234567890"])("is not a number if it is that of a key: %s", async (id) => {
+    const checking = Promise.try(() => checkCryptoKeyId("cryptoKeyId", id));
+    expect(await refusal(checking)).toEqual(invalid("cryptoKeyId"));
+    expect(checkResourceId("keyRingId", id)).toBe(id);
+    // A key of an older version may have it.
+    expect(parseCryptoKeyName("name", `${ring}/cryptoKeys/${id}`).cryptoKey).toBe(id);
+  });
+
+  it.each(["5a", "_5", "v-5", "-5"])("may have digits if it is that of a key: %s", (id) => {
+    expect(checkCryptoKeyId("cryptoKeyId", id)).toBe(id);
   });
 
   it.each(["", "a".repeat(64), "a/b", "ä", "a\n", "a.b"])("is refused with its field: %j", async (id) => {
