@@ -1062,6 +1062,8 @@ export const comments: Readonly<Record<string, string>> = {
   "pqc.VerifyTokenResponse.reason": "Gives the reason of a failure; absent if valid.",
   "pqc.VerifyTokenResponse.subject": "Names the subject of a valid token; absent otherwise.",
   "pqc.VerifyTokenResponse.expires_at": "Gives the time when a valid token expires; absent otherwise.",
+  "pqc.VerifyTokenResponse.use": "Says what a valid token is for, as `use` in its header does: \"grpc\" for one of PqcService, \"iot\" for one of a\ndevice; absent for one of this service, for an OAuth 2 access token, and if valid is false. Check it, or roles,\nbefore you trust the subject: the token of a device is valid too.",
+  "pqc.VerifyTokenResponse.roles": "Lists the roles that the subject of a valid token has now: \"user\", \"auditor\", \"admin\" or \"device\"; empty otherwise.\nWhile the server runs with `--auth open`, anyone has the role \"user\".",
   "pqc.TokenServiceGetJwksRequest": "Requests the public keys that verify tokens.",
   "pqc.TokenServiceGetJwksResponse": "Lists the public keys that verify tokens.",
   "pqc.TokenServiceGetJwksResponse.status": "Is always \"success\".",

@@ -68,8 +68,29 @@ describe("TokenService.VerifyToken", { timeout }, () => {
       subject: ada.name,
     });
     await server.office.users.remove(ada.name);
-    const { valid, reason } = await server.connect().tokens.verifyToken({ token: ada.token });
+    const { valid, reason, use, roles } = await server.connect().tokens.verifyToken({ token: ada.token });
     expect([valid, reason]).toEqual([false, "the user of the token was removed or has a new password"]);
+    expect([use, roles]).toEqual([undefined, []]);
+  });
+
+  it.each(["user", "auditor", "admin"] as const)("tells the role of its subject: %s", async (role) => {
+    const server = await start();
+    const { token } = await server.makePerson(role);
+    expect((await server.connect().tokens.verifyToken({ token })).roles).toEqual([role]);
+  });
+
+  it("tells the token of a device from that of a user", async () => {
+    const server = await start();
+    const { iot } = await server.makePerson();
+    const { deviceId } = await iot.registerDevice({ simulated: true });
+    const { challenge } = await iot.issueChallenge({ deviceId });
+    const { signature } = await iot.simulatedSign({ deviceId, data: challenge });
+    const { token } = await iot.authenticate({ deviceId, challenge, signature });
+    const { tokens } = server.connect();
+    const answer = { valid: true, subject: deviceId, use: "iot", roles: ["device"] };
+    expect(await tokens.verifyToken({ token: token ?? "" })).toMatchObject(answer);
+    const rest = await server.rest("POST /api/auth/verify", { token });
+    expect(await rest.json()).toMatchObject(answer);
   });
 });
 

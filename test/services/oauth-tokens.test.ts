@@ -271,7 +271,9 @@ describeAccess("an access token", (shared, kind) => {
     const { tokens } = server.connect();
     const name = await makeClient(server, { scopes, audiences: [api] });
     const token = await tokenOf(server, name);
-    expect(await tokens.verifyToken({ token })).toMatchObject({ valid: true, subject: name });
+    const { use, ...answer } = await tokens.verifyToken({ token });
+    expect(answer).toMatchObject({ valid: true, subject: name, roles: ["user"] });
+    expect(use).toBeUndefined();
     const other = await tokenOf(server, name, { resource: api });
     expect(await tokens.verifyToken({ token: other })).toMatchObject({ valid: false });
     await revoke(server, name, token);

@@ -117,6 +117,8 @@ describe("TokenService.VerifyToken with a token", () => {
       expect(answer).toMatchObject({ status: "success", valid: true, subject: "ada" });
       expect(answer.expiresAt?.seconds).toBe(BigInt((startMs + lifetimeMs) / 1000));
       expect(answer.reason).toBeUndefined();
+      const use = name === "PqcService" ? "grpc" : undefined;
+      expect([answer.use, answer.roles]).toEqual([use, ["user"]]);
     },
   );
 

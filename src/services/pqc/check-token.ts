@@ -8,10 +8,11 @@ export interface CheckTokenInput extends Omit<VerifyInput, "algorithm"> {
   readonly token: string;
 }
 
-/** The outcome of a check; for a valid token, also its claims. */
-export interface CheckTokenResult extends Partial<TokenClaims> {
+/** The outcome of a check; for a valid token, also what it says and the roles of its subject. */
+export interface CheckTokenResult extends Partial<Pick<TokenClaims, "subject" | "use" | "expiresAt">> {
   readonly valid: boolean;
   readonly reason?: string;
+  readonly roles?: string[];
 }
 
 /** The dependencies of the check of tokens. */
@@ -40,11 +41,13 @@ export async function checkToken(
   if (!check.ok) return { valid: false, reason: check.message };
   if (check.access && !check.access.audiences.some((audience) => audience === issuerUrl))
     return { valid: false, reason: "the token is for other servers: see its aud" };
-  if ((await findHolder(accounts, check)) === undefined) {
+  const holder = await findHolder(accounts, check);
+  if (holder === undefined) {
     const reason = check.access
       ? "the token was revoked"
       : "the user of the token was removed or has a new password";
     return { valid: false, reason };
   }
-  return { valid: true, subject: check.subject, expiresAt: check.expiresAt };
+  const { subject, use, role, expiresAt } = holder;
+  return { valid: true, subject, use, roles: [role], expiresAt };
 }

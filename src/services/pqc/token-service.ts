@@ -33,8 +33,8 @@ export function tokenService(deps: TokenServiceDeps): ServiceImpl<typeof TokenSe
       return { token, expiresAt: timestampFromDate(expiresAt) };
     },
     verifyToken: async (req) => {
-      const { valid, reason, subject, expiresAt } = await checkToken(deps, req);
-      return { valid, reason, subject, expiresAt: expiresAt && timestampFromDate(expiresAt) };
+      const { expiresAt, ...checked } = await checkToken(deps, req);
+      return { ...checked, expiresAt: expiresAt && timestampFromDate(expiresAt) };
     },
     getJwks: async () => ({ keys: [...(await issuer.publicJwks())] }),
     getSecureData: (_req, context) => {
