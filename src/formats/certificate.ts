@@ -65,7 +65,17 @@ function parse(der: Uint8Array, origin: string): X509Certificate {
   }
 }
 
-function describeSigner({ raw, publicKey }: X509Certificate, origin: string): SignerCertificate {
+/** @throws FormatError for a key that OpenSSL cannot read, such as one of several algorithms or of a draft */
+function exportPublicKey(certificate: X509Certificate, origin: string): string {
+  try {
+    return String(certificate.publicKey.export({ type: "spki", format: "pem" }));
+  } catch {
+    throw new FormatError(`the certificate of ${origin} has a key of an algorithm that is not supported`);
+  }
+}
+
+function describeSigner(parsed: X509Certificate, origin: string): SignerCertificate {
+  const { raw } = parsed;
   const certificate = Certificate.fromBER(raw);
   const { issuer, serialNumber } = certificate;
   const usage = findExtension(certificate, "keyUsage");
@@ -75,7 +85,7 @@ function describeSigner({ raw, publicKey }: X509Certificate, origin: string): Si
     );
   return {
     der: Uint8Array.from(raw),
-    publicKeyPem: String(publicKey.export({ type: "spki", format: "pem" })),
+    publicKeyPem: exportPublicKey(parsed, origin),
     issuerAndSerialNumber: new Uint8Array(
       new IssuerAndSerialNumber({ issuer, serialNumber }).toSchema().toBER(),
     ),

@@ -4,6 +4,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { encodePem } from "../../src/crypto/pem.ts";
 import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
 import { embedContent } from "../formats/embed-content.ts";
 import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "./qsp.ts";
@@ -204,6 +205,11 @@ describe("a certificate", { timeout }, () => {
     ],
     ["among more than ten", () => issue().certificatePem.repeat(11), /more than 10/],
     [
+      "of an algorithm that nobody knows",
+      () => withUnknownKey(issue().certificatePem),
+      /pem has a key of an algorithm/,
+    ],
+    [
       "that has headers, before another",
       () => issue().certificatePem.replace("\n", "\nx: y\n") + issue().certificatePem,
       /pem: the CERTIFICATE in line 1 has headers/,
@@ -230,6 +236,13 @@ describe("a certificate", { timeout }, () => {
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
   });
 });
+
+/** Changes the object identifier of ML-DSA-65 wherever a certificate names it. */
+function withUnknownKey(certificatePem: string): string {
+  const hex = new X509Certificate(certificatePem).raw.toString("hex");
+  const changed = hex.replaceAll("0609608648016503040312", "060960864801650304037f");
+  return encodePem("CERTIFICATE", Uint8Array.fromHex(changed));
+}
 
 describe("qsp verify --format", { timeout }, () => {
   it.each([
