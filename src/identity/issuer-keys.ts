@@ -2,7 +2,8 @@
 import { type PublicJwk, toPublicJwk } from "../crypto/jwk.ts";
 import type { TokenAlgorithm } from "../crypto/jwt.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
-import { importSealedKey } from "../secrets/sealed-keys.ts";
+import { RecordDamagedError } from "../database/store-error.ts";
+import { importSealedKey, nameDamaged } from "../secrets/sealed-keys.ts";
 import type { IssuerKeyRecord, IssuerStore } from "./issuer-store.ts";
 
 /** A key that verifies. */
@@ -70,15 +71,18 @@ export class IssuerKeys {
     const last = this.#signers.get(algorithm);
     if (last?.keyId === keyId) return last;
     // Do not erase the previous key here: calls may be signing with it.
-    const seed = await this.#deps.store.openSeed(keyId);
+    const record = `key ${keyId} of the issuer`;
+    const rethrow = (error: unknown): never => {
+      throw nameDamaged(record, error);
+    };
+    const seed = await this.#deps.store.openSeed(keyId).catch(rethrow);
     if (seed === undefined) {
       // Another program may have retired it since the keys were read; then there is a new key.
       await this.refresh();
-      if (this.#findCurrent(algorithm)?.record.keyId === keyId)
-        throw new Error(`the store has no seed of the issuing key ${keyId}`);
+      if (this.#findCurrent(algorithm)?.record.keyId === keyId) throw new RecordDamagedError(record);
       return this.findSigner(algorithm);
     }
-    const secretKey = await importSealedKey(this.#deps.provider, algorithm, seed, publicKey);
+    const secretKey = await importSealedKey(this.#deps.provider, algorithm, seed, publicKey).catch(rethrow);
     const signer = { keyId, secretKey };
     this.#signers.set(algorithm, signer);
     return signer;

@@ -17,6 +17,12 @@ export interface SecretReader {
   readSecret(identity: string): Promise<Uint8Array | undefined>;
 }
 
+/** Turns the error of a secret that does not open into one that names its record; returns any other error unchanged. */
+export function nameDamaged(record: string, error: unknown): unknown {
+  const isBroken = error instanceof CryptoError && error.code !== "CLOSED";
+  return isBroken ? new RecordDamagedError(record, error) : error;
+}
+
 /** Writes secrets within a transaction. */
 export interface SecretWriter extends SecretReader {
   putSecret(identity: string, secret: Uint8Array): Promise<void>;

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import { findDueRecords } from "../../records/due-records.ts";
 import { openTable } from "../../records/record-table.ts";
 import { nameSecret } from "../../records/table-declaration.ts";
+import { nameDamaged } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { importTable } from "./tables.ts";
@@ -25,8 +26,11 @@ export function createImportStore(store: Store) {
     /** Finds an import job of Google's interface. @throws RecordDamagedError */
     findJob: (owner: string, jobName: string, transaction?: WriteTransaction) =>
       imports.findIntact({ owner, jobName }, transaction && { db: transaction.db }),
-    /** Opens the seed of the wrapping key. The caller wipes it. @throws SEAL_BROKEN */
-    openSeed: (importId: string) => store.readSecret(nameSecret(importTable, { importId })),
+    /** Opens the seed of the wrapping key. The caller wipes it. @throws RecordDamagedError */
+    openSeed: (importId: string) =>
+      store.readSecret(nameSecret(importTable, { importId })).catch((error: unknown) => {
+        throw nameDamaged(`import token ${importId}`, error);
+      }),
     /** Erases the secret key of an import job that stays, for Google's lists. */
     eraseSecret: ({ eraseSecret }: WriteTransaction, importId: string) =>
       eraseSecret(nameSecret(importTable, { importId })),

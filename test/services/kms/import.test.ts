@@ -136,6 +136,23 @@ describeKms("a wrapped key", (start, shared) => {
     expect((await kms.importKey(wrapped)).result?.origin).toBe("IMPORTED");
   });
 
+  it("is refused if the secret key of its token was changed in the store", async () => {
+    const { kms, tamper } = await start();
+    const parameters = await kms.getImportParameters({});
+    const wrapped = await wrapKeyFile(parameters, pkcs8(makePair("ml-dsa-44").privateKey));
+    await tamper((db) =>
+      db
+        .updateTable("sealed_secrets")
+        .set({ ciphertext: new Uint8Array(60) })
+        .where("identity", "like", `%${parameters.importToken}%`)
+        .execute(),
+    );
+    expect(await refusal(kms.importKey({ ...wrapped, algorithm: "ML-DSA-44" }))).toEqual({
+      code: "DataLoss",
+      reason: "RECORD_DAMAGED",
+    });
+  });
+
   it.each([
     ["another algorithm", () => pkcs8(makePair("ml-dsa-65").privateKey)],
     ["a public key", () => rawPublic(makePair("ml-dsa-44").publicKey)],

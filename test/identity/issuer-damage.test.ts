@@ -1,0 +1,31 @@
+import { expect, it, onTestFinished } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { RecordDamagedError } from "../../src/database/store-error.ts";
+import { openIssuer, rotateIssuerKey } from "../../src/identity/issuer.ts";
+import { createIssuerStore } from "../../src/identity/issuer-store.ts";
+import { describeStores } from "../support/on-both.ts";
+
+describeStores("a store whose issuing key lost its seed", (makePlace) => {
+  it.each(["delete from sealed_secrets", "update sealed_secrets set ciphertext = $1"])(
+    "issues no token, and names the key: %s",
+    async (change) => {
+      const place = await makePlace();
+      const store = await place.open();
+      const provider = await createCryptoProvider("openssl");
+      onTestFinished(() => provider.close());
+      const parts = { provider, store: createIssuerStore(store), now: () => new Date() };
+      const issuer = await openIssuer(parts);
+      onTestFinished(() => issuer.close());
+      // The issuer has the seed of its first key in memory.
+      const keyId = await rotateIssuerKey(parts, { revoke: false });
+      await place.query(
+        `${change} where identity like '%${keyId}%'`,
+        change.includes("$1") ? [new Uint8Array(60)] : [],
+      );
+      await expect(issuer.issue("ada")).rejects.toMatchObject({
+        constructor: RecordDamagedError,
+        record: `key ${keyId} of the issuer`,
+      });
+    },
+  );
+});
