@@ -19,7 +19,7 @@ import { listTables } from "../../src/database/schema.ts";
 import { tableOwners } from "../../src/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { rewrap } from "../secrets/rewrap-place.ts";
-import { readSecretText } from "../support/entries.ts";
+import { addRow, readSecretText } from "../support/entries.ts";
 import {
   describeStores,
   type MakePlace,
@@ -282,6 +282,18 @@ describe("restore", { timeout }, () => {
     const { code, stderr } = await restore(await makeSqlitePlace(), file);
     expect({ code, stderr }).toEqual({ code: 2, stderr: containing("qsp: ", file) });
     expect(stderr).not.toContain("qsp-restore");
+  });
+
+  it("refuses a store that has transactions in a log beside it", async () => {
+    const place = await leaveThings(makeSqlitePlace);
+    const store = await place.open();
+    await store.write((transaction) => addRow(transaction, "in the log"));
+    const file = join(place.directory, "qsp.db");
+    expect(await restore(await makeSqlitePlace(), file)).toMatchObject({
+      code: 2,
+      stdout: "",
+      stderr: containing(file, "is a store with a log beside it, not a backup"),
+    });
   });
 
   it("names its file if that has lost a table", async () => {

@@ -15,6 +15,7 @@ import { copyStore, countRows } from "../../database/copy.ts";
 import type { Database } from "../../database/database.ts";
 import { createDraft, type Draft, removeRemains } from "../../database/drafts.ts";
 import { readMessage, StorageError } from "../../database/store-error.ts";
+import { logPath } from "../../database/write-ahead-log.ts";
 import { openDatabase } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { createProgress } from "../count-progress.ts";
@@ -26,6 +27,9 @@ import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 
 /** The first bytes of a SQLite file (https://sqlite.org/fileformat2.html, section 1.3). */
 const sqliteHeader = "SQLite format 3\0";
+/** The byte that says whether a log may be beside the file. */
+const formatAt = 18;
+const logFormat = 2;
 
 /** How the name of the directory begins that holds a copy of a backup. */
 const draftName = "qsp-restore-";
@@ -81,12 +85,19 @@ function requireBackup(file: string): void {
     );
   }
   if (!isFile) throw new ConfigError(`${file} is not a file`);
-  if (beginning !== sqliteHeader)
+  if (!beginning.startsWith(sqliteHeader))
     throw new ConfigError(`${file} is not a backup; name a file that qsp backup wrote`);
+  // A backup has no log. A copy of a store may, with transactions that would be lost without a word.
+  if (beginning.charCodeAt(formatAt) === logFormat && statSync(logPath(file), ifThere)?.size)
+    throw new ConfigError(
+      `${file} is a store with a log beside it, not a backup; name its directory with --data-dir, and back it up`,
+    );
 }
 
+const ifThere = { throwIfNoEntry: false } as const;
+
 function readBeginning(file: string): string {
-  const bytes = Buffer.alloc(sqliteHeader.length);
+  const bytes = Buffer.alloc(formatAt + 1);
   const opened = openSync(file, "r");
   try {
     readSync(opened, bytes);
