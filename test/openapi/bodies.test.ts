@@ -1,5 +1,6 @@
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
+import { OperationSchema } from "#gen/google/longrunning/operations_pb.ts";
 import type { Schema } from "../../src/openapi/document.ts";
 import { Library } from "../gen/testing/library_pb.ts";
 import { findOperation } from "./call-examples.ts";
@@ -70,6 +71,17 @@ describe("the body of an answer", () => {
   it("is one field", () => {
     const schema = answerOf("ListTitles")["application/json"]?.schema;
     expect(schema).toEqual({ type: "array", items: { type: "string" } });
+  });
+
+  it("is a field whose message is of another package", () => {
+    const { operation, document } = describeRule({
+      get: "/v1",
+      output: OperationSchema,
+      responseBody: "error",
+    });
+    const schema = JSON.stringify(operation.responses["200"]);
+    expect(schema).toContain('"#/components/schemas/google.rpc.Status"');
+    expect(document.components.schemas).toHaveProperty(["google.rpc.Status", "properties", "message"]);
   });
 
   it("is null where that field is not set", () => {

@@ -2,7 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import { AnySchema, anyPack, DurationSchema } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
+import { OperationSchema } from "#gen/google/longrunning/operations_pb.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { StatusSchema } from "#gen/google/rpc/status_pb.ts";
 import { refuse } from "../../src/errors.ts";
 import { EverythingSchema, NestedSchema } from "../gen/testing/kinds_pb.ts";
 import { jsonOf, refusalOf, requestOf, send } from "./client.ts";
@@ -121,6 +123,16 @@ describe("response_body makes one field the answer", () => {
       expect(JSON.parse(answer.text)).toEqual(json);
     });
   }
+
+  it("of a message of another package", async () => {
+    const rule = { get: "/v1", output: OperationSchema, responseBody: "error" };
+    const result = { case: "error", value: create(StatusSchema, { code: 5, message: "gone" }) };
+    expect(jsonOf(await answered(rule, "GET /v1", { result }))).toEqual({
+      code: 5,
+      message: "gone",
+      details: [],
+    });
+  });
 
   it("of this binding only", async () => {
     const rule = { get: "/v1", responseBody: "name", additionalBindings: [{ get: "/v2" }] };

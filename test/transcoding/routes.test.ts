@@ -1,4 +1,13 @@
+import { create, createFileRegistry, setExtension } from "@bufbuild/protobuf";
+import {
+  Edition,
+  FieldDescriptorProto_Type,
+  FileDescriptorProtoSchema,
+  MethodOptionsSchema,
+} from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
+import { http } from "#gen/google/api/annotations_pb.ts";
+import { HttpRuleSchema } from "#gen/google/api/http_pb.ts";
 import { HttpBodySchema } from "#gen/google/api/httpbody_pb.ts";
 import { createTranscoder } from "../../src/transcoding/transcoder.ts";
 import { NestedSchema } from "../gen/testing/kinds_pb.ts";
@@ -244,5 +253,47 @@ describe("the routes of a transcoder", () => {
     for (const [method, rule] of Object.entries(rules)) {
       expect(await received(rule, `${method} /v1/a`)).toEqual({ name: "a" });
     }
+  });
+});
+
+describe("a service of Edition 2026", () => {
+  it("is served like one of proto3", async () => {
+    const field = (name: string, number: number, type: FieldDescriptorProto_Type) => ({
+      name,
+      number,
+      type,
+      jsonName: name,
+    });
+    const { STRING, INT32 } = FieldDescriptorProto_Type;
+    const options = create(MethodOptionsSchema);
+    setExtension(options, http, create(HttpRuleSchema, { pattern: { case: "get", value: "/v1/{name}" } }));
+    const file = create(FileDescriptorProtoSchema, {
+      name: "edition.proto",
+      package: "testing.edition",
+      syntax: "editions",
+      edition: Edition.EDITION_2026,
+      messageType: [{ name: "Thing", field: [field("name", 1, STRING), field("count", 2, INT32)] }],
+      service: [
+        {
+          name: "Things",
+          method: [
+            {
+              name: "Get",
+              inputType: ".testing.edition.Thing",
+              outputType: ".testing.edition.Thing",
+              options,
+            },
+          ],
+        },
+      ],
+    });
+    const service = createFileRegistry(file, () => undefined).getService("testing.edition.Things");
+    if (service === undefined) throw new Error("the service was not built");
+    const echo = implementUnary(service, () => (message) => ({ ...message }));
+    const transcoder = createTranscoder({ ...defaultBodyLimits, services: [echo] });
+    expect(await send(transcoder, "GET /v1/a?count=0")).toMatchObject({
+      status: 200,
+      text: '{"name":"a","count":0}\n',
+    });
   });
 });

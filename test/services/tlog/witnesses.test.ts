@@ -23,9 +23,11 @@ async function makeMlDsaWitness(name: string): Promise<NoteSigner> {
 }
 
 /** A server that trusts two witnesses, with a checkpoint of three entries. */
-async function startWitnessed() {
-  const first = makeEd25519Witness("witness.example/one");
-  const second = await makeMlDsaWitness("witness.example/two");
+async function startWitnessed(
+  names: readonly [string, string] = ["witness.example/one", "witness.example/two"],
+) {
+  const first = makeEd25519Witness(names[0]);
+  const second = await makeMlDsaWitness(names[1]);
   const directory = makeTemporaryDirectory();
   const file = join(directory, "witnesses");
   const keys = [first, second].map(({ key }) => formatVerifierKey(key));
@@ -55,6 +57,18 @@ describe("a cosignature of a trusted witness", { timeout: 180_000 }, () => {
         timestamp: Math.floor(now.getTime() / 1000),
       });
     await provider.close();
+  });
+
+  it("comes with another one, of the second key of that witness", async () => {
+    const name = "witness.example/both";
+    const { server, first, second, note } = await startWitnessed([name, name]);
+    const signed = await Promise.all([first, second].map((one) => one.sign(note.text, new Date())));
+    await add(server, encode(note.text, signed));
+    const { cosignatures } = await server.logs.listCosignatures({ log: "audit" });
+    expect(cosignatures).toHaveLength(2);
+    expect(
+      parseNote(await fetchNote(server.url)).signatures.filter(({ keyName }) => keyName === name),
+    ).toHaveLength(2);
   });
 
   it("is listed with the key and the time of the witness", async () => {
