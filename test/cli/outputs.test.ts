@@ -210,10 +210,11 @@ describe("every verb declares its files", () => {
       "cli/credentials.ts",
       "cli/device-file.ts",
       "cli/file-uses.ts",
-      // A new file that SQLite fills, the directory of the CA, and a copy of a backup in a directory of its own.
+      // A new file that SQLite fills, the directory of the CA, and copies of a backup and of a damaged store.
       "cli/operator/backup.ts",
       "cli/operator/ca-files.ts",
       "cli/operator/restore.ts",
+      "cli/operator/store-cut-log.ts",
       "cli/state-file.ts",
       "cli/verb-files.ts",
       "cli/write-file.ts",
