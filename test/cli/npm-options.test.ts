@@ -63,7 +63,7 @@ describe("npm run gateway", () => {
       port: 9443,
       replicas: 1,
       keepGoing: true,
-      serverArgs: ["--data-dir", "d", "--auth=token"],
+      serverArgs: ["--issuer-url", "https://localhost:9443", "--data-dir", "d", "--auth=token"],
       tlsDirectory: "d/tls",
       auth: "token",
     });

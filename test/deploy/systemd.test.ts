@@ -112,7 +112,7 @@ describe("the check of the store", { timeout: 180_000 }, () => {
 
   it("finds a whole store, its two logs and its chain valid, while a server runs", async () => {
     const dataDir = await makeStore();
-    const server = await startServer({ dataDir });
+    const server = await startServer({ dataDir, args: ["--auth", "token"] });
     onTestFinished(() => void server.stop());
     const { code, stdout } = await check(dataDir);
     expect(stdout.match(/^The .+? (?:intact|valid)/gm)).toEqual([
@@ -164,7 +164,7 @@ describe.skipIf(!isRoot)(`the operator's verbs, run as root${isRoot ? "" : " (ne
     for (const path of [dataDir, ...readdirSync(dataDir).map((name) => join(dataDir, name))])
       chownSync(path, user, user);
     // Holds the store open, as a verb does while it works, with the journal beside it.
-    const server = await startServer({ dataDir });
+    const server = await startServer({ dataDir, args: ["--auth", "token"] });
     onTestFinished(() => void server.stop());
     expect(await runToEnd(["client", "add", "two", ...args])).toMatchObject({ code: 0 });
     const files = readdirSync(dataDir);
