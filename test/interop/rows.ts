@@ -203,14 +203,14 @@ const tokens: Omit<Row, "service">[] = [
     method: "VerifyToken",
     rest: "POST /api/auth/verify",
     request: signed,
-    answer: { status: "success", valid: true },
+    answer: { status: "success", valid: true, roles: [] },
   },
   {
     title: "answers why a token is not valid",
     method: "VerifyToken",
     rest: "POST /api/auth/verify",
     request: { token: "hello" },
-    answer: { status: "success", valid: false, reason: "text" },
+    answer: { status: "success", valid: false, reason: "text", roles: [] },
   },
   { title: "lists keys", method: "GetJwks", rest: "GET /api/auth/jwks", request: {}, answer: jwks },
   {

@@ -108,7 +108,7 @@ describeStores("qsp store verify", (makePlace) => {
     const codec = { encode: () => new Uint8Array(1), decode: () => "" };
     await store.writeIdempotent(call, codec, async () => "");
     await store.close();
-    expect((await verify(place)).stdout).toContain(" 1 other records ");
+    expect((await verify(place)).stdout).toContain(" 1 other record ");
     await place.query("update idempotent_answers set user_id = 'grace'");
     const { code, stdout } = await verify(place);
     expect({ code, first: stdout.split("\n")[0] }).toEqual({
