@@ -46,7 +46,7 @@ describe("the path that is near an unknown one", () => {
     "/.env",
     "/api/kms/entirely-different",
     "/api/abc/keys",
-    "/abi/kns/kyes",
+    "/xbi/kns/kyxs",
     "/wp-admin/keys",
     "/api/kms/key//sgin",
     `/api/kms/key/${"a".repeat(128)}/sgin`,
