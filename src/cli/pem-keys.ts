@@ -63,11 +63,12 @@ function importBlock(provider: CryptoProvider, block: PemBlock): PublicKey {
   const hint = label.includes("CERTIFICATE") ? "; give a certificate with --certificate" : "";
   if (label !== "PUBLIC KEY")
     throw new CryptoError("INVALID_KEY", `line ${line} begins a ${label}; expected a PUBLIC KEY${hint}`);
-  const found = findPublicKeyAlgorithm(decodePemBlock(block));
+  const der = decodePemBlock(block);
+  const found = findPublicKeyAlgorithm(der);
   const algorithm = keyAlgorithms.find((known) => known === found);
   if (algorithm === undefined)
     throw new CryptoError("INVALID_KEY", `the PUBLIC KEY in line ${line} is not ${aPublicKey}`);
-  return provider.importPublicKey(algorithm, { pem: encodePem(label, decodePemBlock(block)) });
+  return provider.importPublicKey(algorithm, { pem: encodePem(label, der) });
 }
 
 /** Reads a secret key: PKCS#8 in PEM or DER, or a JWK. @throws CliError naming the file */
