@@ -78,7 +78,7 @@ function suggestSet(
   if (place < 0) return undefined;
   const mistake = `${setsOfSchemes[other][place]} is a set of ${other}`;
   const name = `${scheme}-${setsOfSchemes[scheme][place]}`;
-  return allowed.includes(name) ? `${mistake}; did you mean "${name}"` : mistake;
+  return allowed.includes(name) ? `${mistake}; did you mean "${name}"?` : mistake;
 }
 
 /** Leaves out case and punctuation: "ML_DSA_65" and "ml-dsa-65" become "mldsa65". */

@@ -46,7 +46,7 @@ describe("the suggestion for the name of an algorithm", () => {
     ["ml_kem_65", "65 is a set of ML-DSA", "ML-KEM-768"],
     ["ML-KEM-87", "87 is a set of ML-DSA", "ML-KEM-1024"],
   ])("is the set at the same place of the scheme, for a set of the other one: %s", (given, mistake, name) => {
-    expect(suggestAlgorithm(given, names)).toBe(`${mistake}; did you mean "${name}"`);
+    expect(suggestAlgorithm(given, names)).toBe(`${mistake}; did you mean "${name}"?`);
   });
 
   it("names no set that would be wrong here", () => {
