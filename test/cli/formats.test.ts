@@ -1,5 +1,5 @@
 /** `qsp sign` and `qsp verify` with --format. */
-import { createHash, X509Certificate } from "node:crypto";
+import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -129,12 +129,12 @@ describe("qsp sign --format", { timeout }, () => {
     expect(await typeOf("file", "--payload-type", "text/plain")).toBe("text/plain");
   });
 
-  it("names a key in dsse by SHA-256 of its public key in DER", async () => {
+  it("leaves keyid empty in dsse, because each library computes another one", async () => {
     const place = await placeWithKey();
     await qspDone(signLine("dsse"), place);
-    const der = Buffer.from(String(read(place, "me.pub")).replaceAll(/-----.*-----|\s/g, ""), "base64");
-    const [{ keyid }] = JSON.parse(String(read(place, "file.dsse"))).signatures;
-    expect(keyid).toBe(createHash("sha256").update(der).digest("hex"));
+    expect(JSON.parse(String(read(place, "file.dsse"))).signatures).toEqual([
+      { keyid: "", sig: expect.any(String) },
+    ]);
   });
 
   it.each([

@@ -101,7 +101,7 @@ describe.skipIf(python === undefined)(
     const dsse = (...args: string[]) => succeed(python ?? "", join(clients, "python/dsse.py"), ...args);
 
     it.each(mlDsa)(
-      "verifies our envelope of %s by its key ID, and refuses it when it is changed",
+      "verifies our envelope of %s, and refuses it when it is changed",
       async (algorithm) => {
         const place = await placeWithKey(algorithm);
         await qspDone(signLine("dsse", "--payload-type", "text/plain"), place);

@@ -7,7 +7,6 @@ are plain ML-DSA of pyca/cryptography, through securesystemslib's interfaces for
     dsse.py sign PUBLIC_KEY_OUT FILE ENVELOPE_OUT
 """
 
-import hashlib
 import json
 import sys
 from pathlib import Path
@@ -25,11 +24,10 @@ def encode(public_key, encoding):
 
 
 class PlainKey(Key):
-    """A key whose identifier is SHA-256 of its SubjectPublicKeyInfo."""
+    """A key without an identifier. The library skips signatures whose keyid differs from that of the key."""
 
-    def __init__(self, public_key):
+    def __init__(self, public_key, keyid=""):
         self.public_key = public_key
-        keyid = hashlib.sha256(encode(public_key, Encoding.DER)).hexdigest()
         super().__init__(keyid, "plain-ml-dsa", "plain-ml-dsa", {"public": encode(public_key, Encoding.PEM).decode()})
 
     @classmethod
@@ -49,7 +47,7 @@ class PlainKey(Key):
 class PlainSigner(Signer):
     def __init__(self, private_key):
         self.private_key = private_key
-        self.key = PlainKey(private_key.public_key())
+        self.key = PlainKey(private_key.public_key(), "release")
 
     @property
     def public_key(self):
