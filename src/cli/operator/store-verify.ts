@@ -31,8 +31,8 @@ export const storeVerify: StoreVerb = {
       if (pages.length > 0) return reportFaults(pages.map(describePageFault), "its file");
       const keysProgress = createProgress("keys verified");
       const keys = await verifyKeys({
-        keys: createKmsStore(store),
-        provider,
+        ...{ store, keys: createKmsStore(store), provider },
+        ...{ location: input.location, masterKey: input.masterKey },
         onProgress: keysProgress.show,
       });
       keysProgress.end();

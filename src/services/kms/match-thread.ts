@@ -1,10 +1,15 @@
-/** A thread that checks keys: see match-keys.ts. */
+/** A thread that looks for secret halves of keys: see match-keys.ts. */
 import { parentPort, workerData } from "node:worker_threads";
 import { createCryptoProvider } from "../../crypto/create-provider.ts";
+import { openReaderHere } from "../../database/database.ts";
+import { openKeyring } from "../../secrets/master-key.ts";
+import { createVault } from "../../secrets/vault.ts";
 import { type MatchReply, type MatchRequest, type MatchThreadInput, matchKeys } from "./match-keys.ts";
 
-const { provider: name } = workerData as MatchThreadInput;
+const { provider: name, location, masterKey } = workerData as MatchThreadInput;
 const opening = createCryptoProvider(name);
+const { reader } = openReaderHere(location);
+const vault = createVault(openKeyring(masterKey, false));
 let last: Promise<void> = Promise.resolve();
 
 parentPort?.on("message", (keys: MatchRequest) => {
@@ -13,7 +18,8 @@ parentPort?.on("message", (keys: MatchRequest) => {
 
 async function answer(keys: MatchRequest): Promise<MatchReply> {
   try {
-    return { matches: await matchKeys(await opening, keys) };
+    const readSecrets = (identities: readonly string[]) => vault.readSome(reader, identities);
+    return { halves: await matchKeys(await opening, readSecrets, keys) };
   } catch (error) {
     return { failure: String(error) };
   }

@@ -129,12 +129,6 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     },
     /** Opens the secret half: the seed, or the whole key for SLH-DSA. The caller wipes it. @throws SEAL_BROKEN */
     openSecret: (keyId: string) => store.readSecret(nameSecret(keyTable, { keyId })),
-    /** Opens several secret halves, as `Store.readSecrets` does. @returns those that exist, by the IDs of their keys */
-    async openSecrets(keyIds: readonly string[]): Promise<ReadonlyMap<string, Uint8Array | undefined>> {
-      const identities = new Map(keyIds.map((keyId) => [nameSecret(keyTable, { keyId }), keyId]));
-      const opened = await store.readSecrets([...identities.keys()]);
-      return new Map([...opened].map(([identity, secret]) => [identities.get(identity) ?? "", secret]));
-    },
     /**
      * Records uses, unless the key has changed since it was read. Concurrent uses share a transaction.
      *

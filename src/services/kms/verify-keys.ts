@@ -1,15 +1,22 @@
-import { wipe } from "../../crypto/bytes.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
 import { readPageRequest } from "../../records/pages.ts";
 import { nameSecret } from "../../records/table-declaration.ts";
+import type { Store } from "../../store/store.ts";
 import { allKeys, nameKeyList } from "./key-filter.ts";
-import { type KeyHalves, type MatchKeys, matchKeys, startMatchThreads } from "./match-keys.ts";
+import {
+  type MatchKeys,
+  type MatchThreadInput,
+  matchKeys,
+  type SecretHalf,
+  startMatchThreads,
+} from "./match-keys.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 import { keyTable } from "./tables.ts";
 
 /** The dependencies of the verification of keys. */
-export interface VerifyKeysDeps {
+export interface VerifyKeysDeps extends Pick<MatchThreadInput, "location" | "masterKey"> {
+  readonly store: Pick<Store, "readSecrets">;
   readonly keys: KmsStore;
   readonly provider: CryptoProvider;
   /** Receives the number of checked keys and the total from time to time. */
@@ -38,7 +45,7 @@ export interface KeysVerification {
  * its secret half, which must match its public key.
  */
 export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification> {
-  const { keys, provider, onProgress } = deps;
+  const { store, keys, provider, location, masterKey, onProgress } = deps;
   const total = await keys.count();
   const faults: KeyFault[] = (await keys.listLost()).map((keyId) => ({
     keyId,
@@ -46,15 +53,25 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
   }));
   const opened = new Set<string>();
   // Threads take longer to start than a few keys take to check.
-  const threads = total > chunkRows ? startMatchThreads(provider) : undefined;
-  const match: MatchKeys = threads?.match ?? ((halves) => matchKeys(provider, halves));
+  const threads =
+    total > chunkRows ? startMatchThreads({ provider: provider.name, location, masterKey }) : undefined;
+  const match: MatchKeys = threads?.match ?? ((halves) => matchKeys(provider, store.readSecrets, halves));
   const check = async (rows: readonly StoredKey[]): Promise<readonly (KeyFault | undefined)[]> => {
-    const secrets = await keys.openSecrets(rows.map(({ record }) => record.keyId));
-    for (const [keyId, secret] of secrets)
-      if (secret !== undefined) opened.add(nameSecret(keyTable, { keyId }));
-    return findFaults(rows, secrets, match);
+    // A copy: posting a view of a larger buffer would copy that buffer.
+    const halves = await match(
+      rows.map(({ record: { keyId, algorithm, publicKey } }) => ({
+        ...{ keyId, algorithm, publicKey: Uint8Array.from(publicKey) },
+      })),
+    );
+    return rows.map((row, i) => {
+      const { keyId } = row.record;
+      const half = halves[i] ?? "MISSING";
+      if (half === "FITS" || half === "OTHER") opened.add(nameSecret(keyTable, { keyId }));
+      const reason = findFault(row, half);
+      return reason === undefined ? undefined : { keyId, reason };
+    });
   };
-  /** The pages that are being checked, oldest first: their secrets are read while others are opened and matched. */
+  /** The pages that are being checked, oldest first: the next ones are read meanwhile. */
   const pending: Promise<readonly (KeyFault | undefined)[]>[] = [];
   let checked = 0;
   const finishOne = async (): Promise<void> => {
@@ -83,45 +100,17 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
   return { checked, faults, opened };
 }
 
-/** @returns for each key what is wrong with it; undefined for an intact key */
-async function findFaults(
-  rows: readonly StoredKey[],
-  secrets: ReadonlyMap<string, Uint8Array | undefined>,
-  match: MatchKeys,
-): Promise<(KeyFault | undefined)[]> {
-  const halves: (KeyHalves & { readonly keyId: string })[] = [];
-  const reasons = new Map<string, string>();
-  for (const key of rows) {
-    const { keyId, algorithm, publicKey } = key.record;
-    const secret = secrets.get(keyId);
-    const reason = findFault(key, secrets.has(keyId), secret);
-    if (reason !== undefined) reasons.set(keyId, reason);
-    if (secret === undefined) continue;
-    if (reason === undefined) halves.push({ keyId, algorithm, secret, publicKey });
-    else wipe(secret);
-  }
-  const matches = await match(halves);
-  for (const [i, { keyId }] of halves.entries()) if (matches[i] !== true) reasons.set(keyId, changedSecret);
-  return rows.map(({ record: { keyId } }) => {
-    const reason = reasons.get(keyId);
-    return reason === undefined ? undefined : { keyId, reason };
-  });
-}
-
-const changedSecret = "its secret key was changed outside the server";
-
-/** Finds what is wrong with a key, apart from halves that do not fit. @param secret undefined if it does not open */
+/** Finds what is wrong with a key. @returns undefined if nothing is */
 function findFault(
   { record: { state }, isIntact, loggedState }: StoredKey,
-  hasSecret: boolean,
-  secret: Uint8Array | undefined,
+  half: SecretHalf,
 ): string | undefined {
   if (!isIntact)
     return state === loggedState
       ? "its record was changed outside the server"
       : `its record has the status ${state}, the audit log ${loggedState ?? "does not have the key"}`;
-  if (hasSecret && secret === undefined) return changedSecret;
+  if (half === "CLOSED" || half === "OTHER") return "its secret key was changed outside the server";
   if (state === "DESTROYED")
-    return hasSecret ? "its secret key is present, although the key was destroyed" : undefined;
-  return hasSecret ? undefined : "its secret key is missing";
+    return half === "FITS" ? "its secret key is present, although the key was destroyed" : undefined;
+  return half === "FITS" ? undefined : "its secret key is missing";
 }

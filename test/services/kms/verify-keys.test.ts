@@ -8,7 +8,7 @@ import { storeKey } from "../../../src/services/kms/create.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { verifyKeys } from "../../../src/services/kms/verify-keys.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { describeStores } from "../../support/on-both.ts";
+import { describeStores, type Place } from "../../support/on-both.ts";
 
 const provider = await createCryptoProvider("openssl");
 
@@ -28,8 +28,9 @@ async function addKeys(store: Store, count: number): Promise<string[]> {
   });
 }
 
-async function verifyAll(store: Store) {
-  const keys = await verifyKeys({ keys: createKmsStore(store), provider, onProgress: () => {} });
+async function verifyAll(store: Store, { location, masterKey }: Place) {
+  const deps = { store, keys: createKmsStore(store), provider, location, masterKey };
+  const keys = await verifyKeys({ ...deps, onProgress: () => {} });
   return { keys, secrets: await verifySecrets(store, () => {}, keys.opened) };
 }
 
@@ -44,18 +45,20 @@ async function countMessages(work: () => Promise<unknown>): Promise<number> {
 
 describeStores("verification of keys", (makePlace) => {
   it("reads as often for 400 keys as for 10", async () => {
-    const store = await (await makePlace()).open();
+    const place = await makePlace();
+    const store = await place.open();
     await addKeys(store, 10);
-    const few = await countMessages(() => verifyAll(store));
+    const few = await countMessages(() => verifyAll(store, place));
     await addKeys(store, 390);
-    const many = await countMessages(() => verifyAll(store));
+    const many = await countMessages(() => verifyAll(store, place));
     expect(many).toBeLessThan(few + 10);
   });
 
   it("finds a secret of another key among 1,200 keys, which threads check", async () => {
-    const store = await (await makePlace()).open();
+    const place = await makePlace();
+    const store = await place.open();
     const keyIds = await addKeys(store, 1200);
-    expect(await verifyAll(store)).toMatchObject({
+    expect(await verifyAll(store, place)).toMatchObject({
       keys: { checked: 1200, faults: [] },
       secrets: { checked: 1202, broken: [] },
     });
@@ -65,7 +68,7 @@ describeStores("verification of keys", (makePlace) => {
       await eraseSecret(identity);
       await putSecret(identity, other);
     });
-    const { keys, secrets } = await verifyAll(store);
+    const { keys, secrets } = await verifyAll(store, place);
     expect(keys.faults).toEqual([
       { keyId: keyIds[777], reason: "its secret key was changed outside the server" },
     ]);
