@@ -60,7 +60,7 @@ const mayImport: Record<string, RegExp> = {
   transcoding: /^(gen|errors|protocol)$/,
   openapi: /^(gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
-  server: /^(gen|errors|protocol|transcoding|shared-memory)$/,
+  server: /^(gen|errors|protocol|transcoding|crypto|shared-memory)$/,
   cli: /^(gen|client|protocol|crypto|formats|merkle|signed-notes|services\/registry|cli\/operator|kubernetes)$/,
   "cli/operator":
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|tlog|open-store|identity)$|^services\//,

@@ -2,6 +2,7 @@
 import { fstatSync, readFileSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { wipe } from "../crypto/bytes.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
 import { usageError } from "./exit-codes.ts";
 
 /** Bytes to read at a time; less than the 4 MiB that a server accepts in one message of a stream. */
@@ -154,4 +155,18 @@ export function readText(path: string): string {
   if (found.isDirectory()) throw usageError(`${path} is a directory`);
   if (found.size > maxWholeBytes) throw usageError(`${path} is larger than ${maxWholeBytes} bytes`);
   return readFileSync(path, "utf8");
+}
+
+/** Runs a reader of keys or certificates. @throws CliError naming what a CryptoError is about */
+export function explainKey<T>(origin: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw explainKeyError(origin, error);
+  }
+}
+
+/** Makes a CliError of a CryptoError. @param origin names the file */
+export function explainKeyError(origin: string, error: unknown): unknown {
+  return error instanceof CryptoError ? usageError(`${origin}: ${error.message}`) : error;
 }

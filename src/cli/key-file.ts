@@ -3,7 +3,8 @@ import { algorithms } from "../crypto/algorithms.ts";
 import { findKeyFileAlgorithm } from "../crypto/key-file.ts";
 import { decodePem, isPem } from "../crypto/pem.ts";
 import { type CliError, usageError } from "./exit-codes.ts";
-import { explainKey, keyAlgorithms } from "./pem-keys.ts";
+import { explainKey } from "./files.ts";
+import { keyAlgorithms } from "./pem-keys.ts";
 
 type KeyAlgorithm = (typeof keyAlgorithms)[number];
 

@@ -8,7 +8,7 @@ import { findKeyFileAlgorithm, importKeyFile } from "../crypto/key-file.ts";
 import { decodePemBlock, encodePem, findPemBlocks, maxPemCharacters, type PemBlock } from "../crypto/pem.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
 import { usageError } from "./exit-codes.ts";
-import { maxWholeBytes, readSecret, readText } from "./files.ts";
+import { explainKey, explainKeyError, maxWholeBytes, readSecret, readText } from "./files.ts";
 
 /** The algorithms of key files. */
 export const keyAlgorithms = [...mlDsaNames, ...kemNames, ...slhDsaNames] as const;
@@ -100,7 +100,7 @@ async function importSecretKey(
   try {
     return await importKeyFile(provider, algorithm, file);
   } catch (error) {
-    throw explained(origin, error);
+    throw explainKeyError(origin, error);
   }
 }
 
@@ -108,17 +108,4 @@ async function importSecretKey(
 export function requireSigning(algorithm: Algorithm, origin: string): void {
   if (algorithm in kemAlgorithms)
     throw usageError(`${origin} is an ${algorithm} key, which cannot sign or verify`);
-}
-
-/** Runs a reader of keys. @throws CliError naming what a CryptoError is about */
-export function explainKey<T>(origin: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw explained(origin, error);
-  }
-}
-
-function explained(origin: string, error: unknown): unknown {
-  return error instanceof CryptoError ? usageError(`${origin}: ${error.message}`) : error;
 }

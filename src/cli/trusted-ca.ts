@@ -1,10 +1,7 @@
 /** The CA that the client trusts for https, besides those of Node.js. */
-import { X509Certificate } from "node:crypto";
-import { CryptoError } from "../crypto/crypto-error.ts";
-import { decodeCertificates, encodePem } from "../crypto/pem.ts";
+import { readCertificates } from "../crypto/certificate-files.ts";
 import { findLogin } from "./credentials.ts";
-import { usageError } from "./exit-codes.ts";
-import { maxWholeBytes, readText } from "./files.ts";
+import { explainKey, maxWholeBytes, readText } from "./files.ts";
 import type { ParsedOptions } from "./options.ts";
 
 /** Certificates, and where they come from. */
@@ -27,27 +24,6 @@ export function readTrustedCa(options: ParsedOptions, url: string): TrustedCa | 
 
 function readCa(file: string, source: string): TrustedCa {
   // Only the certificates are kept: the file may have a key beside them.
-  const certificates = explain(source, () => decodeCertificates(readText(file), maxWholeBytes));
-  if (certificates.length === 0)
-    throw usageError(`${source} has no certificate in PEM, which begins with -----BEGIN CERTIFICATE-----`);
-  for (const der of certificates) requireCertificate(der, source);
-  return { pem: certificates.map((der) => encodePem("CERTIFICATE", der)).join(""), source };
-}
-
-function explain<T>(source: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof CryptoError
-      ? usageError(`${source} has a certificate that cannot be read: ${error.message}`)
-      : error;
-  }
-}
-
-function requireCertificate(der: Uint8Array, source: string): void {
-  try {
-    new X509Certificate(der);
-  } catch {
-    throw usageError(`${source} has a certificate that cannot be read; export it again as PEM`);
-  }
+  const certificates = explainKey(source, () => readCertificates(readText(file), maxWholeBytes));
+  return { pem: certificates.join(""), source };
 }

@@ -133,26 +133,21 @@ export function decodePem(
   throw invalid(`the PEM block is a ${block.label}; expected a ${accepted[0]}`);
 }
 
-/**
- * Reads the certificates of a text, in their order. Skips blocks of other kinds, such as the key beside a certificate.
- *
- * @returns DER
- * @throws INVALID_KEY
- */
-export function decodeCertificates(pem: string, maxCharacters: number): Uint8Array[] {
+/** Finds the certificates among the blocks of a text, in their order. @throws INVALID_KEY */
+export function findCertificateBlocks(pem: string, maxCharacters: number): PemBlock[] {
   const blocks = findPemBlocks(pem, maxCharacters);
   const trusted = blocks.find(({ label }) => label === "TRUSTED CERTIFICATE");
   if (trusted !== undefined)
     throw invalid(
       `the certificate in line ${trusted.line} has settings of OpenSSL in it; convert it with openssl x509 -in FILE -out NEW`,
     );
-  return blocks.filter(({ label }) => certificateLabels.includes(label)).map(decodePemBlock);
+  return blocks.filter(({ label }) => certificateLabels.includes(label));
 }
 
 /** Names blocks in an error, such as "2 PEM blocks (PUBLIC KEY in line 1, CERTIFICATE in line 9)". */
 export function describePemBlocks(blocks: readonly PemBlock[]): string {
   const named = blocks.slice(0, 5).map(({ label, line }) => `${label} in line ${line}`);
-  return `${blocks.length} PEM blocks (${named.join(", ")}${blocks.length > 5 ? ", …" : ""})`;
+  return `${blocks.length} PEM block${blocks.length === 1 ? "" : "s"} (${named.join(", ")}${blocks.length > 5 ? ", …" : ""})`;
 }
 
 function withoutEnd({ label, line }: PemBlock): CryptoError {

@@ -2,17 +2,12 @@
  * Certificates of a private CA (RFC 5280): ECDSA-P256 (RFC 5480 and 5758), which clients accept today, and
  * ML-DSA-65 (RFC 9881). node:crypto generates the keys and the signatures.
  */
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  X509Certificate,
-} from "node:crypto";
+import { createPublicKey, generateKeyPairSync, type KeyObject, type X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { OctetString } from "asn1js";
 import { AuthorityKeyIdentifier, BasicConstraints, Certificate, ExtKeyUsage, PublicKeyInfo } from "pkijs";
 import type { AlternativeName } from "./alternative-names.ts";
+import { readCertificates, readPrivateKey } from "./certificate-files.ts";
 import {
   backdatedMs,
   type CertificateAlgorithm,
@@ -125,11 +120,8 @@ export function createAuthority(algorithm: CertificateAlgorithm, now: Date): Cer
  * @throws INVALID_KEY if it is not a CA that we created, or its certificate and its key do not match
  */
 export function openAuthority({ certificatePem, secretKeyPem }: CertificateAndKey): Authority {
-  const certificate = readOr(
-    "the CA certificate is not a certificate in PEM",
-    () => new X509Certificate(certificatePem),
-  );
-  const secretKey = readOr("the CA key is not a private key in PEM", () => createPrivateKey(secretKeyPem));
+  const [certificate] = explain("the CA certificate", () => readCertificates(certificatePem));
+  const secretKey = explain("the CA key", () => readPrivateKey(secretKeyPem));
   const algorithm = findAlgorithm(secretKey);
   if (algorithm === undefined)
     throw new CryptoError("INVALID_KEY", "the CA key is neither an ECDSA-P256 nor an ML-DSA-65 key");
@@ -248,11 +240,11 @@ function exportPublicKey(secretKey: KeyObject): Uint8Array {
   return createPublicKey(secretKey).export({ type: "spki", format: "der" });
 }
 
-function readOr<T>(problem: string, read: () => T): T {
+/** Runs a reader. @param name what it reads, for its error */
+function explain<T>(name: string, read: () => T): T {
   try {
     return read();
-  } catch {
-    // OpenSSL's own message would not help the caller.
-    throw new CryptoError("INVALID_KEY", problem);
+  } catch (error) {
+    throw error instanceof CryptoError ? new CryptoError(error.code, `${name}: ${error.message}`) : error;
   }
 }

@@ -1,10 +1,10 @@
 /** Reads the X.509 certificates (RFC 5280) that name the signer of a CMS message. */
-import { X509Certificate } from "node:crypto";
+import type { X509Certificate } from "node:crypto";
 import { BitString } from "asn1js";
 import { Certificate, IssuerAndSerialNumber } from "pkijs";
+import { readCertificates as readX509Certificates } from "../crypto/certificate-files.ts";
 import { findExtension, readSubjectKeyIdentifier } from "../crypto/certificate-parts.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
-import { decodeCertificates } from "../crypto/pem.ts";
 import type { CmsSignerName } from "./cms-signature.ts";
 import { FormatError } from "./format-error.ts";
 
@@ -19,8 +19,7 @@ export interface SignerCertificate {
   readonly keyIdentifier: Uint8Array | undefined;
 }
 
-/** The longest file of certificates, in characters, and the most certificates in it. */
-const maxPemCharacters = 1024 * 1024;
+/** The most certificates in a file. */
 const maxCertificates = 10;
 
 /** digitalSignature and nonRepudiation, the first bits of KeyUsage (RFC 5280, section 4.2.1.3). */
@@ -33,9 +32,7 @@ const signingBits = 0b1100_0000;
  * @throws FormatError if the file has none, too many or a block that cannot be read, or the first may not sign content
  */
 export function readCertificates(pem: string, origin: string): [SignerCertificate, ...Uint8Array[]] {
-  const documents = decode(pem, origin).slice(0, maxCertificates + 1);
-  const [first, ...others] = documents.map((der) => parse(der, origin));
-  if (first === undefined) throw new FormatError(`${origin} does not contain a certificate in PEM`);
+  const [first, ...others] = read(pem, origin);
   if (others.length >= maxCertificates)
     throw new FormatError(`${origin} contains more than ${maxCertificates} certificates`);
   return [describeSigner(first, origin), ...others.map(({ raw }) => Uint8Array.from(raw))];
@@ -49,19 +46,11 @@ export function isNamed(certificate: SignerCertificate, name: CmsSignerName): bo
   return keyIdentifier !== undefined && Buffer.compare(keyIdentifier, name.keyIdentifier) === 0;
 }
 
-function decode(pem: string, origin: string): Uint8Array[] {
+function read(pem: string, origin: string): [X509Certificate, ...X509Certificate[]] {
   try {
-    return decodeCertificates(pem, maxPemCharacters);
+    return readX509Certificates(pem);
   } catch (error) {
     throw error instanceof CryptoError ? new FormatError(`${origin}: ${error.message}`) : error;
-  }
-}
-
-function parse(der: Uint8Array, origin: string): X509Certificate {
-  try {
-    return new X509Certificate(der);
-  } catch {
-    throw new FormatError(`${origin} contains a certificate that is malformed`);
   }
 }
 

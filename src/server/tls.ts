@@ -1,8 +1,9 @@
 /** The server's own TLS 1.3: hybrid key agreement, and certificates that can be renewed while it runs. */
-import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { Logger } from "pino";
+import { readCertificates, readPrivateKey } from "../crypto/certificate-files.ts";
+import { CryptoError } from "../crypto/crypto-error.ts";
 
 /** The files of a certificate chain and its key, in PEM. */
 export interface TlsFiles {
@@ -38,11 +39,7 @@ export type TlsOptions = typeof protocol & {
 
 /** Reads certificates and keys. @throws TlsError naming the invalid file */
 export function readTlsOptions(pairs: readonly TlsFiles[]): TlsOptions {
-  const read = pairs.map(({ certificate, key }) => {
-    const pair = { cert: readPem(certificate), key: readPem(key) };
-    checkPair(pair, certificate, key);
-    return pair;
-  });
+  const read = pairs.map(readPair);
   const options = { ...protocol, cert: read.map(({ cert }) => cert), key: read.map(({ key }) => key) };
   try {
     createSecureContext({ ...options, cert: [...options.cert], key: [...options.key] });
@@ -53,29 +50,31 @@ export function readTlsOptions(pairs: readonly TlsFiles[]): TlsOptions {
   return options;
 }
 
-function readPem(path: string): Buffer {
+/** Reads a pair. OpenSSL gets what this program has read, not the files: it would skip a damaged block of them. */
+function readPair({ certificate, key }: TlsFiles): { cert: Buffer; key: Buffer } {
+  const chain = explain(certificate, () => readCertificates(readText(certificate)));
+  const secretKey = explain(key, () => readPrivateKey(readText(key)));
+  if (!chain[0].checkPrivateKey(secretKey))
+    throw new TlsError(`${key} does not contain the key of ${certificate}`);
+  return {
+    cert: Buffer.from(chain.join("")),
+    key: Buffer.from(secretKey.export({ type: "pkcs8", format: "pem" })),
+  };
+}
+
+function readText(path: string): string {
   try {
-    return readFileSync(path);
+    return readFileSync(path, "utf8");
   } catch (error) {
     throw new TlsError(`${path} cannot be read: ${error instanceof Error ? error.message : error}`);
   }
 }
 
-function checkPair({ cert, key }: { cert: Buffer; key: Buffer }, certificate: string, keyFile: string): void {
-  const parsed = attempt(() => new X509Certificate(cert));
-  if (parsed === undefined) throw new TlsError(`${certificate} does not contain a certificate in PEM`);
-  const secretKey = attempt(() => createPrivateKey(key));
-  if (secretKey === undefined)
-    throw new TlsError(`${keyFile} does not contain an unencrypted private key in PEM`);
-  if (!parsed.checkPrivateKey(secretKey))
-    throw new TlsError(`${keyFile} does not contain the key of ${certificate}`);
-}
-
-function attempt<T>(make: () => T): T | undefined {
+function explain<T>(path: string, read: () => T): T {
   try {
-    return make();
-  } catch {
-    return undefined;
+    return read();
+  } catch (error) {
+    throw error instanceof CryptoError ? new TlsError(`${path}: ${error.message}`) : error;
   }
 }
 
@@ -118,12 +117,20 @@ export function watchTls(
 
 function warnOfEnd(file: string, logger: Logger): void {
   // A file that is gone or damaged has a line of its own.
-  const validTo = attempt(() => new X509Certificate(readFileSync(file)).validToDate);
+  const validTo = findEnd(file);
   if (validTo === undefined) return;
   const restMs = validTo.getTime() - Date.now();
   const line = { file, validUntil: validTo.toISOString() };
   if (restMs <= 0) logger.warn(line, "the certificate has expired, and clients refuse it; renew it");
   else if (restMs < noticeDays * dayMs) logger.warn(line, "the certificate expires soon; renew it");
+}
+
+function findEnd(file: string): Date | undefined {
+  try {
+    return readCertificates(readText(file))[0].validToDate;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Identifies the current versions of files, so that replaced files differ. */

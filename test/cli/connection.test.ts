@@ -132,11 +132,15 @@ describe("the CA of the client", { timeout }, () => {
   });
 
   it.each([
-    ["no certificate", "hello"],
-    ["a certificate that cannot be read", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"],
-    ["a certificate without an end", "-----BEGIN CERTIFICATE-----\nAAAA\n"],
-    ["a certificate in UTF-16", Buffer.from("-----BEGIN CERTIFICATE-----\n", "utf16le")],
-  ])("is refused if its file has %s", async (_, text) => {
+    ["no certificate", "hello", "no certificate in PEM"],
+    [
+      "a certificate that cannot be read",
+      "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+      "the CERTIFICATE in line 1 is not an X.509 certificate",
+    ],
+    ["a certificate without an end", "-----BEGIN CERTIFICATE-----\nAAAA\n", "has no END line"],
+    ["a certificate in UTF-16", Buffer.from("-----BEGIN CERTIFICATE-----\n", "utf16le"), "UTF-16"],
+  ])("is refused if its file has %s", async (_, text, problem) => {
     const place = await secure();
     writeFileSync(join(place.cwd, "ca.crt"), text);
     const env = { QSP_CA: join(place.cwd, "ca.crt") };
@@ -146,7 +150,7 @@ describe("the CA of the client", { timeout }, () => {
     ] as const)
       expect(await qsp(["kms", "list", ...args], options)).toMatchObject({
         code: 2,
-        stderr: expect.stringMatching(/(--ca|QSP_CA).*ca\.crt.* certificate/),
+        stderr: expect.stringMatching(RegExp(`(--ca|QSP_CA).*ca\\.crt\\)?: .*${problem}`)),
       });
   });
 

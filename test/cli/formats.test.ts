@@ -144,7 +144,7 @@ describe("qsp sign --format", { timeout }, () => {
     [["--format", "jws", "--payload-type", "x"], /--payload-type is for --format dsse/],
     [["--embed"], /--embed is for --format jws and --format cose/],
     [["--format", "cms", "--encoding", "json"], /--encoding "json" is not one of cms; use one of pem, der/],
-    [["--format", "cms", "--certificate", "file"], /file does not contain a certificate/],
+    [["--format", "cms", "--certificate", "file"], /file: no certificate in PEM/],
     [["--certificate", "file"], /--certificate is for --format cms/],
     [["--format", "dsse", "--payload-type", ""], /payload type is empty/],
   ])("refuses %j", async (words, message) => {
@@ -201,7 +201,7 @@ describe("a certificate", { timeout }, () => {
     [
       "that is malformed",
       () => "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
-      /malformed/,
+      /is not an X\.509 certificate/,
     ],
     ["among more than ten", () => issue().certificatePem.repeat(11), /more than 10/],
     [

@@ -1,0 +1,153 @@
+/** The certificates and keys of the server: OpenSSL would skip a block that it cannot read, and use the next one. */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { encodePem } from "../../src/crypto/pem.ts";
+import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
+import { readTlsOptions } from "../../src/server/tls.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+
+const now = new Date();
+const authority = openAuthority(createAuthority("ECDSA-P256", now));
+const issue = () => issueServerCertificate(authority, { names: ["localhost"], days: 2, now });
+const pair = issue();
+const another = issue();
+const rest = authority.certificate.toString();
+const der = (pem: string): Uint8Array => new X509Certificate(pem).raw;
+const junk = encodePem("CERTIFICATE", Uint8Array.of(1, 2, 3));
+const secretKey = createPrivateKey(pair.secretKeyPem);
+const exportKey = (type: "pkcs8" | "sec1", passphrase?: string): string =>
+  String(
+    secretKey.export({
+      type,
+      format: "pem",
+      ...(passphrase !== undefined && { cipher: "aes-256-cbc", passphrase }),
+    }),
+  );
+const parameters = encodePem("EC PARAMETERS", Buffer.from("06082a8648ce3d030107", "hex"));
+const indent = (pem: string): string => pem.replace("-----BEGIN", " -----BEGIN");
+const utf16 = (pem: string): Buffer => Buffer.from(`\uFEFF${pem}`, "utf16le");
+
+/** Reads a pair from files. @param input replaces what they have */
+function read(input: { certificate?: string | Uint8Array; key?: string | Uint8Array }) {
+  const directory = makeTemporaryDirectory();
+  const files = { certificate: join(directory, "server.crt"), key: join(directory, "server.key") };
+  writeFileSync(files.certificate, input.certificate ?? pair.certificatePem);
+  writeFileSync(files.key, input.key ?? pair.secretKeyPem);
+  return readTlsOptions([files]);
+}
+
+describe("the files of --tls-cert and --tls-key", () => {
+  it.each([
+    ["text before and behind it", { certificate: `Subject: CN=x\n\n${pair.certificatePem}end\n` }],
+    ["spaces at the end of its lines", { certificate: pair.certificatePem.replaceAll("\n", " \n") }],
+    ["lines that end in CR LF", { certificate: pair.certificatePem.replaceAll("\n", "\r\n") }],
+    ["a byte order mark", { certificate: `\uFEFF${pair.certificatePem}` }],
+    ["the label of older programs", { certificate: encodePem("X509 CERTIFICATE", der(pair.certificatePem)) }],
+    ["its key in the same file", { certificate: pair.secretKeyPem + pair.certificatePem }],
+    ["a key with lines that end in CR LF", { key: pair.secretKeyPem.replaceAll("\n", "\r\n") }],
+    ["a key in the older form", { key: exportKey("sec1") }],
+    ["a key behind its parameters, as openssl ecparam writes it", { key: parameters + exportKey("sec1") }],
+    ["a key beside its certificate", { key: pair.secretKeyPem + pair.certificatePem }],
+  ])("are accepted with %s", (_, input) => {
+    const { cert, key } = read(input);
+    expect(cert.map((pem) => der(String(pem)))).toEqual([der(pair.certificatePem)]);
+    expect(key).toHaveLength(1);
+  });
+
+  it("hand over the whole chain, in its order", () => {
+    const { cert } = read({ certificate: pair.certificatePem + rest });
+    expect(String(cert[0]).match(/BEGIN/g)).toHaveLength(2);
+    expect(der(String(cert[0]))).toEqual(der(pair.certificatePem));
+  });
+
+  // With the certificate or key of another behind it, which OpenSSL would take.
+  it.each([
+    [
+      "an indented BEGIN line",
+      { certificate: indent(another.certificatePem) + pair.certificatePem },
+      /server\.crt: line 1 is not a whole BEGIN or END line/,
+    ],
+    [
+      "an indented BEGIN line in its chain",
+      { certificate: pair.certificatePem + indent(rest) },
+      /server\.crt: line \d+ is not a whole BEGIN or END line/,
+    ],
+    [
+      "four dashes",
+      { certificate: another.certificatePem.slice(1) + pair.certificatePem },
+      /server\.crt: line 1 is not a whole BEGIN or END line/,
+    ],
+    [
+      "a block that is no certificate before it",
+      { certificate: junk + pair.certificatePem },
+      /server\.crt: the CERTIFICATE in line 1 is not an X\.509 certificate; export it again/,
+    ],
+    [
+      "a block that is no certificate in its chain",
+      { certificate: pair.certificatePem + junk },
+      /server\.crt: the CERTIFICATE in line \d+ is not an X\.509 certificate/,
+    ],
+    [
+      "bytes behind its certificate",
+      { certificate: encodePem("CERTIFICATE", Buffer.concat([der(pair.certificatePem), Buffer.of(0)])) },
+      /server\.crt: the CERTIFICATE in line 1 is not an X\.509 certificate/,
+    ],
+    [
+      "settings of OpenSSL",
+      { certificate: encodePem("TRUSTED CERTIFICATE", der(pair.certificatePem)) },
+      /server\.crt: .*openssl x509 -in FILE -out NEW/,
+    ],
+    ["UTF-16", { certificate: utf16(pair.certificatePem) }, /server\.crt: .*UTF-16; save it as UTF-8/],
+    [
+      "DER",
+      { certificate: der(pair.certificatePem) },
+      /server\.crt: no certificate in PEM.*openssl x509 -in FILE -out NEW/,
+    ],
+    [
+      "key and certificate swapped",
+      { certificate: pair.secretKeyPem, key: pair.certificatePem },
+      /server\.crt: 1 PEM block \(PRIVATE KEY in line 1\), and no certificate/,
+    ],
+    [
+      "a certificate for a key",
+      { key: pair.certificatePem },
+      /server\.key: 1 PEM block \(CERTIFICATE in line 1\), and no private key/,
+    ],
+    [
+      "an indented BEGIN line of the key",
+      { key: indent(another.secretKeyPem) + pair.secretKeyPem },
+      /server\.key: line 1 is not a whole BEGIN or END line/,
+    ],
+    [
+      "two keys",
+      { key: pair.secretKeyPem + another.secretKeyPem },
+      /server\.key: 2 PEM blocks \(PRIVATE KEY in line 1, PRIVATE KEY in line \d+\); expected one private key/,
+    ],
+    ["a key in UTF-16", { key: utf16(pair.secretKeyPem) }, /server\.key: .*UTF-16; save it as UTF-8/],
+    [
+      "an encrypted key",
+      { key: exportKey("pkcs8", "passphrase") },
+      /server\.key: .*is encrypted; decrypt it first/,
+    ],
+    [
+      "an encrypted key in the older form",
+      { key: exportKey("sec1", "passphrase") },
+      /server\.key: .*is encrypted; decrypt it first/,
+    ],
+    [
+      "a block that is no key",
+      { key: encodePem("PRIVATE KEY", Uint8Array.of(1)) },
+      /server\.key: the PRIVATE KEY in line 1 is not a private key that OpenSSL reads/,
+    ],
+    [
+      "a key of OpenSSH",
+      { key: encodePem("OPENSSH PRIVATE KEY", Uint8Array.of(1)) },
+      /server\.key: the OPENSSH PRIVATE KEY in line 1 .*openssl pkey/,
+    ],
+    ["another's key", { key: another.secretKeyPem }, /server\.key does not contain the key of .*server\.crt/],
+  ])("are refused with %s", (_, input, message) => {
+    expect(() => read(input)).toThrow(message);
+  });
+});
