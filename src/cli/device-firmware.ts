@@ -5,8 +5,9 @@ import { IotService, type UpdateFirmwareStreamRequestSchema } from "#gen/iot/iot
 import { theAnswer } from "./client.ts";
 import { defaultDeviceFile, deviceOption, readDevice } from "./device-file.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { readChunks, readSize, readText } from "./files.ts";
+import { readChunks, readSize } from "./files.ts";
 import { facts } from "./output.ts";
+import { readPublicKeyPem } from "./pem-keys.ts";
 import { createProgress, withProgress } from "./progress.ts";
 import { readSignature } from "./signatures.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -28,7 +29,7 @@ export const deviceFirmwareVerbs: readonly Verb[] = [
       },
       "vendor-key": {
         value: "FILE",
-        meaning: "Vendor's public key, ML-DSA-87 (PEM); default: the pinned one",
+        meaning: "Vendor's public key, ML-DSA-87: PEM or a JWK; default: the pinned one",
         file: "reads",
       },
       version: {
@@ -56,7 +57,7 @@ async function update({ operands: [image = ""], options, output, server }: VerbI
   const header = {
     signature,
     deviceId,
-    vendorPublicKeyPem: vendorFile === undefined ? "" : readText(vendorFile),
+    vendorPublicKeyPem: vendorFile === undefined ? "" : await readPublicKeyPem(vendorFile, "ML-DSA-87"),
     ...(version !== undefined && { version }),
   };
   const chunks = withProgress(readChunks(image), createProgress(image, readSize(image)));

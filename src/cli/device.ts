@@ -4,9 +4,8 @@ import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { deviceOption, importDeviceKey, readDevice, reserveDevice, writeDevice } from "./device-file.ts";
 import { signChallenge } from "./device-signatures.ts";
 import { distrustError, exitCodes } from "./exit-codes.ts";
-import { readText } from "./files.ts";
 import { facts, time } from "./output.ts";
-import { withProvider } from "./pem-keys.ts";
+import { readPublicKeyPem, withProvider } from "./pem-keys.ts";
 import { printList } from "./print-list.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
@@ -22,7 +21,7 @@ export const deviceVerbs: readonly Verb[] = [
       type: { value: "TEXT", meaning: "Type of the device" },
       "vendor-key": {
         value: "FILE",
-        meaning: "Public key of the firmware vendor to pin: ML-DSA-87 (PEM)",
+        meaning: "Public key of the firmware vendor to pin: ML-DSA-87, PEM or a JWK",
         file: "reads",
       },
     },
@@ -77,7 +76,7 @@ async function register({
   const about = {
     deviceName,
     deviceType: options.text("type") ?? "",
-    vendorPublicKeyPem: vendorFile === undefined ? "" : readText(vendorFile),
+    vendorPublicKeyPem: vendorFile === undefined ? "" : await readPublicKeyPem(vendorFile, "ML-DSA-87"),
   };
   return withProvider(async (provider) => {
     const { publicKey, secretKey } = await provider.generateKeyPair(deviceAlgorithm);

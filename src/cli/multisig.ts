@@ -21,7 +21,8 @@ export const multisigVerbs: readonly Verb[] = [
       },
       signer: {
         value: "FILE",
-        meaning: "Public key of a signer that stores its own secret key (ML-DSA-65, PEM); repeatable",
+        meaning:
+          "Public key of a signer that stores its own secret key (ML-DSA-65; PEM or a JWK); repeatable",
         isMany: true,
         file: "reads",
       },

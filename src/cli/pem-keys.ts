@@ -30,6 +30,15 @@ export function readPublicKey(provider: CryptoProvider, path: string): PublicKey
   return parsePublicKey(provider, readText(path), path);
 }
 
+/** Reads the one public key of a file, of an algorithm. @returns PEM, as requests take it. @throws CliError naming the file */
+export function readPublicKeyPem(path: string, algorithm: Algorithm): Promise<string> {
+  return withProvider(async (provider) => {
+    const publicKey = readPublicKey(provider, path);
+    if (publicKey.algorithm === algorithm) return publicKey.toPem();
+    throw usageError(`${path} is an ${publicKey.algorithm} key; expected an ${algorithm} key`);
+  });
+}
+
 /** Parses a text with one public key. @param origin names it in an error */
 export function parsePublicKey(provider: CryptoProvider, text: string, origin: string): PublicKey {
   const [publicKey, ...others] = parsePublicKeys(provider, text, origin);

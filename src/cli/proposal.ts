@@ -64,7 +64,7 @@ export const proposalVerbs: readonly Verb[] = [
       signer: { value: "ADDRESS", meaning: "Signs as this signer, whose key the server stores" },
       "key-file": {
         value: "FILE",
-        meaning: "Signs locally with the signer's own secret key (ML-DSA-65, PEM)",
+        meaning: "Signs locally with the signer's own secret key (ML-DSA-65; PEM, DER or a JWK)",
         file: "reads",
       },
     },

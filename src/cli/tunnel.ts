@@ -2,9 +2,9 @@
 import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
-import { readChunks, readSize, readText } from "./files.ts";
+import { readChunks, readSize } from "./files.ts";
 import { bytes, counted, facts, unlessDamaged } from "./output.ts";
-import { withProvider } from "./pem-keys.ts";
+import { parsePublicKey, readPublicKey, withProvider } from "./pem-keys.ts";
 import { printList } from "./print-list.ts";
 import { createProgress, withProgress } from "./progress.ts";
 import { askGatewayKeys, readTunnel, toHandshake, tunnelOption, writeTunnel } from "./tunnel-file.ts";
@@ -23,7 +23,7 @@ export const tunnelVerbs: readonly Verb[] = [
       "gateway-identity": {
         value: "FILE",
         meaning:
-          "Public key that the gateway must sign with (PEM); default: the command trusts and stores the one that the gateway sends",
+          "Public key that the gateway must sign with, PEM or a JWK; default: the command trusts and stores the one that the gateway sends",
         file: "reads",
       },
     },
@@ -101,8 +101,11 @@ async function up({ operands: [peerName = ""], files, options, output, server }:
   const identityFile = options.text("gateway-identity");
   return withProvider(async (provider) => {
     const keys = await askGatewayKeys(provider, server);
-    if (identityFile !== undefined && readText(identityFile).trim() !== keys.gatewayIdentityPem.trim())
-      throw distrustError(`the gateway at ${server.url} has another identity than ${identityFile}`);
+    if (identityFile !== undefined) {
+      const pinned = readPublicKey(provider, identityFile).toPem();
+      if (parsePublicKey(provider, keys.gatewayIdentityPem, "the gateway's identity").toPem() !== pinned)
+        throw distrustError(`the gateway at ${server.url} has another identity than ${identityFile}`);
+    }
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-KEM-1024");
     const answer = await server.ask(method.registerPeer, { peerName, publicKeyPem: publicKey.toPem() });
     const { tunnelId, assignedIp } = answer;

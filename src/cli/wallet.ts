@@ -1,8 +1,9 @@
 /** `qsp wallet`: keys with an address; the server stores them. */
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { readData, readText } from "./files.ts";
+import { readData } from "./files.ts";
 import { bytes, facts, time, unlessDamaged } from "./output.ts";
+import { readPublicKeyPem } from "./pem-keys.ts";
 import { printList } from "./print-list.ts";
 import { readSignature } from "./signatures.ts";
 import type { Verb } from "./verb.ts";
@@ -81,7 +82,11 @@ export const walletVerbs: readonly Verb[] = [
     operandFiles: { TRANSACTION: "data" },
     options: {
       signature: { value: "FILE", meaning: "File with the signature, raw or in base64", file: "reads" },
-      "public-key": { value: "FILE", meaning: "Public key of the wallet (PEM)", file: "reads" },
+      "public-key": {
+        value: "FILE",
+        meaning: "Public key of the wallet: PEM, a JWK, or a JWK set of one key",
+        file: "reads",
+      },
     },
     meaning: "Verifies a transaction's signature and prints the address of the signer.",
     example: "qsp wallet verify 'pay 7 to bob' --signature transaction.sig --public-key wallet.pub",
@@ -89,7 +94,7 @@ export const walletVerbs: readonly Verb[] = [
       const answer = await server.ask(method.verifyTransaction, {
         data: await readData(transaction),
         signature: await readSignature(options.need("signature"), ["ML-DSA-65"]),
-        publicKeyPem: readText(options.need("public-key")),
+        publicKeyPem: await readPublicKeyPem(options.need("public-key"), "ML-DSA-65"),
       });
       output.answer(method.verifyTransaction.output, answer, () =>
         answer.valid

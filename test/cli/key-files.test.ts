@@ -1,9 +1,10 @@
 /** Public and secret keys in the files of people: what `qsp` reads, and what it says about the rest. */
-import { generateKeyPairSync, type KeyObject } from "node:crypto";
+import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
@@ -22,6 +23,7 @@ const read = ({ cwd }: RunOptions, name: string) => readFileSync(join(cwd, name)
 const write = ({ cwd }: RunOptions, name: string, content: string | Uint8Array) =>
   writeFileSync(join(cwd, name), content);
 const joined = (place: RunOptions, ...names: string[]) => names.map((name) => read(place, name)).join("");
+const raw = (key: KeyObject, format: string) => key.export({ format } as never) as unknown as Buffer;
 const verifyLine = (file = "keys") => ["verify", "file", "--signature", "file.sig", "--public-key", file];
 
 describe("qsp verify --public-key", { timeout }, () => {
@@ -146,7 +148,6 @@ describe("qsp verify --public-key", { timeout }, () => {
 describe("a secret key in a file", { timeout }, () => {
   const { privateKey, publicKey } = generateKeyPairSync("ml-dsa-65");
   const pem = String(privateKey.export({ type: "pkcs8", format: "pem" }));
-  const raw = (key: KeyObject, format: string) => key.export({ format } as never) as unknown as Buffer;
   const jwk = {
     kty: "AKP",
     alg: "ML-DSA-65",
@@ -207,9 +208,85 @@ describe("a secret key in a file", { timeout }, () => {
   });
 });
 
+describe("every verb with a file of one public key", { timeout }, () => {
+  const forms = {
+    PEM: (pem: string) => pem,
+    "a JWK": (pem: string) => JSON.stringify(jwkOf(pem)),
+    "a JWK set of one key": (pem: string) => JSON.stringify({ keys: [{ kty: "EC" }, jwkOf(pem)] }),
+  };
+
+  it.each(Object.entries(forms))("reads %s", async (_, toForm) => {
+    const place = server.place();
+    const pemOf = async (name: string, algorithm: string): Promise<string> => {
+      await qspDone(["keygen", name, "--algorithm", algorithm], place);
+      return read(place, `${name}.pub`);
+    };
+    const wallet = await qspJson(["wallet", "create", "--public-key", "wallet.pub"], place);
+    await qspDone(["wallet", "sign", String(wallet.walletId), "pay", "--out", "sig"], place);
+    write(place, "file", toForm(read(place, "wallet.pub")));
+    const line = ["wallet", "verify", "pay", "--signature", "sig", "--public-key", "file"];
+    expect(await qspDone(line, place)).toContain("is valid for");
+
+    write(place, "file", toForm(await pemOf("vendor", "ML-DSA-87")));
+    write(place, "image", "image");
+    await qspDone(["sign", "image", "--sha256", "--key-file", "vendor.key"], place);
+    await qspDone(["device", "register", "--vendor-key", "file"], place);
+    const firmware = ["device", "firmware", "image", "--signature", "image.sig", "--vendor-key", "file"];
+    expect(await qspJson(firmware, place)).toMatchObject({ result: "FIRMWARE_ACCEPTED" });
+
+    const { identityPublicKeyPem } = await server.client(VpnService).getGatewayInfo({});
+    write(place, "file", toForm(identityPublicKeyPem));
+    await qspDone(["tunnel", "up", "--gateway-identity", "file"], place);
+
+    write(place, "file", toForm(await pemOf("signer", "ML-DSA-65")));
+    await qspDone(["multisig", "create", "--signer", "file", "--threshold", "1"], place);
+  });
+
+  it.each([
+    ["wallet", "verify", "pay", "--signature", "sig", "--public-key"],
+    ["device", "register", "--vendor-key"],
+    ["device", "firmware", "file", "--signature", "sig", "--vendor-key"],
+    ["tunnel", "up", "--gateway-identity"],
+    ["multisig", "create", "--threshold", "1", "--signer"],
+  ])("names the file that it cannot read: %s %s", async (...line) => {
+    const place = server.place();
+    write(place, "file", "file");
+    write(place, "sig", Buffer.alloc(line.includes("firmware") ? 4627 : 3309));
+    const wrong: readonly [string, RegExp][] = [
+      [" -----BEGIN PUBLIC KEY-----\n", /keys: line 1 is not a whole BEGIN or END line/],
+      ["{}", /keys: kty of the JWK must be "AKP"/],
+    ];
+    for (const [content, stderr] of wrong) {
+      write(place, "keys", content);
+      expect(await qsp([...line, "keys"], place)).toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(stderr),
+      });
+    }
+  });
+
+  it("refuses a key of another algorithm, and several keys", async () => {
+    const place = await placeWithKeys();
+    await qspDone(["keygen", "small", "--algorithm", "ML-DSA-44"], place);
+    const line = ["wallet", "verify", "pay", "--signature", "file.sig", "--public-key"];
+    expect((await qsp([...line, "small.pub"], place)).stderr).toContain(
+      "small.pub is an ML-DSA-44 key; expected an ML-DSA-65 key",
+    );
+    write(place, "keys", joined(place, "a.pub", "b.pub"));
+    expect((await qsp([...line, "keys"], place)).stderr).toContain(
+      "keys contains 2 public keys; expected one",
+    );
+  });
+});
+
 function toJwk(place: RunOptions, name: string) {
-  const der = Buffer.from(read(place, name).replaceAll(/-----.*-----|\s/g, ""), "base64");
-  return { kty: "AKP", alg: "ML-DSA-65", pub: der.subarray(-1952).toString("base64url") };
+  return jwkOf(read(place, name));
+}
+
+/** A JWK of ML-DSA. */
+function jwkOf(pem: string) {
+  const alg = createPublicKey(pem).asymmetricKeyType?.toUpperCase();
+  return { kty: "AKP", alg, pub: raw(createPublicKey(pem), "raw-public").toString("base64url") };
 }
 
 function kemKey(): string {
