@@ -109,13 +109,23 @@ function readMembers(jwk: JsonObject, name: string, operation: "sign" | "verify"
   if (jwk.use !== undefined && jwk.use !== "sig")
     throw invalid(`use of ${name} must be "sig", if it is there`);
   const { key_ops: operations = [operation] } = jwk;
-  if (!Array.isArray(operations) || !operations.includes(operation))
+  if (!isOperationList(operations))
+    throw invalid(`key_ops of ${name} must be a list of texts, none of them twice (RFC 7517, section 4.3)`);
+  if (!operations.includes(operation))
     throw invalid(`key_ops of ${name} must include "${operation}", if it is there`);
   const publicKey = jwk.pub === undefined ? undefined : decodeMember(jwk.pub);
   const { publicKeyBytes } = algorithms[algorithm];
   if (publicKey?.length === publicKeyBytes) return { algorithm, publicKey };
   throw invalid(
     `pub of ${name} must be the public key of ${algorithm}: ${publicKeyBytes} bytes in base64url`,
+  );
+}
+
+function isOperationList(value: JsonValue): value is string[] {
+  return (
+    Array.isArray(value) &&
+    value.every((each) => typeof each === "string") &&
+    new Set(value).size === value.length
   );
 }
 

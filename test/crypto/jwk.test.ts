@@ -2,8 +2,9 @@ import { calculateJwkThumbprint, importJWK } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { decodeBase64url } from "../../src/crypto/base64url.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { toPublicJwk } from "../../src/crypto/jwk.ts";
+import { readPublicJwks, toPublicJwk } from "../../src/crypto/jwk.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import type { JsonValue } from "../../src/crypto/strict-json.ts";
 import { refusal } from "./refusal.ts";
 
 let provider: CryptoProvider;
@@ -32,4 +33,44 @@ describe("a JSON Web Key", () => {
       expect(await refusal(() => toPublicJwk(provider, publicKey))).toBe("UNSUPPORTED");
     },
   );
+});
+
+describe("a public JWK that is read", () => {
+  let jwk: Readonly<Record<string, JsonValue>>;
+  beforeAll(async () => {
+    const { publicKey } = await provider.generateKeyPair("ML-DSA-65");
+    jwk = { ...toPublicJwk(provider, publicKey) };
+  });
+  const read = (members: Readonly<Record<string, JsonValue>>) => readPublicJwks({ ...jwk, ...members });
+
+  it("is the key, also with operations and members of others", () => {
+    for (const more of [{}, { key_ops: ["verify"] }, { key_ops: ["verify", "x-other"], x5c: ["AAAA"] }])
+      expect(read(more)).toMatchObject([{ algorithm: "ML-DSA-65" }]);
+  });
+
+  it.each<[string, Readonly<Record<string, JsonValue>>, string]>([
+    ["another type", { kty: "OKP" }, 'kty of the JWK must be "AKP"'],
+    ["the algorithm of a shorter key", { alg: "ML-DSA-44" }, "1312 bytes in base64url"],
+    ["an algorithm of JOSE that is no ML-DSA", { alg: "ES256" }, "alg of the JWK must be one of ML-DSA-44"],
+    ["a public key in hexadecimal", { pub: "00".repeat(1952) }, "1952 bytes in base64url"],
+    ["the use of encryption", { use: "enc" }, 'use of the JWK must be "sig"'],
+    ["a use that is a list", { use: ["sig"] }, 'use of the JWK must be "sig"'],
+    [
+      "operations that contradict its use",
+      { key_ops: ["encrypt"] },
+      'key_ops of the JWK must include "verify"',
+    ],
+    ["no operation", { key_ops: [] }, 'key_ops of the JWK must include "verify"'],
+    ["an operation twice", { key_ops: ["verify", "verify"] }, "key_ops of the JWK must be a list"],
+    ["its secret", { priv: "AAAA" }, "the JWK has priv: it is a secret key"],
+    ["an empty secret", { priv: "" }, "the JWK has priv: it is a secret key"],
+    ["a secret that is null", { priv: null }, "the JWK has priv: it is a secret key"],
+  ])("is refused with %s", (_, members, message) => {
+    expect(() => read(members)).toThrow(message);
+    // A set skips keys of other types and uses (RFC 7517, section 5), but no broken key of ML-DSA.
+    const isOther = "kty" in members || members.alg === "ES256" || members.use === "enc";
+    const set = () => readPublicJwks({ keys: [{ ...jwk, ...members }, { ...jwk }] });
+    if (isOther) expect(set()).toHaveLength(1);
+    else expect(set).toThrow("key 1 of the JWK set");
+  });
 });

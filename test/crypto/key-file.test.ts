@@ -355,6 +355,20 @@ describe("a key file", () => {
       ],
       ["another use", () => ({ use: "enc" }), 'use of the JWK must be "sig"'],
       ["other operations", () => ({ key_ops: ["verify"] }), 'key_ops of the JWK must include "sign"'],
+      ["an operation twice", () => ({ key_ops: ["sign", "sign"] }), "key_ops of the JWK must be a list"],
+      ["an operation that is no text", () => ({ key_ops: ["sign", 1] }), "key_ops of the JWK must be a list"],
+      ["operations that are a text", () => ({ key_ops: "sign" }), "key_ops of the JWK must be a list"],
+      [
+        "the algorithm of a longer key",
+        () => ({ alg: "ML-DSA-87" }),
+        "pub of the JWK must be the public key of ML-DSA-87: 2592 bytes",
+      ],
+      ["the seed of another key", () => ({ priv: encodeBase64url(new Uint8Array(32)) }), "of another pair"],
+      ["a priv in the alphabet of base64", () => ({ priv: `+${"A".repeat(42)}` }), "must be the seed"],
+      ["a priv that is no text", () => ({ priv: [1] }), "priv of the JWK must be the seed"],
+      ["no algorithm", () => ({ alg: undefined }), "alg of the JWK must be one of"],
+      ["an algorithm in small letters", () => ({ alg: "ml-dsa-65" }), "alg of the JWK must be one of"],
+      ["a type in small letters", () => ({ kty: "akp" }), 'kty of the JWK must be "AKP"'],
       ["a set", () => ({ keys: [] }), "the file is a JWK set"],
     ])("is refused with %s", async (_, members, message) => {
       await expect(read(members())).rejects.toMatchObject({
