@@ -1,0 +1,165 @@
+/** A page of another origin, in a real browser, that calls servers through Envoy. */
+import { once } from "node:events";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { openBrowser } from "../console/browser.ts";
+import { describeEdge, startBackend, startTestEdge, type TestEdge } from "./edge-tools.ts";
+
+/** A call of a page; the answer must contain a text, after base64 in the text mode. */
+interface PageCall {
+  readonly name: string;
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Characters are bytes. */
+  readonly body?: string;
+  readonly contains: string;
+}
+
+/** An empty message in an envelope. */
+const empty = "\0\0\0\0\0";
+/** WatchAuditLog from the first entry on: `after_sequence`, a double in field 2, is 0. */
+const fromFirst = `\0\0\0\0\x09\x11${"\0".repeat(8)}`;
+const grpcWeb = { "x-grpc-web": "1", "x-user-agent": "grpc-web-javascript/0.1", "grpc-timeout": "60S" };
+const algorithms = "/pqc.PqcService/GetAlgorithmInfo";
+const watch = "/kms.KmsService/WatchAuditLog";
+
+const calls: readonly PageCall[] = [
+  { name: "REST", path: "/api/grpc/algorithms", contains: "ML-DSA-65" },
+  {
+    name: "REST with a token",
+    path: "/api/grpc/algorithms",
+    headers: { authorization: "Bearer x" },
+    contains: "ML-DSA-65",
+  },
+  {
+    name: "REST with a body",
+    path: "/api/grpc/sign",
+    headers: { "content-type": "application/json" },
+    body: '{"data":"aGVsbG8="}',
+    contains: "signature",
+  },
+  {
+    name: "Connect",
+    path: algorithms,
+    headers: { "content-type": "application/json", "connect-protocol-version": "1" },
+    body: "{}",
+    contains: "ML-DSA-65",
+  },
+  {
+    name: "gRPC-Web",
+    path: algorithms,
+    headers: { "content-type": "application/grpc-web+proto", ...grpcWeb },
+    body: empty,
+    contains: "ML-DSA-65",
+  },
+  {
+    name: "gRPC-Web in text mode",
+    path: algorithms,
+    headers: { "content-type": "application/grpc-web-text", accept: "application/grpc-web-text", ...grpcWeb },
+    body: btoa(empty),
+    contains: "ML-DSA-65",
+  },
+  {
+    name: "a stream of gRPC-Web",
+    path: watch,
+    headers: { "content-type": "application/grpc-web+proto", ...grpcWeb },
+    body: fromFirst,
+    contains: "CREATE",
+  },
+  {
+    name: "a stream of gRPC-Web in text mode",
+    path: watch,
+    headers: { "content-type": "application/grpc-web-text", accept: "application/grpc-web-text", ...grpcWeb },
+    body: btoa(fromFirst),
+    contains: "CREATE",
+  },
+  {
+    name: "a refusal of gRPC-Web",
+    path: "/kms.KmsService/None",
+    headers: { "content-type": "application/grpc-web+proto", ...grpcWeb },
+    body: empty,
+    contains: "",
+  },
+];
+
+describeEdge("a page of another origin, through Envoy", () => {
+  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
+  let edge: TestEdge;
+  let listed: Page;
+  let unlisted: Page;
+  beforeAll(async () => {
+    const pages = http.createServer((_req, res) => {
+      res.setHeader("content-type", "text/html").end("<!doctype html><title>a page</title>");
+    });
+    pages.listen(0, "127.0.0.1");
+    await once(pages, "listening");
+    atEnd(() => void pages.close());
+    const { port } = pages.address() as AddressInfo;
+    const origin = `http://127.0.0.1:${port}`;
+    const server = await startBackend(atEnd, ["--cors-origins", origin]);
+    edge = await startTestEdge({ backends: [server.authority] }, atEnd);
+    const created = await fetch(`${server.url}/api/kms/create-key`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: "{}",
+    });
+    expect(created.status).toBe(200);
+    const browser = await openBrowser();
+    atEnd(() => browser.close());
+    const context = await browser.newContext({ ignoreHTTPSErrors: true });
+    listed = await context.newPage();
+    await listed.goto(origin);
+    unlisted = await context.newPage();
+    // Another name of the same server of pages is another origin.
+    await unlisted.goto(`http://localhost:${port}`);
+  }, 180_000);
+  afterAll(async () => {
+    for (const end of ends.reverse()) await end();
+  });
+
+  /** Calls from a page, and reads the answer until it contains the text. */
+  const callFrom = (page: Page, { path, headers = {}, body, contains }: PageCall) =>
+    page.evaluate(
+      async ({ url, headers, body, contains }) => {
+        try {
+          const answer = await fetch(url, {
+            headers,
+            ...(body !== undefined && { method: "POST", body }),
+          });
+          const { status } = answer;
+          const type = answer.headers.get("content-type") ?? "";
+          const grpcStatus = answer.headers.get("grpc-status");
+          const reader = answer.body?.getReader();
+          let text = "";
+          const decode = () =>
+            type.startsWith("application/grpc-web-text")
+              ? (text.match(/[A-Za-z0-9+/]{4}|[A-Za-z0-9+/]{2,3}={1,2}/g) ?? [])
+                  .map((group) => atob(group))
+                  .join("")
+              : text;
+          while (!decode().includes(contains)) {
+            const part = await reader?.read();
+            if (part === undefined || part.done) break;
+            text += Array.from(part.value, (byte) => String.fromCharCode(byte)).join("");
+          }
+          await reader?.cancel();
+          return { status, isThere: decode().includes(contains), grpcStatus };
+        } catch (error) {
+          return { failed: error instanceof Error ? error.name : "" };
+        }
+      },
+      { url: `${edge.url}${path}`, headers, body, contains },
+    );
+
+  it.each(calls)("may call $name if its origin is listed", async (call) => {
+    const grpcStatus = call.contains === "" ? "12" : null;
+    expect(await callFrom(listed, call)).toEqual({ status: 200, isThere: true, grpcStatus });
+  });
+
+  it.each(calls)("may not call $name if its origin is not listed", async (call) => {
+    expect(await callFrom(unlisted, call)).toEqual({ failed: "TypeError" });
+  });
+}, ["chromium"]);
