@@ -162,6 +162,28 @@ describeGoogle("a key that takes imported versions only", (shared) => {
   });
 });
 
+describeGoogle("an import job of RSA-OAEP", (shared) => {
+  const methods = [
+    ImportMethod.RSA_OAEP_3072_SHA1_AES_256,
+    ImportMethod.RSA_OAEP_4096_SHA1_AES_256,
+    ImportMethod.RSA_OAEP_3072_SHA256_AES_256,
+    ImportMethod.RSA_OAEP_4096_SHA256_AES_256,
+    ImportMethod.RSA_OAEP_3072_SHA256,
+    ImportMethod.RSA_OAEP_4096_SHA256,
+  ];
+  it("is refused with the methods that a quantum computer does not break", async () => {
+    const { google } = await shared();
+    const parent = await createRing(google);
+    for (const importMethod of methods) {
+      const created = google.createImportJob({ parent, importJobId: "job", importJob: { importMethod } });
+      const { message } = await failureOf(created);
+      for (const kem of ["XWING", "ML_KEM_768", "ML_KEM_1024"])
+        expect(message).toContain(`HPKE_KEM_${kem}_HKDF_SHA256_AES_256_GCM`);
+      expect(await refusal(created)).toEqual(invalid("importJob.importMethod"));
+    }
+  });
+});
+
 describeGoogle("a refusal", (shared) => {
   it.each<[string, (google: GoogleKms, version: string) => Promise<unknown>]>([
     [
