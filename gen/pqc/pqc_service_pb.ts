@@ -198,7 +198,7 @@ export type ExchangeKeysRequest = Message<"pqc.ExchangeKeysRequest"> & {
 
   /**
    * Contains the caller's encapsulation key as a PEM SubjectPublicKeyInfo, instead of public_key: RFC 9935 for ML-KEM,
-   * draft-connolly-cfrg-xwing-kem-10, section 5.8.1, for X-Wing.
+   * draft-connolly-cfrg-xwing-kem-11, section 5.8.1, for X-Wing.
    *
    * @generated from field: string public_key_pem = 3;
    */
@@ -535,7 +535,7 @@ export const PqcService: GenService<{
   },
   /**
    * Encapsulates a new shared secret to the caller's key or to a one-time key pair (FIPS 203, section 7.2, or
-   * draft-connolly-cfrg-xwing-kem-10, section 5.4).
+   * draft-connolly-cfrg-xwing-kem-11, section 5.4).
    *
    * Without a public key, the answer contains both keys of the one-time pair, so that the caller can decapsulate and
    * compare.

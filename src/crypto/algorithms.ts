@@ -108,7 +108,7 @@ export const kemAlgorithms: Readonly<Record<KemAlgorithm, KemParameterSet>> = Ob
   "ML-KEM-512": mlKem("ML-KEM-512", 1, 800, 1632, 768, 1),
   "ML-KEM-768": mlKem("ML-KEM-768", 3, 1184, 2400, 1088, 2),
   "ML-KEM-1024": mlKem("ML-KEM-1024", 5, 1568, 3168, 1568, 3),
-  // draft-connolly-cfrg-xwing-kem-10: sizes of section 5.1, object identifier of section 5.8. The draft aims at category
+  // draft-connolly-cfrg-xwing-kem-11: sizes of section 5.1, object identifier of section 5.8. The draft aims at category
   // 1; ML-KEM-768 in place of ML-KEM-512 is its margin (section 1.2).
   "X-Wing": Object.freeze({
     name: "X-Wing",

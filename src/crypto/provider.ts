@@ -12,13 +12,13 @@ export interface PublicKey {
   /**
    * Returns a copy of the raw bytes: the form of FIPS 203, 204 or 205, for ECDSA the
    * uncompressed point (SEC 1, section 2.3.3), for X-Wing the ML-KEM-768 key and then the X25519 key
-   * (draft-connolly-cfrg-xwing-kem-10, section 5.2). The length is `publicKeyBytes`.
+   * (draft-connolly-cfrg-xwing-kem-11, section 5.2). The length is `publicKeyBytes`.
    */
   exportRaw(): Uint8Array;
 
   /**
    * Returns SubjectPublicKeyInfo in PEM: RFC 9881 (ML-DSA), 9935 (ML-KEM), 9909 (SLH-DSA), 5480 (ECDSA),
-   * draft-connolly-cfrg-xwing-kem-10, section 5.8.1 (X-Wing).
+   * draft-connolly-cfrg-xwing-kem-11, section 5.8.1 (X-Wing).
    */
   toPem(): string;
 }
@@ -46,7 +46,7 @@ export interface SecretKey {
   /**
    * Returns PKCS#8 in PEM: the seed form if there is a seed (RFC 9881 and 9935, section 6), otherwise
    * the expanded form. For SLH-DSA it holds the raw secret key (RFC 9909), for ECDSA also the public key (RFC 5915), for
-   * X-Wing the bare seed (draft-connolly-cfrg-xwing-kem-10, section 5.8.2).
+   * X-Wing the bare seed (draft-connolly-cfrg-xwing-kem-11, section 5.8.2).
    */
   toPem(): string;
 
@@ -150,7 +150,7 @@ export interface CryptoProvider {
 
   /**
    * Generates a key pair from fresh randomness (FIPS 203, section 7.1; FIPS 204, section 5.1;
-   * FIPS 205, section 10.1; FIPS 186-5, appendix A.2; draft-connolly-cfrg-xwing-kem-10, section 5.2).
+   * FIPS 205, section 10.1; FIPS 186-5, appendix A.2; draft-connolly-cfrg-xwing-kem-11, section 5.2).
    *
    * @throws INVALID_ARGUMENT for an unknown algorithm
    */
@@ -226,14 +226,14 @@ export interface CryptoProvider {
 
   /**
    * Generates a shared secret and its ciphertext for the owner of an ML-KEM key (FIPS 203, section 7.2) or of an
-   * X-Wing key (draft-connolly-cfrg-xwing-kem-10, section 5.4).
+   * X-Wing key (draft-connolly-cfrg-xwing-kem-11, section 5.4).
    *
    * @throws INVALID_ARGUMENT, CLOSED
    */
   encapsulate(publicKey: PublicKey): Promise<Encapsulation>;
 
   /**
-   * Recovers the shared secret from a ciphertext (FIPS 203, section 7.3; draft-connolly-cfrg-xwing-kem-10, section
+   * Recovers the shared secret from a ciphertext (FIPS 203, section 7.3; draft-connolly-cfrg-xwing-kem-11, section
    * 5.5).
    *
    * The pitfall: this SUCCEEDS on a wrong ciphertext of the right length and returns another,

@@ -5,7 +5,7 @@ import { checkEncapsulationKey } from "./ml-kem.ts";
 const mlKemKeyBytes = kemAlgorithms["ML-KEM-768"].publicKeyBytes;
 
 /**
- * Checks a public key as draft-connolly-cfrg-xwing-kem-10, section 4, requires before every use: its ML-KEM-768 half
+ * Checks a public key as draft-connolly-cfrg-xwing-kem-11, section 4, requires before every use: its ML-KEM-768 half
  * passes the modulus check of FIPS 203, section 7.2. Any 32 bytes are an X25519 key (RFC 7748, section 5). The draft
  * does not refuse points of low order, because the result is as secure as its ML-KEM half.
  *

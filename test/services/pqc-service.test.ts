@@ -47,7 +47,7 @@ const mlKemSets = [
   ["ML-KEM-1024", 1568, 3168, 1568, 5],
 ] as const;
 
-/** The same of draft-connolly-cfrg-xwing-kem-10, sections 1.2 and 5.1. */
+/** The same of draft-connolly-cfrg-xwing-kem-11, sections 1.2 and 5.1. */
 const kemSets = [...mlKemSets, ["X-Wing", 1216, 32, 1120, 1]] as const;
 
 const nobleKems = {

@@ -1,5 +1,5 @@
 /**
- * X-Wing (draft-connolly-cfrg-xwing-kem-10) of the noble library. Only worker threads load this file, because an
+ * X-Wing (draft-connolly-cfrg-xwing-kem-11) of the noble library. Only worker threads load this file, because an
  * operation takes 1 to 3 ms.
  */
 import { x25519 } from "@noble/curves/ed25519.js";

@@ -21,7 +21,7 @@ export interface KeyExchange {
 
 /**
  * Encapsulates a fresh shared secret to the caller's key, or to a new pair (FIPS 203, section 7.2;
- * draft-connolly-cfrg-xwing-kem-10, section 5.4).
+ * draft-connolly-cfrg-xwing-kem-11, section 5.4).
  *
  * @throws KEY_INVALID
  */
