@@ -80,6 +80,7 @@ export async function createApp(
       await provider.close();
       throw error;
     });
+  if (worker?.isFirst !== false) for (const risk of store.risks) logger.warn(risk);
   const identity = await openIdentity({
     ...identitySettings(config),
     provider,

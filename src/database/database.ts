@@ -46,6 +46,8 @@ export interface Database {
   readonly probe: string;
   /** The room that it keeps for when its disk is full; undefined for PostgreSQL, whose disk is another machine's. */
   readonly reserve: Reserve | undefined;
+  /** Sentences for the operator about settings with which a crash loses data; see `checkPostgres`. */
+  readonly risks: readonly string[];
   close(): Promise<void>;
 }
 
@@ -73,13 +75,13 @@ export async function openDatabaseOf(
   if (location.kind === "sqlite") preparePlace(location.path, mode);
   const database = connect(owners, location, onLost);
   try {
-    if (location.kind === "postgres") await checkPostgres(database.writeConnection);
+    const risks = location.kind === "postgres" ? await checkPostgres(database.writeConnection) : [];
     if (mode !== "create") await requireTables(database, mode);
     await (mode === "existing" ? requireSchema(database) : migrate(database));
     // A server learns at its start, not under load, that its role may not open so many connections.
     if (location.kind === "postgres" && mode !== "existing")
       await openReaders(database.readConnection, location);
-    return database;
+    return { ...database, risks };
   } catch (error) {
     await database.close();
     if (error instanceof StorageError) throw error;
@@ -166,6 +168,7 @@ function connect(owners: readonly TableOwner[], location: DatabaseLocation, onLo
     writeConnection,
     probe: probes[kind],
     reserve: location.kind === "sqlite" ? openReserve(location.path) : undefined,
+    risks: [],
     async close() {
       // The order matters: SQLite can truncate its log only after the reader is closed.
       await readConnection.close();

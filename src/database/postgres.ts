@@ -32,17 +32,30 @@ const sessionSettings = [
   "set client_min_messages = warning",
 ].join("; ");
 
-/** Refuses a server that is too old, and a database that cannot store every text. @throws StorageError */
-export async function checkPostgres(connection: Connection): Promise<void> {
+/** What `checkPostgres` reads. */
+interface ServerSettings {
+  readonly version: string;
+  readonly encoding: string;
+  readonly fsync: string;
+  readonly fullPageWrites: string;
+}
+
+/**
+ * Refuses a server that is too old, and a database that cannot store every text.
+ *
+ * @returns sentences about settings with which a crash of its machine loses data. They are a choice of the operator, who
+ *   may have forgotten it.
+ * @throws StorageError
+ */
+export async function checkPostgres(connection: Connection): Promise<string[]> {
   const [result] = await connection.run([
     statement(
-      "select current_setting('server_version_num') as version, current_setting('server_encoding') as encoding",
+      `select current_setting('server_version_num') as version, current_setting('server_encoding') as encoding,
+        current_setting('fsync') as fsync, current_setting('full_page_writes') as "fullPageWrites"`,
     ),
   ]);
-  const [{ version, encoding } = { version: "0", encoding: "" }] = (result?.rows ?? []) as {
-    version: string;
-    encoding: string;
-  }[];
+  const [settings] = (result?.rows ?? []) as ServerSettings[];
+  const { version = "0", encoding = "" } = settings ?? {};
   const major = Math.floor(Number(version) / 10_000);
   if (major < oldestVersion)
     throw new StorageError(`the database is PostgreSQL ${major}; the server needs ${oldestVersion} or newer`);
@@ -50,6 +63,21 @@ export async function checkPostgres(connection: Connection): Promise<void> {
     throw new StorageError(
       `the database has the encoding ${encoding}; create one with: create database NAME encoding 'UTF8' template template0`,
     );
+  return findRisks(settings);
+}
+
+function findRisks(settings: ServerSettings | undefined): string[] {
+  const risks: string[] = [];
+  if (settings?.fsync === "off")
+    risks.push(
+      "PostgreSQL has fsync = off, so a crash of its machine can lose or damage keys and logs; set fsync = on",
+    );
+  if (settings?.fullPageWrites === "off")
+    risks.push(
+      "PostgreSQL has full_page_writes = off, so a crash of its machine can damage keys and logs, unless its file " +
+        "system writes whole pages; set full_page_writes = on",
+    );
+  return risks;
 }
 
 /** Opens a pool for reading. */

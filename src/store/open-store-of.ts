@@ -88,6 +88,7 @@ async function createStore(
   return {
     ...createAnswersOfStore(answers, write),
     reader,
+    risks: database.risks,
     background,
     write,
     batch,

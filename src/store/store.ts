@@ -27,6 +27,8 @@ import type { WriteOptions } from "./writers.ts";
 export interface Store {
   /** Builds read queries; each sees what was committed before it. */
   readonly reader: Reader;
+  /** Sentences for the operator about settings of the database with which a crash loses data. */
+  readonly risks: readonly string[];
   /** Hears of failures of work without a caller. */
   readonly background: Background;
   /**

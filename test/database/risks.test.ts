@@ -1,0 +1,54 @@
+/** Settings of PostgreSQL with which a crash of its machine loses what it has confirmed. */
+import { describe, expect, it, onTestFinished } from "vitest";
+import type { Connection } from "../../src/database/connection.ts";
+import { checkPostgres } from "../../src/database/postgres.ts";
+import { openDatabase } from "../../src/open-store.ts";
+import { describeStores, makePostgresPlace } from "../support/on-both.ts";
+import { describePostgres } from "../support/postgres.ts";
+import { startServer } from "../support/start-server.ts";
+
+/** A PostgreSQL with these settings. */
+const connect = (settings: { fsync: string; fullPageWrites: string }): Connection => ({
+  run: async () => [{ rows: [{ version: "170000", encoding: "UTF8", ...settings }] }],
+  close: async () => {},
+});
+
+describe("the check of PostgreSQL", () => {
+  it.each([
+    { fsync: "on", fullPageWrites: "on", named: [] },
+    { fsync: "off", fullPageWrites: "on", named: ["fsync = off"] },
+    { fsync: "on", fullPageWrites: "off", named: ["full_page_writes = off"] },
+    { fsync: "off", fullPageWrites: "off", named: ["fsync = off", "full_page_writes = off"] },
+  ])(
+    "finds $named with fsync $fsync and full_page_writes $fullPageWrites",
+    async ({ named, ...settings }) => {
+      const risks = await checkPostgres(connect(settings));
+      expect(risks.map((risk) => /^PostgreSQL has (\S+ = off)/.exec(risk)?.[1])).toEqual(named);
+      for (const risk of risks) expect(risk).toMatch(/; set \S+ = on$/);
+    },
+  );
+});
+
+describeStores("the risks of a database", (makePlace) => {
+  it("are those of its settings", async () => {
+    const { location } = await makePlace();
+    const database = await openDatabase(location);
+    onTestFinished(() => database.close());
+    // The PostgreSQL of the tests has no fsync, because it keeps nothing.
+    expect(database.risks).toEqual(
+      location.kind === "sqlite" ? [] : [expect.stringContaining("fsync = off")],
+    );
+  });
+});
+
+describePostgres("a server whose PostgreSQL has no fsync", () => {
+  it("starts, and warns once of the setting", async () => {
+    const { directory, settings } = await makePostgresPlace();
+    const server = await startServer({ dataDir: directory, args: settings });
+    const { stderr } = await server.stop();
+    const lines = stderr.split("\n").filter((line) => line.includes("fsync"));
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+      { level: 40, msg: expect.stringMatching(/^PostgreSQL has fsync = off, .*set fsync = on$/) },
+    ]);
+  });
+});
