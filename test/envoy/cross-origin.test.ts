@@ -143,7 +143,7 @@ describeEdge("a page of another origin, through Envoy", () => {
           while (!decode().includes(contains)) {
             const part = await reader?.read();
             if (part === undefined || part.done) break;
-            text += Array.from(part.value, (byte) => String.fromCharCode(byte)).join("");
+            text += Array.from<number, string>(part.value, (byte) => String.fromCharCode(byte)).join("");
           }
           await reader?.cancel();
           return { status, isThere: decode().includes(contains), grpcStatus };
