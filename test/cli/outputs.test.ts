@@ -49,28 +49,22 @@ async function makePlace() {
 
 describe("no output replaces an input or another output", { timeout }, () => {
   /** A command line, and the names that its sentence must have. */
-  const mistakes: Readonly<Record<string, readonly [readonly string[], ...string[]]>> = {
+  type Mistake = readonly [readonly string[], ...string[]];
+  /** Names of the secret key: the file that is read, and the one that would be written. */
+  const otherNames: Readonly<Record<string, readonly [string, string]>> = {
+    "through a link": ["k.key", "link"],
+    "by its link": ["link", "k.key"],
+    "by a hard link": ["k.key", "hard"],
+    "on a detour": ["k.key", "sub/../k.key"],
+  };
+  const mistakes: Readonly<Record<string, Mistake>> = {
     "the secret key": [["sign", "f", "--key-file", "k.key", "--out", "k.key"], "--out, k.key,", "--key-file"],
-    "the secret key through a link": [
-      ["sign", "f", "--key-file", "k.key", "--out", "link"],
-      "--out",
-      "--key-file",
-    ],
-    "the secret key by its link": [
-      ["sign", "f", "--key-file", "link", "--out", "k.key"],
-      "--out",
-      "--key-file",
-    ],
-    "the secret key by a hard link": [
-      ["sign", "f", "--key-file", "k.key", "--out", "hard"],
-      "--out",
-      "--key-file",
-    ],
-    "the secret key on a detour": [
-      ["sign", "f", "--key-file", "k.key", "--out", "sub/../k.key"],
-      "--out",
-      "--key-file",
-    ],
+    ...Object.fromEntries(
+      Object.entries(otherNames).map(([way, [keyFile, out]]): [string, Mistake] => [
+        `the secret key ${way}`,
+        [["sign", "f", "--key-file", keyFile, "--out", out], "--out", "--key-file"],
+      ]),
+    ),
     "the secret key by default": [
       ["sign", "k", "--format", "dsse", "--key-file", "k.dsse"],
       "k.dsse",
