@@ -30,7 +30,7 @@ export function readPublicKey(provider: CryptoProvider, path: string): PublicKey
   return parsePublicKey(provider, readText(path), path);
 }
 
-/** Reads the one public key of a file, of an algorithm. @returns PEM, as requests take it. @throws CliError naming the file */
+/** Reads a file with one public key of an algorithm. @returns PEM, for a request. @throws CliError naming the file */
 export function readPublicKeyPem(path: string, algorithm: Algorithm): Promise<string> {
   return withProvider(async (provider) => {
     const publicKey = readPublicKey(provider, path);

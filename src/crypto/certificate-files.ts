@@ -17,8 +17,8 @@ import {
 export const maxCertificatesCharacters = 1024 * 1024;
 
 /**
- * Reads the certificates of a PEM text, in their order. Blocks of other kinds, such as the key beside a certificate, are
- * skipped.
+ * Reads the certificates of a PEM text, in their order. Blocks of other kinds, such as the key beside a certificate,
+ * are skipped.
  *
  * @throws INVALID_KEY if there is none, or for a block that cannot be read; it names the line and the remedy
  */

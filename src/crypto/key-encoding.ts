@@ -90,10 +90,10 @@ export function encodePkcs8(algorithm: Algorithm, parts: SlotValues): Uint8Array
 
 /**
  * Reads PKCS#8 in PEM (RFC 5958), strictly: version v1, or v2 with the public key, which the caller must compare; no
- * parameters besides the object identifier (for ECDSA the curve). Attributes are ignored. ML-DSA and ML-KEM keys are a seed, an expandedKey or both (RFC 9881 and
- * 9935, section 6), never the bare bytes of the drafts. SLH-DSA keys are raw (RFC 9909, section 6).
- * ECDSA keys come with or without their point (RFC 5915, section 3). An X-Wing key is its bare seed, 32 bytes,
- * without a public key (draft-connolly-cfrg-xwing-kem-11, section 5.8.2).
+ * parameters besides the object identifier (for ECDSA the curve). Attributes are ignored. ML-DSA and ML-KEM keys are a
+ * seed, an expandedKey or both (RFC 9881 and 9935, section 6), never the bare bytes of the drafts. SLH-DSA keys are raw
+ * (RFC 9909, section 6). ECDSA keys come with or without their point (RFC 5915, section 3). An X-Wing key is its bare
+ * seed, 32 bytes, without a public key (draft-connolly-cfrg-xwing-kem-11, section 5.8.2).
  *
  * @returns the parts that the document holds. The caller wipes them.
  * @throws INVALID_KEY; its message names the algorithm found if we support it.
@@ -113,7 +113,8 @@ export function decodeSecretKeyPem(algorithm: Algorithm, pem: string): SlotValue
  * Reads PKCS#8 in DER, as strictly as `decodeSecretKeyPem`.
  *
  * @returns the parts that the document holds, as views into it.
- * @throws INVALID_KEY; its message names the algorithm found if we support it. INVALID_ARGUMENT for other values than bytes
+ * @throws INVALID_KEY; its message names the algorithm found if we support it. INVALID_ARGUMENT for other values than
+ *   bytes
  */
 export function decodeSecretKeyDer(algorithm: Algorithm, der: Uint8Array): SlotValues {
   checkBytes("DER", der);

@@ -62,8 +62,8 @@ export type OpenMode = "create" | "upgrade" | "existing";
 /**
  * Opens a database with the tables of these owners.
  *
- * @throws StorageError if it cannot be opened, was written by a newer version, or its log is damaged. The modes "upgrade" and "existing"
- *   also refuse a missing store, and "existing" one of an older version.
+ * @throws StorageError if it cannot be opened, was written by a newer version, or its log is damaged. The modes
+ *   "upgrade" and "existing" also refuse a missing store, and "existing" one of an older version.
  * @param onLost learns if the open database cannot be used any more; a lost connection to PostgreSQL comes back
  */
 export async function openDatabaseOf(

@@ -1,4 +1,7 @@
-/** Reads CMS SignedData (RFC 5652), detached or with its content, with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs reads the ASN.1. */
+/**
+ * Reads CMS SignedData (RFC 5652), detached or with its content, with ML-DSA (RFC 9882) or SLH-DSA (RFC 9814). pkijs
+ * reads the ASN.1.
+ */
 import { fromBER, Sequence } from "asn1js";
 import { ContentInfo, SignedData } from "pkijs";
 import { CryptoError } from "../crypto/crypto-error.ts";
