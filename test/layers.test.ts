@@ -41,7 +41,7 @@ const mayImport: Record<string, RegExp> = {
   merkle: /^$/,
   "signed-notes": /^crypto$/,
   tlog: /^(crypto|database|records|secrets|audit|store|merkle|signed-notes)$/,
-  database: /^$/,
+  database: /^crypto$/,
   secrets: /^(crypto|database)$/,
   records: /^(crypto|database|secrets)$/,
   audit: /^(crypto|database|records|secrets|merkle)$/,

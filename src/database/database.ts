@@ -7,7 +7,13 @@ import { type Connection, type DatabaseKind, kyselyDialect, type WriteConnection
 import { diskFullError, isDiskFull, saysDiskFull } from "./disk-full.ts";
 import { createMigrations } from "./migrations.ts";
 import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
-import { checkPostgres, defaultReaders, openPostgresReader, openPostgresWriter } from "./postgres.ts";
+import {
+  checkPostgres,
+  checkPostgresFiles,
+  defaultReaders,
+  openPostgresReader,
+  openPostgresWriter,
+} from "./postgres.ts";
 import { requirePrivateStore } from "./private-store.ts";
 import { openReserve, type Reserve } from "./reserve.ts";
 import type { Schema, TableOwner } from "./schema.ts";
@@ -73,6 +79,7 @@ export async function openDatabaseOf(
   onLost?: OnLost,
 ): Promise<Database> {
   if (location.kind === "sqlite") preparePlace(location.path, mode);
+  else checkPostgresFiles(location.url);
   const database = connect(owners, location, onLost);
   try {
     const risks = location.kind === "postgres" ? await checkPostgres(database.writeConnection) : [];

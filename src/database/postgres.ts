@@ -1,5 +1,7 @@
 /** PostgreSQL 15 or newer: one connection for writing, and a pool for reading. */
+import { readFileSync } from "node:fs";
 import pg from "pg";
+import { readCertificates, readPrivateKey } from "../crypto/certificate-files.ts";
 import {
   type Connection,
   type Statement,
@@ -31,6 +33,27 @@ const sessionSettings = [
   "set idle_in_transaction_session_timeout = '10s'",
   "set client_min_messages = warning",
 ].join("; ");
+
+/** The parameters of a URL that name files in PEM, and what reads them. */
+const fileReaders = {
+  sslrootcert: readCertificates,
+  sslcert: readCertificates,
+  sslkey: readPrivateKey,
+} as const;
+
+/** Reads the files that a URL names before pg does: OpenSSL would skip a damaged block. @throws StorageError */
+export function checkPostgresFiles(url: string): void {
+  const { searchParams } = new URL(url);
+  for (const [name, read] of Object.entries(fileReaders)) {
+    const path = searchParams.get(name);
+    if (path === null) continue;
+    try {
+      read(readFileSync(path, "utf8"));
+    } catch (error) {
+      throw new StorageError(`${name} of the database URL, ${path}: ${readMessage(error)}`);
+    }
+  }
+}
 
 /** What `checkPostgres` reads. */
 interface ServerSettings {

@@ -1,0 +1,27 @@
+/** The certificates and keys that a URL of PostgreSQL names: OpenSSL would skip a block that it cannot read. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { createAuthority } from "../../src/crypto/x509.ts";
+import { openDatabase } from "../../src/open-store.ts";
+import { storageError } from "../support/storage-error.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+
+const { certificatePem, secretKeyPem } = createAuthority("ECDSA-P256", new Date());
+
+it.each([
+  ["sslrootcert", `  ${certificatePem}${certificatePem}`, /line 1 is not a whole BEGIN or END line/],
+  ["sslrootcert", secretKeyPem, /no certificate, which begins with/],
+  ["sslcert", "text", /no certificate in PEM/],
+  ["sslkey", ` ${secretKeyPem}${secretKeyPem}`, /line 1 is not a whole BEGIN or END line/],
+  ["sslkey", certificatePem, /no private key, which begins with/],
+  ["sslkey", undefined, /ENOENT/],
+])("a file of %s is refused by its name if it cannot be read: %#", async (option, content, problem) => {
+  const path = join(makeTemporaryDirectory(), "file");
+  if (content !== undefined) writeFileSync(path, content);
+  // Nothing listens there: the file is read first.
+  const url = `postgres://127.0.0.1:1/qsp?${option}=${encodeURIComponent(path)}`;
+  const opening = openDatabase({ kind: "postgres", url });
+  await expect(opening).rejects.toThrow(storageError(problem));
+  await expect(opening).rejects.toThrow(`${option} of the database URL, ${path}: `);
+});
