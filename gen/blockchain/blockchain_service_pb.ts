@@ -404,8 +404,8 @@ export type Validator = Message<"blockchain.Validator"> & {
   name: string;
 
   /**
-   * Is "REGISTERED", or "DAMAGED" if the stored validator was changed outside the service. Do not rely on any other
-   * field of a damaged validator. Its keys are omitted.
+   * Is "REGISTERED", or "DAMAGED" if the stored validator was changed outside the service. Of a damaged
+   * validator, the list shows only the address.
    *
    * @generated from field: string registration_status = 3;
    */

@@ -402,8 +402,8 @@ export type Contract = Message<"dapp.Contract"> & {
   deployedAt?: Timestamp | undefined;
 
   /**
-   * Is true if the stored contract was changed or inserted outside the service. Do not rely on any field of such a
-   * contract. Absent otherwise.
+   * Is true if the stored contract was changed or inserted outside the service. Of such a contract, a list shows
+   * only contract_id. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 7;
    */

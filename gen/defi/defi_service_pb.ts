@@ -229,8 +229,8 @@ export type Proposal = Message<"defi.Proposal"> & {
   signedBy: string[];
 
   /**
-   * Is true in a list if the stored proposal was changed outside the service. Do not rely on any field of such a
-   * proposal. Calls that use it fail with RECORD_DAMAGED. Absent otherwise.
+   * Is true in a list if the stored proposal was changed outside the service. Of such a proposal, the list
+   * shows only proposal_id, and calls that use it fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 13;
    */
@@ -426,8 +426,8 @@ export type MultisigWallet = Message<"defi.MultisigWallet"> & {
   threshold: number;
 
   /**
-   * Is true in a list if the stored wallet was changed outside the service. Do not rely on any field of such a wallet.
-   * Calls that use it fail with RECORD_DAMAGED. Absent otherwise.
+   * Is true in a list if the stored wallet was changed outside the service. Of such a wallet, the list shows
+   * only wallet_id, and calls that use it fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 4;
    */

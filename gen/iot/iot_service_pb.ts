@@ -709,7 +709,7 @@ export type Device = Message<"iot.Device"> & {
   deviceId: string;
 
   /**
-   * Contains the device's raw ML-DSA-44 public key, 1312 bytes; empty if the stored device is damaged.
+   * Contains the device's raw ML-DSA-44 public key, 1312 bytes.
    *
    * @generated from field: bytes public_key = 2;
    */
@@ -723,8 +723,8 @@ export type Device = Message<"iot.Device"> & {
   algorithm: string;
 
   /**
-   * Is "REGISTERED", or "DAMAGED" if the stored device was changed outside the service. Do not rely on any other field
-   * of a damaged device.
+   * Is "REGISTERED", or "DAMAGED" if the stored device was changed outside the service. Of a damaged
+   * device, the list shows only device_id.
    *
    * @generated from field: string registration_status = 4;
    */

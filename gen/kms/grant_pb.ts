@@ -78,7 +78,7 @@ export type Grant = Message<"kms.Grant"> & {
 
   /**
    * Is true in a list if the stored grant was changed outside the service, or put back after its end. It allows nothing:
-   * revoke it, and do not rely on any other field. Absent otherwise.
+   * revoke it. The list shows only grant_id. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 9;
    */

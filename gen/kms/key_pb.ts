@@ -89,8 +89,8 @@ export type KeyRecord = Message<"kms.KeyRecord"> & {
   publicJwk?: Jwk | undefined;
 
   /**
-   * Is true in a list if the stored record was changed outside the service. Do not rely on any field of such a record.
-   * Calls that use the key fail with KEY_DAMAGED. Absent otherwise.
+   * Is true in a list if the stored record was changed outside the service. Of such a record, the list shows
+   * only key_id, and calls that use the key fail with KEY_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 10;
    */

@@ -525,8 +525,8 @@ export type ListedToken = Message<"nft.ListedToken"> & {
   currentOwner: string;
 
   /**
-   * Is true if the stored token was changed outside the service. Do not rely on any field of such a token. Verify
-   * reports what is wrong with it. Absent otherwise.
+   * Is true if the stored token was changed outside the service. Of such a token, the list shows only
+   * token_id. Verify reports what is wrong with it. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 4;
    */

@@ -740,8 +740,8 @@ export type TunnelInfo = Message<"vpn.TunnelInfo"> & {
   rekeyCount: number;
 
   /**
-   * Is true in a list if the stored tunnel was changed outside the service. Do not rely on any field of such a tunnel.
-   * Calls that use it fail with RECORD_DAMAGED. Absent otherwise.
+   * Is true in a list if the stored tunnel was changed outside the service. Of such a tunnel, the list shows
+   * only tunnel_id, and calls that use it fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 8;
    */

@@ -312,8 +312,8 @@ export type Wallet = Message<"wallet.Wallet"> & {
   label: string;
 
   /**
-   * Is true in a list if the stored wallet was changed outside the service. Do not rely on any field of such a wallet.
-   * Calls that use it fail with RECORD_DAMAGED. Absent otherwise.
+   * Is true in a list if the stored wallet was changed outside the service. Of such a wallet, the list shows
+   * only wallet_id, and calls that use it fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 7;
    */

@@ -40,7 +40,9 @@ export function describeKey(key: KeyRecord | undefined): string {
 
 /** Lists the versions of a name. */
 export function describeVersions(versions: readonly KeyRecord[]): string {
-  const rows = versions.map((key) => [markVersion(key), key.keyId, key.status, time(key.createdAt)]);
+  const rows = versions.map((key) => [
+    ...[markVersion(key), key.keyId, key.damaged ? "DAMAGED" : key.status, time(key.createdAt)],
+  ]);
   return table(["VERSION", "KEY", "STATUS", "CREATED"], rows);
 }
 

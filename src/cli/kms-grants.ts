@@ -2,7 +2,7 @@
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { facts, time, unlessDamaged } from "./output.ts";
+import { facts, time } from "./output.ts";
 import { printList } from "./print-list.ts";
 import { readTime } from "./time-options.ts";
 import type { Verb } from "./verb.ts";
@@ -61,7 +61,7 @@ export const kmsGrantVerbs: readonly Verb[] = [
         headers: ["GRANT", "KEY", "OWNER", "USER", "EXPIRES", "OPERATIONS"],
         toCells: (grant) => [
           ...[grant.grantId, nameKey(grant, filter.received), grant.owner, grant.grantee],
-          ...[time(grant.expiresAt) || "never", unlessDamaged(grant, grant.operations.join(","))],
+          ...[time(grant.expiresAt) || "never", grant.operations.join(",")],
         ],
       });
     },

@@ -3,7 +3,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { chosenAlias, describeKey, describeVersions, markVersion } from "./kms-describe.ts";
 import { newKeyOptions, readNewKey } from "./kms-new-key.ts";
-import { time, unlessDamaged } from "./output.ts";
+import { time } from "./output.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
 import { printList } from "./print-list.ts";
 import type { Verb } from "./verb.ts";
@@ -65,7 +65,7 @@ export const kmsVerbs: readonly Verb[] = [
         headers: ["KEY", "ALGORITHM", "STATUS", "CREATED", "NAME", "ALIAS"],
         toCells: (key) => [
           ...[key.keyId, key.algorithm, key.status, time(key.createdAt)],
-          ...[markVersion(key), unlessDamaged(key, chosenAlias(key))],
+          ...[markVersion(key), chosenAlias(key)],
         ],
       });
     },

@@ -1,7 +1,7 @@
 /** `qsp multisig`: wallets whose signers decide together. */
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
-import { facts, unlessDamaged } from "./output.ts";
+import { facts } from "./output.ts";
 import { readPublicKey, withProvider } from "./pem-keys.ts";
 import { printList } from "./print-list.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -47,7 +47,7 @@ export const multisigVerbs: readonly Verb[] = [
         toCells: (wallet) => [
           wallet.walletId,
           `${wallet.threshold} of ${wallet.signers.length}`,
-          unlessDamaged(wallet, wallet.signers.join(" ")),
+          wallet.signers.join(" "),
         ],
       });
     },

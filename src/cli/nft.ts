@@ -1,7 +1,7 @@
 /** `qsp nft`: tokens that their creator signed. */
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { facts, time, unlessDamaged } from "./output.ts";
+import { facts, time } from "./output.ts";
 import { printList } from "./print-list.ts";
 import type { Verb } from "./verb.ts";
 
@@ -42,7 +42,7 @@ export const nftVerbs: readonly Verb[] = [
         itemsOf: ({ tokens }) => tokens,
         none: "There are no tokens.",
         headers: ["TOKEN", "OWNER", "NAME"],
-        toCells: (token) => [token.tokenId, token.currentOwner, unlessDamaged(token, token.name)],
+        toCells: (token) => [token.tokenId, token.currentOwner, token.name],
       });
     },
   },

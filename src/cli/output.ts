@@ -84,11 +84,6 @@ export function facts(pairs: Readonly<Record<string, string | undefined>>): stri
   return known.map(([name, value]) => `${name.padEnd(width)}  ${value?.replaceAll("\n", indent)}`).join("\n");
 }
 
-/** The text of a record in a list; for a damaged record, only a note that it is damaged. */
-export function unlessDamaged({ damaged }: { readonly damaged?: boolean | undefined }, text: string): string {
-  return damaged ? "DAMAGED: changed outside the service" : text;
-}
-
 /** Formats a time for people: RFC 3339 in UTC, to the second. */
 export function time(timestamp: Timestamp | undefined): string {
   if (timestamp === undefined) return "";

@@ -21,6 +21,16 @@ export async function printList<Desc extends DescMessage, Item>(
   { ask, itemsOf, none, headers, toCells }: List<MessageShape<Desc> & { nextPageToken: string }, Item>,
 ): Promise<number> {
   const answer = await askPages(ask, itemsOf);
-  output.answer(desc, answer, () => listing(none, headers, itemsOf(answer), toCells));
+  output.answer(desc, answer, () =>
+    listing(none, headers, itemsOf(answer), (item) => markDamage(item, toCells(item))),
+  );
   return exitCodes.done;
+}
+
+/** The first cell is the ID, which is all that a server tells of a damaged record. */
+function markDamage(item: unknown, cells: readonly string[]): readonly string[] {
+  const isDamaged = typeof item === "object" && item !== null && "damaged" in item && item.damaged === true;
+  return isDamaged
+    ? [...cells.slice(0, 1), ...cells.slice(2).map(() => ""), "DAMAGED: changed outside the service"]
+    : cells;
 }

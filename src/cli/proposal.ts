@@ -8,7 +8,7 @@ import { equalBytes } from "../crypto/bytes.ts";
 import { type ApiClient, askPages } from "./client.ts";
 import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
 import { readData } from "./files.ts";
-import { facts, time, unlessDamaged } from "./output.ts";
+import { facts, time } from "./output.ts";
 import { readSecretKey, withProvider } from "./pem-keys.ts";
 import { printList } from "./print-list.ts";
 import { readTime } from "./time-options.ts";
@@ -52,7 +52,7 @@ export const proposalVerbs: readonly Verb[] = [
           proposal.proposalStatus,
           `${proposal.signatureCount} of ${proposal.threshold}`,
           time(proposal.createdAt),
-          unlessDamaged(proposal, proposal.title),
+          proposal.title,
         ],
       });
     },

@@ -3,7 +3,7 @@ import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
 import { readChunks, readSize } from "./files.ts";
-import { bytes, counted, facts, unlessDamaged } from "./output.ts";
+import { bytes, counted, facts } from "./output.ts";
 import { parsePublicKey, readPublicKey, withProvider } from "./pem-keys.ts";
 import { printList } from "./print-list.ts";
 import { createProgress, withProgress } from "./progress.ts";
@@ -69,7 +69,7 @@ export const tunnelVerbs: readonly Verb[] = [
         headers: ["TUNNEL", "NAME", "ADDRESS", "SESSION", "PACKETS", "BYTES"],
         toCells: (tunnel) => [
           tunnel.tunnelId,
-          unlessDamaged(tunnel, tunnel.peerName),
+          tunnel.peerName,
           tunnel.assignedIp,
           tunnel.sessionStatus,
           String(tunnel.packetCount),

@@ -2,7 +2,7 @@
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { readData } from "./files.ts";
-import { bytes, facts, time, unlessDamaged } from "./output.ts";
+import { bytes, facts, time } from "./output.ts";
 import { readPublicKeyPem } from "./pem-keys.ts";
 import { printList } from "./print-list.ts";
 import { readSignature } from "./signatures.ts";
@@ -40,12 +40,7 @@ export const walletVerbs: readonly Verb[] = [
         itemsOf: ({ wallets }) => wallets,
         none: "There are no wallets.",
         headers: ["WALLET", "ADDRESS", "CREATED", "LABEL"],
-        toCells: (wallet) => [
-          wallet.walletId,
-          wallet.address,
-          time(wallet.createdAt),
-          unlessDamaged(wallet, wallet.label),
-        ],
+        toCells: (wallet) => [wallet.walletId, wallet.address, time(wallet.createdAt), wallet.label],
       });
     },
   },

@@ -184,7 +184,8 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
      * Lists a page of records.
      *
      * @param accepts selects records beyond what the database selects, among at most maxPageSize of them in one call. The
-     * page may then be short or empty although others follow; its token says so.
+     * page may then be short or empty although others follow; its token says so. A damaged record is left out: what it
+     * has would answer the question.
      */
     async list(
       request: PageRequest,
@@ -217,7 +218,7 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
         return { ...page, rows: page.rows.map(readRow) };
       }
       const read = rows.slice(0, limit);
-      const accepted = read.map(readRow).filter(({ record }) => accepts(record));
+      const accepted = read.map(readRow).filter(({ record, isIntact }) => isIntact && accepts(record));
       const sizeOf = sizeOfListed ?? sizeInJson;
       const page = cutPage(
         accepted,

@@ -103,8 +103,3 @@ export function readPage({ pageSize, pageToken }: PageFields, list: string): Pag
 export async function* partsOf<Part>(requests: AsyncIterable<{ readonly part: Part }>): AsyncGenerator<Part> {
   for await (const { part } of requests) yield part;
 }
-
-/** Marks a damaged record in a list. */
-export function packDamage({ isIntact }: { readonly isIntact: boolean }): { readonly damaged?: true } {
-  return isIntact ? {} : { damaged: true };
-}

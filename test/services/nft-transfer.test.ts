@@ -279,6 +279,14 @@ describeServiceOnBoth("a token that somebody changed in the database", NftServic
     expect(await client.verify({ tokenId: other.tokenId })).toMatchObject({ valid: true, reason: "" });
   });
 
+  it("shows no history with a transfer that was changed", async () => {
+    const { client, tamper } = await shared();
+    const [one, other] = [await travelled(client), await travelled(client)];
+    await tamper((db) => transferRow(2, { to_address: address(9) })(db, one.tokenId, other.tokenId));
+    expect(await refusal(client.getHistory({ tokenId: one.tokenId }))).toEqual(damaged);
+    expect((await client.getHistory({ tokenId: other.tokenId })).history).toHaveLength(3);
+  });
+
   it("cannot be transferred if its record was changed", async () => {
     const { client, tamper } = await shared();
     const [one, other] = [await travelled(client), await travelled(client)];

@@ -51,19 +51,18 @@ export function registerNode(
   });
 }
 
-/** Converts a validator to a message; leaves out the key if the record is damaged. */
+/** Converts a validator to a message. */
 export function packValidator({
   record: { address, name, publicKey, createdAt },
   isIntact,
 }: Stored<Validator>): MessageInitShape<typeof ValidatorSchema> {
+  if (!isIntact) return { validatorAddress: address, registrationStatus: "DAMAGED" };
   return {
     validatorAddress: address,
     name,
-    registrationStatus: isIntact ? "REGISTERED" : "DAMAGED",
-    ...(isIntact && {
-      publicKey: Uint8Array.from(publicKey),
-      publicKeyPem: encodePublicKeyPem(validatorAlgorithm, publicKey),
-    }),
+    registrationStatus: "REGISTERED",
+    publicKey: Uint8Array.from(publicKey),
+    publicKeyPem: encodePublicKeyPem(validatorAlgorithm, publicKey),
     registeredAt: timestampFromDate(createdAt),
   };
 }

@@ -7,7 +7,7 @@ import { createSignCheck } from "../../crypto/can-sign.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
-import { packDamage, readPage } from "../fields.ts";
+import { readPage } from "../fields.ts";
 import { type DappDeps, deployContract } from "./deploy.ts";
 import { dualSign } from "./dual-sign.ts";
 import { dualVerify } from "./dual-verify.ts";
@@ -40,7 +40,8 @@ export function dappService(deps: DappServiceDeps): ServiceImpl<typeof DappServi
       const { rows, nextPageToken } = await contracts.list(page, principal);
       const pack = ({ record, isIntact }: Stored<Contract>) => {
         const { deployedAt, owner: _, ...contract } = record;
-        return { ...contract, deployedAt: timestampFromDate(deployedAt), ...packDamage({ isIntact }) };
+        if (!isIntact) return { contractId: contract.contractId, damaged: true };
+        return { ...contract, deployedAt: timestampFromDate(deployedAt) };
       };
       return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count(principal) };
     },

@@ -4,7 +4,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
-import { packDamage, readPage, readTime } from "../fields.ts";
+import { readPage, readTime } from "../fields.ts";
 import { createMultisig, type DefiDeps } from "./create-multisig.ts";
 import { createProposal } from "./create-proposal.ts";
 import { executeProposal } from "./execute-proposal.ts";
@@ -51,12 +51,9 @@ export function defiService(deps: DefiServiceDeps): ServiceImpl<typeof DefiServi
       const principal = readPrincipal(context);
       const page = readPage(fields, listSeenBy(principal, walletList));
       const { rows, nextPageToken } = await governance.listWallets(page, principal);
-      const wallets = rows.map(({ record: { walletId, signers, threshold }, isIntact }) => ({
-        walletId,
-        signers: [...signers],
-        threshold,
-        ...packDamage({ isIntact }),
-      }));
+      const wallets = rows.map(({ record: { walletId, signers, threshold }, isIntact }) =>
+        isIntact ? { walletId, signers: [...signers], threshold } : { walletId, damaged: true },
+      );
       return { wallets, nextPageToken, totalSize: await governance.countWallets(principal) };
     },
     listProposals: async ({ walletId, proposalStatus: status, ...fields }, context) => {
@@ -65,7 +62,9 @@ export function defiService(deps: DefiServiceDeps): ServiceImpl<typeof DefiServi
       const page = readPage(fields, listSeenBy(principal, proposalList(filter)));
       const { rows, nextPageToken } = await governance.listProposals(page, principal, filter);
       const totalSize = await governance.countProposals(principal, filter);
-      const proposals = rows.map((found) => ({ ...packProposal(found.record), ...packDamage(found) }));
+      const proposals = rows.map(({ record, isIntact }) =>
+        isIntact ? packProposal(record) : { proposalId: record.proposalId, damaged: true },
+      );
       return { proposals, nextPageToken, totalSize };
     },
     getHealth: async () => {

@@ -9,7 +9,7 @@ import { nameTable } from "../kms/tables.ts";
 import { requireAlgorithm } from "./algorithms.ts";
 import { type GoogleDeps, readCaller, readList, readOwner, requireRing } from "./calls.ts";
 import { keyFields } from "./filter-fields.ts";
-import { packKey } from "./pack.ts";
+import { packDamaged, packKey } from "./pack.ts";
 import {
   checkCryptoKeyId,
   formatCryptoKeyName,
@@ -38,7 +38,10 @@ export function cryptoKeyCalls(deps: GoogleDeps): Calls {
       await requireRing(deps, owner.owner, ring);
       const { rows, nextPageToken } = await keys.names.list(page, owner, {}, narrowing, accepts);
       const totalSize = accepts === undefined ? await keys.names.count(owner, {}, narrowing) : 0;
-      return { cryptoKeys: rows.map(({ record }) => packKey(record)), nextPageToken, totalSize };
+      const cryptoKeys = rows.map(({ record, isIntact }) =>
+        isIntact ? packKey(record) : packDamaged(record.name),
+      );
+      return { cryptoKeys, nextPageToken, totalSize };
     },
     async getCryptoKey({ name }, context) {
       return packKey(await requireName(deps, readOwner(context), readKeyName("name", name)));

@@ -27,7 +27,7 @@ import { packCrc32c } from "./crc32c.ts";
 import { readKeyName, requireSoftware } from "./crypto-keys.ts";
 import { jobFields } from "./filter-fields.ts";
 import { importMethods } from "./import-methods.ts";
-import { packVersion } from "./pack.ts";
+import { packDamaged, packVersion } from "./pack.ts";
 import {
   checkResourceId,
   formatImportJobName,
@@ -62,7 +62,10 @@ export function importJobCalls(deps: GoogleDeps): Calls {
       await requireRing(deps, owner.owner, ring);
       const { rows, nextPageToken } = await keys.imports.list(page, owner, {}, narrowing, accepts);
       const totalSize = accepts === undefined ? await keys.imports.count(owner, {}, narrowing) : 0;
-      return { importJobs: rows.map(({ record }) => pack(record)), nextPageToken, totalSize };
+      const importJobs = rows.map(({ record, isIntact }) =>
+        isIntact ? pack(record) : packDamaged(record.jobName),
+      );
+      return { importJobs, nextPageToken, totalSize };
     },
     async getImportJob({ name, publicKeyFormat }, context) {
       const job = formatImportJobName(parseImportJobName("name", name));

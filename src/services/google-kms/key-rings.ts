@@ -5,6 +5,7 @@ import { refuse } from "../../errors.ts";
 import { nameList } from "../../records/table-declaration.ts";
 import { type GoogleDeps, readList, readOwner, requireRing } from "./calls.ts";
 import { ringFields } from "./filter-fields.ts";
+import { packDamaged } from "./pack.ts";
 import {
   checkResourceId,
   formatKeyRingName,
@@ -30,7 +31,10 @@ export function keyRingCalls(deps: GoogleDeps): Calls {
       );
       const { rows, nextPageToken } = await rings.list(page, owner, {}, narrowing, accepts);
       const totalSize = accepts === undefined ? await rings.count(owner, {}, narrowing) : 0;
-      return { keyRings: rows.map(({ record }) => packRing(record)), nextPageToken, totalSize };
+      const keyRings = rows.map(({ record, isIntact }) =>
+        isIntact ? packRing(record) : packDamaged(record.name),
+      );
+      return { keyRings, nextPageToken, totalSize };
     },
     async getKeyRing({ name }, context) {
       const ring = formatKeyRingName(parseKeyRingName("name", name));

@@ -47,6 +47,15 @@ export function packKey(named: KeyName): MessageInitShape<typeof CryptoKeySchema
   };
 }
 
+/**
+ * A damaged record in a list: only its name, because the rest may be another owner's. Google's messages have no mark for
+ * it, but their clients take a message without the other fields, and every call about the record fails with DATA_LOSS.
+ * A list without the record would say that it does not exist.
+ */
+export function packDamaged(name: string) {
+  return { name };
+}
+
 /** The name of a version. */
 export function nameOfVersion({ name, version }: Pick<KeyRecord, "name" | "version">): string {
   return `${name}/cryptoKeyVersions/${version}`;

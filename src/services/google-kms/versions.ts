@@ -17,7 +17,7 @@ import { type GoogleDeps, narrowList, readCaller, readOwner } from "./calls.ts";
 import { readKeyName } from "./crypto-keys.ts";
 import { compileFilter } from "./filter.ts";
 import { versionFields } from "./filter-fields.ts";
-import { defaultDestroySeconds, nameOfVersion, packVersion } from "./pack.ts";
+import { defaultDestroySeconds, nameOfVersion, packDamaged, packVersion } from "./pack.ts";
 import { readPage } from "./pages.ts";
 import { formatCryptoKeyName, parseCryptoKeyVersionName } from "./resource-names.ts";
 
@@ -48,7 +48,9 @@ export function versionCalls(deps: GoogleDeps): Calls {
       const page = readPage({ pageSize, pageToken }, nameKeyList(owner, allKeys, narrowing));
       const { rows, nextPageToken } = await keys.list(page, owner, allKeys, narrowing, accepts);
       return {
-        cryptoKeyVersions: rows.map(({ record }) => packVersion(record, named)),
+        cryptoKeyVersions: rows.map(({ record, isIntact }) =>
+          isIntact ? packVersion(record, named) : packDamaged(nameOfVersion(record)),
+        ),
         nextPageToken,
         totalSize: accepts === undefined ? await keys.count(owner, allKeys, narrowing) : 0,
       };

@@ -111,14 +111,16 @@ function packDevice({
   isIntact,
   state,
 }: ListedDevice): MessageInitShape<typeof DeviceSchema> {
+  const { deviceId } = device;
+  if (!isIntact) return { deviceId, registrationStatus: "DAMAGED" };
   const { lastSeenAt, readingForm, firmwareVersion, firmwareHash } = state;
   return {
-    deviceId: device.deviceId,
+    deviceId,
     deviceName: device.deviceName,
     deviceType: device.deviceType,
-    publicKey: isIntact ? device.publicKey : new Uint8Array(),
+    publicKey: device.publicKey,
     algorithm: deviceAlgorithm,
-    registrationStatus: isIntact ? "REGISTERED" : "DAMAGED",
+    registrationStatus: "REGISTERED",
     simulated: device.isSimulated,
     ...(device.hasSigningContexts && { signingContexts: true }),
     ...(readingForm && { readingForm }),

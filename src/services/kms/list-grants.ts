@@ -2,7 +2,7 @@ import { sql } from "kysely";
 import { listSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
 import type { Narrowing } from "../../records/record-table.ts";
 import { nameList, nameNarrowed } from "../../records/table-declaration.ts";
-import { type PageFields, packDamage, readPage } from "../fields.ts";
+import { type PageFields, readPage } from "../fields.ts";
 import { type FindDeps, findId, findName } from "./find-key.ts";
 import { packGrant } from "./grants.ts";
 import { parseHandle } from "./handle.ts";
@@ -34,7 +34,9 @@ export async function listGrants(deps: FindDeps, query: GrantQuery, principal: P
   const { rows, nextPageToken } = await grants.list(readPage(query, list), seer, {}, narrowing);
   const totalSize = await grants.count(seer, {}, narrowing);
   return {
-    grants: rows.map((found) => ({ ...packGrant(found.record), ...packDamage(found) })),
+    grants: rows.map(({ record, isIntact }) =>
+      isIntact ? packGrant(record) : { grantId: record.grantId, damaged: true },
+    ),
     nextPageToken,
     totalSize,
   };

@@ -7,7 +7,6 @@ import { toPublicJwk } from "../../crypto/jwk.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type AnswerCodec, messageCodec } from "../../records/idempotency.ts";
-import { packDamage } from "../fields.ts";
 import type { KeyName, KeyRecord } from "./record.ts";
 import type { StoredKey } from "./store.ts";
 
@@ -18,8 +17,8 @@ export type RecordMessage = MessageInitShape<typeof KeyRecordSchema> & { readonl
 export const recordCodec = messageCodec(KeyRecordSchema) as AnswerCodec<RecordMessage>;
 
 /** A record as it appears in lists: without its public key, which takes up to 2592 bytes per row. */
-export function packListed(key: StoredKey, name: KeyName | undefined): RecordMessage {
-  return { ...packFacts(key.record, name), ...packDamage(key) };
+export function packListed({ record, isIntact }: StoredKey, name: KeyName | undefined): RecordMessage {
+  return isIntact ? packFacts(record, name) : { keyId: record.keyId, damaged: true };
 }
 
 /** A record with its public key. */

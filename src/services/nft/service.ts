@@ -7,9 +7,11 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import { RecordDamagedError } from "../../database/store-error.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
-import { packDamage, readPage } from "../fields.ts";
+import { requireIntact } from "../../records/table-declaration.ts";
+import { readPage } from "../fields.ts";
 import { creatorAlgorithm, mint, type NftDeps } from "./mint.ts";
 import { type Token, tokenList, transferList } from "./store.ts";
+import { transferTable } from "./tables.ts";
 import { packTransfer, requireToken, transfer } from "./transfer.ts";
 import { verify } from "./verify.ts";
 
@@ -60,12 +62,9 @@ export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService>
       const principal = readPrincipal(context);
       const page = readPage(fields, listSeenBy(principal, tokenList(currentOwner)));
       const { rows, nextPageToken } = await tokens.list(page, principal, { currentOwner });
-      const listed = rows.map(({ record: token, isIntact }) => ({
-        tokenId: token.tokenId,
-        name: token.name,
-        currentOwner: token.currentOwner,
-        ...packDamage({ isIntact }),
-      }));
+      const listed = rows.map(({ record: { tokenId, name, currentOwner }, isIntact }) =>
+        isIntact ? { tokenId, name, currentOwner } : { tokenId, damaged: true },
+      );
       return { tokens: listed, nextPageToken, totalSize: await tokens.count(principal, { currentOwner }) };
     },
     getHistory: async ({ tokenId, ...fields }, context) => {
@@ -74,7 +73,9 @@ export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService>
         tokenId,
       });
       return {
-        history: page.rows.map(({ record }) => packTransfer(record)),
+        history: page.rows.map((found) =>
+          packTransfer(requireIntact(found, transferTable.describe(found.record))),
+        ),
         nextPageToken: page.nextPageToken,
         totalSize: token.transferCount,
       };

@@ -13,7 +13,7 @@ import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { nameCode } from "../../protocol/code-name.ts";
 import { listSeenBy, type Principal } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
-import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
+import { checkSignatureLength, readPage, readPublicKey } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey, type Handshake } from "./handshake.ts";
 import { findLive, receivePacket, type SentPacket, sendPacket, throwSessionMissing } from "./packets.ts";
@@ -149,6 +149,7 @@ function packSent({
 }
 
 function packTunnel({ live }: Gateway, { record: tunnel, isIntact }: Stored<Tunnel>) {
+  if (!isIntact) return { tunnelId: tunnel.tunnelId, damaged: true };
   const { packetCount = 0, byteCount = 0, rekeyCount = 0 } = live.get(tunnel.tunnelId) ?? {};
   return {
     tunnelId: tunnel.tunnelId,
@@ -158,6 +159,5 @@ function packTunnel({ live }: Gateway, { record: tunnel, isIntact }: Stored<Tunn
     packetCount,
     byteCount,
     rekeyCount,
-    ...packDamage({ isIntact }),
   };
 }

@@ -11,7 +11,7 @@ import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { listSeenBy } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
-import { checkSignatureLength, packDamage, readPage, readPublicKey } from "../fields.ts";
+import { checkSignatureLength, readPage, readPublicKey } from "../fields.ts";
 import { createWallet } from "./create.ts";
 import { signTransaction } from "./sign.ts";
 import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
@@ -65,6 +65,7 @@ function pack({
   record: { walletId, address, publicKey, label, createdAt },
   isIntact,
 }: Stored<Wallet>): MessageInitShape<typeof WalletSchema> {
+  if (!isIntact) return { walletId, damaged: true };
   return {
     walletId,
     address,
@@ -72,6 +73,5 @@ function pack({
     label,
     algorithm: walletAlgorithm,
     createdAt: timestampFromDate(createdAt),
-    ...packDamage({ isIntact }),
   };
 }

@@ -89,7 +89,7 @@ export const recordLists: readonly RecordList[] = [
       const { wallets, ...page } = await call(DefiService.method.listWallets, { pageSize, pageToken });
       const records = wallets.map(({ walletId, signers, threshold, damaged }) => ({
         id: walletId,
-        name: `${formatNumber(threshold)} of ${formatNumber(signers.length)} signers`,
+        name: damaged ? "" : `${formatNumber(threshold)} of ${formatNumber(signers.length)} signers`,
         state: nameState("", damaged),
       }));
       return { ...page, records };

@@ -69,9 +69,11 @@ function GrantTable({ grants, versions, task, onRevoke }: GrantTableProps) {
               <th scope="row" class="wraps">
                 {grant.grantee}
               </th>
-              <td data-label="May">{grant.operations.join(", ")}</td>
+              <td data-label="May">{grant.damaged ? "nothing: DAMAGED" : grant.operations.join(", ")}</td>
               <td data-label="For">{describeScope(grant, versions)}</td>
-              <td data-label="Until (UTC)">{grant.expiresAt ? formatMinute(grant.expiresAt) : "no end"}</td>
+              <td data-label="Until (UTC)">
+                {grant.expiresAt || grant.damaged ? formatMinute(grant.expiresAt) : "no end"}
+              </td>
               <td data-label="Change">
                 <ActionButton task={task} onClick={() => onRevoke(grant)}>
                   Revoke<span class="unseen"> the grant to {grant.grantee}</span>

@@ -40,7 +40,7 @@ export function KeyTable({ keys, chosenId }: KeyTableProps) {
 }
 
 function KeyRow({ record, isChosen }: { readonly record: KeyRecord; readonly isChosen: boolean }) {
-  const { keyId, alias, name, algorithm, usage, origin, createdAt, labels } = record;
+  const { keyId, alias, name, algorithm, usage, origin, createdAt, labels, damaged } = record;
   return (
     <tr data-chosen={isChosen}>
       <th scope="row" class="wraps">
@@ -56,9 +56,11 @@ function KeyRow({ record, isChosen }: { readonly record: KeyRecord; readonly isC
       </td>
       <td data-label="Algorithm">
         {algorithm}{" "}
-        <span class="hint">
-          {usage}, {origin}
-        </span>
+        {!damaged && (
+          <span class="hint">
+            {usage}, {origin}
+          </span>
+        )}
       </td>
       <td data-label="Status">
         <StatusBadge {...record} />

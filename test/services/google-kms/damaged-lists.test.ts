@@ -1,0 +1,125 @@
+/** What Google's lists show of a record that somebody changed straight in the database. */
+import { sql } from "kysely";
+import { expect, it } from "vitest";
+import {
+  ImportJob_ImportMethod as ImportMethod,
+  CryptoKey_CryptoKeyPurpose as Purpose,
+  CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
+} from "#gen/google/cloud/kms/v1/resources_pb.ts";
+import type { Schema } from "../../../src/database/schema.ts";
+import { refusal } from "../../support/refusal.ts";
+import { damaged } from "../../support/refusals.ts";
+import { describeGoogle, type GoogleKms } from "./google-server.ts";
+
+const location = "projects/p/locations/global";
+
+interface Page {
+  readonly records: readonly { readonly name: string }[];
+  readonly totalSize: number;
+}
+
+interface List {
+  readonly table: keyof Schema;
+  /** Makes a record. @returns its name */
+  readonly make: (google: GoogleKms, ring: string, id: string) => Promise<string>;
+  readonly read: (google: GoogleKms, ring: string, filter: string) => Promise<Page>;
+  readonly get: (google: GoogleKms, name: string) => Promise<unknown>;
+  readonly refused?: { readonly code: string; readonly reason: string };
+}
+
+const key = {
+  purpose: Purpose.ASYMMETRIC_SIGN,
+  versionTemplate: { algorithm: VersionAlgorithm.PQ_SIGN_ML_DSA_65 },
+};
+
+const lists: Readonly<Record<string, List>> = {
+  ListKeyRings: {
+    table: "google_key_rings",
+    make: async (google, ring, id) =>
+      (await google.createKeyRing({ parent: location, keyRingId: `${ring.split("/").at(-1)}-${id}` })).name,
+    async read(google, _ring, filter) {
+      const { keyRings: records, totalSize } = await google.listKeyRings({ parent: location, filter });
+      return { records, totalSize };
+    },
+    get: (google, name) => google.getKeyRing({ name }),
+  },
+  ListCryptoKeys: {
+    table: "kms_names",
+    make: async (google, parent, cryptoKeyId) =>
+      (await google.createCryptoKey({ parent, cryptoKeyId, cryptoKey: key })).name,
+    async read(google, parent, filter) {
+      const { cryptoKeys: records, totalSize } = await google.listCryptoKeys({ parent, filter });
+      return { records, totalSize };
+    },
+    get: (google, name) => google.getCryptoKey({ name }),
+  },
+  ListCryptoKeyVersions: {
+    table: "kms_keys",
+    async make(google, parent, id) {
+      const name = `${parent}/cryptoKeys/versions`;
+      if (id === "one") {
+        await google.createCryptoKey({ parent, cryptoKeyId: "versions", cryptoKey: key });
+        return `${name}/cryptoKeyVersions/1`;
+      }
+      return (await google.createCryptoKeyVersion({ parent: name })).name;
+    },
+    async read(google, ring, filter) {
+      const parent = `${ring}/cryptoKeys/versions`;
+      const { cryptoKeyVersions: records, totalSize } = await google.listCryptoKeyVersions({
+        parent,
+        filter,
+      });
+      return { records, totalSize };
+    },
+    get: (google, name) => google.getCryptoKeyVersion({ name }),
+    refused: { code: "DataLoss", reason: "KEY_DAMAGED" },
+  },
+  ListImportJobs: {
+    table: "kms_imports",
+    make: async (google, parent, importJobId) => {
+      const importJob = { importMethod: ImportMethod.HPKE_KEM_XWING_HKDF_SHA256_AES_256_GCM };
+      return (await google.createImportJob({ parent, importJobId, importJob })).name;
+    },
+    async read(google, parent, filter) {
+      const { importJobs: records, totalSize } = await google.listImportJobs({ parent, filter });
+      return { records, totalSize };
+    },
+    get: (google, name) => google.getImportJob({ name }),
+  },
+};
+
+describeGoogle("a list with a record that was changed in the database", (shared) => {
+  it.each(Object.entries(lists))(
+    "shows only its name, and the others as they are: %s",
+    async (name, list) => {
+      const { google, tamper } = await shared();
+      const { table, make, read, get, refused = damaged } = list;
+      const ring = (await google.createKeyRing({ parent: location, keyRingId: name })).name;
+      const changed = await make(google, ring, "one");
+      const other = await make(google, ring, "two");
+      const before = await read(google, ring, "");
+      const shown = before.records.find((record) => record.name === other);
+      await tamper((db) =>
+        sql`update ${sql.table(table)} set created_at_ms = created_at_ms + 1 where position =
+      (select max(position) - 1 from ${sql.table(table)})`.execute(db),
+      );
+
+      const { records, totalSize } = await read(google, ring, "");
+      const fields = Object.entries(records.find((record) => record.name === changed) ?? {});
+      const isEmpty = (value: unknown) =>
+        typeof value === "object" && value !== null ? Object.keys(value).length <= 1 : !value;
+      expect(fields.filter(([field, value]) => !field.startsWith("$") && !isEmpty(value))).toEqual([
+        ["name", changed],
+      ]);
+      expect(records.find((record) => record.name === other)).toEqual(shown);
+      expect(totalSize).toBe(before.totalSize);
+      // What a filter finds tells what a record has.
+      const found = (await read(google, ring, 'createTime>"2020-01-01T00:00:00Z"')).records.map(
+        (record) => record.name,
+      );
+      expect(found).toContain(other);
+      expect(found).not.toContain(changed);
+      expect(await refusal(get(google, changed))).toEqual(refused);
+    },
+  );
+});
