@@ -5,7 +5,7 @@ import { openTable } from "../records/record-table.ts";
 import { intact, requireIntact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
 import { byOperator } from "./identity-entry.ts";
-import { clientTable, userTable } from "./tables.ts";
+import { clientTable, describeGeneration, userTable } from "./tables.ts";
 
 /** These changes take tokens away, and must be possible on a full disk. */
 const safety = { priority: "safety" } as const;
@@ -31,7 +31,7 @@ export function createClientStore(store: Store) {
     find: (name: string) => clients.findIntact({ name }),
     /** Lists all clients, by name. @throws RecordDamagedError */
     async list(): Promise<StoredClient[]> {
-      const rows = await store.reader.selectFrom("oauth_clients").selectAll().orderBy("name").execute();
+      const rows = await clients.select(store.reader).orderBy("name").execute();
       return rows.map((row) => requireIntact(clients.readRow(row), `client ${row.name}`));
     },
     /** @returns false if a client or a user has that name already: the audit log tells callers apart by their names */
@@ -41,8 +41,10 @@ export function createClientStore(store: Store) {
         if (await users.find({ name }, transaction)) return false;
         if (await clients.find({ name }, transaction)) return false;
         const userId = `client:${randomUUID()}`;
-        await clients.insert(transaction, { ...client, userId, generation: randomUUID(), createdAt });
-        await transaction.auditIdentity(byOperator("CREATE_CLIENT", name, describeRights(client)));
+        const generation = randomUUID();
+        await clients.insert(transaction, { ...client, userId, generation, createdAt });
+        const details = `${describeRights(client)}, ${describeGeneration(generation)}`;
+        await transaction.auditIdentity(byOperator("CREATE_CLIENT", name, details));
         return true;
       }),
     /** Sets a secret, and so revokes all tokens of the client. @returns false if no client has that name */
@@ -50,8 +52,10 @@ export function createClientStore(store: Store) {
       store.write(async (transaction) => {
         const client = await clients.findIntact({ name }, transaction);
         if (client === undefined) return false;
-        await clients.update(transaction, intact(client), { secretHash, generation: randomUUID() });
-        await transaction.auditIdentity(byOperator("SET_CLIENT_SECRET", name));
+        const generation = randomUUID();
+        await clients.update(transaction, intact(client), { secretHash, generation });
+        const details = describeGeneration(generation);
+        await transaction.auditIdentity(byOperator("SET_CLIENT_SECRET", name, details));
         return true;
       }, safety),
     /** Removes a client, and so revokes all its tokens. @returns false if no client has that name */

@@ -33,9 +33,8 @@ export function createIssuerStore(store: Store) {
   const keys = openTable(store, issuerKeyTable);
   /** Lists the intact keys that sign, or stopped at or after a time. */
   const listOwn = async (db: WriteTransaction["db"], notRetiredBefore: Date): Promise<IssuerKeyRecord[]> => {
-    const rows = await db
-      .selectFrom("issuer_keys")
-      .selectAll()
+    const rows = await keys
+      .select(db)
       .where((row) =>
         row.or([row("retired_at_ms", "is", null), row("retired_at_ms", ">=", notRetiredBefore.getTime())]),
       )

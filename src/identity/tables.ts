@@ -1,6 +1,50 @@
+import { sql } from "kysely";
 import type { TableOwner } from "../database/schema.ts";
-import { column, type TaggedRow } from "../records/columns.ts";
+import { type AnyRow, column, type TaggedRow } from "../records/columns.ts";
 import type { TableDeclaration } from "../records/table-declaration.ts";
+
+/** The condition of the index of the entries that change an account or a key of the issuer. */
+const ofChanges = `outcome = 'OK' and operation in ('CREATE_USER', 'SET_PASSWORD', 'REMOVE_USER', 'CREATE_CLIENT',
+  'SET_CLIENT_SECRET', 'REMOVE_CLIENT', 'RETIRE_ISSUER_KEY')`;
+
+/** Selects the entries that change an account or a key of the issuer. */
+export const changes = sql<boolean>`${sql.raw(ofChanges)}`;
+
+/** The condition of the index of the entries about revoked tokens. */
+const ofRevocations = "outcome = 'OK' and operation = 'REVOKE_TOKEN'";
+
+/** Selects the entries about revoked tokens. */
+export const revocations = sql<boolean>`${sql.raw(ofRevocations)}`;
+
+/**
+ * Selects the newest entry that changes an account, or retires a key, in one statement with its record.
+ *
+ * @param subject the column of the name or the ID
+ */
+function selectLastChange(subject: string, operations: readonly string[]) {
+  return sql<string | null>`(
+    select operation || ' ' || details from identity_entries
+    where identity_entries.key_id = ${sql.ref(subject)} and ${sql.raw(ofChanges)}
+      and operation in (${sql.join(operations.map((operation) => sql.lit(operation)))})
+    order by sequence desc limit 1
+  )`.as("last_change");
+}
+
+/** Describes the generation of an account in its entries, which never change: `hasEnded` looks for it. */
+export function describeGeneration(generation: string): string {
+  return `generation=${generation}`;
+}
+
+/**
+ * Tells whether the log of identities has the end of an account, or of this generation of it. An account or an entry
+ * from before the log, or of a version that did not write generations, tells nothing.
+ */
+function hasEnded({ last_change: lastChange, generation }: Readonly<AnyRow>): boolean {
+  const [operation = "", details = ""] = String(lastChange ?? "").split(/ (.*)/s);
+  if (operation.startsWith("REMOVE_")) return true;
+  const logged = /(?:^|, )generation=(\S+)$/.exec(details)?.[1];
+  return logged !== undefined && logged !== generation;
+}
 
 /** The roles of users, from the least to the most privileges. */
 export const userRoles = ["user", "auditor", "admin"] as const;
@@ -23,6 +67,8 @@ export const userTable: TableDeclaration<typeof userColumns> = {
   key: ["name"],
   orderedBy: "name",
   describe: ({ name }) => `user ${name}`,
+  alsoSelect: selectLastChange("users.name", ["CREATE_USER", "SET_PASSWORD", "REMOVE_USER"]),
+  hasEnded,
 };
 
 const clientColumns = {
@@ -53,15 +99,9 @@ export const clientTable: TableDeclaration<typeof clientColumns> = {
   key: ["name"],
   orderedBy: "name",
   describe: ({ name }) => `client ${name}`,
+  alsoSelect: selectLastChange("oauth_clients.name", ["CREATE_CLIENT", "SET_CLIENT_SECRET", "REMOVE_CLIENT"]),
+  hasEnded,
 };
-
-/** A token that was revoked before its end. */
-interface RevokedTokensTable {
-  /** The claim `jti`. */
-  token_id: string;
-  /** When the token ends, and the row may go. */
-  expires_at_ms: number;
-}
 
 const issuerKeyColumns = {
   /** The RFC 7638 thumbprint of the public key. */
@@ -81,6 +121,8 @@ export const issuerKeyTable: TableDeclaration<typeof issuerKeyColumns> = {
   key: ["keyId"],
   orderedBy: "key_id",
   describe: ({ keyId }) => `key ${keyId} of the issuer`,
+  alsoSelect: selectLastChange("issuer_keys.key_id", ["RETIRE_ISSUER_KEY"]),
+  hasEnded: (row) => (row.retired_at_ms ?? null) === null && (row.last_change ?? null) !== null,
 };
 
 declare module "../database/schema.ts" {
@@ -88,7 +130,6 @@ declare module "../database/schema.ts" {
     users: TaggedRow<typeof userColumns>;
     issuer_keys: TaggedRow<typeof issuerKeyColumns>;
     oauth_clients: TaggedRow<typeof clientColumns>;
-    revoked_tokens: RevokedTokensTable;
   }
 }
 
@@ -98,7 +139,6 @@ export const identityTables: TableOwner = {
     issuer_keys: ["key_id"],
     users: ["name"],
     oauth_clients: ["name"],
-    revoked_tokens: ["token_id"],
   },
   identityTables: ["issuer_keys", "users", "oauth_clients"],
   steps: {
@@ -140,6 +180,12 @@ export const identityTables: TableOwner = {
         expires_at_ms ${integer} not null
       )`,
       "create index revoked_tokens_by_end on revoked_tokens (expires_at_ms)",
+    ],
+    // The log of identities has an entry for each revocation, which nobody can remove unnoticed.
+    "0006-identity": () => [
+      "drop table revoked_tokens",
+      `create index identity_entries_of_changes on identity_entries (key_id, sequence) where ${ofChanges}`,
+      `create index identity_entries_of_revocations on identity_entries (details) where ${ofRevocations}`,
     ],
   },
 };

@@ -5,7 +5,7 @@ import { openTable } from "../records/record-table.ts";
 import { intact, requireIntact } from "../records/table-declaration.ts";
 import type { Store } from "../store/store.ts";
 import { byOperator } from "./identity-entry.ts";
-import { clientTable, type userRoles, userTable } from "./tables.ts";
+import { clientTable, describeGeneration, type userRoles, userTable } from "./tables.ts";
 
 /** These changes take tokens away, and must be possible on a full disk. */
 const safety = { priority: "safety" } as const;
@@ -47,7 +47,7 @@ export function createUserStore(store: Store) {
     },
     /** Lists all users, by name. @throws RecordDamagedError */
     async list(): Promise<User[]> {
-      const rows = await store.reader.selectFrom("users").selectAll().orderBy("name").execute();
+      const rows = await users.select(store.reader).orderBy("name").execute();
       return rows.map((row) => requireIntact(users.readRow(row), `user ${row.name}`));
     },
     /** @returns false if a user or a client has that name already */
@@ -57,8 +57,10 @@ export function createUserStore(store: Store) {
         if (await clients.find({ name: user.name }, transaction)) return false;
         // Names have no colon, so no name equals an ID.
         const userId = `user:${randomUUID()}`;
-        await users.insert(transaction, { ...user, userId, generation: randomUUID(), createdAt });
-        await transaction.auditIdentity(byOperator("CREATE_USER", user.name, `role=${user.role}`));
+        const generation = randomUUID();
+        await users.insert(transaction, { ...user, userId, generation, createdAt });
+        const details = `role=${user.role}, ${describeGeneration(generation)}`;
+        await transaction.auditIdentity(byOperator("CREATE_USER", user.name, details));
         return true;
       }),
     /** Sets a password, and so revokes all tokens of the user. @returns false if no user has that name */
@@ -66,8 +68,9 @@ export function createUserStore(store: Store) {
       store.write(async (transaction) => {
         const user = await users.findIntact({ name }, transaction);
         if (user === undefined) return false;
-        await users.update(transaction, intact(user), { passwordHash, generation: randomUUID() });
-        await transaction.auditIdentity(byOperator("SET_PASSWORD", name));
+        const generation = randomUUID();
+        await users.update(transaction, intact(user), { passwordHash, generation });
+        await transaction.auditIdentity(byOperator("SET_PASSWORD", name, describeGeneration(generation)));
         return true;
       }, safety),
     /** Removes a user, and so revokes all their tokens. @returns false if no user has that name */

@@ -36,8 +36,8 @@ export interface TableDeclaration<C extends Columns> {
   /** An expression to select in addition to the columns. */
   readonly alsoSelect?: AliasedRawBuilder<ColumnValue, string>;
   /**
-   * Tells from a row with `alsoSelect` that a log has the end of the record: it was removed, and someone else than the
-   * server put it back. Its tag is still valid.
+   * Tells from a row with `alsoSelect` that a log has the end of the record: it was removed or replaced, and someone else
+   * than the server put it back. Its tag is still valid.
    */
   readonly hasEnded?: (row: Readonly<AnyRow>) => boolean;
 }

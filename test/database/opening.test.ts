@@ -38,8 +38,10 @@ describeStores("a store of another version", (makePlace) => {
     const place = await makePlace();
     await (await place.open()).close();
     const before = await readSteps(place);
-    await place.query("drop index audit_entries_of_grant_ends");
-    await place.query("delete from kysely_migration where name = '0005-kms-grants'");
+    await place.query("drop index identity_entries_of_changes");
+    await place.query("drop index identity_entries_of_revocations");
+    await place.query("create table revoked_tokens (token_id text)");
+    await place.query("delete from kysely_migration where name = '0006-identity'");
     await (await place.open({ mode: "upgrade" })).close();
     expect(await readSteps(place)).toEqual(before);
   });

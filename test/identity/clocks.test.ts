@@ -3,7 +3,6 @@ import { expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { openIssuer, rotateIssuerKey } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
-import { createRevocations } from "../../src/identity/revocations.ts";
 import { describeStores } from "../support/on-both.ts";
 
 const minuteMs = 60_000;
@@ -22,26 +21,5 @@ describeStores("a server whose clock is a minute behind another's", (makePlace) 
     await rotateIssuerKey(ahead, { revoke: true });
     await issuer.publicJwks(); // Looks at the store, as the poll does.
     expect((await issuer.check(token)).ok).toBe(false);
-  });
-
-  it("still knows a revoked token that has ended by the other's clock", async () => {
-    const store = await (await makePlace()).open();
-    const revocations = createRevocations(store);
-    const now = new Date();
-    const revoke = (tokenId: string, at: Date) =>
-      revocations.add(
-        {
-          tokenId,
-          expiresAt: new Date(now.getTime() + minuteMs / 2),
-          client: "ada",
-          origin: { clientAddress: "", requestId: "" },
-        },
-        at,
-      );
-    await revoke("one", now);
-    await revoke("two", new Date(now.getTime() + minuteMs));
-    expect(await revocations.includesAny(["one"])).toBe(true);
-    await revoke("three", new Date(now.getTime() + 3 * 3600_000));
-    expect(await revocations.includesAny(["one"])).toBe(false);
   });
 });

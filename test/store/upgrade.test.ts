@@ -17,7 +17,6 @@ const added = [
   "kms_imports",
   "google_key_rings",
   "oauth_clients",
-  "revoked_tokens",
   ...["identity_entries", "identity_head", "identity_checkpoints"],
   ...["tlog_hashes", "tlog_checkpoints", "tlog_cosignatures"],
   ...addedLast,

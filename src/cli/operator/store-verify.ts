@@ -1,4 +1,5 @@
 import { checkIntegrity } from "../../database/integrity.ts";
+import { listLostAccounts } from "../../identity/lost-accounts.ts";
 import { recordDeclarations } from "../../open-store.ts";
 import { verifyRecords } from "../../records/verify-records.ts";
 import { verifySecrets } from "../../secrets/verify-secrets.ts";
@@ -40,6 +41,7 @@ export const storeVerify: StoreVerb = {
       const secrets = await verifySecrets(store, secretsProgress.show, keys.opened);
       secretsProgress.end();
       const records = await verifyRecords(store, recordDeclarations);
+      const lost = await listLostAccounts(store.reader);
       const answers = await store.verifyAnswers();
       const logProgress = createProgress("entries of logs verified");
       const trees = [];
@@ -53,6 +55,7 @@ export const storeVerify: StoreVerb = {
         ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
         ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
         ...records.damaged.map((name) => `The record of ${name} was changed outside of the server.`),
+        ...lost.map((name) => `The ${name} is missing, although the log of identities has no removal.`),
         ...answers.damaged.map((name) => `The ${name} was changed outside of the server.`),
         ...trees.flatMap(({ log, fault }) =>
           fault === undefined

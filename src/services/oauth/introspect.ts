@@ -44,7 +44,7 @@ function mayKnow({ name, resources }: StoredClient, { access }: TokenClaims): bo
  * @throws CLIENT_UNAUTHORIZED for a valid token that was not issued to the client
  */
 export async function revoke(
-  { issuer, accounts, now }: IntrospectDeps & { readonly now: () => Date },
+  { issuer, accounts }: IntrospectDeps,
   { client, isAbout }: ClientCall,
   token: string,
   origin: RevocationInput["origin"],
@@ -55,6 +55,5 @@ export async function revoke(
   if (check.access?.clientId !== client.name)
     throw refuse("CLIENT_UNAUTHORIZED", `the token was not issued to the client ${client.name}`);
   const { tokenId } = check.access;
-  const input = { tokenId, expiresAt: check.expiresAt, client: client.name, origin };
-  await accounts.revocations.add(input, now());
+  await accounts.revocations.add({ tokenId, client: client.name, origin });
 }

@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { createClientStore } from "../../../src/identity/clients.ts";
+import { createRevocations } from "../../../src/identity/revocations.ts";
 import { createUserStore } from "../../../src/identity/users.ts";
 import { recordDeclarations, tableNames } from "../../../src/open-store.ts";
 import { systemPrincipal } from "../../../src/records/ownership.ts";
@@ -114,6 +115,22 @@ describeStores("qsp store verify", (makePlace) => {
     expect({ code, first: stdout.split("\n")[0] }).toEqual({
       code: 1,
       first: "The answer to idempotency key key-1 of user grace was changed outside of the server.",
+    });
+  });
+
+  it("ends with 1 and names the log of identities if the entry of a revocation was removed", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await createUserStore(store).add({ name: "ada", role: "user", passwordHash: "none" }, new Date());
+    const origin = { clientAddress: "192.0.2.7", requestId: "call-1" };
+    await createRevocations(store).add({ tokenId: "token-1", client: "shop", origin });
+    await store.close();
+    expect((await verify(place)).code).toBe(0);
+    await place.query("delete from identity_entries where operation = 'REVOKE_TOKEN'");
+    const { code, stdout } = await verify(place);
+    expect({ code, first: stdout.split("\n")[0] }).toEqual({
+      code: 1,
+      first: expect.stringMatching(/^The log of identities is damaged from entry 2 on: /),
     });
   });
 

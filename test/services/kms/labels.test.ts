@@ -74,6 +74,9 @@ describeStores("labels", (makePlace) => {
     await place.query("delete from kysely_migration where name >= '0004'");
     await place.query("drop table if exists tlog_verified");
     await place.query("drop index audit_entries_of_grant_ends");
+    await place.query("drop index identity_entries_of_changes");
+    await place.query("drop index identity_entries_of_revocations");
+    await place.query("create table revoked_tokens (token_id text)");
     await place.query("alter table iot_challenges drop column record_tag");
     const again = await place.open();
     const after = await place.query("select * from kms_labels order by member, key_id, key_name");
