@@ -10,6 +10,7 @@ import { createClientStore } from "../../src/identity/clients.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { clientTable, issuerKeyTable, userTable } from "../../src/identity/tables.ts";
 import { createUserStore } from "../../src/identity/users.ts";
+import { tableNames } from "../../src/open-store.ts";
 import { type AnyRow, type Columns, column } from "../../src/records/columns.ts";
 import { openTable } from "../../src/records/record-table.ts";
 import { anyTable, type TableDeclaration } from "../../src/records/table-declaration.ts";
@@ -540,6 +541,32 @@ describe("the tag", { shuffle: false }, () => {
     if (write) await store.write(async (transaction) => void (await write(transaction)));
     await writeAlone?.();
     expect(await readTag(record)).toBe(tag);
+  });
+});
+
+/** The tables whose rows have no tag, and why. */
+const untaggedTables: Readonly<Record<string, string>> = {
+  sealed_secrets: "its ciphertext is authenticated, with the name of its record",
+  idempotent_answers: "its ciphertext is authenticated, with the other columns",
+  audit_checkpoints: "each is signed",
+  identity_checkpoints: "each is signed",
+  list_counts: "sizes of lists and quotas, and nothing that a call relies on for more",
+  kms_labels: "an index: the labels of the tagged records decide what it finds",
+  vpn_used_ciphertexts: "a row only refuses: whoever could change one can remove it, which no tag shows",
+  defi_signatures: "each is verified with the signer's key before the proposal is executed",
+  blockchain_blocks: "its hash and its signature protect each",
+  blockchain_peers: "each call of ConnectPeer asks the peer again",
+};
+
+describe("a table", () => {
+  it("has a tag in its rows, or a reason for having none", async () => {
+    const tables = await store.reader.introspection.getTables();
+    const isTagged = (table: string) =>
+      tables.some(
+        ({ name, columns }) => name === table && columns.some((column) => column.name.endsWith("_tag")),
+      );
+    const untagged = tableNames.filter((table) => !isTagged(table));
+    expect(untagged.toSorted()).toEqual(Object.keys(untaggedTables).toSorted());
   });
 });
 
