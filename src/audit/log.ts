@@ -180,6 +180,14 @@ export interface AuditFilter {
 /** The most entries to look at for the size of a filtered list, and the most of them to count. */
 const countLimits = { read: 100_000, counted: maxCounted };
 
+/** How to read entries for a caller. */
+export interface EntryReading {
+  /** Tells whether an entry has the owner and the key name that it was written with: see `Store.isEntryTagged`. */
+  readonly isTagged?: ((entry: AuditEntry, tag: string) => boolean) | undefined;
+  /** For tests. */
+  readonly limits?: typeof countLimits | undefined;
+}
+
 /**
  * Reads one page of entries, oldest first. The total size of a filtered list is that among its oldest entries, at most
  * as many as the limits say; there are at least as many.
@@ -189,11 +197,18 @@ export async function listAuditEntries(
   request: PageRequest,
   filter: AuditFilter,
   tables: LogTables = keyLog,
-  limits = countLimits,
+  { isTagged, limits = countLimits }: EntryReading = {},
 ): Promise<Page<AuditEntry> & { readonly totalSize: number }> {
-  const rows = await readEntries(db, request.after, request.limit + 1, filter, tables);
+  const entries = await readEntries(db, request.after, request.limit + 1, filter, tables, isTagged);
+  const { rows, nextPageToken } = cutPage(
+    entries,
+    request,
+    auditListName(filter, tables),
+    ({ sequence }) => sequence,
+  );
   return {
-    ...cutPage(rows, request, auditListName(filter, tables), ({ sequence }) => sequence),
+    rows: rows.filter(({ owner }) => filter.owner === undefined || owner === filter.owner),
+    nextPageToken,
     totalSize: await countEntries(db, filter, tables, limits),
   };
 }
@@ -203,17 +218,22 @@ export function auditListName(filter: AuditFilter, tables: LogTables = keyLog): 
   return `${tables === keyLog ? "audit" : tables.entries} ${JSON.stringify(listConditions(filter))}`;
 }
 
-/** Reads entries after a sequence number, oldest first. */
+/** Reads entries after a sequence number, oldest first. One whose owner was changed comes without owner and key name. */
 export async function readEntries(
   db: Reader,
   after: number,
   limit: number,
   filter: AuditFilter,
   tables: LogTables = keyLog,
+  isTagged?: EntryReading["isTagged"],
 ): Promise<AuditEntry[]> {
   const query = db.selectFrom(tables.entries).selectAll().where("sequence", ">", after);
   const rows = await applyFilter(query, filter).orderBy("sequence").limit(limit).execute();
-  return rows.map(toEntry);
+  return rows.map((row) => {
+    const entry = toEntry(row);
+    const isOwned = isTagged === undefined || isTagged(entry, row.entry_tag);
+    return isOwned ? entry : { ...entry, owner: "", keyName: "" };
+  });
 }
 
 /** Tells whether an entry passes a filter. */

@@ -1,5 +1,6 @@
 /** Opens a store: the database, its secrets, its logs, and the transactions on it. */
 import { sql } from "kysely";
+import { tagEntry } from "../audit/chain.ts";
 import { openCheckpointSigner } from "../audit/checkpoints.ts";
 import { readTrueEntries } from "../audit/true-entries.ts";
 import { unobserved } from "../database/background.ts";
@@ -102,6 +103,7 @@ async function createStore(
     verifyAnswers: () => verifyAnswers(reader, keys.answers),
     verifyAudit: logs.keys.verify,
     verifyIdentityLog: logs.identities.verify,
+    isEntryTagged: (entry, tag) => equalTags(tag, tagEntry(keys.audit, entry)),
     readAuditEnd: logs.keys.readEnd,
     readTrueEntries: (after, limit) => readTrueEntries(reader, keys.audit, after, limit),
     async readTrueHashes(after, limit) {

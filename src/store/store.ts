@@ -104,6 +104,8 @@ export interface Store {
   verifyAudit(options?: VerifyOptions): Promise<EntriesVerification>;
   /** Verifies the log of identities, and signs a checkpoint of it if it is valid. */
   verifyIdentityLog(options?: VerifyOptions): Promise<AuditVerification>;
+  /** Tells whether an entry of the audit log has the owner and the key name that the server wrote with its hash. */
+  isEntryTagged(entry: AuditEntry, tag: string): boolean;
   /** Reads the end of the audit log. @throws StoreFailureError if it was changed or an older log put back */
   readAuditEnd(): Promise<AuditHead>;
   /**

@@ -38,6 +38,33 @@ describeAccess("the audit log", (shared) => {
     expect((await ada.kms.getAuditLog({})).totalSize).toBe(3);
   });
 
+  it("shows no entry to a user whom the database was changed to name as its owner", async () => {
+    const server = await shared();
+    const [ada, bob, auditor] = [
+      await server.makePerson(),
+      await server.makePerson(),
+      await server.makePerson("auditor"),
+    ];
+    const [adas, bobs] = [await makeUsedKey(ada), await makeUsedKey(bob)];
+    const give = (owner: string) =>
+      server.tamper((db) =>
+        db.updateTable("audit_entries").set({ owner }).where("key_id", "=", adas).execute(),
+      );
+    const before = await deedsOf(bob, {});
+    const first = present((await auditor.kms.getAuditLog({ keyId: adas })).auditLog[0]);
+    await give(bob.userId);
+    expect(await deedsOf(bob, {})).toEqual(before);
+    expect(await deedsOf(bob, { keyId: adas })).toEqual([]);
+    for await (const { entry } of bob.kms.watchAuditLog({ afterSequence: first.sequence - 1 })) {
+      expect(present(entry).keyId).toBe(bobs);
+      break;
+    }
+    expect(await deedsOf(ada, {})).toEqual([]);
+    expect(await deedsOf(auditor, { keyId: adas })).toHaveLength(3);
+    await give(ada.userId);
+    expect(await deedsOf(ada, {})).toHaveLength(3);
+  });
+
   it("shows an owner who tried to use their key without a grant", async () => {
     const server = await shared();
     const [ada, mallory] = [await server.makePerson(), await server.makePerson()];

@@ -50,7 +50,8 @@ const listed: string[] = [];
 const otherLists: Readonly<Record<string, string>> = {
   "blockchain.BlockchainService.GetChain": "hashes and signatures protect blocks; VerifyChain checks them",
   "kms.KmsService.ExportPublicKeys": "leaves damaged keys out; see test/services/kms",
-  "kms.KmsService.GetAuditLog": "readers of the log verify the chain, as VerifyAuditLog does",
+  "kms.KmsService.GetAuditLog":
+    "shows an entry to its true owner alone; see test/access/audit-readers.test.ts",
   "pqc.IdentityLogService.GetIdentityLog": "readers of the log verify the chain, as VerifyIdentityLog does",
   "blockchain.BlockchainService.ListPeers":
     "peers have neither an owner nor a tag: each call asks the peer again",

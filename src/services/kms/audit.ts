@@ -63,7 +63,8 @@ async function findSubject(deps: FindDeps, handle: string, principal: Principal)
 
 /** Lists entries, oldest first. @throws FIELD_INVALID for a page token of another list */
 export function listAudit(store: Store, filter: AuditFilter, fields: PageFields) {
-  return listAuditEntries(store.reader, readPage(fields, auditListName(filter)), filter);
+  const page = readPage(fields, auditListName(filter));
+  return listAuditEntries(store.reader, page, filter, keyLog, { isTagged: store.isEntryTagged });
 }
 
 /** The topics of the feed: the entries of a key, of a name, or of an owner. */
@@ -77,7 +78,8 @@ const topicOf = {
 export function auditFeed(store: Store): Feed<AuditEntry> {
   return createFeed({
     readEnd: async () => (await readHead(store.reader)).sequence,
-    read: (after, limit, topic) => readEntries(store.reader, after, limit, filterOf(topic)),
+    read: (after, limit, topic) =>
+      readEntries(store.reader, after, limit, filterOf(topic), keyLog, store.isEntryTagged),
     positionOf: ({ sequence }) => sequence,
     topicsOf: ({ keyId, owner, keyName }) => [
       topicOf.key(keyId),
