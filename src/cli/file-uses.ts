@@ -1,7 +1,8 @@
 /** What verbs do with the files that a command line names. It is checked before a verb runs. */
-import { lstatSync, statSync } from "node:fs";
+import { lstatSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { usageError } from "./exit-codes.ts";
+import { maxWholeBytes } from "./files.ts";
 import { findTarget, isOpenFile } from "./write-file.ts";
 
 /**
@@ -32,7 +33,8 @@ export function isWritten({ use }: UsedFile): boolean {
 }
 
 /**
- * Checks that no output replaces an input or another output, also through links, and that new files do not exist yet.
+ * Checks that no output replaces an input, another output or a secret key, also through links, and that new files do not
+ * exist yet.
  *
  * @throws CliError
  */
@@ -50,6 +52,27 @@ export function checkFiles(given: readonly UsedFile[]): void {
     for (const [j, other] of places.entries())
       if (i !== j && isWritten(output.file) && output.place !== undefined && output.place === other.place)
         throw collision(output.file, other.file);
+  // No other copy may exist. The file of a device, which is updated, has its key afterwards, too.
+  for (const { name, path, use } of files)
+    if (use === "writes" && containsSecretKey(path))
+      throw usageError(
+        `${path} contains a secret key, which this would erase; name another file for ${name}`,
+      );
+}
+
+/** PKCS#8 in PEM, also within JSON; a master key. */
+const secretText = /PRIVATE KEY-----|^[0-9a-f]{64}\s*$/i;
+/** PKCS#8 in DER, in hexadecimal digits: a sequence of a version and another sequence (RFC 5958, section 2). */
+const secretDer = /^30(?:[0-7].|81..|82....)02010[01]30/;
+
+function containsSecretKey(path: string): boolean {
+  const found = path === standard ? undefined : statSync(path, { throwIfNoEntry: false });
+  if (!found?.isFile() || found.size > maxWholeBytes) return false;
+  const file = readFileSync(path);
+  const text = file.toString("latin1");
+  if (secretText.test(text) || secretDer.test(file.toString("hex", 0, 8))) return true;
+  // A JWK, or several (RFC 7518, section 6; RFC 9964).
+  return /"kty"\s*:/.test(text) && /"(priv|d|k)"\s*:/.test(text);
 }
 
 function collision(output: UsedFile, other: UsedFile): Error {

@@ -1,5 +1,6 @@
 /** What verbs do to files: no output replaces an input or another output, and each is complete or as it was. */
 import { execFileSync } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import {
   chmodSync,
   existsSync,
@@ -18,6 +19,8 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { keepLogin } from "../../src/cli/credentials.ts";
 import { loadAllVerbs, verbTable } from "../../src/cli/groups.ts";
+import { readVerbLine } from "../../src/cli/options.ts";
+import { openFiles } from "../../src/cli/verb-files.ts";
 import { writeFile } from "../../src/cli/write-file.ts";
 import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -47,7 +50,7 @@ async function makePlace() {
   return place;
 }
 
-describe("no output replaces an input or another output", { timeout }, () => {
+describe("no output replaces an input, another output or a secret key", { timeout }, () => {
   /** A command line, and the names that its sentence must have. */
   type Mistake = readonly [readonly string[], ...string[]];
   /** Names of the secret key: the file that is read, and the one that would be written. */
@@ -155,6 +158,50 @@ describe("no output replaces an input or another output", { timeout }, () => {
     const run = await qsp(["kms", "get", "K", "--public-key", "f"], { ...place, env: { QSP_CA: "f" } });
     expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining("QSP_CA") });
     expect(readFileSync(join(place.cwd, "f"), "utf8")).toBe("a document");
+  });
+
+  const jwk = { kty: "AKP", alg: "ML-DSA-65", pub: "AA", priv: "AA" };
+  const p256 = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
+  /** The files that no output may replace. */
+  const secrets: Readonly<Record<string, string | Uint8Array>> = {
+    "a key pair's PEM": p256.export({ type: "pkcs8", format: "pem" }),
+    "PKCS#8 in DER": p256.export({ type: "pkcs8", format: "der" }),
+    "a JWK": JSON.stringify(jwk),
+    "a JWK set": JSON.stringify({ keys: [jwk] }, undefined, 2),
+    "a device": JSON.stringify({ secretKeyPem: "-----BEGIN PRIVATE KEY-----\nAA" }),
+    "a master key": `${"0f".repeat(32)}\n`,
+  };
+  const allOutputs = loadAllVerbs(verbTable).then((verbs) =>
+    verbs.flatMap((verb) =>
+      Object.entries({ ...verb.options })
+        .filter(([, { file }]) => file === "writes")
+        .map(([option]) => ({ verb, option })),
+    ),
+  );
+
+  it.each(Object.entries(secrets))("%s remains, whichever verb would replace it", async (_, content) => {
+    const path = join(makeTemporaryDirectory(), "secret");
+    writeFileSync(path, content);
+    const outputs = await allOutputs;
+    expect(outputs.length).toBeGreaterThan(8);
+    for (const { verb, option } of outputs) {
+      const operands = verb.operands.map(() => "x");
+      const line = readVerbLine(verb, [...operands, `--${option}`, path]);
+      expect(() => openFiles(verb, line), `${verb.name} --${option}`).toThrow(
+        `${path} contains a secret key, which this would erase; name another file for --${option}`,
+      );
+    }
+    expect(readFileSync(path)).toEqual(Buffer.from(content));
+  });
+
+  it.each([
+    ["a public key", '{"kty":"AKP","alg":"ML-DSA-65","pub":"AA"}'],
+    ["an earlier signature", Buffer.alloc(3309, 0x30)],
+  ])("%s is replaced", async (_, content) => {
+    const place = await makePlace();
+    writeFileSync(join(place.cwd, "out"), content);
+    await qspDone(["sign", "f", "--key-file", "k.key", "--out", "out"], place);
+    expect(statSync(join(place.cwd, "out")).size).toBe(3309);
   });
 
   it("two inputs may be one file, and /dev/null may be all of them", async () => {
