@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, "..");
 const everything = /.*/;
 
 /** What every module may import. */
-const free: readonly string[] = ["program-files", "make-directories"];
+const free: readonly string[] = ["program-files", "make-directories", "system-error"];
 
 /** Module → the modules it may import besides itself; packages, node: and the files in `free` are free to all. */
 const mayImport: Record<string, RegExp> = {
@@ -23,6 +23,7 @@ const mayImport: Record<string, RegExp> = {
   config: /^crypto$/,
   "program-files": /^$/,
   "make-directories": /^$/,
+  "system-error": /^$/,
   "open-crypto": /^(config|crypto|identity|protocol|server|settings|shared-memory)$/,
   "open-observability": /^(config|database|protocol|server|settings|tracing)$/,
   "require-auth-chosen": /^(config|identity|store)$/,

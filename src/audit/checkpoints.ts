@@ -4,7 +4,8 @@ import { CryptoError } from "../crypto/crypto-error.ts";
 import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import type { Database } from "../database/database.ts";
-import { hasBeenUsed, notWhole } from "../secrets/root-keys.ts";
+import { StoreDamagedError } from "../database/store-error.ts";
+import { hasBeenUsed } from "../secrets/root-keys.ts";
 import { lendSecret } from "../secrets/sealed-keys.ts";
 import type { Vault } from "../secrets/vault.ts";
 import { type AuditHead, checkpointMessage } from "./chain.ts";
@@ -39,7 +40,7 @@ export async function openCheckpointSigner(
       const known = await readSeed(vault, transaction, name);
       if (known !== undefined) return known;
       // A new key would silently invalidate all checkpoints that others have stored.
-      if (await hasBeenUsed(transaction, owners)) throw notWhole(name, `${keyName} is missing`);
+      if (await hasBeenUsed(transaction, owners)) throw new StoreDamagedError(name, `${keyName} is missing`);
       await lendSecret(fresh, (made) => vault.put(transaction, signingIdentity, made));
       return vault.read(transaction, signingIdentity);
     }),
@@ -73,7 +74,7 @@ async function readSeed(vault: Vault, db: Database["writer"], name: string): Pro
     return await vault.read(db, signingIdentity);
   } catch (error) {
     if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
-      throw notWhole(name, `${keyName} was changed outside the server`);
+      throw new StoreDamagedError(name, `${keyName} was changed outside the server`);
     throw error;
   }
 }

@@ -4,6 +4,7 @@ import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { FormatError } from "../formats/format-error.ts";
 import { nameCode } from "../protocol/code-name.ts";
+import { describeSystemError } from "../system-error.ts";
 
 /** Exit codes; `help` shows them. */
 export const exitCodes = {
@@ -27,7 +28,7 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
   [exitCodes.refused, "the server refused the call; the reason is in parentheses"],
   [
     exitCodes.unreachable,
-    "the server, a database or an address is unreachable or unavailable, or took too long",
+    "the server, a database or an address is unreachable or unavailable, or took too long; a disk is full",
   ],
   [exitCodes.fault, "a bug in qsp"],
   [exitCodes.interrupted, "interrupted"],
@@ -36,7 +37,7 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
 /** Ends the client with a code and a sentence. */
 export class CliError extends Error {
   readonly exitCode: number;
-  /** The server's refusal; undefined for an error of the client itself. */
+  /** The server's refusal, or the reason of a full disk; undefined for other errors of the client itself. */
   readonly refusal: Refusal | undefined;
 
   constructor(
@@ -51,7 +52,7 @@ export class CliError extends Error {
   }
 }
 
-/** Why a server refused a call, for a program. */
+/** Why a server refused a call, or a disk a file, for a program. */
 export interface Refusal {
   /** Spelled as in google/rpc/code.proto. */
   readonly code: string;
@@ -66,6 +67,12 @@ export function usageError(message: string): CliError {
   return new CliError(exitCodes.usage, message);
 }
 
+/** The error for a full disk, with its own code: the same command succeeds when there is room. The caller throws it. */
+export function diskFullError(message: string): CliError {
+  const refusal = { code: "RESOURCE_EXHAUSTED", reason: "DISK_FULL", fieldViolations: [] };
+  return new CliError(exitCodes.unreachable, message, { refusal });
+}
+
 /** The error for a peer that fails a check of its authenticity; the caller throws it. */
 export function distrustError(message: string): CliError {
   return new CliError(exitCodes.no, message);
@@ -77,7 +84,7 @@ export function toCliError(error: unknown, url: string): CliError {
   if (error instanceof ConnectError) return explainCall(error, url);
   if (error instanceof CryptoError || error instanceof FormatError) return usageError(error.message);
   if (error instanceof Error && "code" in error && "path" in error)
-    return usageError(explainFile(String(error.code), String(error.path), error.message));
+    return usageError(explainFile(String(error.path), error));
   const message = error instanceof Error ? error.message : String(error);
   return new CliError(exitCodes.fault, `a bug in qsp: ${message}`, { cause: error });
 }
@@ -142,18 +149,15 @@ function name(code: Code, reason: string | undefined): string {
   return reason === undefined || reason === codeName ? codeName : `${codeName}, ${reason}`;
 }
 
-function explainFile(code: string, path: string, message: string): string {
-  switch (code) {
+function explainFile(path: string, error: Error & { readonly code: unknown }): string {
+  switch (error.code) {
     case "ENOENT":
       return `${path} does not exist`;
     case "EEXIST":
       return `${path} already exists; name another file`;
-    case "EACCES":
-    case "EPERM":
-      return `${path}: permission denied`;
     case "EISDIR":
-      return `${path} is a directory`;
+      return `${path} is a directory; name a file`;
     default:
-      return message;
+      return `${path}: ${describeSystemError(error)}`;
   }
 }

@@ -27,7 +27,7 @@ export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
     }
   } catch (error) {
     throw error instanceof Error && "code" in error && error.code === "EISDIR"
-      ? usageError(`${path} is a directory`)
+      ? usageError(`${path} is a directory; name a file`)
       : error;
   } finally {
     await file.close();
@@ -36,7 +36,7 @@ export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
 
 /** Node reads a directory as standard input as if it were empty. */
 function requireContent(): void {
-  if (fstatSync(0).isDirectory()) throw usageError("standard input is a directory");
+  if (fstatSync(0).isDirectory()) throw usageError("standard input is a directory; give it a file");
 }
 
 function* splitChunk(chunk: Uint8Array): Generator<Uint8Array> {
@@ -152,7 +152,7 @@ export function readText(path: string): string {
     return readFileSync(0, "utf8");
   }
   const found = statSync(path);
-  if (found.isDirectory()) throw usageError(`${path} is a directory`);
+  if (found.isDirectory()) throw usageError(`${path} is a directory; name a file`);
   if (found.size > maxWholeBytes) throw usageError(`${path} is larger than ${maxWholeBytes} bytes`);
   return readFileSync(path, "utf8");
 }

@@ -3,9 +3,10 @@
 import { existsSync, readFileSync } from "node:fs";
 import { findProgramFile, helpFile, isCompiled, readVersion } from "../program-files.ts";
 import { suggest } from "../protocol/suggest.ts";
+import { describeSystemError, saysDiskFull } from "../system-error.ts";
 import type { ApiClient } from "./client.ts";
 import { colorHelp, colorText, createPaint } from "./colors.ts";
-import { CliError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
+import { CliError, diskFullError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
 import { describeEveryVerb, describeGroup, describeVerb, describeVerbs } from "./help.ts";
 import { type ParsedOptions, readVerbLine } from "./options.ts";
@@ -39,9 +40,9 @@ function watchOutput(): () => CliError | undefined {
   return () => failure;
 }
 
-function explainOutput({ code, message }: NodeJS.ErrnoException): CliError {
-  const reason = code === "ENOSPC" ? "its disk is full" : message.split(",")[0];
-  return usageError(`standard output cannot be written: ${reason}`);
+function explainOutput(error: NodeJS.ErrnoException): CliError {
+  const sentence = `standard output cannot be written: ${describeSystemError(error)}`;
+  return saysDiskFull(error) ? diskFullError(sentence) : usageError(sentence);
 }
 
 /** Reports an error. @returns the exit code */

@@ -19,7 +19,8 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { makeDirectories } from "../make-directories.ts";
-import { type CliError, usageError } from "./exit-codes.ts";
+import { describeSystemError, saysDiskFull } from "../system-error.ts";
+import { type CliError, diskFullError, usageError } from "./exit-codes.ts";
 
 /** Who may read a file. A private file is readable by its owner alone, whatever was there before. */
 export type FileAccess = "public" | "private";
@@ -47,7 +48,7 @@ export function createFile(path: string, content: string | Uint8Array, access: F
  */
 export function writeFile(path: string, content: string | Uint8Array, access: FileAccess): void {
   const found = explain(path, () => statSync(path, { throwIfNoEntry: false }));
-  if (found?.isDirectory()) throw usageError(`${path} is a directory`);
+  if (found?.isDirectory()) throw usageError(`${path} is a directory; name a file`);
   if (isOpenFile(path) || (found !== undefined && !found.isFile())) return writeInPlace(path, content);
   // A rename would replace a file that its user has protected.
   if (found !== undefined) explain(path, () => accessSync(path, constants.W_OK));
@@ -59,10 +60,9 @@ export function replacePrivateFile(path: string, content: string): void {
   try {
     makeDirectories(dirname(path));
   } catch (error) {
-    const [reason] = (error instanceof Error ? error.message : String(error)).split(",");
-    throw usageError(
-      `${path} cannot be written: the directory ${dirname(path)} cannot be created (${reason})`,
-    );
+    const reason = `the directory ${dirname(path)} cannot be created: ${describeSystemError(error)}`;
+    const sentence = `${path} cannot be written: ${reason}`;
+    throw saysDiskFull(error) ? diskFullError(sentence) : usageError(sentence);
   }
   writeFile(path, content, "private");
 }
@@ -136,22 +136,26 @@ function replaceRegular(
 ): void {
   // A short name: that of the file may already be as long as a name may be.
   const draft = join(dirname(target), `.qsp-${randomBytes(8).toString("hex")}.draft`);
-  explain(path, () => {
-    try {
-      const file = openSync(draft, "wx", 0o600);
+  explain(
+    path,
+    () => {
       try {
-        writeAll(file, content);
-        if (found !== undefined) keepOwner(file, found);
-        if (access === "public") fchmodSync(file, found === undefined ? newMode() : found.mode & 0o777);
-        fsyncSync(file);
+        const file = openSync(draft, "wx", 0o600);
+        try {
+          writeAll(file, content);
+          if (found !== undefined) keepOwner(file, found);
+          if (access === "public") fchmodSync(file, found === undefined ? newMode() : found.mode & 0o777);
+          fsyncSync(file);
+        } finally {
+          closeSync(file);
+        }
+        renameSync(draft, target);
       } finally {
-        closeSync(file);
+        rmSync(draft, { force: true });
       }
-      renameSync(draft, target);
-    } finally {
-      rmSync(draft, { force: true });
-    }
-  });
+    },
+    found,
+  );
 }
 
 /** The mode of a new file that all may read, without what this user forbids. */
@@ -175,30 +179,39 @@ function writeAll(file: number, content: string | Uint8Array): void {
   for (let at = 0; at < buffer.length; ) at += writeSync(file, buffer, at);
 }
 
-/** @throws CliError naming the file: errors of a write name none, and those of a draft name the draft */
-function explain<T>(path: string, write: () => T): T {
+/**
+ * @param found the file that is there, and remains
+ * @throws CliError naming the file: errors of a write name none, and those of a draft name the draft
+ */
+function explain<T>(path: string, write: () => T, found?: Stats): T {
   try {
     return write();
   } catch (error) {
     throw error instanceof Error && "code" in error && "syscall" in error
-      ? cannotWrite(path, String(error.code), error.message)
+      ? cannotWrite(path, error, found === undefined ? "" : "; what was there remains")
       : error;
   }
 }
 
-function cannotWrite(path: string, code: string, message: string): CliError {
-  const reasons: Readonly<Record<string, string>> = {
-    EEXIST: "already exists; name another file",
-    ENOENT: `cannot be written: the directory ${dirname(path)} does not exist; create it first`,
-    ENOSPC: "cannot be written: its disk is full; what was there remains",
-    EFBIG: "cannot be written: it would exceed the limit on the size of files; what was there remains",
-    EDQUOT: "cannot be written: your quota on its disk is used up; what was there remains",
-    EBUSY: "cannot be replaced: it is a mount point; name a file in a mounted directory",
-  };
-  if (code === "EACCES" || code === "EPERM")
-    // A file is replaced, so its directory must be writable, too.
-    return usageError(`${path} cannot be written: permission denied for it or for its directory`);
-  // "EIO: i/o error, write"
-  const [sentence] = message.split(",");
-  return usageError(`${path} ${reasons[code] ?? `cannot be written: ${sentence}`}`);
+function cannotWrite(path: string, error: Error & { readonly code: unknown }, rest: string): CliError {
+  const reason = describeSystemError(error);
+  if (saysDiskFull(error)) return diskFullError(`${path} cannot be written: ${reason}${rest}`);
+  switch (error.code) {
+    case "EEXIST":
+      return usageError(`${path} already exists; name another file`);
+    case "ENOENT":
+      return usageError(
+        `${path} cannot be written: the directory ${dirname(path)} does not exist; create it first`,
+      );
+    case "EBUSY":
+      return usageError(
+        `${path} cannot be replaced: it is a mount point; name a file in a mounted directory`,
+      );
+    case "EACCES":
+    case "EPERM":
+      // A file is replaced, so its directory must be writable, too.
+      return usageError(`${path} cannot be written: permission denied for it or for its directory`);
+    default:
+      return usageError(`${path} cannot be written: ${reason}${rest}`);
+  }
 }

@@ -3,8 +3,9 @@ import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_TABLE, Migrator } from "kysely/migration";
+import { saysDiskFull } from "../system-error.ts";
 import { type Connection, type DatabaseKind, kyselyDialect, type WriteConnection } from "./connection.ts";
-import { diskFullError, isDiskFull, saysDiskFull } from "./disk-full.ts";
+import { diskFullError, isDiskFull } from "./disk-full.ts";
 import { createMigrations } from "./migrations.ts";
 import { createPrivateFile, makePrivateDirectory } from "./owned-files.ts";
 import {
@@ -18,7 +19,7 @@ import { requirePrivateStore } from "./private-store.ts";
 import { openReserve, type Reserve } from "./reserve.ts";
 import type { Schema, TableOwner } from "./schema.ts";
 import { type OnLost, openSqliteReader, openSqliteReaderHere, openSqliteWriter } from "./sqlite.ts";
-import { mayPass, readMessage, StorageError, StoreFailureError } from "./store-error.ts";
+import { mayPass, readMessage, StorageError, StoreDamagedError, StoreFailureError } from "./store-error.ts";
 import { requireWholeLog } from "./write-ahead-log.ts";
 
 /** The location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
@@ -98,6 +99,7 @@ export async function openDatabaseOf(
       );
     }
     if (!(error instanceof StoreFailureError)) throw cannotOpen(database.name, error);
+    if (error.code === "CORRUPT") throw new StoreDamagedError(database.name, readMessage(error.cause));
     if (location.kind === "sqlite" && isForRoom(error, location.path)) throw diskFullError(location.path);
     throw cannotOpen(database.name, error.cause, { mayPass: mayPass(error) });
   }
@@ -116,7 +118,7 @@ async function openReaders(
 function preparePlace(path: string, mode: OpenMode): void {
   if (mode !== "create") requireFile(path, mode);
   try {
-    if (mode === "create") makePrivateDirectory(dirname(path));
+    if (mode === "create") makeDirectory(dirname(path));
     requirePrivateStore(path);
     requireWholeLog(path);
     // SQLite would create a file that others can read. Its other files copy the mode and the owner of this one.
@@ -124,6 +126,17 @@ function preparePlace(path: string, mode: OpenMode): void {
   } catch (error) {
     if (error instanceof StorageError) throw error;
     throw saysDiskFull(error) ? diskFullError(path) : cannotOpen(path, error);
+  }
+}
+
+function makeDirectory(path: string): void {
+  try {
+    makePrivateDirectory(path);
+  } catch (error) {
+    if (saysDiskFull(error)) throw error;
+    throw new StorageError(
+      `the directory ${path} cannot be created: ${readMessage(error)}; choose another one with --data-dir`,
+    );
   }
 }
 
@@ -202,6 +215,24 @@ export function openReaderHere(location: DatabaseLocation): OwnReader {
     location.kind === "sqlite" ? openSqliteReaderHere(location.path) : openPostgresReader(location.url, 1);
   const reader = new Kysely<Schema>({ dialect: kyselyDialect(location.kind, connection) });
   return { reader, close: connection.close };
+}
+
+/**
+ * Tells whether a database holds tables, of a store or of another program, or cannot be read.
+ *
+ * @throws StorageError for the damaged log of a store
+ */
+export async function holdsTables(location: DatabaseLocation): Promise<boolean> {
+  // SQLite would remove the log of an empty file.
+  if (location.kind === "sqlite") requireWholeLog(location.path);
+  const { reader, close } = openReaderHere(location);
+  try {
+    return (await reader.introspection.getTables({ withInternalKyselyTables: true })).length > 0;
+  } catch {
+    return true;
+  } finally {
+    await close();
+  }
 }
 
 /** Names a store for the operator: its file, or the host, port and database of its URL; never a password. */

@@ -1,18 +1,10 @@
-/** Tells a full disk from other faults of a file. */
+/** Full disks. */
 import { statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { StorageError } from "./store-error.ts";
 
 /** Bytes that SQLite needs at least to open a database: the index of its log has 32 KiB, and the log a few pages. */
 const leastBytes = 256 * 1024;
-
-/** The codes of systems for a full disk, and for a user whose share of it is used up. */
-const fullCodes: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT"]);
-
-/** Tells whether an error of the system says that a disk is full. */
-export function saysDiskFull(error: unknown): boolean {
-  return error instanceof Error && "code" in error && fullCodes.has(error.code);
-}
 
 /** Tells whether the disk of a file has almost no room for data, or for files. */
 export function isDiskFull(path: string): boolean {

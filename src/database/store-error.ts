@@ -1,4 +1,5 @@
 /** The errors of a store. */
+import { describeSystemError } from "../system-error.ts";
 
 /** Tells the operator in one sentence why a store cannot be used. Ends a start or a command. */
 export class StorageError extends Error {
@@ -8,6 +9,14 @@ export class StorageError extends Error {
   constructor(message: string, { mayPass = false }: { readonly mayPass?: boolean } = {}) {
     super(message);
     this.mayPass = mayPass;
+  }
+}
+
+/** A store is damaged, or lacks a part that no program can create again. */
+export class StoreDamagedError extends StorageError {
+  /** @param what is wrong: "its root key is missing" */
+  constructor(store: string, what: string) {
+    super(`the store ${store} is damaged: ${what}; restore a backup`);
   }
 }
 
@@ -86,7 +95,5 @@ export class RecordDamagedError extends Error {
   }
 }
 
-/** Reads the message of a thrown value. */
-export function readMessage(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
-}
+/** Describes a thrown value: an error of the system in words, any other by its message. */
+export const readMessage = describeSystemError;

@@ -3,11 +3,12 @@ import { randomBytes } from "node:crypto";
 import { closeSync, linkSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { nameMasterKey } from "../crypto/sealing.ts";
-import { diskFullError, saysDiskFull } from "../database/disk-full.ts";
+import { diskFullError } from "../database/disk-full.ts";
 import { createDraft, removeRemains } from "../database/drafts.ts";
 import { sync } from "../database/fsync.ts";
 import { giveToOwner, makePrivateDirectory } from "../database/owned-files.ts";
 import { readMessage, StorageError } from "../database/store-error.ts";
+import { saysDiskFull } from "../system-error.ts";
 
 /** The length of a master key in bytes, for AES-256. */
 const masterKeyBytes = 32;

@@ -5,7 +5,7 @@ import { wipe } from "../crypto/bytes.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { Database } from "../database/database.ts";
 import { listTables, type TableOwner } from "../database/schema.ts";
-import { StorageError, StoreFailureError } from "../database/store-error.ts";
+import { StorageError, StoreDamagedError, StoreFailureError } from "../database/store-error.ts";
 import { type Keyring, type MasterKeySource, openKeyring } from "./master-key.ts";
 import { createVault, rootIdentity, type Vault } from "./vault.ts";
 
@@ -41,7 +41,7 @@ export async function unlock(database: Database, source: MasterKeySource): Promi
     if (known !== undefined) return known;
     // With a new root key, no existing tag could be verified.
     if (await hasBeenUsed(transaction, database.owners))
-      throw notWhole(database.name, "its root key is missing");
+      throw new StoreDamagedError(database.name, "its root key is missing");
     const fresh = randomBytes(32);
     await vault.put(transaction, rootIdentity, fresh);
     return fresh;
@@ -59,14 +59,9 @@ async function readRoot(db: Database["writer"], vault: Vault, name: string): Pro
   } catch (error) {
     if (error instanceof StoreFailureError && error.code === "LOCKED") throw wrongMasterKey(name);
     if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
-      throw notWhole(name, "its root key was changed outside the server");
+      throw new StoreDamagedError(name, "its root key was changed outside the server");
     throw error;
   }
-}
-
-/** The error for a store that lacks a part that no program can create again. */
-export function notWhole(name: string, what: string): StorageError {
-  return new StorageError(`the store ${name} is damaged: ${what}; restore a backup`);
 }
 
 /** Tells whether a store has rows besides its secrets: a program writes those only after it created the keys. */

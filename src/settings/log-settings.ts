@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { type Config, ConfigError } from "../config.ts";
 import { NoteError } from "../signed-notes/note.ts";
 import { formatVerifierKey, parseVerifierKey, type VerifierKey } from "../signed-notes/verifier-keys.ts";
+import { describeSystemError } from "../system-error.ts";
 
 /** The most witnesses: their cosignatures and ours fit into a note. */
 const maxWitnesses = 16;
@@ -49,9 +50,7 @@ function readText(path: string): string {
     const bytes = readFileSync(path);
     if (bytes.length <= maxFileBytes) return bytes.toString();
   } catch (error) {
-    throw new ConfigError(
-      `--witnesses: ${path} cannot be read: ${error instanceof Error ? error.message : error}`,
-    );
+    throw new ConfigError(`--witnesses: ${path} cannot be read: ${describeSystemError(error)}`);
   }
   throw new ConfigError(`--witnesses: ${path} has more than ${maxFileBytes} bytes`);
 }

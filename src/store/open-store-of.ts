@@ -7,11 +7,17 @@ import { unobserved } from "../database/background.ts";
 import { type DatabaseLocation, openDatabaseOf } from "../database/database.ts";
 import { diskFullError } from "../database/disk-full.ts";
 import type { Transact } from "../database/group-commit.ts";
-import { mayPass, readMessage, StorageError, StoreFailureError } from "../database/store-error.ts";
+import {
+  mayPass,
+  readMessage,
+  StorageError,
+  StoreDamagedError,
+  StoreFailureError,
+} from "../database/store-error.ts";
 import { verifyAnswers } from "../records/idempotency.ts";
 import { noLimits } from "../records/quota.ts";
 import { equalTags, tagRecord } from "../records/tag.ts";
-import { notWhole, unlock } from "../secrets/root-keys.ts";
+import { unlock } from "../secrets/root-keys.ts";
 import { withPlace } from "../shared-memory/places.ts";
 import { createAnswersOfStore, createAnswersOfTransaction, sweepAnswers } from "./answers.ts";
 import { createRefusals } from "./refusals.ts";
@@ -37,7 +43,7 @@ export async function openStoreOf(options: StoreOptions): Promise<Store> {
 function explainFailure(error: unknown, name: string, location: DatabaseLocation): unknown {
   if (!(error instanceof StoreFailureError)) return error;
   const why = readMessage(error.cause);
-  if (error.code === "CORRUPT") return notWhole(name, why);
+  if (error.code === "CORRUPT") return new StoreDamagedError(name, why);
   if (error.code === "FULL" && location.kind === "sqlite") return diskFullError(location.path);
   return new StorageError(`the store ${name} cannot be used: ${why}`, { mayPass: mayPass(error) });
 }

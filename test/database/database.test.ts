@@ -81,7 +81,9 @@ describe("the embedded database", { timeout: 120_000 }, () => {
   it("is refused with a sentence if the data directory is a file", async () => {
     const path = join(makeTemporaryDirectory(), "file");
     writeFileSync(path, "");
-    await expect(openDatabase(sqliteIn(path))).rejects.toThrow(storageError(/cannot be opened/));
+    await expect(openDatabase(sqliteIn(path))).rejects.toThrow(
+      storageError(/a file is where a directory should be/),
+    );
     const exit = await runToEndHere(["serve", "--port", "0", "--data-dir", path]);
     expect(exit).toMatchObject({ code: 2, stderr: expect.stringMatching(/^qsp: [^\n]*\n$/) });
   });

@@ -1,11 +1,11 @@
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, it, vi } from "vitest";
 import { endAfterAll } from "../support/at-end.ts";
 import { inheritedEnvironment } from "../support/environment.ts";
 import { password } from "../support/passwords.ts";
 import { refusal } from "../support/refusal.ts";
-import { runHere } from "../support/run-here.ts";
+import { runHere, runToEndHere } from "../support/run-here.ts";
 import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { createEvidence, createWitness, type Evidence, type Failure, present } from "./evidence.ts";
@@ -18,6 +18,7 @@ import { describeSmallDisks, makeSmallDisk, writeForeignFile } from "./small-dis
 const timeout = 180_000;
 const full = { code: "ResourceExhausted", reason: "STORE_FULL" };
 const data = Buffer.from("message");
+const oneSentence = /^qsp: [^\n]*disk[^\n]* is full[^\n]*\n$/;
 
 /** A store on a small disk, with what is known of it. */
 interface SmallStore {
@@ -97,6 +98,16 @@ describeSmallDisks("a store on a full disk", () => {
     },
   );
 
+  it("is finished by store init when there is room", { timeout }, async () => {
+    const directory = makeSmallDisk("2m");
+    const foreign = writeForeignFile(directory);
+    const init = () => runToEndHere(["store", "init", "--data-dir", directory]);
+    expect(await init()).toMatchObject({ code: 4, stderr: expect.stringMatching(oneSentence) });
+    foreign.remove();
+    expect(await init()).toMatchObject({ code: 0, stderr: "" });
+    expect((await runToEndHere(["user", "list", "--data-dir", directory])).code).toBe(0);
+  });
+
   it("cannot be made if there is no room for the master key", { timeout }, async () => {
     const [directory, dataDir] = [makeSmallDisk("64k"), makeTemporaryDirectory()];
     writeForeignFile(directory);
@@ -106,6 +117,31 @@ describeSmallDisks("a store on a full disk", () => {
       code: 4,
       stderr: `qsp: the disk of ${masterKey} is full; make room on it\n`,
     });
+  });
+});
+
+describeSmallDisks("a command that finds its disk full", () => {
+  // Whoever runs it again does so when there is room.
+  it.each([
+    ["keygen", "DISK/k"],
+    ["sign", "f", "--key-file", "k.key", "--out", "DISK/f.sig"],
+    ["sign", "f", "--key-file", "k.key", "--out", "DISK/f.sig", "--json"],
+    ["backup", "DISK/monday.backup", "--data-dir", "data"],
+    ["restore", "f.backup", "--data-dir", "DISK/data"],
+    ["ca", "init", "--data-dir", "DISK/data"],
+  ])("ends with 4 and one line: %s", { timeout }, async (...args: string[]) => {
+    const cwd = makeTemporaryDirectory();
+    const run = (words: readonly string[]) => runHere(words, { cwd, env: inheritedEnvironment() });
+    writeFileSync(join(cwd, "f"), "a document");
+    await run(["keygen", "k"]);
+    await run(["store", "init", "--data-dir", "data"]);
+    await run(["backup", "f.backup", "--data-dir", "data"]);
+    const disk = makeSmallDisk("64k");
+    writeForeignFile(disk);
+    const { code, stdout, stderr } = await run(args.map((word) => word.replace("DISK", disk)));
+    expect({ code, stdout }).toEqual({ code: 4, stdout: "" });
+    expect(stderr).toMatch(args.includes("--json") ? /"reason":"DISK_FULL",.*disk is full"/ : oneSentence);
+    expect(readdirSync(disk).filter((name) => name !== "data")).toEqual(["foreign"]);
   });
 });
 

@@ -9,6 +9,7 @@ import {
   renameSync,
   rmSync,
   statSync,
+  truncateSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
@@ -284,6 +285,21 @@ describe("restore", { timeout }, () => {
     expect(stderr).not.toContain("qsp-restore");
   });
 
+  it.each([
+    ["cut off", (file: string) => truncateSync(file, statSync(file).size / 2)],
+    ["damaged in the middle", (file: string) => overwriteMiddle(file)],
+  ])("says that it is the backup that is %s, and what to do", async (_, damage) => {
+    const file = join(makeTemporaryDirectory(), "monday.backup");
+    await backUp(await leaveThings(makeSqlitePlace), file);
+    damage(file);
+    const { code, stderr } = await restore(await makeSqlitePlace(), file);
+    const lines = stderr.split("\n").filter((line) => !/ of .* rows /.test(line));
+    expect({ code, lines }).toEqual({
+      code: 2,
+      lines: [`qsp: the backup ${file} is damaged or incomplete; use another copy of it`, ""],
+    });
+  });
+
   it("refuses a store that has transactions in a log beside it", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const store = await place.open();
@@ -519,4 +535,10 @@ function sampleOf(dataType: string, i: number): string | number | Uint8Array {
   if (dataType === "integer" || dataType === "int8") return i === 0 ? 0 : Number.MAX_SAFE_INTEGER - i;
   if (dataType === "text") return `${i % 2 === 0 ? "a" : "B"}${i} 'ä' "\u{1f511}"\n`;
   throw new Error(`no sample of ${dataType}`);
+}
+
+/** Writes over all pages but the first ones, which describe the tables. */
+function overwriteMiddle(file: string): void {
+  const bytes = readFileSync(file);
+  writeFileSync(file, bytes.fill(0xff, bytes.length / 2, bytes.length - 8192));
 }

@@ -4,5 +4,6 @@ import { StorageError } from "../../src/database/store-error.ts";
 
 /** For `toThrow` and its like: a StorageError whose sentence says this. */
 export function storageError(message: RegExp) {
-  return expect.objectContaining({ constructor: StorageError, message: expect.stringMatching(message) });
+  const isRight = (error: unknown): boolean => error instanceof StorageError && message.test(error.message);
+  return expect.toSatisfy(isRight, `is a StorageError like ${message}`);
 }

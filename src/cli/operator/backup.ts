@@ -3,12 +3,14 @@ import { dirname, resolve } from "node:path";
 import { ConfigError } from "../../config.ts";
 import { copyStore } from "../../database/copy.ts";
 import type { Database } from "../../database/database.ts";
+import { diskFullError } from "../../database/disk-full.ts";
 import { createDraft, type Draft, removeRemains } from "../../database/drafts.ts";
 import { sync } from "../../database/fsync.ts";
-import { StoreFailureError } from "../../database/store-error.ts";
+import { readMessage, StoreFailureError } from "../../database/store-error.ts";
 import { openDatabase } from "../../open-store.ts";
 import { type MasterKeySource, nextKeyPath } from "../../secrets/master-key.ts";
 import { countByMasterKey } from "../../secrets/master-keys-in-use.ts";
+import { saysDiskFull } from "../../system-error.ts";
 import { createProgress } from "../count-progress.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type FoundKeys, findKeyFaults, findKeys, type KeyFault, warn } from "./check-master-key.ts";
@@ -90,11 +92,11 @@ async function fill(draft: Draft, source: Database, keys: FoundKeys): Promise<Co
 
 /** Turns a fault of the file into a ConfigError; only this file is written. */
 function explainWriting(error: unknown, file: string): unknown {
-  if (error instanceof StoreFailureError && error.code === "FULL")
-    return new ConfigError(`${file} cannot be written: its disk is full`);
+  if ((error instanceof StoreFailureError && error.code === "FULL") || saysDiskFull(error))
+    return diskFullError(file);
   // An error of the operating system.
   if (error instanceof Error && "syscall" in error)
-    return new ConfigError(`${file} cannot be written: ${error.message}`);
+    return new ConfigError(`${file} cannot be written: ${readMessage(error)}`);
   return error;
 }
 

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { ConfigError } from "../../config.ts";
 import type { CertificateAlgorithm, CertificateAndKey } from "../../crypto/x509.ts";
+import { describeSystemError } from "../../system-error.ts";
 
 /** The two CAs, and the suffixes of their files and of the files that they sign. */
 export const authorities: readonly { algorithm: CertificateAlgorithm; suffix: string; meaning: string }[] = [
@@ -48,6 +49,6 @@ function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): 
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new ConfigError(`${path} cannot be read: ${error instanceof Error ? error.message : error}`);
+    throw new ConfigError(`${path} cannot be read: ${describeSystemError(error)}`);
   }
 }

@@ -3,8 +3,10 @@
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { ConfigError } from "../../config.ts";
+import { diskFullError } from "../../database/disk-full.ts";
 import { sync } from "../../database/fsync.ts";
 import { makeDirectories } from "../../make-directories.ts";
+import { describeSystemError, saysDiskFull } from "../../system-error.ts";
 
 /** Contents by file name, in the order in which they are put in place. */
 export type Files = Readonly<Record<string, string>>;
@@ -93,8 +95,9 @@ function explainFailure(directory: string, write: () => void): void {
   try {
     write();
   } catch (error) {
+    if (saysDiskFull(error)) throw diskFullError(directory);
     if (error instanceof Error && "code" in error)
-      throw new ConfigError(`${directory} cannot be written: ${error.message}`);
+      throw new ConfigError(`${directory} cannot be written: ${describeSystemError(error)}`);
     throw error;
   }
 }

@@ -1,12 +1,17 @@
 /** Explains in one sentence why a command or a start cannot use a store. */
 
-import { mayPass, readMessage, StorageError, StoreFailureError } from "../../database/store-error.ts";
-import { notWhole } from "../../secrets/root-keys.ts";
+import {
+  mayPass,
+  readMessage,
+  StorageError,
+  StoreDamagedError,
+  StoreFailureError,
+} from "../../database/store-error.ts";
 
 /** Turns a failure of the store into a StorageError; returns any other error unchanged. */
 export function explainStoreFailure(error: unknown, store: string): unknown {
   if (!(error instanceof StoreFailureError)) return error;
-  if (error.code === "CORRUPT") return notWhole(store, readMessage(error.cause));
+  if (error.code === "CORRUPT") return new StoreDamagedError(store, readMessage(error.cause));
   const sentence = `the store ${store} failed: ${error.message}${describeCause(error.cause)}`;
   return new StorageError(sentence, { mayPass: mayPass(error) });
 }

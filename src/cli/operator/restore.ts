@@ -13,11 +13,18 @@ import { dirname, join, resolve } from "node:path";
 import { ConfigError } from "../../config.ts";
 import { copyStore, countRows } from "../../database/copy.ts";
 import type { Database } from "../../database/database.ts";
+import { diskFullError } from "../../database/disk-full.ts";
 import { createDraft, type Draft, removeRemains } from "../../database/drafts.ts";
-import { readMessage, StorageError } from "../../database/store-error.ts";
+import {
+  readMessage,
+  StorageError,
+  StoreDamagedError,
+  StoreFailureError,
+} from "../../database/store-error.ts";
 import { logPath } from "../../database/write-ahead-log.ts";
 import { openDatabase } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
+import { saysDiskFull } from "../../system-error.ts";
 import { createProgress } from "../count-progress.ts";
 import { findKeyFaults, findKeys, type KeyFault, nameKeySource, warn } from "./check-master-key.ts";
 import { withCleanup } from "./cleanup-on-signal.ts";
@@ -56,7 +63,10 @@ export const restore: StoreVerb = {
         const target = await openDatabase(location);
         try {
           const progress = createProgress("rows copied");
-          await copyStore(source, target, progress.show);
+          await copyStore(source, target, progress.show).catch((error: unknown) => {
+            // The target is new, so the damage is in the backup.
+            throw isDamage(error) ? backupDamaged(file) : error;
+          });
           progress.end();
           process.stdout.write(`The store ${target.name} has the content of ${file}.\n`);
         } finally {
@@ -122,7 +132,7 @@ function makeDirectory(place: string, file: string): Draft {
     mkdirSync(draft.path, { mode: 0o700 });
     return draft;
   } catch (error) {
-    throw new ConfigError(`${file} cannot be copied to ${place}: ${readMessage(error)}`);
+    throw cannotCopy(file, place, error);
   }
 }
 
@@ -133,7 +143,7 @@ async function openCopy(file: string, path: string): Promise<Database> {
     // The copy has the mode of the file, which is sealed, and which others may be allowed to read.
     chmodSync(path, 0o600);
   } catch (error) {
-    throw new ConfigError(`${file} cannot be copied to ${dirname(path)}: ${readMessage(error)}`);
+    throw cannotCopy(file, dirname(path), error);
   }
   let source: Database | undefined;
   try {
@@ -144,11 +154,27 @@ async function openCopy(file: string, path: string): Promise<Database> {
     return source;
   } catch (error) {
     await source?.close();
+    if (isDamage(error)) throw backupDamaged(file);
     const explained = explainStoreFailure(error, file);
     if (!(explained instanceof StorageError)) throw explained;
     // The operator knows the file, not its copy.
     throw new StorageError(explained.message.replaceAll(path, file), { mayPass: explained.mayPass });
   }
+}
+
+function cannotCopy(file: string, place: string, error: unknown): Error {
+  if (saysDiskFull(error)) return diskFullError(place);
+  return new ConfigError(`${file} cannot be copied to ${place}: ${readMessage(error)}`);
+}
+
+function isDamage(error: unknown): boolean {
+  return (
+    error instanceof StoreDamagedError || (error instanceof StoreFailureError && error.code === "CORRUPT")
+  );
+}
+
+function backupDamaged(file: string): StorageError {
+  return new StorageError(`the backup ${file} is damaged or incomplete; use another copy of it`);
 }
 
 /** Prints what to do before a server can start on the restored store. */

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { ConfigError } from "../../config.ts";
-import { describeLocation } from "../../database/database.ts";
+import { describeLocation, holdsTables } from "../../database/database.ts";
 import { removeKeyRemains } from "../../secrets/master-key.ts";
 import { tellOfRemains } from "./remains.ts";
 import type { StoreVerb } from "./store-verb.ts";
@@ -14,9 +14,10 @@ export const storeInit: StoreVerb = {
     "Creates an empty store, and a master key if there is none. The first start of a server does the same; all other\n" +
     "verbs refuse a place without a store, because its name may be misspelt.",
   example: "qsp store init --data-dir ./data",
-  run: (input) => {
+  async run(input) {
     const { location, masterKey } = input;
-    if (location.kind === "sqlite" && existsSync(location.path))
+    // An empty file is of a run that found no room for the tables.
+    if (location.kind === "sqlite" && existsSync(location.path) && (await holdsTables(location)))
       throw new ConfigError(`the store ${location.path} exists already and remains unchanged`);
     tellOfRemains(removeKeyRemains(masterKey));
     const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;

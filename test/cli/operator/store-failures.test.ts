@@ -1,7 +1,8 @@
 /** What an operator is told of a store that is there and cannot be used: one sentence, and exit code 2, or 4 if it may pass. */
 import { randomBytes } from "node:crypto";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
 import { findPort } from "../../../src/server/find-port.ts";
 import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "../../support/on-both.ts";
@@ -39,7 +40,10 @@ describe("a store that cannot be reached", { timeout }, () => {
   it("is not said to be missing where the data directory is a file", async () => {
     const dataDir = join(makeTemporaryDirectory(), "file");
     writeFileSync(dataDir, "");
-    expectRefused(await runToEndHere(["audit", "verify", "--data-dir", dataDir]), /cannot be read: ENOTDIR/);
+    expectRefused(
+      await runToEndHere(["audit", "verify", "--data-dir", dataDir]),
+      /cannot be read: a file is where a directory should be/,
+    );
   });
 
   it.skipIf(process.getuid?.() === 0)("is not said to be missing where others may not look", async () => {
@@ -47,7 +51,69 @@ describe("a store that cannot be reached", { timeout }, () => {
     chmodSync(place.directory, 0);
     const exit = await runToEndHere(["audit", "verify", ...place.settings]);
     chmodSync(place.directory, 0o700);
-    expectRefused(exit, /cannot be read: EACCES/);
+    expectRefused(exit, /cannot be read: permission denied/);
+  });
+});
+
+describe("a store that is damaged", { timeout }, () => {
+  it.each([
+    { what: "is no database", damage: (file: string) => writeFileSync(file, "x".repeat(8192)) },
+    { what: "is cut off", damage: (file: string) => truncateSync(file, 20_000) },
+  ])("is said to be, with the remedy, where the file $what", async ({ damage }) => {
+    const place = await makeUsed(await makeSqlitePlace());
+    damage(join(place.directory, "qsp.db"));
+    for (const words of [serve, ["user", "list"], ["backup", join(makeTemporaryDirectory(), "b")]])
+      expectRefused(
+        await runToEndHere([...words, ...place.settings]),
+        /the store .*qsp\.db is damaged: .*; restore a backup$/,
+      );
+  });
+});
+
+describe("a store that has no tables yet, because its disk was full", { timeout }, () => {
+  it("is finished by store init", async () => {
+    const { directory, settings } = await makeSqlitePlace();
+    const path = join(directory, "qsp.db");
+    writeFileSync(path, "", { mode: 0o600 });
+    expectRefused(
+      await runToEndHere(["user", "list", ...settings]),
+      /does not contain a store; .*store init/,
+    );
+    expect(await runToEndHere(["store", "init", ...settings])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(`The store ${path} is ready.\n`),
+    });
+    expect((await runToEndHere(["user", "list", ...settings])).code).toBe(0);
+  });
+
+  it.each([
+    ["database of another program", (file: string) => new DatabaseSync(file).exec("create table t (a)")],
+    ["file that is no database", (file: string) => writeFileSync(file, "x".repeat(8192))],
+  ])("is not taken for a %s", async (_, make) => {
+    const { directory, settings } = await makeSqlitePlace();
+    const path = join(directory, "qsp.db");
+    make(path);
+    chmodSync(path, 0o600);
+    const before = readFileSync(path);
+    expectRefused(await runToEndHere(["store", "init", ...settings]), /exists already and remains unchanged/);
+    expect(readFileSync(path)).toEqual(before);
+  });
+});
+
+describe.runIf(process.platform === "linux")("a data directory that cannot be made", { timeout }, () => {
+  it.each([
+    ["where a file is", (file: string) => file, "a file is where a directory should be"],
+    ["below a file", (file: string) => join(file, "a"), "a file is where a directory should be"],
+    ["in /proc", () => "/proc/foo", "its file system allows no new directories"],
+  ])("%s is named with the reason and the remedy", async (_, place, reason) => {
+    const file = join(makeTemporaryDirectory(), "rel.tar");
+    writeFileSync(file, "");
+    const dataDir = place(file);
+    expect(await runToEndHere([...serve, "--data-dir", dataDir])).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `qsp: the directory ${dataDir} cannot be created: ${reason}; choose another one with --data-dir\n`,
+    });
   });
 });
 

@@ -1,0 +1,38 @@
+/** Errors of the operating system in words. */
+
+/** How a sentence about a file or a directory ends. */
+const reasons: Readonly<Record<string, string>> = {
+  EACCES: "permission denied",
+  EPERM: "permission denied",
+  EEXIST: "it already exists",
+  ENOENT: "it does not exist",
+  ENOTDIR: "a file is where a directory should be",
+  EISDIR: "it is a directory",
+  ENAMETOOLONG: "its name is too long",
+  ELOOP: "it is a link to itself",
+  EROFS: "its file system is read-only",
+  ENOSPC: "its disk is full",
+  EDQUOT: "your quota on its disk is used up",
+  EFBIG: "it would exceed the limit on the size of files",
+  EIO: "its disk reports an error",
+};
+
+/** What some of them say of a new directory, whose parent exists. */
+const reasonsOfDirectories: Readonly<Record<string, string>> = {
+  EEXIST: "a file is where a directory should be",
+  ENOENT: "its file system allows no new directories",
+};
+
+/** Describes why a file or a directory cannot be used; any other error by its message. */
+export function describeSystemError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (!("code" in error && "syscall" in error)) return error.message;
+  const code = String(error.code);
+  const reason = error.syscall === "mkdir" ? reasonsOfDirectories[code] : undefined;
+  return reason ?? reasons[code] ?? error.message;
+}
+
+/** Tells whether an error of the system says that a disk is full, or the user's share of it. */
+export function saysDiskFull(error: unknown): boolean {
+  return error instanceof Error && "code" in error && (error.code === "ENOSPC" || error.code === "EDQUOT");
+}
