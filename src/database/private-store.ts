@@ -1,6 +1,6 @@
 /** Checks that nobody else can have put the files of a SQLite store where they are, or can change them. */
 import { lstatSync, type Stats, statSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { reservePath } from "./reserve.ts";
 import { StorageError } from "./store-error.ts";
 import { logPath } from "./write-ahead-log.ts";
@@ -11,6 +11,7 @@ import { logPath } from "./write-ahead-log.ts";
  */
 const anyOfOthers = 0o007;
 const writableByOthers = 0o002;
+const sticky = 0o1000;
 
 /**
  * Refuses a store that another user of the machine can change or may have planted.
@@ -23,6 +24,11 @@ export function requirePrivateStore(path: string): void {
   if (user === undefined) return;
   const directory = dirname(resolve(path));
   const { mode, uid } = statSync(directory);
+  // As in /tmp: a user can replace only files of their own, but can plant those that SQLite keeps beside a database.
+  if ((mode & writableByOthers) !== 0 && (mode & sticky) !== 0)
+    throw new StorageError(
+      `every user of this machine can create files in ${directory}; name a directory that is yours alone, such as ${join(directory, "qsp")}`,
+    );
   if ((mode & writableByOthers) !== 0)
     throw new StorageError(
       `every user of this machine can replace the files in ${directory}; set its mode to 0700, or name a directory in it`,

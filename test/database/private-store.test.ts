@@ -65,10 +65,18 @@ describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_0
     expect(await runToEndHere(["user", "list", "--data-dir", link])).toMatchObject({ code: 0 });
   });
 
-  it.each([0o777, 0o1777, 0o702])("is refused in a directory of the mode %s", async (mode) => {
+  it.each([
+    [0o777, /every user of this machine can replace the files in .*set its mode to 0700/],
+    [0o702, /every user of this machine can replace the files in .*set its mode to 0700/],
+    // The mode of /tmp, which must stay.
+    [
+      0o1777,
+      /every user of this machine can create files in .*; name a directory that is yours alone, such as /,
+    ],
+  ])("is refused in a directory of the mode %o", async (mode, sentence) => {
     const { place } = await makeStore();
     chmodSync(place.directory, mode);
-    await expectRefused(place, /every user of this machine can replace the files in .*set its mode to 0700/);
+    await expectRefused(place, sentence);
     const parent = makeTemporaryDirectory();
     const dataDir = join(parent, "data");
     mkdirSync(dataDir);
@@ -90,6 +98,23 @@ describe.skipIf(process.platform === "win32")("a SQLite store", { timeout: 180_0
       await (await place.open()).close();
     },
   );
+});
+
+describe.skipIf(process.platform === "win32")("a backup", { timeout: 180_000 }, () => {
+  it("goes to a directory of its user, and not straight to one like /tmp", async () => {
+    const { place } = await makeStore();
+    const shared = makeTemporaryDirectory();
+    chmodSync(shared, 0o1777);
+    expect(await runToEndHere(["backup", join(shared, "x"), ...place.settings])).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `qsp: every user of this machine can create files in ${shared}; name a directory that is yours alone, such as ${join(shared, "qsp")}\n`,
+    });
+    expect(readdirSync(shared)).toEqual([]);
+    mkdirSync(join(shared, "qsp"));
+    const file = join(shared, "qsp", "x");
+    expect(await runToEndHere(["backup", file, ...place.settings])).toMatchObject({ code: 0 });
+  });
 });
 
 describe("a backup that others can read", { timeout: 180_000 }, () => {

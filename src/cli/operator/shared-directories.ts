@@ -5,6 +5,8 @@ import type { StoreVerbInput } from "./store-verb.ts";
 
 /** The mode bits by which users that are neither the owner nor in the group can create, rename and delete files. */
 const writableByOthers = 0o002;
+/** With this bit, as in /tmp, they can rename and delete only their own. */
+const sticky = 0o1000;
 
 /**
  * Describes the directory of the master key in one sentence if every user of the machine can write to it. The file may
@@ -22,5 +24,5 @@ function isShared(directory: string): boolean {
   // Windows has no such mode bits.
   if (process.platform === "win32") return false;
   const { mode } = statSync(directory, { throwIfNoEntry: false }) ?? { mode: 0 };
-  return (mode & writableByOthers) !== 0;
+  return (mode & (writableByOthers | sticky)) === writableByOthers;
 }

@@ -45,7 +45,7 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
     expect(await runWith(`rename:error=EIO:when=${when}`, ...args)).toEqual({
       code: 2,
       stdout: "",
-      stderr: expect.stringMatching(/^qsp: [^\n]* cannot be written: EIO[^\n]*\n$/),
+      stderr: expect.stringMatching(/^qsp: [^\n]* cannot be written: its disk reports an error[^\n]*\n$/),
     });
     expect(contentOf(dataDir)).toEqual(before);
   });
@@ -63,7 +63,7 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
     const before = contentOf(dataDir);
     // The first file that is synced is a draft.
     const args = ["ca", "issue", "localhost", "--data-dir", dataDir];
-    expect((await runWith("fsync:error=ENOSPC:when=1", ...args)).code).toBe(2);
+    expect((await runWith("fsync:error=ENOSPC:when=1", ...args)).code).toBe(4);
     expect(contentOf(dataDir)).toEqual(before);
   });
 

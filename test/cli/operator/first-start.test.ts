@@ -81,6 +81,7 @@ describe("a first start", { timeout }, () => {
     for (const [mode, warnings] of [
       [0o777, [`every user of this machine can replace the files in ${keyDir}; set its mode to 0700`]],
       [0o770, []],
+      [0o1777, []],
     ] as const) {
       chmodSync(keyDir, mode);
       const keyFile = ["--master-key-file", join(keyDir, "master.key")];
