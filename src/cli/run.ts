@@ -9,7 +9,7 @@ import { colorHelp, colorText, createPaint } from "./colors.ts";
 import { CliError, diskFullError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
 import { describeEveryVerb, describeGroup, describeVerb, describeVerbs } from "./help.ts";
-import { type ParsedOptions, readVerbLine } from "./options.ts";
+import { listOptions, type ParsedOptions, readVerbLine } from "./options.ts";
 import { createOutput } from "./output.ts";
 import { formatError, wantsJson } from "./report-error.ts";
 import type { Verb, VerbTable } from "./verb.ts";
@@ -84,6 +84,7 @@ async function runLine(given: readonly string[], table: VerbTable): Promise<numb
   }
   const verb = await loadVerb(table, args);
   if (verb === undefined) {
+    await requireVerbFirst(args, table);
     const group = await requireGroup(first, table);
     const asksHelp = args.includes("--help") || args[1] === "help";
     if (!asksHelp) throw unknownVerb(group, args, table);
@@ -152,6 +153,24 @@ function endAtOnce(args: readonly string[]): void {
     process.exit(error.code === "EPIPE" ? exitCodes.done : complain(explainOutput(error), args));
   });
 }
+
+/** @throws CliError if options are before a verb, or between its words */
+async function requireVerbFirst(args: readonly string[], table: VerbTable): Promise<void> {
+  const option = args.slice(0, 2).find((arg) => arg.startsWith("-"));
+  if (option === undefined || args.includes("--help")) return;
+  const words = args.filter((arg) => !arg.startsWith("-")).slice(0, maxWords);
+  // The value of an option is one of the words, too.
+  const pairs = words.flatMap((word, i) => [...words.slice(i + 1), ""].map((other) => [word, other]));
+  const verbs = await Promise.all(pairs.map((pair) => loadVerb(table, pair)));
+  const verb = verbs.find((found) => found !== undefined);
+  if (verb === undefined) return;
+  const name = option.split("=", 1)[0] ?? "";
+  const value = listOptions(verb)[name.slice(2)]?.value === undefined ? "" : " …";
+  throw usageError(`put options after the verb: qsp ${verb.name} ${name}${value}`);
+}
+
+/** The most words in which to look for a verb. */
+const maxWords = 6;
 
 async function requireGroup(word: string, table: VerbTable): Promise<readonly Verb[]> {
   const verbs = await loadGroup(table, word);

@@ -24,6 +24,24 @@ describe("a mistake at the command line gets its remedy:", () => {
     ],
     "a verb of the shell": [["ls"], '"kms list"'],
     "the version with a short option": [["-v"], "-v is not an option; did you mean --version?"],
+    "an option between the words of a verb": [
+      ["kms", "--cleartext", "list"],
+      "put options after the verb: qsp kms list --cleartext\n",
+    ],
+    "an option with a value between them": [
+      ["kms", "--url", "http://127.0.0.1:1", "list"],
+      "put options after the verb: qsp kms list --url …\n",
+    ],
+    "an option before the verb": [
+      ["--url", "http://127.0.0.1:1", "kms", "list"],
+      "put options after the verb: qsp kms list --url …\n",
+    ],
+    "an option before a verb of one word": [
+      ["--key-file=k.key", "sign", "f"],
+      "put options after the verb: qsp sign --key-file …\n",
+    ],
+    "an option without a verb": [["--port", "9000"], "put the verb first, such as qsp serve --port"],
+    "a group without a verb": [["kms", "--cleartext"], "kms needs one of its verbs: create, list"],
     "an option with one dash": [
       ["sign", "f", "-key", "x"],
       "-key is not an option of this verb; did you mean --key?",
