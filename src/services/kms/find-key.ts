@@ -5,7 +5,7 @@ import type { UserStore } from "../../identity/users.ts";
 import { isSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
 import { type Operation, type Subject, subjectOf, unknownSubject } from "./event.ts";
 import type { UseOfGrant } from "./grant-store.ts";
-import { parseHandle } from "./handle.ts";
+import { parseHandle, writeName } from "./handle.ts";
 import type { KeyCache } from "./key-cache.ts";
 import type { KeyName, KeyRecord } from "./record.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
@@ -104,6 +104,17 @@ async function nameNotFound(
   return refuse("KEY_NOT_FOUND", `key ${handle} does not exist; ${advice}`, { keyId: handle });
 }
 
+/** The refusal for an unknown ID. Aliases have no index, because many keys may have the same one. */
+async function idNotFound(
+  keys: KmsStore,
+  { handle, principal }: Pick<Wanted, "handle" | "principal">,
+): Promise<ConnectError> {
+  if (parseHandle(handle).kind === "name" || handle.startsWith("key-")) return keyNotFound(handle);
+  const isName = (await keys.names.find(principal.userId, handle)) !== undefined;
+  const advice = isName ? `did you mean ${writeName(handle)}?` : "an alias is no ID: use key-… or name/…";
+  return refuse("KEY_NOT_FOUND", `key ${handle} does not exist; ${advice}`, { keyId: handle });
+}
+
 /** Finds the ID of a user or a client; without users, any name is its own ID. */
 export async function findUserId(users: UserStore | undefined, user: string): Promise<string | undefined> {
   if (users === undefined || user === systemPrincipal.userId) return user;
@@ -136,7 +147,7 @@ export async function checkAllowed(
   { handle, principal, operation, about }: Wanted,
   record: KeyRecord | undefined,
 ): Promise<UseOfGrant | undefined> {
-  if (record === undefined) throw keyNotFound(handle);
+  if (record === undefined) throw await idNotFound(keys, { handle, principal });
   // The owner of a key sees who tried to use it.
   about.subject = subjectOf(record);
   if (isSeenBy(principal, record)) return undefined;

@@ -55,6 +55,22 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
     expect(await createNamed(kms, name)).toMatchObject({ name, version: 1, isPrimary: true });
   });
 
+  it("is suggested where its name is in the place of an ID; of an alias, the refusal says what to use", async () => {
+    const { kms } = await shared();
+    const [name, other] = [freshName(), freshName()];
+    await createNamed(kms, name, { alias: other });
+    for (const [handle, advice] of [
+      [name, `did you mean name/${name}?`],
+      [other, "an alias is no ID: use key-… or name/…"],
+    ] as const)
+      await expect(kms.sign({ keyId: handle, data })).rejects.toMatchObject({
+        rawMessage: `key ${handle} does not exist; ${advice}`,
+      });
+    await expect(kms.sign({ keyId: "key-none", data })).rejects.toMatchObject({
+      rawMessage: "key key-none does not exist",
+    });
+  });
+
   it("signs by name, by name and version, and by its ID", async () => {
     const { kms } = await shared();
     const name = freshName();
