@@ -39,7 +39,7 @@ export function findNearest(word: string, names: readonly string[]): string | un
 }
 
 /** The most changes between a word and a misspelt form of it. Three changes leave nothing of a short word. */
-export function limitChanges(a: string, b: string): number {
+function limitChanges(a: string, b: string): number {
   return Math.min(maxDistance, Math.floor(Math.max(a.length, b.length) / 2));
 }
 

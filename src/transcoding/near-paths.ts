@@ -1,12 +1,13 @@
 /** Finds the path that a caller may have meant, if no route has the path of a request. */
-import { limitChanges, measureDistance } from "../protocol/suggest.ts";
+import { measureDistance } from "../protocol/suggest.ts";
 import type { Routable } from "./router.ts";
 
 /** Longer paths get no suggestion, so that a search stays short. */
 const maxPathCharacters = 128;
 
-/** The most changed letters of a whole path. */
+/** The most changed letters of a whole path, and of a segment: two make one operation of another, as import of export. */
 const maxChanges = 3;
+const maxSegmentChanges = 1;
 
 /** A template, and the HTTP methods of its routes. */
 interface Candidate {
@@ -118,5 +119,5 @@ function consider({ candidate }: Node, changes: number, search: Search): void {
 }
 
 function compare(word: string, text: string, atMost: number): number {
-  return word === text ? 0 : measureDistance(word, text, Math.min(atMost, limitChanges(word, text)));
+  return word === text ? 0 : measureDistance(word, text, Math.min(atMost, maxSegmentChanges));
 }

@@ -11,6 +11,7 @@ const routes = [
   "GET /api/logs/{log_id}/tile/{path=**}",
   "POST /v1/{name=projects/*/keys/*}:encrypt",
   "POST /v1/{name=projects/*/keys/*}:destroy",
+  ...["restore-key", "disable-key", "import-key"].map((operation) => `POST /api/kms/${operation}`),
   "GET /a/cat",
   "POST /a/car",
 ].map((line) => {
@@ -45,6 +46,11 @@ describe("the path that is near an unknown one", () => {
     "/favicon.ico",
     "/.env",
     "/api/kms/entirely-different",
+    // Other operations, also opposite ones.
+    "/api/kms/destroy-key",
+    "/api/kms/enable-key",
+    "/api/kms/export-key",
+    "/v1/projects/p/keys/k:decrypt",
     "/api/abc/keys",
     "/xbi/kns/kyxs",
     "/wp-admin/keys",
