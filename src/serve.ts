@@ -16,6 +16,8 @@ import { describeFirstSteps } from "./first-calls.ts";
 import { returnMemoryWhenQuiet } from "./return-memory.ts";
 import { findPort } from "./server/find-port.ts";
 import { openLog } from "./server/log.ts";
+import { readTlsOptions, TlsError } from "./server/tls.ts";
+import { serverSettings } from "./settings/server-settings.ts";
 import { countWorkers } from "./settings/worker-settings.ts";
 import type { StartedServer } from "./start-app.ts";
 import { handleUncaughtErrors } from "./uncaught-errors.ts";
@@ -49,6 +51,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
       ? (await import("./start-app.ts")).startApp
       : (await import("./workers/supervisor.ts")).startWorkers;
   await requireFreePort(config);
+  requireTlsFiles(config);
   const running = await start({ config, logger, workers, onOpen }).catch((error: unknown) => {
     // The next start finds the files and does not mention them.
     tellOfFiles();
@@ -72,6 +75,16 @@ async function requireFreePort(config: Config): Promise<void> {
   } catch (error) {
     // Other errors are of the settings, and the start finds those of other settings first.
     if (readCode(error) === "EADDRINUSE") throw explainListenError(error, config);
+  }
+}
+
+/** Checks the files of TLS before there is a store, as the port. */
+function requireTlsFiles(config: Config): void {
+  const { tls } = serverSettings(config);
+  try {
+    if (tls.length > 0) readTlsOptions(tls);
+  } catch (error) {
+    throw error instanceof TlsError ? new ConfigError(error.message) : error;
   }
 }
 

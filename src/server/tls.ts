@@ -4,6 +4,7 @@ import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { Logger } from "pino";
 import { readCertificates, readPrivateKey } from "../crypto/certificate-files.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
+import { describeSystemError } from "../system-error.ts";
 
 /** The files of a certificate chain and its key, in PEM. */
 export interface TlsFiles {
@@ -66,7 +67,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new TlsError(`${path} cannot be read: ${error instanceof Error ? error.message : error}`);
+    throw new TlsError(`${path} cannot be read: ${describeSystemError(error)}`);
   }
 }
 

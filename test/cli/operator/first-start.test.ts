@@ -1,7 +1,7 @@
 /** What a start says beside that it is ready. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync } from "node:fs";
+import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -59,6 +59,27 @@ describe("a first start", { timeout }, () => {
       code: 4,
       stdout: "",
       stderr: `qsp: port ${port} of 127.0.0.1 is in use; choose another port with --port\n`,
+    });
+    expect(existsSync(dataDir)).toBe(false);
+  });
+
+  it.each([
+    ["is missing", undefined, "none.crt cannot be read: it does not exist"],
+    ["is no certificate", "x", "none.crt does not contain a certificate in PEM"],
+  ])("creates nothing if its certificate %s", async (_, content, sentence) => {
+    const directory = makeTemporaryDirectory();
+    const [dataDir, crt, key] = [
+      join(directory, "data"),
+      join(directory, "none.crt"),
+      join(directory, "key"),
+    ];
+    if (content !== undefined) writeFileSync(crt, content);
+    writeFileSync(key, "");
+    const args = ["serve", "--port", "0", "--data-dir", dataDir, "--tls-cert", crt, "--tls-key", key];
+    expect(await runToEndHere(args)).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: expect.stringContaining(sentence),
     });
     expect(existsSync(dataDir)).toBe(false);
   });
