@@ -23,7 +23,7 @@ const formatsOf = {
 const format = {
   value: "FORMAT",
   meaning: "Standard format of the signature: dsse, cms, jws (ML-DSA) or cose (ML-DSA); default: raw",
-  offers: formatNames,
+  offers: ["raw", ...formatNames],
 };
 
 export const signFormatOptions = {
@@ -59,10 +59,11 @@ export const verifyFormatOptions = {
  * @throws CliError
  */
 export function readFormat(options: ParsedOptions, verb: keyof typeof formatsOf): FormatName | undefined {
-  const text = options.text("format");
+  const given = options.text("format");
+  const text = given === "raw" ? undefined : given;
   const name = formatNames.find((known) => known === text);
   if (text !== undefined && name === undefined)
-    throw usageError(`--format "${text}" is unknown; use one of ${formatNames.join(", ")}`);
+    throw usageError(`--format "${text}" is unknown; use one of raw, ${formatNames.join(", ")}`);
   const table: Readonly<Record<string, readonly FormatName[]>> = formatsOf[verb];
   for (const [option, formats] of Object.entries(table)) {
     if (!options.flag(option) || (name !== undefined && formats.includes(name))) continue;

@@ -1,5 +1,6 @@
 /** `qsp keygen`: makes a key pair without a server. */
-import { rmSync } from "node:fs";
+import { rmSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { deriveAddress } from "../crypto/address.ts";
 import { suggestAlgorithm } from "../crypto/suggest-algorithm.ts";
 import { suggest } from "../protocol/suggest.ts";
@@ -35,7 +36,9 @@ export const keygenVerbs: readonly Verb[] = [
       { key: "public", name: "the public key", path: `${name}.pub`, use: "creates" },
     ],
     isLocal: true,
-    async run({ files, options, output }) {
+    async run({ operands: [name = ""], files, options, output }) {
+      if (/(^|[\\/])$/.test(name) || statSync(name, { throwIfNoEntry: false })?.isDirectory())
+        throw usageError(`${name} is a directory; name the key, such as ${join(name, "signer")}`);
       const wanted = options.text("algorithm") ?? "ML-DSA-65";
       const algorithm = keyAlgorithms.find((known) => known === wanted);
       if (algorithm === undefined) throw unknownAlgorithm(wanted);

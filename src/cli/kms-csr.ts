@@ -1,6 +1,6 @@
 /** `qsp kms csr`: a certificate request for a key of the server. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { exitCodes } from "./exit-codes.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
 import { bytes } from "./output.ts";
 import type { Verb } from "./verb.ts";
 
@@ -28,6 +28,8 @@ export const kmsCsrVerbs: readonly Verb[] = [
     meaning: "Creates a certificate request (PKCS#10, RFC 2986) for a key that signs, with these names.",
     example: 'qsp kms csr "$KEY" --subject CN=release,O=Example --out release.csr',
     async run({ operands: [keyId = ""], files, options, output, server }) {
+      if (!["subject", "dns", "ip", "email", "uri"].some((name) => options.flag(name)))
+        throw usageError("a request needs a name; use --subject, --dns, --ip, --email or --uri");
       const answer = await server.ask(method.createCsr, {
         keyId,
         subject: options.text("subject") ?? "",

@@ -138,7 +138,9 @@ function readValue(
   const isAnotherOption = !inlineValue && value !== "-" && value?.startsWith("-");
   if (value === undefined || isAnotherOption)
     throw usageError(`${rawName} needs a value: ${rawName} ${option.value}`);
-  return value;
+  if (option.offers === undefined || option.offers === "files") return value;
+  // The words of protos are in capitals.
+  return option.offers.find((word) => word.toLowerCase() === value.toLowerCase()) ?? value;
 }
 
 /** Maximum names in a sentence. */
@@ -189,6 +191,11 @@ function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
   const least = verb.operands.filter((operand) => !operand.startsWith("[")).length;
   if (operands.length < least)
     throw usageError(`${verb.operands[operands.length]} is missing; ${describeUsage(verb)}`);
+  // Data may be empty.
+  const empty = verb.operands
+    .map((operand) => operand.replaceAll(/[[\]…]/g, ""))
+    .find((operand, i) => operands[i] === "" && verb.operandFiles?.[operand] !== "data");
+  if (empty !== undefined) throw usageError(`${empty} is empty; ${describeUsage(verb)}`);
   const isOpenEnded = /…\]?$/.test(verb.operands.at(-1) ?? "");
   if (operands.length > verb.operands.length && !isOpenEnded)
     throw usageError(

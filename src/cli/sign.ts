@@ -24,7 +24,7 @@ export const signVerbs: readonly Verb[] = [
         meaning: "File for the signature; default: FILE.sig, or FILE and the format",
         file: "writes",
         defaultPath: ({ operands: [path], options }) =>
-          path === "-" ? undefined : `${path}.${options.text("format") ?? "sig"}`,
+          path === "-" ? undefined : `${path}.${options.text("format")?.replace("raw", "sig") ?? "sig"}`,
       },
       context: {
         value: "TEXT",

@@ -36,7 +36,7 @@ const formerSchemes: readonly FormerScheme[] = [
   {
     name: "SPHINCS+",
     successor: "SLH-DSA (FIPS 205)",
-    pattern: /^sphincs(?:plus)?(?:(sha256|sha2|shake256|shake)(128|192|256)([sf]))?(?:simple|robust)?$/,
+    pattern: /^sphincs(?:plus)?(?:(sha256|sha2|shake256|shake)(128|192|256)([sf]))?/,
     rename: ([, hash = "", bits, form]) =>
       `SLH-DSA-${hash.startsWith("shake") ? "SHAKE" : "SHA2"}-${bits}${form}`,
   },

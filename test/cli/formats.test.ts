@@ -138,7 +138,7 @@ describe("qsp sign --format", { timeout }, () => {
   });
 
   it.each([
-    [["--format", "pgp"], /--format "pgp" is unknown; use one of dsse, cms, jws, cose/],
+    [["--format", "pgp"], /--format "pgp" is unknown; use one of raw, dsse, cms, jws, cose/],
     [["--format", "jws", "--context", "x"], /--context cannot be combined with --format/],
     [["--format", "dsse", "--sha256"], /--sha256 cannot be combined with --format/],
     [["--format", "jws", "--payload-type", "x"], /--payload-type is for --format dsse/],

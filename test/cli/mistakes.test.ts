@@ -1,5 +1,5 @@
 /** Mistakes of a hurried user. Each gets a sentence that names its cause and its remedy. */
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -9,6 +9,7 @@ import { qsp, qspDone } from "./qsp.ts";
 async function makePlace() {
   const place = { cwd: makeTemporaryDirectory(), url: "http://127.0.0.1:1" };
   writeFileSync(join(place.cwd, "f"), "a document");
+  mkdirSync(join(place.cwd, "sub"));
   await qspDone(["keygen", "k"], place);
   await qspDone(["sign", "f", "--key-file", "k.key"], place);
   return place;
@@ -58,9 +59,26 @@ describe("a mistake at the command line gets its remedy:", () => {
       ["verify", "f", "--signature", "f", "--public-key", "k.pub"],
       "an ML-DSA-65 signature has 3309; name the file of a signature",
     ],
-    "an algorithm in small letters": [
-      ["keygen", "a", "--algorithm", "ml-dsa-65"],
+    "an algorithm without its dashes": [
+      ["keygen", "a", "--algorithm", "mldsa65"],
       'did you mean "ML-DSA-65"?\n',
+    ],
+    "an algorithm before its standard": [
+      ["keygen", "a", "--algorithm", "SPHINCS+-128s"],
+      "SPHINCS+ became SLH-DSA (FIPS 205)\n",
+    ],
+    "a key pair without a name": [["keygen", ""], "NAME is empty; usage: qsp keygen NAME"],
+    "a key pair named like a directory": [["keygen", "sub"], "name the key, such as sub/signer"],
+    "a key pair in a directory": [["keygen", "sub/"], "name the key, such as sub/signer"],
+    "an empty name of a file": [["sign", "", "--key-file", "k.key"], "FILE is empty; usage: qsp sign FILE"],
+    "a directory instead of a file": [
+      ["sign", "sub", "--key-file", "k.key", "--out", "x"],
+      "sub is a directory; name a file",
+    ],
+    "a request without a name": [["kms", "csr", "k"], "use --subject, --dns, --ip, --email or --uri"],
+    "a format that there is not": [
+      ["sign", "f", "--key-file", "k.key", "--format", "pem"],
+      "use one of raw, dsse, cms, jws, cose",
     ],
     "an algorithm that there is not": [
       ["keygen", "a", "--algorithm", "ML-DSA-66"],
@@ -82,6 +100,13 @@ describe("a mistake at the command line gets its remedy:", () => {
     expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
     expect(stderr).toContain(remedy);
     expect(stderr.length).toBeLessThan(300);
+  });
+
+  it("words that are offered may be in small letters, and raw is the format of none", async () => {
+    const place = await makePlace();
+    await qspDone(["keygen", "small", "--algorithm", "ml-dsa-44"], place);
+    const line = ["sign", "f", "--key-file", "small.key", "--format", "RAW"];
+    expect(await qspDone(line, place)).toBe("f.sig: 2,420 bytes of ML-DSA-44\n");
   });
 
   it.each([[["-h"]], [["kms", "-h"]], [["kms", "help"]], [["kms", "list", "-h"]]])(
