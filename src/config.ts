@@ -86,7 +86,8 @@ function readSetting(
   try {
     return setting.read(value);
   } catch (error) {
-    throw new ConfigError(`${source}: ${error instanceof Error ? error.message : error}`);
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ConfigError(`${source}${reason.startsWith("must ") ? "" : ":"} ${reason}`);
   }
 }
 

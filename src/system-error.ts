@@ -28,6 +28,8 @@ export function describeSystemError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (!("code" in error && "syscall" in error)) return error.message;
   const code = String(error.code);
+  if (code === "ECONNREFUSED" && "address" in error && "port" in error)
+    return `nothing listens on ${error.address}:${error.port}`;
   const reason = error.syscall === "mkdir" ? reasonsOfDirectories[code] : undefined;
   return reason ?? reasons[code] ?? error.message;
 }

@@ -67,8 +67,16 @@ export function readUrl(options: ParsedOptions): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   const isPlain = url?.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
   if (url === undefined || !isPlain || !["http:", "https:"].includes(url.protocol))
-    throw usageError(`--url "${text}" is not a URL such as ${defaultUrl}`);
+    throw usageError(`--url "${text}" ${findFault(text, url)}`);
   return url.origin;
+}
+
+function findFault(text: string, url: URL | undefined): string {
+  if (url !== undefined && /^https?:$/.test(url.protocol) && url.username === "")
+    return `must have no path: use ${url.origin}`;
+  // "localhost:8080" is a URL of the scheme "localhost".
+  if (/^[\w.-]+(:\d+)?$/.test(text)) return `lacks http:// or https://: use http://${text}`;
+  return `is not a URL such as ${defaultUrl}`;
 }
 
 /** How a client keeps its connection. */

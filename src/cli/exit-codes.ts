@@ -117,7 +117,9 @@ function explainCall(error: ConnectError, url: string): CliError {
       exitCodes.unreachable,
       `${url} cannot be reached: ${rawMessage}; name a running server with --url`,
     );
-  return new CliError(exitCodes.refused, `${rawMessage} (${name(code, reason)})${hint}`, { refusal });
+  // The server speaks to programs.
+  const sentence = reason === "TOKEN_MISSING" ? "log in first: qsp login USERNAME" : rawMessage;
+  return new CliError(exitCodes.refused, `${sentence} (${name(code, reason)})${hint}`, { refusal });
 }
 
 function readRefusal(error: ConnectError): Refusal {
@@ -131,7 +133,6 @@ function readRefusal(error: ConnectError): Refusal {
 
 /** Hints for some reasons. */
 const hints: Readonly<Record<string, string>> = {
-  TOKEN_MISSING: "; log in with qsp login",
   TOKEN_EXPIRED: "; log in again with qsp login",
   TOKEN_REVOKED: "; log in again with qsp login",
   TOKEN_KEY_UNKNOWN: "; log in again with qsp login",

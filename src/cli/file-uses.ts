@@ -80,7 +80,7 @@ function collision(output: UsedFile, other: UsedFile): Error {
   return usageError(
     isWritten(other)
       ? `${output.name} and ${other.name} are one file, ${output.path}; ${remedy}`
-      : `${output.name}, ${output.path}, would replace the file of ${other.name}; ${remedy}`,
+      : `${output.name} would replace ${output.path}, the input ${other.name}; ${remedy}`,
   );
 }
 

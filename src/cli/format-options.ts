@@ -3,7 +3,7 @@ import { usageError } from "./exit-codes.ts";
 import type { Options, ParsedOptions } from "./options.ts";
 
 /** The formats of signatures beside the raw one. */
-const formatNames = ["dsse", "cms", "jws", "cose"] as const;
+export const formatNames = ["dsse", "cms", "jws", "cose"] as const;
 export type FormatName = (typeof formatNames)[number];
 
 /** The encodings of a format; the first is the default. */

@@ -23,7 +23,7 @@ export interface NewKeyFields {
 /** Reads the options of a new key. @throws CliError */
 export function readNewKey(options: ParsedOptions): NewKeyFields {
   const name = options.text("name") ?? "";
-  const seconds = readSeconds(options, "rotate-every");
+  const seconds = readSeconds(options, "rotate-every", { min: 1 });
   if (seconds !== undefined && name === "") throw usageError("--rotate-every needs --name");
   return {
     name,

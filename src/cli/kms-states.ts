@@ -75,7 +75,7 @@ export const kmsStateVerbs: readonly Verb[] = [
 ];
 
 async function destroy({ operands: [keyId = ""], options, output, server }: VerbInput): Promise<number> {
-  const afterSeconds = readSeconds(options, "after") ?? 0;
+  const afterSeconds = readSeconds(options, "after", { max: 120 }) ?? 0;
   if (afterSeconds === 0 && !options.flag("yes"))
     throw usageError(
       `--yes is missing: nothing restores the secret key of ${keyId}; --after 30d leaves time to restore it`,

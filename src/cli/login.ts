@@ -44,7 +44,7 @@ export const logoutVerbs: readonly Verb[] = [
       const wasThere = dropLogin(server.url);
       output.tell(
         { url: server.url, loggedOut: wasThere },
-        wasThere ? `Deleted the token of ${server.url}.` : `There is no token of ${server.url}.`,
+        wasThere ? `Deleted the token for ${server.url}.` : `There is no token for ${server.url}.`,
       );
       return exitCodes.done;
     },

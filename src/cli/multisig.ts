@@ -58,7 +58,10 @@ async function create({ options, output, server }: VerbInput): Promise<number> {
   const files = options.all("signer");
   const signerCount = options.whole("signers", 1, maxSigners);
   const threshold = options.whole("threshold", 1, maxSigners);
-  if (threshold === undefined) throw usageError("--threshold is missing");
+  if (threshold === undefined)
+    throw usageError(
+      "--threshold is missing; use --threshold NUMBER with --signers NUMBER, or with one --signer FILE for each signer",
+    );
   if ((files.length === 0) === (signerCount === undefined))
     throw usageError("use either --signers, or one --signer for each signer");
   const signerPublicKeys = await withProvider(async (provider) =>

@@ -173,7 +173,8 @@ function unknownOption(names: readonly string[], written: string): CliError {
   // Some programs begin long options with one dash.
   const candidates = [word, ...(Object.hasOwn(synonyms, word) ? (synonyms[word] ?? []) : [])];
   const meant = candidates.find((name) => names.includes(name));
-  const similar = meant === undefined ? suggest(`--${word}`, known) : [`--${meant}`];
+  const similar =
+    meant === undefined ? suggest(`--${word}`, known).filter((name) => name !== "--help") : [`--${meant}`];
   const list = known.length > maxNamed ? "--help lists the options" : `the options are ${known.join(", ")}`;
   const advice = similar.length > 0 ? `did you mean ${similar.join(" or ")}? --help lists the options` : list;
   return usageError(`${rawName} is not an option of this verb; ${advice}`);

@@ -69,6 +69,8 @@ const aPublicKey = "an ML-DSA, ML-KEM, X-Wing or SLH-DSA public key";
 /** @throws CryptoError for a block that is not a public key: skipping it would hide what the file is */
 function importBlock(provider: CryptoProvider, block: PemBlock): PublicKey {
   const { label, line } = block;
+  if (label.endsWith("PRIVATE KEY"))
+    throw new CryptoError("INVALID_KEY", `line ${line} begins a secret key; name the file of the public key`);
   const hint = label.includes("CERTIFICATE") ? "; give a certificate with --certificate" : "";
   if (label !== "PUBLIC KEY")
     throw new CryptoError("INVALID_KEY", `line ${line} begins a ${label}; expected a PUBLIC KEY${hint}`);

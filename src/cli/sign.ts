@@ -1,5 +1,6 @@
 /** `qsp sign`: signs a file of any size, with a key of the server or a local key. */
-import { exitCodes } from "./exit-codes.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
+import { readSize } from "./files.ts";
 import { readFormat, signFormatOptions } from "./format-options.ts";
 import { bytes } from "./output.ts";
 import { readSecretKey, requireSigning, withProvider } from "./pem-keys.ts";
@@ -35,8 +36,8 @@ export const signVerbs: readonly Verb[] = [
     },
     meaning:
       "Signs a file of any size, - for standard input. The signature is raw (FIPS 204 or 205), or in a standard format.\n" +
-      "A key of the server signs no empty file.\n" +
-      "Without --out, that of standard input is printed, in base64 if it is not text.",
+      "Keys of the server cannot sign an empty file.\n" +
+      "Without --out, the signature of standard input is printed, in base64 if it is not text.",
     example: 'qsp sign contract.txt --key "$KEY"',
     async run(input) {
       const { files, options, output } = input;
@@ -54,9 +55,14 @@ export const signVerbs: readonly Verb[] = [
   },
 ];
 
-async function sign({ options, server }: VerbInput, chunks: AsyncIterable<Uint8Array>): Promise<Signed> {
+async function sign(
+  { operands: [path = ""], options, server }: VerbInput,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<Signed> {
   const context = readContext(options.text("context"));
   const { keyId, keyFile } = chooseKey(options.text("key"), options.text("key-file"));
+  if (keyFile === undefined && readSize(path) === 0)
+    throw usageError(`the file ${path} has no content; a server-held key cannot sign it`);
   if (keyFile === undefined) return signOnServer(server, keyId, { chunks, context });
   return withProvider(async (provider) => {
     const secretKey = await readSecretKey(provider, keyFile);

@@ -1,4 +1,5 @@
 /** Files in which the client keeps its identity for one server: JSON, mode 0600. */
+import { existsSync } from "node:fs";
 import { usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
 import { replacePrivateFile } from "./write-file.ts";
@@ -20,6 +21,7 @@ export interface StateKind<T extends State> {
 
 /** @throws CliError, also for a file of another server */
 export function readState<T extends State>(path: string, url: string, kind: StateKind<T>): T {
+  if (!existsSync(path)) throw usageError(`${path} does not exist; ${kind.maker} creates one`);
   const state = parse(readText(path), kind);
   if (state === undefined)
     throw usageError(`${path} does not contain a ${kind.noun}; ${kind.maker} creates one`);

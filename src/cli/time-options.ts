@@ -10,11 +10,17 @@ const unitSeconds: Readonly<Record<string, number>> = { s: 1, h: 3600, d: 86_400
 /** The most seconds of a duration: 100 years, so that every time has a year of four digits. */
 const maxSeconds = 100 * 366 * 86_400;
 
-/** Reads a duration such as 30d in seconds. @throws CliError */
-export function readSeconds(options: ParsedOptions, name: string): number | undefined {
+/** Reads a duration such as 30d in seconds. @param range in days @throws CliError */
+export function readSeconds(
+  options: ParsedOptions,
+  name: string,
+  { min = 0, max = Number.POSITIVE_INFINITY } = {},
+): number | undefined {
   const text = options.text(name);
   if (text === undefined) return undefined;
   const seconds = parseSeconds(text);
+  if (seconds !== undefined && seconds < min * 86_400) throw usageError(`--${name} must be at least ${min}d`);
+  if (seconds !== undefined && seconds > max * 86_400) throw usageError(`--${name} may be at most ${max}d`);
   if (seconds !== undefined) return seconds;
   throw usageError(`--${name} "${text}" is not a duration such as 12h or 30d; the units are s, h, d and w`);
 }

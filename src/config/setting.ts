@@ -37,7 +37,7 @@ export function defineText(
 export function defineSecret(name: string, meaning: string): Setting<string> {
   const read = (value: string): string => {
     if (value === "" || /^[0-9a-f]{64}$/i.test(value)) return value;
-    throw new ConfigError("is not a key: expected 64 hexadecimal digits");
+    throw new ConfigError("must be 64 hexadecimal digits");
   };
   return { name, fallback: "", valueName: "digits", meaning, read, isSecret: true };
 }
@@ -47,7 +47,7 @@ export function definePostgresUrl(name: string, meaning: string): Setting<string
     // Do not repeat the wrong value: it may hold a password.
     const isUrl = /^postgres(ql)?:\/\//.test(value) && URL.canParse(value);
     if (value === "" || isUrl) return value;
-    throw new ConfigError("is not a URL such as postgres://user:password@host/database");
+    throw new ConfigError("must be a URL such as postgres://user:password@host/database");
   };
   return { name, fallback: "", valueName: "url", meaning, read };
 }
@@ -103,7 +103,7 @@ export function defineServiceUrl(name: string, meaning: string): Setting<string>
     if (value === "") return value;
     const url = URL.canParse(value) ? new URL(value) : undefined;
     if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "")
-      throw new ConfigError("is not a URL such as http://localhost:4317");
+      throw new ConfigError("must be a URL such as http://localhost:4317");
     if (url.username !== "" || url.password !== "")
       throw new ConfigError("has a password, which other users could see; use OTEL_EXPORTER_OTLP_HEADERS");
     return value;

@@ -79,7 +79,7 @@ async function importJwk(
     const secretKey = await provider.importSecretKey(algorithm, { seed });
     if (equalBytes(publicKey, secretKey.publicKey.exportRaw())) return secretKey;
     secretKey.erase();
-    throw new CryptoError("INVALID_KEY", "pub of the JWK is the public key of another pair than its priv");
+    throw new CryptoError("INVALID_KEY", "pub of the JWK does not belong to its priv");
   } finally {
     wipe(seed);
   }

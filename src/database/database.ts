@@ -101,7 +101,11 @@ export async function openDatabaseOf(
     if (!(error instanceof StoreFailureError)) throw cannotOpen(database.name, error);
     if (error.code === "CORRUPT") throw new StoreDamagedError(database.name, readMessage(error.cause));
     if (location.kind === "sqlite" && isForRoom(error, location.path)) throw diskFullError(location.path);
-    throw cannotOpen(database.name, error.cause, { mayPass: mayPass(error) });
+    const isAway = location.kind === "postgres" && findCode(error.cause) === "ECONNREFUSED";
+    throw cannotOpen(database.name, error.cause, {
+      mayPass: mayPass(error),
+      advice: isAway ? "; start PostgreSQL, or check --database-url" : "",
+    });
   }
 }
 
@@ -286,8 +290,16 @@ async function requireSchema({ kind, name, owners, reader }: Database): Promise<
     throw new StorageError(`the store ${name} is of an older version; start the server on it once`);
 }
 
-function cannotOpen(store: string, cause: unknown, options?: { readonly mayPass: boolean }): StorageError {
-  return new StorageError(`the store ${store} cannot be opened: ${describe(cause)}`, options);
+function cannotOpen(
+  store: string,
+  cause: unknown,
+  { mayPass = false, advice = "" }: { readonly mayPass?: boolean; readonly advice?: string } = {},
+): StorageError {
+  return new StorageError(`the store ${store} cannot be opened: ${describe(cause)}${advice}`, { mayPass });
+}
+
+function findCode(cause: unknown): unknown {
+  return cause instanceof Error && "code" in cause ? cause.code : undefined;
 }
 
 /** Describes an error. When all addresses of a name fail, Node throws an AggregateError with an empty message. */

@@ -74,7 +74,8 @@ export function logInUsers(deps: {
     const waitMs = throttle.waitMs(isKnown ? [here] : counted);
     if (waitMs > 0) {
       records.failed("LOG_IN", { ...origin, reason: "LOGIN_LIMITED", isKnown: false });
-      throw refuseForNow("LOGIN_LIMITED", "too many log-ins failed; wait before the next attempt", waitMs);
+      const seconds = Math.ceil(waitMs / 1000);
+      throw refuseForNow("LOGIN_LIMITED", `too many log-ins failed; try again in ${seconds} seconds`, waitMs);
     }
     // Count before the result is known, so that concurrent attempts cannot exceed the limit.
     const forgetAttempt = throttle.count(counted);

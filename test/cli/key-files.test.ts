@@ -117,7 +117,7 @@ describe("qsp verify --public-key", { timeout }, () => {
     [
       "a secret key",
       (place) => read(place, "b.key"),
-      /keys: line 1 begins a PRIVATE KEY; expected a PUBLIC KEY/,
+      /keys: line 1 begins a secret key; name the file of the public key/,
     ],
     [
       "a certificate",

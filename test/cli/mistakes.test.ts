@@ -10,6 +10,8 @@ async function makePlace() {
   const place = { cwd: makeTemporaryDirectory(), url: "http://127.0.0.1:1" };
   writeFileSync(join(place.cwd, "f"), "a document");
   mkdirSync(join(place.cwd, "sub"));
+  writeFileSync(join(place.cwd, "empty"), "");
+  writeFileSync(join(place.cwd, "f.jws"), "a..b");
   await qspDone(["keygen", "k"], place);
   await qspDone(["sign", "f", "--key-file", "k.key"], place);
   return place;
@@ -58,6 +60,44 @@ describe("a mistake at the command line gets its remedy:", () => {
     "the document as its signature": [
       ["verify", "f", "--signature", "f", "--public-key", "k.pub"],
       "an ML-DSA-65 signature has 3309; name the file of a signature",
+    ],
+    "a signature in a format as a raw one": [
+      ["verify", "f", "--signature", "f.jws", "--public-key", "k.pub"],
+      "did you mean --format jws?\n",
+    ],
+    "the secret key as the public key": [
+      ["verify", "f", "--signature", "f.sig", "--public-key", "k.key"],
+      "line 1 begins a secret key; name the file of the public key",
+    ],
+    "an empty file for a server-held key": [
+      ["sign", "empty", "--key", "k"],
+      "the file empty has no content; a server-held key cannot sign it",
+    ],
+    "a rotation that is too frequent": [
+      ["kms", "create", "--name", "n", "--rotate-every", "1h"],
+      "--rotate-every must be at least 1d\n",
+    ],
+    "a delay that is too long": [["kms", "destroy", "k", "--after", "365d"], "--after may be at most 120d\n"],
+    "a URL with a path": [
+      ["kms", "list", "--url", "http://127.0.0.1:1/api"],
+      "must have no path: use http://127.0.0.1:1\n",
+    ],
+    "a URL without its scheme": [
+      ["kms", "list", "--url", "localhost:8080"],
+      "lacks http:// or https://: use http://localhost:8080\n",
+    ],
+    "a device that is not registered": [
+      ["device", "authenticate", "--device", "none.json"],
+      "none.json does not exist; qsp device register creates one\n",
+    ],
+    "a wallet of signers without its threshold": [
+      ["multisig", "create", "--signers", "3"],
+      "use --threshold NUMBER with --signers NUMBER",
+    ],
+    "an option that is like --help, too": [["sign", "f", "--kee", "k"], "did you mean --key? --help"],
+    "a database without a URL": [
+      ["serve", "--database-url", "localhost"],
+      "--database-url must be a URL such as postgres://",
     ],
     "an algorithm without its dashes": [
       ["keygen", "a", "--algorithm", "mldsa65"],

@@ -61,7 +61,11 @@ describe("no output replaces an input, another output or a secret key", { timeou
     "on a detour": ["k.key", "sub/../k.key"],
   };
   const mistakes: Readonly<Record<string, Mistake>> = {
-    "the secret key": [["sign", "f", "--key-file", "k.key", "--out", "k.key"], "--out, k.key,", "--key-file"],
+    "the secret key": [
+      ["sign", "f", "--key-file", "k.key", "--out", "k.key"],
+      "--out would replace k.key,",
+      "--key-file",
+    ],
     ...Object.fromEntries(
       Object.entries(otherNames).map(([way, [keyFile, out]]): [string, Mistake] => [
         `the secret key ${way}`,
@@ -73,7 +77,7 @@ describe("no output replaces an input, another output or a secret key", { timeou
       "k.dsse",
       "--key-file",
     ],
-    "the document": [["sign", "f", "--key-file", "k.key", "--out", "f"], "--out, f,", "FILE"],
+    "the document": [["sign", "f", "--key-file", "k.key", "--out", "f"], "--out would replace f,", "FILE"],
     "the document in a format": [
       ["sign", "f", "--format", "cms", "--key-file", "k.key", "--out", "f"],
       "--out",

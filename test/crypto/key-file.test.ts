@@ -325,9 +325,9 @@ describe("a key file", () => {
 
     it.each([
       [
-        "the public key of another pair",
+        "does not belong to its priv",
         () => ({ pub: encodeBase64url(flipBit(secretKey.publicKey.exportRaw())) }),
-        "of another pair",
+        "does not belong to its priv",
       ],
       [
         "no pub",

@@ -46,7 +46,7 @@ const clientAdd: StoreVerb = {
       const { secret, secretHash } = makeClientSecret();
       if (!(await clients.add({ name, secretHash, ...rights }, new Date())))
         throw new ConfigError(`a client or a user named ${name} already exists`);
-      return showSecret(secret, `${name} can request tokens with this secret, which is shown only now.`);
+      return showSecret(secret, `Client secret of ${name}; it is shown only once:`);
     }),
 };
 
@@ -62,7 +62,7 @@ const clientSecret: StoreVerb = {
       if (!(await clients.setSecret(name, secretHash))) throw clientUnknown(name);
       return showSecret(
         secret,
-        `${name} has a new secret, which is shown only now; earlier tokens are no longer accepted.`,
+        `New client secret of ${name}; it is shown only once, and earlier tokens are no longer accepted:`,
       );
     }),
 };

@@ -22,7 +22,7 @@ const userAdd: StoreVerb = {
       const passwordHash = await hashPassword(await readNewPassword(name));
       if (!(await users.add({ name, role, passwordHash }, new Date())))
         throw new ConfigError(`a user or a client named ${name} already exists`);
-      return `${name} can log in, as ${role}.`;
+      return `Added ${name} with the role ${role}.`;
     }),
 };
 
@@ -89,6 +89,8 @@ function withUsers(input: StoreVerbInput, work: (users: UserStore) => Promise<st
 async function readNewPassword(name: string): Promise<string> {
   const password = await readPassword(`Password for ${name}: `);
   const characters = [...password].length;
+  if (characters === 0)
+    throw new ConfigError(`the password is empty; it needs at least ${minPasswordCharacters} characters`);
   if (characters < minPasswordCharacters)
     throw new ConfigError(
       `the password has ${characters} characters; the minimum is ${minPasswordCharacters}, of any kind`,

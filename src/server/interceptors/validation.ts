@@ -26,9 +26,9 @@ const patterns: Readonly<Record<string, string>> = {
   "^[^\\x00-\\x1f\\x7f-\\x9f]*$": "must not contain control characters",
   "^([^\\x00-\\x1f\\x7f-\\x9f]{0,255}|(name|user)/[^\\x00-\\x1f\\x7f-\\x9f]*)$":
     "must not contain control characters, and have at most 255 characters if it is an ID",
-  "^[A-Za-z0-9_./-]+$": "must have only the characters A-Z a-z 0-9 - _ . /",
+  "^[A-Za-z0-9_./-]+$": "may contain only the characters A-Z a-z 0-9 - _ . /",
   "^[A-Za-z0-9][A-Za-z0-9_./-]*$":
-    "must begin with a letter or digit, and have only the characters A-Z a-z 0-9 - _ . /",
+    "must begin with a letter or digit, and contain only the characters A-Z a-z 0-9 - _ . /",
   "^[A-Za-z0-9][A-Za-z0-9_./-]*=": "must have the form <label>=<value>",
   "^[^\\x00]*$": "must not contain a NUL character",
   "^0x[0-9a-fA-F]{40}$": "must be an address: 0x and 40 hexadecimal digits",
@@ -41,8 +41,9 @@ const patterns: Readonly<Record<string, string>> = {
   "^[A-Za-z][A-Za-z0-9+.-]*:[!-~]+$": "must be an absolute URI, such as https://example.com/release",
 };
 
-/** Describes a broken rule in words if its own message shows a regular expression. */
+/** Describes a broken rule in words if its own message is short of them, or shows a regular expression. */
 export function describeRule(message: string): string {
+  if (message === "value is required") return "is missing";
   const pattern = /^does not match regex pattern `(.*)`$/.exec(message)?.[1];
   return (pattern !== undefined && patterns[pattern]) || message;
 }

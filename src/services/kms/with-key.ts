@@ -162,7 +162,7 @@ async function check(
   if (actual !== usage)
     throw refuse(
       "KEY_USAGE_MISMATCH",
-      `key ${keyId} is an ${algorithm} key for ${actual}; ${operation} needs a key for ${usage}`,
+      `key ${keyId} is an ${algorithm} key; ${operation} needs ${keysFor[usage]}`,
       { keyId, algorithm, usage: actual, operation },
     );
   if (!states.includes(state)) throw keyStateInvalid(found, operation);
@@ -223,13 +223,25 @@ export function refusalBy(
   return eventBy(principal, subject, { operation, outcome: "REFUSED", details: `reason=${reason}` });
 }
 
+const keysFor: Readonly<Record<KeyUsage, string>> = {
+  SIGN: "an ML-DSA or SLH-DSA key",
+  KEM: "an ML-KEM or X-Wing key",
+};
+
+/** What else there is to say of a change that has happened, or cannot be undone. */
+const sentences: Readonly<Record<string, string>> = {
+  "ENABLE ACTIVE": "is already active",
+  "DISABLE DISABLED": "is already disabled",
+  "RESTORE DESTROYED": "was destroyed; its secret key cannot be restored",
+};
+
 /** The refusal for a key whose state does not allow an operation; says what does. */
 export function keyStateInvalid({ record }: StoredKey, operation: Operation): ConnectError {
   const { keyId, state, replacedBy } = record;
   const advice = adviseInstead(record, operation);
   return refuse(
     "KEY_STATE_INVALID",
-    `key ${keyId} is ${state} and does not allow ${operation}${advice && `; ${advice}`}`,
+    `key ${keyId} ${sentences[`${operation} ${state}`] ?? `is ${state} and does not allow ${operation}`}${advice && `; ${advice}`}`,
     { keyId, state, operation, ...(replacedBy && { replacedBy }) },
   );
 }

@@ -130,7 +130,11 @@ describe("a database that does not answer", { timeout }, () => {
         "--database-url",
         url,
       ];
-      expectRefused(await runToEndHere([...serve, ...args]), /cannot be opened: .*ECONNREFUSED/, 4);
+      expectRefused(
+        await runToEndHere([...serve, ...args]),
+        /cannot be opened: nothing listens on 127\.0\.0\.1:\d+; start PostgreSQL, or check --database-url$/,
+        4,
+      );
     },
   );
 });

@@ -69,9 +69,9 @@ describeStores("the commands about users", (makePlace: MakePlace) => {
     const server = await startTokenServer(place);
     await seedUser(place, "zoe", "admin");
     const added = await runCommand(place, ["user", "add", "ada"], `${password}\n`);
-    expect(added).toEqual({ code: 0, stdout: "ada can log in, as user.\n", stderr: "" });
+    expect(added).toEqual({ code: 0, stdout: "Added ada with the role user.\n", stderr: "" });
     const other = await runCommand(place, ["user", "add", "eve", "auditor"], `${password}\n`);
-    expect(other.stdout).toBe("eve can log in, as auditor.\n");
+    expect(other.stdout).toBe("Added eve with the role auditor.\n");
     expect(await server.useToken(await server.logIn("ada", password))).toBe("ada");
     const { code, stdout } = await runCommand(place, ["user", "list"]);
     expect(code).toBe(0);
@@ -265,7 +265,7 @@ describe("qsp user", { timeout }, () => {
     "takes %j as a name",
     async (name) => {
       const result = await runCommand(await makeSettings(), ["user", "add", name], password);
-      expect(result).toEqual({ code: 0, stdout: `${name} can log in, as user.\n`, stderr: "" });
+      expect(result).toEqual({ code: 0, stdout: `Added ${name} with the role user.\n`, stderr: "" });
     },
   );
 
@@ -324,7 +324,7 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
     await terminal.typeAfter("Password for ada: ", `${password}\r`);
     await terminal.typeAfter("Once more: ", `${password}\r`);
     expect(await terminal.ended).toBe(0);
-    expect(terminal.shown()).toContain("ada can log in, as user.");
+    expect(terminal.shown()).toContain("Added ada with the role user.");
     expect(terminal.shown()).not.toContain(password.slice(0, 3));
     expect(terminal.shown()).not.toMatch(/\*|•/);
   });
@@ -376,6 +376,6 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
     const command = `echo '${password}' | '${process.execPath}' '${main}' user add ada ${place.settings.join(" ")}`;
     const terminal = runAtTerminal("sh", ["-c", command]);
     expect(await terminal.ended).toBe(0);
-    expect(terminal.shown().trim()).toBe("ada can log in, as user.");
+    expect(terminal.shown().trim()).toBe("Added ada with the role user.");
   });
 });

@@ -249,3 +249,17 @@ describeKms("KmsService.GetHealth", (start) => {
     expect((await kms.getHealth({})).serviceStatus).toBe("UP");
   });
 });
+
+describeKms("a change of a key that is already so", (_start, shared) => {
+  it.each([
+    ["enableKey", "is already active"],
+    ["disableKey", "is already disabled"],
+    ["restoreKey", "was destroyed; its secret key cannot be restored"],
+  ] as const)("is refused in words: %s", async (call, sentence) => {
+    const { kms } = await shared();
+    const { keyId } = present((await kms.createKey({ algorithm: "ML-DSA-44" })).result);
+    if (call === "disableKey") await kms.disableKey({ keyId });
+    if (call === "restoreKey") await kms.destroyKey({ keyId });
+    await expect(kms[call]({ keyId })).rejects.toMatchObject({ rawMessage: `key ${keyId} ${sentence}` });
+  });
+});
