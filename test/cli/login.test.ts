@@ -73,7 +73,7 @@ describe("qsp login", { timeout }, () => {
     const here = place();
     expect(await qsp(["kms", "list"], here)).toMatchObject({
       code: 3,
-      stderr: expect.stringMatching(/TOKEN_MISSING\).*qsp login/),
+      stderr: expect.stringContaining("log in first: qsp login USERNAME (UNAUTHENTICATED, TOKEN_MISSING)"),
     });
     const stdout = await qspDone(["login", "ada", "--json"], { ...here, stdin: `${password}\n` });
     expect(JSON.parse(stdout)).toMatchObject({ url: server.url, username: "ada" });

@@ -325,7 +325,7 @@ describe("a key file", () => {
 
     it.each([
       [
-        "does not belong to its priv",
+        "the public key of another pair",
         () => ({ pub: encodeBase64url(flipBit(secretKey.publicKey.exportRaw())) }),
         "does not belong to its priv",
       ],
