@@ -1,9 +1,9 @@
 /** What verbs do with the files that a command line names. It is checked before a verb runs. */
-import { lstatSync, readFileSync, statSync } from "node:fs";
+import { type BigIntStats, fstatSync, lstatSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { usageError } from "./exit-codes.ts";
 import { maxWholeBytes } from "./files.ts";
-import { findTarget, isOpenFile } from "./write-file.ts";
+import { findTarget } from "./write-file.ts";
 
 /**
  * What a verb does with a file: "creates" one that must not exist, and "updates" one that it reads, replaces or removes.
@@ -33,8 +33,8 @@ export function isWritten({ use }: UsedFile): boolean {
 }
 
 /**
- * Checks that no output replaces an input, another output or a secret key, also through links, and that new files do not
- * exist yet.
+ * Checks that no output replaces an input, another output or a secret key, also through links and redirections, and that
+ * new files do not exist yet.
  *
  * @throws CliError
  */
@@ -47,7 +47,7 @@ export function checkFiles(given: readonly UsedFile[]): void {
     if (path !== standard && use === "creates" && exists(path))
       throw usageError(`${path} already exists; name another file for ${name}`);
   }
-  const places = files.map((file) => ({ file, place: findPlace(file.path) }));
+  const places = files.map((file) => ({ file, place: findPlace(file) }));
   for (const [i, output] of places.entries())
     for (const [j, other] of places.entries())
       if (i !== j && isWritten(output.file) && output.place !== undefined && output.place === other.place)
@@ -76,6 +76,10 @@ function containsSecretKey(path: string): boolean {
 }
 
 function collision(output: UsedFile, other: UsedFile): Error {
+  if (output.path === standard)
+    return usageError(
+      `${output.name} - would write into the file of ${other.name}; redirect standard output to another file`,
+    );
   const remedy = `name another file for ${output.name}`;
   return usageError(
     isWritten(other)
@@ -104,21 +108,22 @@ function exists(path: string): boolean {
 }
 
 /**
- * Identifies the file that a write would replace, or the name that it would create. Links and mounts give a file several
- * paths.
+ * Identifies the file that a write would change, or the name that it would create. Links, mounts and redirections give a
+ * file several paths: a shell may have opened the file of another option as standard input or standard output.
  *
- * @returns undefined for what a write does not replace: standard output, a terminal, a pipe, /dev/null
+ * @returns undefined for what holds nothing that a write could change: a terminal, a pipe, /dev/null
  */
-function findPlace(path: string): string | undefined {
-  if (path === standard || isOpenFile(path)) return undefined;
-  const found = identify(path);
-  if (found !== undefined) return found.isFile ? found.id : undefined;
+function findPlace(file: UsedFile): string | undefined {
+  const { path } = file;
+  if (path === standard) return identify(fstatSync(isWritten(file) ? 1 : 0, { bigint: true }));
+  const found = statSync(path, { throwIfNoEntry: false, bigint: true });
+  if (found !== undefined) return identify(found);
   const target = findTarget(path);
   // A directory that is missing is reported when the file is written.
-  return `${identify(dirname(target))?.id ?? dirname(target)}/${basename(target)}`;
+  const directory = statSync(dirname(target), { throwIfNoEntry: false, bigint: true });
+  return `${directory === undefined ? dirname(target) : `${directory.dev}:${directory.ino}`}/${basename(target)}`;
 }
 
-function identify(path: string): { readonly id: string; readonly isFile: boolean } | undefined {
-  const found = statSync(path, { throwIfNoEntry: false, bigint: true });
-  return found && { id: `${found.dev}:${found.ino}`, isFile: found.isFile() };
+function identify(found: BigIntStats): string | undefined {
+  return found.isFile() ? `${found.dev}:${found.ino}` : undefined;
 }

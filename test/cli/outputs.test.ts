@@ -273,6 +273,59 @@ function inShell(script: string, place: RunOptions) {
   return launch("bash", ["-c", script.replaceAll("qsp ", `${qspWords} `)], place).end;
 }
 
+describe.runIf(process.platform === "linux")("no output replaces what a shell redirects", { timeout }, () => {
+  /** A command line for a shell, and the name that its sentence must have. */
+  const mistakes: Readonly<Record<string, readonly [string, string]>> = {
+    "the document": ["qsp sign - --key-file k.key --out f <f", "FILE"],
+    "the secret key by the default name of a format": [
+      "qsp sign f --format dsse --key-file - <f.dsse",
+      "--key-file",
+    ],
+    "the document as a device": ["qsp sign /dev/stdin --key-file k.key --out f <f", "FILE"],
+    "the document as a descriptor": ["qsp sign /dev/fd/5 --key-file k.key --out f 5<f", "FILE"],
+    "the document as a file of the process": ["qsp sign /proc/self/fd/0 --key-file k.key --out f <f", "FILE"],
+    "the document through an output that is a descriptor": [
+      "qsp sign f --key-file k.key --out /dev/fd/5 5<>f",
+      "FILE",
+    ],
+    "the secret key": ["qsp sign f --key-file - --out k.key <k.key", "--key-file"],
+    "the secret key by a hard link": ["qsp sign f --key-file - --out hard <k.key", "--key-file"],
+    "the secret key as a device": ["qsp sign f --key-file /dev/stdin --out k.key <k.key", "--key-file"],
+    "the public key": [
+      "qsp verify f.dsse --format dsse --public-key /dev/stdin --out k.pub <k.pub",
+      "--public-key",
+    ],
+    "the document that standard output appends to": [
+      "qsp sign f --key-file k.key --out - >>f",
+      "redirect standard output",
+    ],
+    "the document as input and output": ["qsp sign - --key-file k.key --out - <f >>f", "FILE"],
+    "the transaction": ["qsp wallet sign W - --out f <f", "TRANSACTION"],
+  };
+
+  it.each(Object.entries(mistakes))("%s remains, and the sentence names its option", async (_, given) => {
+    const [script, name] = given;
+    const place = await makePlace();
+    const before = contentsOf(place);
+    const { code, stderr } = await inShell(script, place);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/^qsp: [^\n]+; [^\n]+\n$/) });
+    expect(stderr).toContain(name);
+    expect(contentsOf(place)).toMatchObject(before);
+  });
+
+  it("other files may be redirected", async () => {
+    const place = await makePlace();
+    const { code, stderr } = await inShell(
+      "qsp sign - --key-file k.key --out - <f >>new && qsp verify f --signature new --public-key /dev/stdin <k.pub",
+      place,
+    );
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: "standard output: 3,309 bytes of ML-DSA-65\n",
+    });
+  });
+});
+
 describe.runIf(process.platform === "linux")("an output that cannot be written whole", { timeout }, () => {
   it("leaves what was there, and nothing else", async () => {
     const place = await makePlace();
