@@ -18,6 +18,7 @@ import {
 import { requirePrivateStore } from "./private-store.ts";
 import { openReserve, type Reserve } from "./reserve.ts";
 import type { Schema, TableOwner } from "./schema.ts";
+import { requireNoForeignCode } from "./schema-objects.ts";
 import { type OnLost, openSqliteReader, openSqliteReaderHere, openSqliteWriter } from "./sqlite.ts";
 import { mayPass, readMessage, StorageError, StoreDamagedError, StoreFailureError } from "./store-error.ts";
 import { requireWholeLog } from "./write-ahead-log.ts";
@@ -69,8 +70,8 @@ export type OpenMode = "create" | "upgrade" | "existing";
 /**
  * Opens a database with the tables of these owners.
  *
- * @throws StorageError if it cannot be opened, was written by a newer version, or its log is damaged. The modes
- *   "upgrade" and "existing" also refuse a missing store, and "existing" one of an older version.
+ * @throws StorageError if it cannot be opened, was written by a newer version, has triggers, or its log is damaged. The
+ *   modes "upgrade" and "existing" also refuse a missing store, and "existing" one of an older version.
  * @param onLost learns if the open database cannot be used any more; a lost connection to PostgreSQL comes back
  */
 export async function openDatabaseOf(
@@ -85,6 +86,7 @@ export async function openDatabaseOf(
   try {
     const risks = location.kind === "postgres" ? await checkPostgres(database.writeConnection) : [];
     if (mode !== "create") await requireTables(database, mode);
+    await requireNoForeignCode(database);
     await (mode === "existing" ? requireSchema(database) : migrate(database));
     // A server learns at its start, not under load, that its role may not open so many connections.
     if (location.kind === "postgres" && mode !== "existing")

@@ -24,3 +24,9 @@ export function createMigrations(
 async function runAll(db: Kysely<unknown>, statements: readonly string[]): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
+
+/** Lists the statements of all steps in the order in which they run. */
+export function listStatements(kind: DatabaseKind, owners: readonly TableOwner[]): string[] {
+  const steps = owners.flatMap((owner) => Object.entries(owner.steps));
+  return steps.sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, list]) => list(sqlTypes[kind]));
+}

@@ -60,7 +60,7 @@ export function createHashStore(store: Pick<Store, "reader" | "tagRecord" | "isT
       await db
         .insertInto("tlog_hashes")
         .values(rows)
-        .onConflict((conflict) => conflict.doNothing())
+        .onConflict((conflict) => conflict.columns(["log", "level", "hash_index"]).doNothing())
         .execute();
     },
   };

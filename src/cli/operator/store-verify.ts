@@ -1,6 +1,7 @@
 import { checkIntegrity } from "../../database/integrity.ts";
+import { verifySchema } from "../../database/schema-objects.ts";
 import { listLostAccounts } from "../../identity/lost-accounts.ts";
-import { recordDeclarations } from "../../open-store.ts";
+import { recordDeclarations, tableOwners } from "../../open-store.ts";
 import { verifyRecords } from "../../records/verify-records.ts";
 import { verifySecrets } from "../../secrets/verify-secrets.ts";
 import { createKmsStore } from "../../services/kms/store.ts";
@@ -27,9 +28,11 @@ export const storeVerify: StoreVerb = {
   example: "qsp store verify",
   run: (input) =>
     withStore(input, "existing", async (store, provider) => {
-      const pages = await checkIntegrity({ kind: input.location.kind, reader: store.reader });
+      const { kind } = input.location;
+      const pages = await checkIntegrity({ kind, reader: store.reader });
       // A record on a damaged page has any content, or none, so looking at records would name wrong faults.
       if (pages.length > 0) return reportFaults(pages.map(describePageFault), "its file");
+      const schema = await verifySchema({ kind, owners: tableOwners, reader: store.reader });
       const keysProgress = createProgress("keys verified");
       const keys = await verifyKeys({
         ...{ store, keys: createKmsStore(store), provider },
@@ -52,6 +55,7 @@ export const storeVerify: StoreVerb = {
       const identities = await store.verifyIdentityLog({ onProgress: identitiesProgress.show });
       identitiesProgress.end();
       const faults = [
+        ...schema.map((fault) => `In the schema, ${fault}.`),
         ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
         ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
         ...records.damaged.map((name) => `The record of ${name} was changed outside of the server.`),

@@ -1,0 +1,149 @@
+/** What someone else put into the schema of a store, where no record of it has a tag. */
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, it } from "vitest";
+import type { OpenMode } from "../../src/database/database.ts";
+import { createRevocations } from "../../src/identity/revocations.ts";
+import { runCommand } from "../cli/operator/command-line.ts";
+import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "../support/on-both.ts";
+import { describePostgres } from "../support/postgres.ts";
+import { runToEndHere } from "../support/run-here.ts";
+import { storageError } from "../support/storage-error.ts";
+
+const modes: readonly OpenMode[] = ["create", "upgrade", "existing"];
+
+async function makeStore(makePlace: () => Promise<Place>): Promise<Place> {
+  const place = await makePlace();
+  await (await place.open()).close();
+  return place;
+}
+
+/** Plants a trigger that skips every revocation of a token. */
+async function plantTrigger({ location, query }: Place): Promise<void> {
+  if (location.kind === "sqlite")
+    await query("create trigger planted before insert on revoked_tokens begin select raise(ignore); end");
+  else {
+    await query("create function skip() returns trigger language plpgsql as 'begin return null; end'");
+    await query("create trigger planted before insert on revoked_tokens execute function skip()");
+  }
+}
+
+describeStores("a trigger in a store", (makePlace) => {
+  it.each(modes)("is refused with a sentence that names it (mode %s)", async (mode) => {
+    const place = await makeStore(makePlace);
+    await plantTrigger(place);
+    await expect(place.open({ mode })).rejects.toThrow(
+      storageError(/the trigger planted on revoked_tokens; .*drop it/),
+    );
+    await place.query(`drop trigger planted${place.location.kind === "sqlite" ? "" : " on revoked_tokens"}`);
+    await (await place.open({ mode })).close();
+  });
+
+  it("ends a start of the program and store verify with exit code 2", async () => {
+    const place = await makeStore(makePlace);
+    await plantTrigger(place);
+    const stderr = expect.stringMatching(/^qsp: [^\n]*the trigger planted on revoked_tokens[^\n]*\n$/);
+    expect(await runToEndHere(["serve", "--port", "0", ...place.settings])).toMatchObject({
+      code: 2,
+      stderr,
+    });
+    expect(await runCommand(place, ["store", "verify"])).toMatchObject({ code: 2, stderr });
+  });
+});
+
+describeStores("an index that someone added to a store", (makePlace) => {
+  it("does not let a revocation pass that it refuses", async () => {
+    const place = await makeStore(makePlace);
+    await place.query("create unique index planted on revoked_tokens (expires_at_ms)");
+    const revocations = createRevocations(await place.open());
+    const now = new Date();
+    const token = { expiresAt: now, client: "shop", origin: { clientAddress: "", requestId: "" } };
+    await revocations.add({ ...token, tokenId: "1" }, now);
+    await expect(revocations.add({ ...token, tokenId: "2" }, now)).rejects.toThrow();
+  });
+});
+
+describe("in SQLite", () => {
+  it("a view in the place of a table is refused", async () => {
+    const place = await makeStore(makeSqlitePlace);
+    await place.query("alter table revoked_tokens rename to hidden");
+    await place.query("create view revoked_tokens as select * from hidden where 0");
+    await expect(place.open()).rejects.toThrow(storageError(/the view revoked_tokens/));
+  });
+
+  it.each<[what: string, sql: string, said: string]>([
+    [
+      "an index that someone added",
+      "create unique index one on revoked_tokens (expires_at_ms)",
+      "In the schema, the index one on revoked_tokens is not one that this program creates.",
+    ],
+    [
+      "a table that someone added",
+      "create table notes (text)",
+      "In the schema, the table notes is not one that this program creates.",
+    ],
+    [
+      "an index that is missing",
+      "drop index revoked_tokens_by_end",
+      "In the schema, the index revoked_tokens_by_end on revoked_tokens is missing.",
+    ],
+    [
+      "a column that someone added",
+      "alter table users add column more text",
+      "In the schema, the table users was changed outside of the server.",
+    ],
+  ])("store verify names %s", async (_, sql, said) => {
+    const place = await makeStore(makeSqlitePlace);
+    await place.query(sql);
+    const { code, stdout } = await runCommand(place, ["store", "verify"]);
+    expect({ code, first: stdout.split("\n")[0] }).toEqual({ code: 1, first: said });
+  });
+
+  it("store verify names a table whose statement has one other letter", async () => {
+    const place = await makeStore(makeSqlitePlace);
+    if (place.location.kind !== "sqlite") throw new Error("only SQLite has statements");
+    const database = new DatabaseSync(place.location.path, { defensive: false });
+    database.exec("pragma writable_schema = on");
+    database.exec(
+      "update sqlite_schema set sql = replace(sql, 'text', 'texu') where name = 'revoked_tokens'",
+    );
+    database.close();
+    const { code, stdout } = await runCommand(place, ["store", "verify"]);
+    expect({ code, stdout }).toEqual({
+      code: 1,
+      stdout: expect.stringContaining("the table revoked_tokens was changed outside of the server"),
+    });
+  });
+
+  it("store verify accepts the tables of SQLite's statistics", async () => {
+    const place = await makeStore(makeSqlitePlace);
+    await place.query("analyze");
+    expect(await runCommand(place, ["store", "verify"])).toMatchObject({ code: 0 });
+  });
+});
+
+describePostgres("in PostgreSQL", () => {
+  it.each<[name: string, statements: readonly string[]]>([
+    [
+      "rule planted on revoked_tokens",
+      ["create rule planted as on insert to revoked_tokens do instead nothing"],
+    ],
+    ["policy planted on revoked_tokens", ["create policy planted on revoked_tokens using (false)"]],
+    [
+      "view revoked_tokens",
+      [
+        "alter table revoked_tokens rename to hidden",
+        "create view revoked_tokens as select * from hidden where false",
+      ],
+    ],
+  ])("the %s is refused", async (name, statements) => {
+    const place = await makeStore(makePostgresPlace);
+    for (const statement of statements) await place.query(statement);
+    await expect(place.open()).rejects.toThrow(storageError(new RegExp(`the ${name};`)));
+  });
+
+  it("a view that reads a table is allowed", async () => {
+    const place = await makeStore(makePostgresPlace);
+    await place.query("create view report as select count(*) from kms_keys");
+    await (await place.open()).close();
+  });
+});
