@@ -1,4 +1,6 @@
 import { sql } from "kysely";
+import { algorithms } from "../crypto/algorithms.ts";
+import { tokenAlgorithms } from "../crypto/jwt.ts";
 import type { TableOwner } from "../database/schema.ts";
 import { type AnyRow, column, type TaggedRow } from "../records/columns.ts";
 import type { TableDeclaration } from "../records/table-declaration.ts";
@@ -120,6 +122,11 @@ export const issuerKeyTable: TableDeclaration<typeof issuerKeyColumns> = {
   columns: issuerKeyColumns,
   key: ["keyId"],
   orderedBy: "key_id",
+  isConsistent: ({ algorithm, publicKey }) => {
+    const named = tokenAlgorithms.find((name) => name === algorithm);
+    const fitting = tokenAlgorithms.find((name) => algorithms[name].publicKeyBytes === publicKey.length);
+    return named !== undefined && (fitting ?? named) === named;
+  },
   describe: ({ keyId }) => `key ${keyId} of the issuer`,
   alsoSelect: selectLastChange("issuer_keys.key_id", ["RETIRE_ISSUER_KEY"]),
   hasEnded: (row) => (row.retired_at_ms ?? null) === null && (row.last_change ?? null) !== null,

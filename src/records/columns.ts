@@ -242,6 +242,21 @@ export function toRow(columns: Columns, record: Readonly<Record<string, unknown>
   return row;
 }
 
+/**
+ * Tells whether a row holds what its record is stored as. Another value may read as the same record, whose tag then fits:
+ * any unknown text reads as the first of several choices. A row that is older than a column has null there.
+ */
+export function isAsStored(columns: Columns, row: Readonly<AnyRow>): boolean {
+  return Object.values(columns).every(({ name, fromRow: read, toRow: write }) => {
+    const raw = row[name] ?? null;
+    if (raw === null) return true;
+    const stored = write(read(raw));
+    return raw instanceof Uint8Array && stored instanceof Uint8Array
+      ? Buffer.compare(raw, stored) === 0
+      : raw === stored;
+  });
+}
+
 /** Converts a row to a record. */
 export function fromRow<C extends Columns>(columns: C, row: Readonly<AnyRow>): RecordOf<C>;
 export function fromRow(columns: Columns, row: Readonly<AnyRow>): Record<string, unknown> {

@@ -1,7 +1,8 @@
 /** Counts the records of a table in all the lists that they are in. */
-import type { Kysely } from "kysely";
+import { type Kysely, sql } from "kysely";
+import type { Reader } from "../database/database.ts";
 import type { Schema } from "../database/schema.ts";
-import type { Columns, RecordOf } from "./columns.ts";
+import type { AnyRow, Columns, RecordOf } from "./columns.ts";
 import { changeCounts, resetCounts } from "./list-counts.ts";
 import { countedLists } from "./ownership.ts";
 import { anyTable, type Filters, nameList, type TableDeclaration } from "./table-declaration.ts";
@@ -23,6 +24,7 @@ export function countRecords<C extends Columns>(declaration: TableDeclaration<C>
   const change = async (db: Kysely<Schema>, lists: ReadonlySet<string>, by: number): Promise<void> => {
     if (lists.size > 0) await changeCounts(db, [...lists], by);
   };
+  const columnOf = (property: string): string => columns[property]?.name ?? property;
   return {
     add: (db: Kysely<Schema>, record: RecordOf<C>) => change(db, listsOfRecord(record), 1),
     remove: (db: Kysely<Schema>, record: RecordOf<C>) => change(db, listsOfRecord(record), -1),
@@ -34,7 +36,6 @@ export function countRecords<C extends Columns>(declaration: TableDeclaration<C>
     /** Counts all records again: the lists that held a record before an outside change are unknown. */
     async recount(db: Kysely<Schema>): Promise<void> {
       if (owner === undefined) return;
-      const columnOf = (property: string): string => columns[property]?.name ?? property;
       const grouped = [...filters, owner].map(columnOf);
       const groups = await anyTable(db)
         .selectFrom(name)
@@ -47,6 +48,28 @@ export function countRecords<C extends Columns>(declaration: TableDeclaration<C>
         for (const list of listsOf((property) => group[columnOf(property)]))
           counts.set(list, (counts.get(list) ?? 0) + Number(group.row_count));
       await resetCounts(db, name, counts);
+    },
+    /** Compares the stored counts with the rows. @returns the lists with another count */
+    async verify(db: Reader): Promise<string[]> {
+      if (owner === undefined) return [];
+      const grouped = [...filters, owner].map(columnOf);
+      const refs = sql.join(grouped.map((column) => sql.ref(column)));
+      const none = sql.join(grouped.map(() => sql`cast(null as text)`));
+      // One statement sees rows and counts of the same moment, although servers write meanwhile.
+      const { rows } = await sql<AnyRow>`
+        select ${refs}, count(*) as row_count, cast(null as text) as list_name
+          from ${sql.table(name)} group by ${refs}
+        union all select ${none}, row_count, list_name from list_counts
+          where list_name = ${name} or list_name like ${`${name} %`}`.execute(db);
+      const differences = new Map<string, number>();
+      const add = (list: string, count: number) =>
+        differences.set(list, (differences.get(list) ?? 0) + count);
+      for (const row of rows) {
+        if (row.list_name !== null) add(String(row.list_name), -Number(row.row_count));
+        else
+          for (const list of listsOf((property) => row[columnOf(property)])) add(list, Number(row.row_count));
+      }
+      return [...differences].flatMap(([list, difference]) => (difference === 0 ? [] : [list]));
     },
   };
 }

@@ -24,6 +24,8 @@ export interface TableDeclaration<C extends Columns> {
   readonly orderedBy?: string;
   /** The approximate size of a listed row in JSON; that of all its columns if omitted. */
   readonly sizeOfListed?: (row: Readonly<AnyRow>) => number;
+  /** Tells whether the columns that are not in the tag follow from those that are; checked by verifications only. */
+  readonly isConsistent?: (record: RecordOf<C>) => boolean;
   /** The first field of a tag; the name of the table if omitted. */
   readonly tagKind?: string;
   /** "record_tag" if omitted. */

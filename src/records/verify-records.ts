@@ -1,6 +1,7 @@
 /** Verifies that every record of a table is as the server wrote it. */
 import { sql } from "kysely";
-import type { AnyRow, Columns, ColumnValue } from "./columns.ts";
+import { type AnyRow, type Columns, type ColumnValue, isAsStored } from "./columns.ts";
+import { countRecords } from "./record-counts.ts";
 import { openTable, type RecordStore } from "./record-table.ts";
 import type { TableDeclaration } from "./table-declaration.ts";
 
@@ -14,7 +15,7 @@ export interface RecordsVerification {
   readonly damaged: readonly string[];
 }
 
-/** Finds records that do not match their tags. */
+/** Finds records that do not match their tags, and rows that only read as such records. */
 export async function verifyRecords(
   store: RecordStore,
   // biome-ignore lint/suspicious/noExplicitAny: each table has its own columns, and none is used here.
@@ -23,11 +24,24 @@ export async function verifyRecords(
   let checked = 0;
   const damaged: string[] = [];
   for (const declaration of declarations)
-    for await (const { record, isIntact } of readAll(store, declaration)) {
+    for await (const { record, row, isIntact } of readAll(store, declaration)) {
       checked += 1;
-      if (!isIntact) damaged.push(declaration.describe(record));
+      const isAsWritten =
+        isIntact && isAsStored(declaration.columns, row) && declaration.isConsistent?.(record) !== false;
+      if (!isAsWritten) damaged.push(declaration.describe(record));
     }
   return { checked, damaged };
+}
+
+/** Finds lists whose stored count, on which quotas rely, is not that of their rows. */
+export async function verifyCounts(
+  { reader }: Pick<RecordStore, "reader">,
+  // biome-ignore lint/suspicious/noExplicitAny: as above.
+  declarations: readonly TableDeclaration<any>[],
+): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const declaration of declarations) wrong.push(...(await countRecords(declaration).verify(reader)));
+  return wrong;
 }
 
 /** Reads all rows of a table in the order of their keys. */

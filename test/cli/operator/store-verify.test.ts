@@ -90,6 +90,10 @@ describeStores("qsp store verify", (makePlace) => {
       "update oauth_clients set may_exchange = 1",
       "The record of client shop was changed outside of the server.",
     ],
+    [
+      "update oauth_clients set role = 'xser'",
+      "The record of client shop was changed outside of the server.",
+    ],
   ])("ends with 1 and names a record that was changed: %s", async (statement, said) => {
     const place = await makePlace();
     const store = await place.open();
@@ -100,6 +104,41 @@ describeStores("qsp store verify", (makePlace) => {
     await place.query(statement);
     const { code, stdout } = await verify(place);
     expect({ code, first: stdout.split("\n")[0] }).toEqual({ code: 1, first: said });
+  });
+
+  it.each([
+    ["update list_counts set row_count = 0", "The count of the list kms_keys"],
+    ["delete from list_counts where list_name = 'kms_keys'", "The count of the list kms_keys"],
+    [
+      "update list_counts set list_name = 'kms_keys by=eve' where list_name = 'kms_keys by=system'",
+      "kms_keys by=eve",
+    ],
+    ["update kms_keys set is_primary = 5", "The record of key key-"],
+    ["update kms_keys set labels = '{}'", "The record of key key-"],
+  ])(
+    "ends with 1 where a changed value reads as the stored one, or quotas rely on it: %s",
+    async (sql, said) => {
+      const place = await makePlace();
+      await makeKeys(place);
+      await place.query(sql);
+      const { code, stdout } = await verify(place);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining(said) });
+    },
+  );
+
+  it("ends with 1 where the row of the end of the log of identities has another number", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    await store.write(async ({ auditIdentity }) => {
+      await auditIdentity({ keyId: "ada", operation: "LOGIN", user: "ada", outcome: "OK", details: "" });
+    });
+    await store.close();
+    await place.query("update identity_head set id = 2");
+    const { code, stdout } = await verify(place);
+    expect({ code, stdout }).toEqual({
+      code: 1,
+      stdout: expect.stringContaining("the end of the log was changed"),
+    });
   });
 
   it("ends with 1 and names an answer to an idempotency key that was changed", async () => {
