@@ -1,11 +1,19 @@
 /** Finds objects in a database that its program did not create, such as triggers, which run within its writes. */
 import { DatabaseSync } from "node:sqlite";
-import { sql } from "kysely";
+import { type Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_LOCK_TABLE, DEFAULT_MIGRATION_TABLE } from "kysely/migration";
-import type { Database } from "./database.ts";
+import type { DatabaseKind } from "./connection.ts";
 import { listStatements } from "./migrations.ts";
-import { listTables, type TableOwner } from "./schema.ts";
+import { listTables, type Schema, type TableOwner } from "./schema.ts";
 import { StorageError } from "./store-error.ts";
+
+/** The parts of an open database that the checks need. */
+interface SchemaPlace {
+  readonly kind: DatabaseKind;
+  readonly name: string;
+  readonly owners: readonly TableOwner[];
+  readonly reader: Kysely<Schema>;
+}
 
 /** An object of a schema. */
 interface SchemaObject {
@@ -28,9 +36,7 @@ interface SqliteObject extends SchemaObject {
  *
  * @throws StorageError that names them
  */
-export async function requireNoForeignCode(
-  database: Pick<Database, "kind" | "name" | "owners" | "reader">,
-): Promise<void> {
+export async function requireNoForeignCode(database: SchemaPlace): Promise<void> {
   const found = await (database.kind === "sqlite" ? listSqliteCode(database) : listPostgresCode(database));
   if (found.length === 0) return;
   throw new StorageError(
@@ -39,7 +45,7 @@ export async function requireNoForeignCode(
   );
 }
 
-async function listSqliteCode({ reader }: Pick<Database, "reader">): Promise<SchemaObject[]> {
+async function listSqliteCode({ reader }: Pick<SchemaPlace, "reader">): Promise<SchemaObject[]> {
   const { rows } = await sql<SchemaObject>`
     select type, name, tbl_name as "table" from sqlite_schema
     where type not in ('table', 'index') or sql like 'create virtual%' order by name`.execute(reader);
@@ -50,7 +56,7 @@ async function listSqliteCode({ reader }: Pick<Database, "reader">): Promise<Sch
 async function listPostgresCode({
   owners,
   reader,
-}: Pick<Database, "owners" | "reader">): Promise<SchemaObject[]> {
+}: Pick<SchemaPlace, "owners" | "reader">): Promise<SchemaObject[]> {
   const names = sql.join(listTables(owners).map(([name]) => name));
   const { rows } = await sql<SchemaObject>`
     with ours as (
@@ -78,7 +84,7 @@ export async function verifySchema({
   kind,
   owners,
   reader,
-}: Pick<Database, "kind" | "owners" | "reader">): Promise<string[]> {
+}: Pick<SchemaPlace, "kind" | "owners" | "reader">): Promise<string[]> {
   if (kind !== "sqlite") return [];
   const { rows } = await sql<SqliteObject>`${sql.raw(selectObjects)}`.execute(reader);
   const found = new Map(rows.filter(isOurs).map((one) => [`${one.type} ${one.name}`, one]));
