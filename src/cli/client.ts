@@ -196,7 +196,9 @@ export async function askPages<Page extends { nextPageToken: string }>(
       throw new CliError(exitCodes.unreachable, "the server gives the same page again and again");
     asked.add(all.nextPageToken);
     const page = await ask(all.nextPageToken);
-    itemsOf(all).push(...itemsOf(page));
+    // A page may have more items than a call has room for as arguments.
+    const items = itemsOf(all);
+    for (const item of itemsOf(page)) items.push(item);
     all.nextPageToken = page.nextPageToken;
   }
   return all;

@@ -54,7 +54,10 @@ function escapeControls(json: string): string {
 /** Formats a table; each column is as wide as its widest cell. */
 export function table(headers: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [headers, ...rows].map((row) => row.map((cell) => cell.replaceAll("\n", " ")));
-  const widths = headers.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
+  // A server may send millions of rows, more than a call has room for as arguments.
+  const widths = headers.map((_, column) =>
+    lines.reduce((width, line) => Math.max(width, line[column]?.length ?? 0), 0),
+  );
   return lines
     .map((line) =>
       line

@@ -290,3 +290,21 @@ describe("the progress bar", () => {
     ]);
   });
 });
+
+describe("a list with more items than a call has room for as arguments", () => {
+  const items = Array.from({ length: 300_000 }, () => "x");
+
+  it("is printed as a table", () => {
+    const text = table(
+      ["KEY"],
+      items.map((item) => [item]),
+    );
+    expect(text.split("\n")).toHaveLength(items.length + 1);
+  });
+
+  it("is read in pages", async () => {
+    const ask = async (token: string) => ({ items: [...items], nextPageToken: token === "" ? "2" : "" });
+    const { items: all } = await askPages(ask, (page) => page.items);
+    expect(all).toHaveLength(2 * items.length);
+  });
+});
