@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, "..");
 const everything = /.*/;
 
 /** What every module may import. */
-const free: readonly string[] = ["program-files", "make-directories", "system-error"];
+const free: readonly string[] = ["program-files", "make-directories", "read-file", "system-error"];
 
 /** Module → the modules it may import besides itself; packages, node: and the files in `free` are free to all. */
 const mayImport: Record<string, RegExp> = {
@@ -24,6 +24,7 @@ const mayImport: Record<string, RegExp> = {
   "program-files": /^$/,
   "make-directories": /^$/,
   "system-error": /^$/,
+  "read-file": /^$/,
   "open-crypto": /^(config|crypto|identity|protocol|server|settings|shared-memory)$/,
   "open-observability": /^(config|database|protocol|server|settings|tracing)$/,
   "require-auth-chosen": /^(config|identity|store)$/,

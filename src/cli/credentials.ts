@@ -1,7 +1,8 @@
 /** Stores the tokens of logins, one per server: a token is sent only to its own server. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
+import { maxSmallFileBytes, readFileWithin } from "../read-file.ts";
 import { usageError } from "./exit-codes.ts";
 import { replacePrivateFile } from "./write-file.ts";
 
@@ -50,7 +51,7 @@ function readLogins(): Readonly<Record<string, Login>> {
   const path = loginFile();
   if (!existsSync(path)) return {};
   try {
-    const found: unknown = JSON.parse(readFileSync(path, "utf8"));
+    const found: unknown = JSON.parse(readFileWithin(path, maxSmallFileBytes).toString());
     if (isLogins(found)) return found;
   } catch {
     // Handled below.

@@ -1,8 +1,11 @@
 /** Reads the files of verbs. */
-import { fstatSync, readFileSync, statSync } from "node:fs";
+import { fstatSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { wipe } from "../crypto/bytes.ts";
+
 import { CryptoError } from "../crypto/crypto-error.ts";
+import { FileTooLargeError, readFileWithin } from "../read-file.ts";
+
 import { usageError } from "./exit-codes.ts";
 
 /** Bytes to read at a time; less than the 4 MiB that a server accepts in one message of a stream. */
@@ -147,14 +150,13 @@ export async function readData(operand: string): Promise<Uint8Array<ArrayBuffer>
 
 /** Reads a short text. */
 export function readText(path: string): string {
-  if (path === "-") {
-    requireContent();
-    return readFileSync(0, "utf8");
+  if (path === "-") requireContent();
+  else if (statSync(path).isDirectory()) throw usageError(`${path} is a directory; name a file`);
+  try {
+    return readFileWithin(path === "-" ? 0 : path, maxWholeBytes).toString();
+  } catch (error) {
+    throw error instanceof FileTooLargeError ? usageError(error.message) : error;
   }
-  const found = statSync(path);
-  if (found.isDirectory()) throw usageError(`${path} is a directory; name a file`);
-  if (found.size > maxWholeBytes) throw usageError(`${path} is larger than ${maxWholeBytes} bytes`);
-  return readFileSync(path, "utf8");
 }
 
 /** Runs a reader of keys or certificates. @throws CliError naming what a CryptoError is about */

@@ -1,6 +1,6 @@
 /** Finds the keys that wrap all data keys: the master key and, during a rotation, the next one. */
 import { randomBytes } from "node:crypto";
-import { closeSync, linkSync, openSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { closeSync, linkSync, openSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { nameMasterKey } from "../crypto/sealing.ts";
 import { diskFullError } from "../database/disk-full.ts";
@@ -8,6 +8,7 @@ import { createDraft, removeRemains } from "../database/drafts.ts";
 import { sync } from "../database/fsync.ts";
 import { giveToOwner, makePrivateDirectory } from "../database/owned-files.ts";
 import { readMessage, StorageError } from "../database/store-error.ts";
+import { maxSmallFileBytes, readFileWithin } from "../read-file.ts";
 import { saysDiskFull } from "../system-error.ts";
 
 /** The length of a master key in bytes, for AES-256. */
@@ -109,7 +110,7 @@ function parseKey(text: string, source: string): Uint8Array {
 
 function readIfExists(path: string): string | undefined {
   try {
-    return readFileSync(path, "utf8");
+    return readFileWithin(path, maxSmallFileBytes).toString();
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw new StorageError(`${path} cannot be read: ${readMessage(error)}`);

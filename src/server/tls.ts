@@ -1,9 +1,10 @@
 /** The server's own TLS 1.3: hybrid key agreement, and certificates that can be renewed while it runs. */
-import { readFileSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { createSecureContext, type SecureContextOptions } from "node:tls";
 import type { Logger } from "pino";
 import { readCertificates, readPrivateKey } from "../crypto/certificate-files.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
+import { maxSmallFileBytes, readFileWithin } from "../read-file.ts";
 import { describeSystemError } from "../system-error.ts";
 
 /** The files of a certificate chain and its key, in PEM. */
@@ -65,7 +66,7 @@ function readPair({ certificate, key }: TlsFiles): { cert: Buffer; key: Buffer }
 
 function readText(path: string): string {
   try {
-    return readFileSync(path, "utf8");
+    return readFileWithin(path, maxSmallFileBytes).toString();
   } catch (error) {
     throw new TlsError(`${path} cannot be read: ${describeSystemError(error)}`);
   }

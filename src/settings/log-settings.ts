@@ -1,6 +1,6 @@
 /** Converts settings to the options of verifiable logs. */
-import { readFileSync } from "node:fs";
 import { type Config, ConfigError } from "../config.ts";
+import { readFileWithin } from "../read-file.ts";
 import { NoteError } from "../signed-notes/note.ts";
 import { formatVerifierKey, parseVerifierKey, type VerifierKey } from "../signed-notes/verifier-keys.ts";
 import { describeSystemError } from "../system-error.ts";
@@ -47,10 +47,8 @@ function readWitness(path: string, text: string, line: number): VerifierKey {
 
 function readText(path: string): string {
   try {
-    const bytes = readFileSync(path);
-    if (bytes.length <= maxFileBytes) return bytes.toString();
+    return readFileWithin(path, maxFileBytes).toString();
   } catch (error) {
     throw new ConfigError(`--witnesses: ${path} cannot be read: ${describeSystemError(error)}`);
   }
-  throw new ConfigError(`--witnesses: ${path} has more than ${maxFileBytes} bytes`);
 }

@@ -1,8 +1,9 @@
 /** The files of the operator's private CA. */
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { ConfigError } from "../../config.ts";
 import type { CertificateAlgorithm, CertificateAndKey } from "../../crypto/x509.ts";
+import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
 import { describeSystemError } from "../../system-error.ts";
 
 /** The two CAs, and the suffixes of their files and of the files that they sign. */
@@ -47,7 +48,7 @@ function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): 
   if (process.platform !== "win32" && (statSync(path).mode & forbiddenBits) !== 0)
     throw new ConfigError(`other users can read ${path}; set its mode to 0600`);
   try {
-    return readFileSync(path, "utf8");
+    return readFileWithin(path, maxSmallFileBytes).toString();
   } catch (error) {
     throw new ConfigError(`${path} cannot be read: ${describeSystemError(error)}`);
   }

@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
+import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
 
 /** Port of the gateway in envoy/envoy.yaml. */
 const gatewayPort = 8443;
@@ -34,7 +34,7 @@ function chooseHost(names: readonly string[]): string {
 }
 
 function computeFingerprint(path: string): string {
-  return new X509Certificate(readFileSync(path)).fingerprint256;
+  return new X509Certificate(readFileWithin(path, maxSmallFileBytes)).fingerprint256;
 }
 
 /** Quotes a path as one word of a POSIX shell. */

@@ -1,9 +1,10 @@
 /** Creates the operator's private CA, and certificates of servers. */
 import { X509Certificate } from "node:crypto";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError } from "../../config.ts";
 import type { CertificateAndKey } from "../../crypto/x509.ts";
+import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
 import { usageError } from "../exit-codes.ts";
 import { authorities, directoryIn, hasAuthorityFile, nameFiles, readAuthority } from "./ca-authority.ts";
 import { issueForRequest, readRequestChoice, requestOptions } from "./ca-csr.ts";
@@ -124,7 +125,7 @@ function describeCertificates(directory: string, name: string): string {
     .map(({ suffix, meaning }) => {
       const { key, certificate } = nameFiles(name, suffix);
       const path = join(directory, certificate);
-      const { validToDate } = new X509Certificate(readFileSync(path));
+      const { validToDate } = new X509Certificate(readFileWithin(path, maxSmallFileBytes));
       return `${path}\n${join(directory, key)}\n  ${meaning}; valid until ${validToDate.toISOString()}`;
     })
     .join("\n");

@@ -1,0 +1,43 @@
+/** Reads files up to a limit, which also holds for devices and pipes: they have no size, and some never end. */
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
+
+/** Bytes to read at a time. */
+const chunkBytes = 64 * 1024;
+
+/** The most bytes of a file of settings or keys. */
+export const maxSmallFileBytes = 1024 * 1024;
+
+/** A file has more bytes than its reader accepts. */
+export class FileTooLargeError extends Error {}
+
+/**
+ * Reads a file to its end.
+ *
+ * @param path 0 is standard input
+ * @throws FileTooLargeError after the first byte beyond the limit, and the error of the system
+ */
+export function readFileWithin(path: string | 0, maxBytes: number): Buffer<ArrayBuffer> {
+  const file = path === 0 ? path : openSync(path, "r");
+  try {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    // A device such as /dev/zero is larger than it says.
+    const tooLarge = () =>
+      new FileTooLargeError(`${path === 0 ? "standard input" : path} is larger than ${maxBytes} bytes`);
+    if (fstatSync(file).size > maxBytes) throw tooLarge();
+    for (;;) {
+      const chunk = Buffer.allocUnsafeSlow(chunkBytes);
+      const bytesRead = readSync(file, chunk, 0, chunkBytes, null);
+      if (bytesRead === 0) break;
+      chunks.push(chunk.subarray(0, bytesRead));
+      length += bytesRead;
+      if (length > maxBytes) throw tooLarge();
+    }
+    const whole = Buffer.concat(chunks);
+    // A file may hold a secret key.
+    for (const chunk of chunks) chunk.fill(0);
+    return whole;
+  } finally {
+    if (path !== 0) closeSync(file);
+  }
+}

@@ -1,0 +1,37 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { readText } from "../src/cli/files.ts";
+import { FileTooLargeError, readFileWithin } from "../src/read-file.ts";
+import { masterKeyIn, openKeyring } from "../src/secrets/master-key.ts";
+import { storageError } from "./support/storage-error.ts";
+import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
+
+describe("a file that is read up to a limit", () => {
+  it("is read whole if it has as many bytes, and refused if it has one more", () => {
+    const path = join(makeTemporaryDirectory(), "file");
+    writeFileSync(path, Buffer.alloc(200_000, 7));
+    expect(readFileWithin(path, 200_000)).toEqual(Buffer.alloc(200_000, 7));
+    expect(() => readFileWithin(path, 199_999)).toThrow(FileTooLargeError);
+  });
+
+  it.skipIf(process.platform === "win32")("is refused if it never ends", () => {
+    expect(() => readFileWithin("/dev/zero", 1000)).toThrow("/dev/zero is larger than 1000 bytes");
+    expect(() => readText("/dev/zero")).toThrow("/dev/zero is larger than 4194304 bytes");
+    const dataDir = makeTemporaryDirectory();
+    symlinkSync("/dev/zero", join(dataDir, "master.key"));
+    expect(() => openKeyring(masterKeyIn(dataDir), false)).toThrow(
+      storageError(/master\.key is larger than/),
+    );
+  });
+
+  it.skipIf(process.platform === "win32")("is refused if it is a pipe with more", async () => {
+    const path = join(makeTemporaryDirectory(), "pipe");
+    await once(spawn("mkfifo", [path]), "close");
+    const writer = spawn("sh", ["-c", `yes >'${path}'`]);
+    expect(() => readFileWithin(path, 100_000)).toThrow(FileTooLargeError);
+    await once(writer, "close");
+  });
+});
