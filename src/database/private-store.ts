@@ -33,8 +33,8 @@ export function requirePrivateStore(path: string): void {
     throw new StorageError(
       `every user of this machine can replace the files in ${directory}; set its mode to 0700, or name a directory in it`,
     );
-  // An operator who is root works on the store of the user that the server runs as.
-  const owners = [0, user === 0 ? uid : user];
+  const owners = listTrustedOwners(user, uid);
+  if (!owners.includes(uid)) throw new StorageError(`${directory} ${describeStranger(uid)}`);
   for (const file of [path, logPath(path), `${path}-shm`, `${path}-journal`, reservePath(path)]) {
     const found = lstatSync(file, { throwIfNoEntry: false });
     const problem = found && findProblem(found, owners);
@@ -42,11 +42,35 @@ export function requirePrivateStore(path: string): void {
   }
 }
 
+/**
+ * Lists the users whose files a user may rely on. An operator who is root works on the store of the user that the server
+ * runs as, to whom its directory belongs.
+ */
+function listTrustedOwners(user: number, directoryOwner: number): readonly number[] {
+  return [0, user === 0 ? directoryOwner : user];
+}
+
+function describeStranger(uid: number): string {
+  return `belongs to another user, with the ID ${uid}; if it is yours, give it to the user that runs the server`;
+}
+
+/**
+ * Refuses a file of another user, who can read and replace it whatever its mode is.
+ *
+ * @throws StorageError
+ */
+export function requireTrustedOwner(path: string): void {
+  const user = process.platform === "win32" ? undefined : process.geteuid?.();
+  if (user === undefined) return;
+  const { uid } = statSync(path);
+  if (!listTrustedOwners(user, statSync(dirname(resolve(path))).uid).includes(uid))
+    throw new StorageError(`${path} ${describeStranger(uid)}`);
+}
+
 function findProblem(file: Stats, owners: readonly number[]): string | undefined {
   if (file.isSymbolicLink()) return "is a symbolic link; put the file itself there, or name its directory";
   if (!file.isFile()) return "is not a file";
-  if (!owners.includes(file.uid))
-    return `belongs to another user, with the ID ${file.uid}; if it is yours, give it to the user that runs the server`;
+  if (!owners.includes(file.uid)) return describeStranger(file.uid);
   if ((file.mode & anyOfOthers) !== 0) return "can be read or changed by other users; set its mode to 0600";
   return undefined;
 }

@@ -7,6 +7,7 @@ import { diskFullError } from "../database/disk-full.ts";
 import { createDraft, removeRemains } from "../database/drafts.ts";
 import { sync } from "../database/fsync.ts";
 import { giveToOwner, makePrivateDirectory } from "../database/owned-files.ts";
+import { requireTrustedOwner } from "../database/private-store.ts";
 import { readMessage, StorageError } from "../database/store-error.ts";
 import { maxSmallFileBytes, readFileWithin } from "../read-file.ts";
 import { saysDiskFull } from "../system-error.ts";
@@ -47,7 +48,7 @@ export function previousKeyPath(path: string): string {
  * read a file of root.
  *
  * @param mayCreate creates a missing file with mode 0600; only right for a new store.
- * @throws StorageError if the key is missing or malformed, or others can read its file.
+ * @throws StorageError if the key is missing or malformed, or others can read its file or own it.
  */
 export function openKeyring(source: MasterKeySource, mayCreate: boolean): Keyring {
   const current = readCurrent(source, mayCreate);
@@ -86,6 +87,7 @@ export function readKeyFile(path: string): Uint8Array | undefined {
   const text = readIfExists(path);
   if (text === undefined) return undefined;
   const key = parseKey(text, path);
+  requireTrustedOwner(path);
   if (!isPrivate(path)) throw new StorageError(`other users can read ${path}; set its mode to 0600`);
   return key;
 }

@@ -8,7 +8,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { requirePrivateStore } from "../../src/database/private-store.ts";
 import { makeSqlitePlace, type Place } from "../support/on-both.ts";
 import { runToEndHere } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
@@ -114,6 +115,23 @@ describe.skipIf(process.platform === "win32")("a backup", { timeout: 180_000 }, 
     mkdirSync(join(shared, "qsp"));
     const file = join(shared, "qsp", "x");
     expect(await runToEndHere(["backup", file, ...place.settings])).toMatchObject({ code: 0 });
+  });
+});
+
+describe.skipIf(!isRoot)("the directory of a SQLite store (needs root)", () => {
+  it("is refused if it belongs to another user who is not root", () => {
+    const directory = makeTemporaryDirectory();
+    const path = join(directory, "qsp.db");
+    chmodSync(directory, 0o755);
+    chownSync(directory, stranger, stranger);
+    process.seteuid?.(65_534);
+    onTestFinished(() => process.seteuid?.(0));
+    expect(() => requirePrivateStore(path)).toThrow(
+      storageError(/belongs to another user, with the ID 4242; if it is yours/),
+    );
+    process.seteuid?.(0);
+    process.seteuid?.(stranger);
+    expect(() => requirePrivateStore(path)).not.toThrow();
   });
 });
 

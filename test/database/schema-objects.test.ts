@@ -20,10 +20,10 @@ async function makeStore(makePlace: () => Promise<Place>): Promise<Place> {
 /** Plants a trigger that skips every revocation of a token. */
 async function plantTrigger({ location, query }: Place): Promise<void> {
   if (location.kind === "sqlite")
-    await query("create trigger planted before insert on revoked_tokens begin select raise(ignore); end");
+    await query("create trigger planted before insert on users begin select raise(ignore); end");
   else {
     await query("create function skip() returns trigger language plpgsql as 'begin return null; end'");
-    await query("create trigger planted before insert on revoked_tokens execute function skip()");
+    await query("create trigger planted before insert on users execute function skip()");
   }
 }
 
@@ -32,16 +32,16 @@ describeStores("a trigger in a store", (makePlace) => {
     const place = await makeStore(makePlace);
     await plantTrigger(place);
     await expect(place.open({ mode })).rejects.toThrow(
-      storageError(/the trigger planted on revoked_tokens; .*drop it/),
+      storageError(/the trigger planted on users; .*drop it/),
     );
-    await place.query(`drop trigger planted${place.location.kind === "sqlite" ? "" : " on revoked_tokens"}`);
+    await place.query(`drop trigger planted${place.location.kind === "sqlite" ? "" : " on users"}`);
     await (await place.open({ mode })).close();
   });
 
   it("ends a start of the program and store verify with exit code 2", async () => {
     const place = await makeStore(makePlace);
     await plantTrigger(place);
-    const stderr = expect.stringMatching(/^qsp: [^\n]*the trigger planted on revoked_tokens[^\n]*\n$/);
+    const stderr = expect.stringMatching(/^qsp: [^\n]*the trigger planted on users[^\n]*\n$/);
     expect(await runToEndHere(["serve", "--port", "0", ...place.settings])).toMatchObject({
       code: 2,
       stderr,
@@ -53,28 +53,27 @@ describeStores("a trigger in a store", (makePlace) => {
 describeStores("an index that someone added to a store", (makePlace) => {
   it("does not let a revocation pass that it refuses", async () => {
     const place = await makeStore(makePlace);
-    await place.query("create unique index planted on revoked_tokens (expires_at_ms)");
+    await place.query("create unique index planted on identity_entries (operation)");
     const revocations = createRevocations(await place.open());
-    const now = new Date();
-    const token = { expiresAt: now, client: "shop", origin: { clientAddress: "", requestId: "" } };
-    await revocations.add({ ...token, tokenId: "1" }, now);
-    await expect(revocations.add({ ...token, tokenId: "2" }, now)).rejects.toThrow();
+    const token = { client: "shop", origin: { clientAddress: "", requestId: "" } };
+    await revocations.add({ ...token, tokenId: "1" });
+    await expect(revocations.add({ ...token, tokenId: "2" })).rejects.toThrow();
   });
 });
 
 describe("in SQLite", () => {
   it("a view in the place of a table is refused", async () => {
     const place = await makeStore(makeSqlitePlace);
-    await place.query("alter table revoked_tokens rename to hidden");
-    await place.query("create view revoked_tokens as select * from hidden where 0");
-    await expect(place.open()).rejects.toThrow(storageError(/the view revoked_tokens/));
+    await place.query("alter table users rename to hidden");
+    await place.query("create view users as select * from hidden where 0");
+    await expect(place.open()).rejects.toThrow(storageError(/the view users/));
   });
 
   it.each<[what: string, sql: string, said: string]>([
     [
       "an index that someone added",
-      "create unique index one on revoked_tokens (expires_at_ms)",
-      "In the schema, the index one on revoked_tokens is not one that this program creates.",
+      "create unique index one on users (created_at_ms)",
+      "In the schema, the index one on users is not one that this program creates.",
     ],
     [
       "a table that someone added",
@@ -83,8 +82,8 @@ describe("in SQLite", () => {
     ],
     [
       "an index that is missing",
-      "drop index revoked_tokens_by_end",
-      "In the schema, the index revoked_tokens_by_end on revoked_tokens is missing.",
+      "drop index users_by_end",
+      "In the schema, the index users_by_end on users is missing.",
     ],
     [
       "a column that someone added",
@@ -103,14 +102,12 @@ describe("in SQLite", () => {
     if (place.location.kind !== "sqlite") throw new Error("only SQLite has statements");
     const database = new DatabaseSync(place.location.path, { defensive: false });
     database.exec("pragma writable_schema = on");
-    database.exec(
-      "update sqlite_schema set sql = replace(sql, 'text', 'texu') where name = 'revoked_tokens'",
-    );
+    database.exec("update sqlite_schema set sql = replace(sql, 'text', 'texu') where name = 'users'");
     database.close();
     const { code, stdout } = await runCommand(place, ["store", "verify"]);
     expect({ code, stdout }).toEqual({
       code: 1,
-      stdout: expect.stringContaining("the table revoked_tokens was changed outside of the server"),
+      stdout: expect.stringContaining("the table users was changed outside of the server"),
     });
   });
 
@@ -123,17 +120,11 @@ describe("in SQLite", () => {
 
 describePostgres("in PostgreSQL", () => {
   it.each<[name: string, statements: readonly string[]]>([
+    ["rule planted on users", ["create rule planted as on insert to users do instead nothing"]],
+    ["policy planted on users", ["create policy planted on users using (false)"]],
     [
-      "rule planted on revoked_tokens",
-      ["create rule planted as on insert to revoked_tokens do instead nothing"],
-    ],
-    ["policy planted on revoked_tokens", ["create policy planted on revoked_tokens using (false)"]],
-    [
-      "view revoked_tokens",
-      [
-        "alter table revoked_tokens rename to hidden",
-        "create view revoked_tokens as select * from hidden where false",
-      ],
+      "view users",
+      ["alter table users rename to hidden", "create view users as select * from hidden where false"],
     ],
   ])("the %s is refused", async (name, statements) => {
     const place = await makeStore(makePostgresPlace);

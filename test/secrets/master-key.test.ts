@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
@@ -53,6 +62,19 @@ describe("the master key", () => {
     chmodSync(writeKey(join(dataDir, "master.key"), digits), mode);
     expect(() => loadMasterKey(masterKeyIn(dataDir))).toThrow(storageError(/set its mode to 0600/));
   });
+
+  it.skipIf(process.geteuid?.() !== 0)(
+    "is refused by root if it belongs to neither root nor the owner of its directory (needs root)",
+    () => {
+      const dataDir = makeTemporaryDirectory();
+      const path = writeKey(join(dataDir, "master.key"), digits);
+      const load = () => loadMasterKey({ kind: "file", path });
+      chownSync(path, 4242, 4242);
+      expect(load).toThrow(storageError(/master\.key belongs to another user, with the ID 4242/));
+      chownSync(dataDir, 4242, 4242);
+      expect(load()).toHaveLength(32);
+    },
+  );
 
   // As systemd and Kubernetes give it. Only root can make such a file, and seteuid is for root.
   it.skipIf(process.geteuid?.() !== 0).each([
