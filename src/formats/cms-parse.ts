@@ -39,8 +39,9 @@ export function parseCms(bytes: Uint8Array): CmsMessage {
   if (der.length > maxCmsBytes)
     throw new FormatError(`the CMS message has ${der.length} bytes; the limit is ${maxCmsBytes}`);
   checkDer(der);
-  const { signerInfos, encapContentInfo } = explain("the message is not CMS SignedData", () =>
-    readSignedData(der),
+  const { digestAlgorithms, signerInfos, encapContentInfo } = explain(
+    "the message is not CMS SignedData",
+    () => readSignedData(der),
   );
   if (encapContentInfo.eContentType !== oids.data)
     throw new FormatError(
@@ -53,6 +54,11 @@ export function parseCms(bytes: Uint8Array): CmsMessage {
   const signatures = signerInfos.flatMap((info) =>
     explain("a SignerInfo is malformed", () => readSignature(info) ?? []),
   );
+  // A verifier may refuse this (RFC 5652, section 5.1): a reader that hashes content as it arrives starts with this list.
+  const listed = new Set(digestAlgorithms.map(({ algorithmId }) => algorithmId));
+  for (const { digest } of signatures)
+    if (!listed.has(digest.oid))
+      throw new FormatError(`the digest ${digest.oid} of a signature is not in digestAlgorithms`);
   if (signatures.length === 0) throw new FormatError("the CMS message has no signature of ML-DSA or SLH-DSA");
   return { signatures, content: encapContentInfo.eContent?.valueBlock.valueHexView };
 }

@@ -1,5 +1,5 @@
 import { generateKeyPairSync, sign, verify } from "node:crypto";
-import { Constructed, fromBER, Integer, Null, Primitive, Sequence, UTCTime } from "asn1js";
+import { Constructed, fromBER, Integer, Null, ObjectIdentifier, Primitive, Sequence, UTCTime } from "asn1js";
 import { describe, expect, it } from "vitest";
 import type { SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
 import { selectDigest } from "../../src/formats/cms-algorithms.ts";
@@ -170,6 +170,17 @@ describe("CMS", () => {
     expect(() => parseCms(edit((_, __, data) => data.push(one)))).toThrow(/does not define/);
     expect(() => parseCms(edit((info) => childrenOf(info[2]).push(one)))).toThrow(/has parameters/);
     expect(parseCms(edit((info) => childrenOf(info[2]).push(new Null()))).signatures).toHaveLength(1);
+  });
+
+  it("refuses a signature whose digest the message does not list, and accepts more digests", () => {
+    expect(() => parseCms(edit((_, __, data) => childrenOf(data[1]).splice(0)))).toThrow(
+      /the digest 2\.16\.840\.1\.101\.3\.4\.2\.3 of a signature is not in digestAlgorithms/,
+    );
+    const other = new Sequence({ value: [new ObjectIdentifier({ value: "2.16.840.1.101.3.4.2.1" })] });
+    expect(() => parseCms(edit((_, __, data) => childrenOf(data[1]).splice(0, 1, other)))).toThrow(
+      /not in digestAlgorithms/,
+    );
+    expect(parseCms(edit((_, __, data) => childrenOf(data[1]).unshift(other))).signatures).toHaveLength(1);
   });
 
   it("refuses 17 signers", () => {
