@@ -82,8 +82,8 @@ describe("in SQLite", () => {
     ],
     [
       "an index that is missing",
-      "drop index users_by_end",
-      "In the schema, the index users_by_end on users is missing.",
+      "drop index identity_entries_of_changes",
+      "In the schema, the index identity_entries_of_changes on identity_entries is missing.",
     ],
     [
       "a column that someone added",

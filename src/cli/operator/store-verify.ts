@@ -46,10 +46,6 @@ export const storeVerify: StoreVerb = {
       secretsProgress.end();
       const records = await verifyRecords(store, recordDeclarations);
       const lost = await listLostAccounts(store.reader);
-      // Their tags were compared above; a row that only reads as its record has a tag that fits.
-      const named = new Set(keys.faults.map(({ keyId }) => `key ${keyId}`));
-      const { damaged } = await verifyRecords(store, [keyTable]);
-      const rewritten = damaged.filter((name) => !named.has(name));
       const answers = await store.verifyAnswers();
       const logProgress = createProgress("entries of logs verified");
       const trees = [];
@@ -63,9 +59,7 @@ export const storeVerify: StoreVerb = {
         ...schema.map((fault) => `In the schema, ${fault}.`),
         ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
         ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
-        ...[...rewritten, ...records.damaged].map(
-          (name) => `The record of ${name} was changed outside of the server.`,
-        ),
+        ...records.damaged.map((name) => `The record of ${name} was changed outside of the server.`),
         ...lost.map((name) => `The ${name} is missing, although the log of identities has no removal.`),
         ...answers.damaged.map((name) => `The ${name} was changed outside of the server.`),
         ...trees.flatMap(({ log, fault }) =>

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import type { NewAuditEntry } from "../../audit/chain.ts";
 import { readHead } from "../../audit/log.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
+import type { AnyRow } from "../../records/columns.ts";
 import { findDueRecords } from "../../records/due-records.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { PageRequest } from "../../records/pages.ts";
@@ -26,6 +27,11 @@ export interface StoredKey extends Stored<KeyRecord> {
   readonly tag: string;
   /** The state in the audit log; undefined if the log has no such key. */
   readonly loggedState: KeyState | undefined;
+}
+
+/** A key of a list, with its row as the database has it. */
+export interface ListedKey extends StoredKey {
+  readonly row: Readonly<AnyRow>;
 }
 
 /** A use of a key, to record only if the key has not changed since, and the grant still allows it. */
@@ -103,7 +109,10 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
       const { state, algorithm } = filter;
       const narrowed = narrowing ?? narrowKeys(filter);
       const page = await keys.list(request, principal, { state, algorithm }, narrowed, accepts);
-      return { ...page, rows: page.rows.map((found) => toStoredKey(found)) };
+      return {
+        ...page,
+        rows: page.rows.map((found): ListedKey => ({ ...toStoredKey(found), row: found.row })),
+      };
     },
     /** Lists the newest versions of a name, oldest first. */
     async listVersions(owner: string, name: string, limit: number): Promise<StoredKey[]> {

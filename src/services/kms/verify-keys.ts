@@ -1,4 +1,5 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
+import { isAsStored } from "../../records/columns.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
 import { readPageRequest } from "../../records/pages.ts";
 import { nameSecret } from "../../records/table-declaration.ts";
@@ -11,7 +12,7 @@ import {
   type SecretHalf,
   startMatchThreads,
 } from "./match-keys.ts";
-import type { KmsStore, StoredKey } from "./store.ts";
+import type { KmsStore, ListedKey } from "./store.ts";
 import { keyTable } from "./tables.ts";
 
 /** The dependencies of the verification of keys. */
@@ -56,7 +57,7 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
   const threads =
     total > chunkRows ? startMatchThreads({ provider: provider.name, location, masterKey }) : undefined;
   const match: MatchKeys = threads?.match ?? ((halves) => matchKeys(provider, store.readSecrets, halves));
-  const check = async (rows: readonly StoredKey[]): Promise<readonly (KeyFault | undefined)[]> => {
+  const check = async (rows: readonly ListedKey[]): Promise<readonly (KeyFault | undefined)[]> => {
     // A copy: posting a view of a larger buffer would copy that buffer.
     const halves = await match(
       rows.map(({ record: { keyId, algorithm, publicKey } }) => ({
@@ -102,10 +103,11 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
 
 /** Finds what is wrong with a key. @returns undefined if nothing is */
 function findFault(
-  { record: { state }, isIntact, loggedState }: StoredKey,
+  { record: { state }, row, isIntact, loggedState }: ListedKey,
   half: SecretHalf,
 ): string | undefined {
-  if (!isIntact)
+  // A row may only read as its record, whose tag then fits.
+  if (!isIntact || !isAsStored(keyTable.columns, row))
     return state === loggedState
       ? "its record was changed outside the server"
       : `its record has the status ${state}, the audit log ${loggedState ?? "does not have the key"}`;

@@ -113,8 +113,8 @@ describeStores("qsp store verify", (makePlace) => {
       "update list_counts set list_name = 'kms_keys by=eve' where list_name = 'kms_keys by=system'",
       "kms_keys by=eve",
     ],
-    ["update kms_keys set is_primary = 5", "The record of key key-"],
-    ["update kms_keys set labels = '{}'", "The record of key key-"],
+    ["update kms_keys set is_primary = 5", "The key key-"],
+    ["update kms_keys set labels = '{}'", "The key key-"],
   ])(
     "ends with 1 where a changed value reads as the stored one, or quotas rely on it: %s",
     async (sql, said) => {
