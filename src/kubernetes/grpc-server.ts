@@ -5,7 +5,6 @@ import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
 import { endSession, stopAccepting, waitForGrace } from "../server/drain-connections.ts";
-import { discardRest } from "../server/drain-request.ts";
 import { listenOnSocket, type SocketPlace } from "./socket.ts";
 
 /** The services of the server, and its limits. */
@@ -64,9 +63,10 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
   server.on("stream", (stream: http2.ServerHttp2Stream) => {
     const timer = setTimeout(() => stream.close(http2.constants.NGHTTP2_CANCEL), maxCallMs);
     stream.once("close", () => clearTimeout(timer));
-    // A stream with unread bytes never closes, and would hold up the end of the server.
+    // A stream with unread bytes never closes, and would hold up the end of the server until the time is over.
     stream.once("finish", () => {
-      if (!stream.readableEnded) discardRest(stream);
+      stream.removeAllListeners("data");
+      stream.resume();
     });
   });
   await listenOnSocket(server, place);

@@ -1,6 +1,7 @@
 /** Headers for browsers: no type sniffing, no referrer, TLS only, and the other origins that may call. */
 import type { IncomingHttpHeaders } from "node:http";
-import type { NodeRequest, NodeResponse } from "./node-http.ts";
+import { CallHeaders } from "../protocol/call-headers.ts";
+import type { Exchange } from "./exchange.ts";
 import { requestIdHeader } from "./request-ids.ts";
 
 /** The policy for browsers. */
@@ -29,43 +30,47 @@ function isLocalhost(headers: IncomingHttpHeaders): boolean {
   return /^([^:]*\.)?localhost(:\d+)?$/i.test(String(authority));
 }
 
-/** Sets headers for browsers on every response. */
+/** The headers of every answer for browsers. */
 export interface BrowserHeaders {
-  /** Sets the headers of a response before the request is handled. */
-  set(req: NodeRequest, res: NodeResponse): void;
+  /** Returns the headers of the answer to a request. */
+  headersOf(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
   /** Answers a preflight of an origin that may call. @returns false if the origin may not, or if there is none */
-  answerPreflight(req: NodeRequest, res: NodeResponse): boolean;
+  answerPreflight(exchange: Exchange): boolean;
 }
 
 /** Tells whether a request is a preflight (Fetch standard, "CORS-preflight request"). */
-export function isPreflight({ method, headers }: NodeRequest): boolean {
+export function isPreflight({ method, headers }: Pick<Exchange, "method" | "headers">): boolean {
   return method === "OPTIONS" && headers["access-control-request-method"] !== undefined;
 }
 
 /** Creates the headers of a policy. */
 export function createBrowserHeaders({ corsOrigins, isTls }: BrowserPolicy): BrowserHeaders {
   const origins = new Set(corsOrigins);
+  const everywhere = { "x-content-type-options": "nosniff", "referrer-policy": "no-referrer" };
+  // RFC 6797; one year. On localhost it would apply to all ports, and so to servers without TLS.
+  const overTls = { ...everywhere, "strict-transport-security": "max-age=31536000" };
   return {
-    set({ headers }, res) {
-      res.setHeader("x-content-type-options", "nosniff");
-      res.setHeader("referrer-policy", "no-referrer");
-      // RFC 6797; one year. On localhost it would apply to all ports, and so to servers without TLS.
-      if (isTls && !isLocalhost(headers)) res.setHeader("strict-transport-security", "max-age=31536000");
-      if (origins.size === 0) return;
-      res.setHeader("vary", "origin");
+    headersOf(headers) {
+      const common = isTls && !isLocalhost(headers) ? overTls : everywhere;
+      if (origins.size === 0) return common;
       const { origin } = headers;
-      if (origin === undefined || !origins.has(origin)) return;
-      res.setHeader("access-control-allow-origin", origin);
-      res.setHeader("access-control-expose-headers", exposedHeaders);
+      const varying = { ...common, vary: "origin" };
+      if (origin === undefined || !origins.has(origin)) return varying;
+      return {
+        ...varying,
+        "access-control-allow-origin": origin,
+        "access-control-expose-headers": exposedHeaders,
+      };
     },
-    answerPreflight({ headers }, res) {
-      if (headers.origin === undefined || !origins.has(headers.origin)) return false;
-      res.setHeader("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE");
+    answerPreflight(exchange) {
+      const { origin, "access-control-request-headers": wanted } = exchange.headers;
+      if (origin === undefined || !origins.has(origin)) return false;
+      const headers = new CallHeaders();
+      headers.set("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE");
       // The server checks the headers of a page like those of any client.
-      const wanted = headers["access-control-request-headers"];
-      if (wanted !== undefined) res.setHeader("access-control-allow-headers", wanted);
-      res.setHeader("access-control-max-age", String(preflightSeconds));
-      res.writeHead(204).end();
+      if (wanted !== undefined) headers.set("access-control-allow-headers", wanted);
+      headers.set("access-control-max-age", String(preflightSeconds));
+      exchange.send({ status: 204, headers });
       return true;
     },
   };

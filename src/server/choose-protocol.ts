@@ -3,6 +3,7 @@ import type http from "node:http";
 import type http2 from "node:http2";
 import type { Socket } from "node:net";
 import type { ListenerOptions } from "./listener-options.ts";
+import { stayPaused } from "./node-workarounds.ts";
 
 /** "PRI" begins the HTTP/2 preface and is not a method of HTTP/1.1. */
 const preface = Buffer.from("PRI");
@@ -58,14 +59,4 @@ export function chooseProtocol(
     socket.on("readable", inspect);
     socket.once("end", onEarlyError);
   });
-}
-
-/**
- * Lets only node:http end its own pause of a socket. It pauses a connection whose answers are not read, and ends the
- * process if data arrives nevertheless (socketOnData in lib/_http_server.js, Node 26). On a TLS socket, a stream that
- * continues for another reason would bring it: here, the end of our "readable" listener.
- */
-function stayPaused(socket: Socket & { _paused?: boolean }): void {
-  const resume = socket.resume.bind(socket);
-  socket.resume = () => (socket._paused === true ? socket : resume());
 }

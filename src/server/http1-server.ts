@@ -5,12 +5,11 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { ConnectError } from "@connectrpc/connect";
 import { metadataTooLarge, refuse } from "../errors.ts";
-import { drainRequestMs } from "./drain-request.ts";
 import type { Http1Pipelines } from "./http1-pipelines.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { headroom } from "./metadata.ts";
-import type { RequestHandler } from "./node-http.ts";
-import { methodUnknown } from "./path-methods.ts";
+import { drainRequestMs } from "./node-workarounds.ts";
+import { methodUnknown } from "./route.ts";
 import type { TlsOptions } from "./tls.ts";
 
 /**
@@ -23,7 +22,7 @@ const keepAliveMs = 75_000;
 export function createHttp1Server(
   options: ListenerOptions,
   pipelines: Pick<Http1Pipelines, "find">,
-  onRequest: RequestHandler,
+  onRequest: http.RequestListener,
 ): http.Server {
   const server = createPlainOrTls(
     options,
@@ -72,7 +71,7 @@ export function createHttp1Server(
 function createPlainOrTls(
   { tls, maxHeaderMs }: ListenerOptions,
   serverOptions: http.ServerOptions,
-  onRequest: RequestHandler,
+  onRequest: http.RequestListener,
 ): http.Server {
   if (tls === undefined) return http.createServer(serverOptions, onRequest);
   const server = https.createServer(

@@ -1,19 +1,17 @@
 /** The HTTP/2 server of a port. It does not listen itself. */
 import http2 from "node:http2";
 import type { Socket } from "node:net";
-import { containErrors, listenersOfClosed } from "./connection-errors.ts";
-import { Http2Response } from "./http2-response.ts";
+import { containErrors } from "./connection-errors.ts";
+import { Http2Exchange } from "./exchange.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { headroom } from "./metadata.ts";
-import type { RequestHandler } from "./node-http.ts";
+import { forgetListeners } from "./node-workarounds.ts";
 import { watchLiveness } from "./session-liveness.ts";
-import { breakOff } from "./stream-answers.ts";
 
 /** @param sessions receives the sessions that are open, and their connections */
 export function createHttp2Server(
   options: ListenerOptions,
   sessions: Map<http2.ServerHttp2Session, Socket | undefined>,
-  onRequest: RequestHandler,
 ): http2.Http2Server {
   const server = http2.createServer(
     {
@@ -30,9 +28,14 @@ export function createHttp2Server(
       // and reset costs its client next to nothing (CVE-2023-44487).
       streamResetBurst: 200,
       streamResetRate: 100,
-      Http2ServerResponse: Http2Response,
     },
-    onRequest as never,
+    // A page. Its exchange has checked the request.
+    (req, res) => {
+      Http2Exchange.of(req.stream)?.release((name, value) => res.setHeader(name, value));
+      containErrors(req);
+      containErrors(res);
+      options.onPage(req, res);
+    },
   );
   server.on("session", (session) => {
     containErrors(session);
@@ -44,32 +47,29 @@ export function createHttp2Server(
       watchLiveness(session, socket, { silenceMs: options.maxWriteMs, unread: options.unread });
     });
     session.on("close", () => sessions.delete(session));
-    session.on("stream", (stream) => stream.on("close", forgetListeners));
+    session.on("stream", (stream) => stream.on("close", onStreamClose));
   });
   // Without listeners Node answers these itself, the second one also for a stream that its caller has reset.
-  for (const event of ["connect", "checkContinue", "checkExpectation"]) server.on(event, onRequest as never);
+  const [onPage] = server.listeners("request");
+  for (const event of ["connect", "checkContinue", "checkExpectation"]) server.on(event, onPage as never);
   // Node's own listener turns every stream into a request. Ours runs before it.
   const [makeRequest] = server.listeners("stream");
   if (makeRequest === undefined) throw new Error("node:http2 has no stream listener");
   server.removeAllListeners("stream");
   server.on("stream", (stream: http2.ServerHttp2Stream, headers, flags, rawHeaders: string[]) => {
     containErrors(stream);
+    const exchange = new Http2Exchange(stream, headers, rawHeaders);
     try {
-      if (options.onStream(stream, headers, rawHeaders)) return;
+      if (options.onExchange(exchange)) return;
     } catch (error) {
-      options.onFault(error, headers[":path"]);
-      return breakOff(stream);
+      options.onFault(error, exchange.target);
+      return exchange.drop();
     }
     makeRequest.call(server, stream, headers, flags, rawHeaders);
   });
   return server;
 }
 
-/**
- * Drops the listeners of a closed stream. Node keeps the stream until the next full collection of garbage, and their
- * table is half of what it keeps. `removeAllListeners` would take longer than the rest of a small call. Those for errors
- * stay, although a stream emits nothing after "close".
- */
-function forgetListeners(this: http2.Http2Stream & { _events?: object }): void {
-  this._events = listenersOfClosed();
+function onStreamClose(this: http2.Http2Stream): void {
+  forgetListeners(this);
 }

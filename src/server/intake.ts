@@ -1,91 +1,68 @@
 /**
- * Takes requests in: checks the head, finds the call, admits it, and only then passes the request to a body reader.
+ * Takes requests in: finds where each goes, checks its head, admits its call, and passes it on. Nothing of a body is read
+ * before.
  */
-import type { IncomingHttpHeaders } from "node:http";
-import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
-import { toConnectError } from "../errors.ts";
+import { findReason, toConnectError } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
 import { CallValues, clientKey } from "../protocol/call-values.ts";
-import { type RestResponse, splitTarget } from "../transcoding/http.ts";
-import type { FoundRoute, Transcoder } from "../transcoding/transcoder.ts";
+import type { Transcoder } from "../transcoding/transcoder.ts";
 import { type Admission, type ArrivingCall, nameClient, Ticket } from "./admission.ts";
 import { type BrowserHeaders, isPreflight } from "./browser.ts";
+import { type CallDeps, runCall } from "./call.ts";
 import type { ReadClient } from "./client-address.ts";
-import { refuseCutBody } from "./cut-body.ts";
-import { drainAfterAnswer } from "./drain-request.ts";
-import { readCallForm, renderFailure } from "./failures.ts";
+import type { CrossSiteLog } from "./cross-site-log.ts";
+import { announcesBody, type Exchange } from "./exchange.ts";
+import type { FullServer } from "./full-server.ts";
 import type { ExplainFailure } from "./interceptors/errors.ts";
 import type { Observer } from "./interceptors/observe.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { countRawBytes } from "./metadata.ts";
-import type { NodeRequest, NodeResponse } from "./node-http.ts";
+import type { Metrics } from "./metrics.ts";
+import { renderFailure } from "./protocols/failures.ts";
+import type { CallForm } from "./protocols/form.ts";
+import { serveRest } from "./protocols/rest.ts";
+import type { ServeStream } from "./protocols/streams.ts";
 import type { RefusalPace } from "./refusal-pace.ts";
 import { createHeadCheck, type HeadPolicy } from "./request-head.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
-import { announcesBody, writeResponse } from "./rest.ts";
-import type { UnreadResponses, Writing } from "./unread-responses.ts";
+import { type Destination, findMethod, formOf, type RequestHead } from "./route.ts";
+import { isUnary } from "./rpcs.ts";
+import type { UnreadResponses } from "./unread-responses.ts";
 
 /** The parts of the intake of one server. */
-export interface IntakeOptions {
+export interface IntakeDeps extends Omit<CallDeps, "refused"> {
+  readonly route: (head: RequestHead) => Destination;
+  readonly full: FullServer;
   readonly head: HeadPolicy;
   readonly browserHeaders: BrowserHeaders;
-  /** By path: "/package.Service/Method". */
-  readonly rpcs: ReadonlyMap<string, DescMethod>;
-  readonly transcoder: Transcoder;
   readonly admission: Admission;
   readonly observer: Observer;
+  readonly metrics: Metrics;
+  readonly crossSiteLog: CrossSiteLog;
   readonly requestIds: RequestIds;
   readonly unread: UnreadResponses;
   readonly pace: RefusalPace;
   readonly explainFailure: ExplainFailure;
   readonly readClient: ReadClient;
-  readonly maxReceiveMs: number;
-  /** Receives a request that is refused for its head. The error has the ID of the request. */
-  readonly onHeadFault: (fault: ConnectError, headers: IncomingHttpHeaders) => void;
+  readonly transcoder: Transcoder;
+  readonly serveStream: ServeStream;
   readonly onFault: ListenerOptions["onFault"];
-  /** Receives admitted requests. */
-  readonly next: (req: NodeRequest, res: NodeResponse) => void;
 }
 
 /** A call that was found for a request. */
-export interface FoundCall extends ArrivingCall {
+interface FoundCall extends ArrivingCall {
   readonly header: Headers;
 }
 
-/** The intake of one server. */
-export interface Intake {
-  readonly onRequest: (req: NodeRequest, res: NodeResponse) => void;
-  /** Admits a call, and logs and counts a refusal, with which the promise rejects. */
-  admit(call: FoundCall): Promise<void> | undefined;
-  /** Tells whether the head of a call on an HTTP/2 stream is valid. */
-  isHeadFaultless(headers: IncomingHttpHeaders, rawHeaders: readonly string[]): boolean;
-  /** Ends a request whose answer cannot be written, which is a bug. */
-  breakOff(req: NodeRequest, res: NodeResponse, fault: unknown): void;
-  /** The context values of an admitted request. */
-  valuesOf(req: NodeRequest): ContextValues;
-  /** The REST route of an admitted request; undefined for a page and for another protocol. */
-  routeOf(req: NodeRequest): FoundRoute | undefined;
-}
+/** Creates the function that takes an exchange. It returns false for a page, which is for Fastify to answer. */
+export function createIntake(deps: IntakeDeps): (exchange: Exchange) => boolean {
+  const { admission, observer, requestIds, unread, transcoder } = deps;
+  const findHeadFault = createHeadCheck(deps.head);
 
-/** A request whose head is valid. */
-interface Arrived {
-  readonly values: ContextValues;
-  /** The RPC that it calls; undefined for a page. */
-  readonly method: DescMethod | undefined;
-  readonly route: FoundRoute | undefined;
-}
-
-const always = (): boolean => true;
-
-/** Creates the intake of one server. */
-export function createIntake(options: IntakeOptions): Intake {
-  const { rpcs, transcoder, admission, observer, requestIds, unread, readClient } = options;
-  const findHeadFault = createHeadCheck(options.head);
-  const arrived = new WeakMap<NodeRequest, Arrived>();
-
-  const explain = ({ method, header }: FoundCall, thrown: unknown, startedMs: number): ConnectError => {
-    const error = options.explainFailure(thrown) ?? toConnectError(thrown);
+  const explain = (call: FoundCall, thrown: unknown, startedMs: number): ConnectError => {
+    const error = deps.explainFailure(thrown) ?? toConnectError(thrown);
+    const { method, header } = call;
     observer.refused({ method, header, error, durationMs: performance.now() - startedMs });
     return error;
   };
@@ -93,9 +70,10 @@ export function createIntake(options: IntakeOptions): Intake {
   const refuseCall = async (call: FoundCall, thrown: unknown, startedMs: number): Promise<never> => {
     const error = explain(call, thrown, startedMs);
     call.ticket.close();
-    await options.pace.waitIfBusy(error);
+    await deps.pace.waitIfBusy(error);
     throw error;
   };
+  /** Admits a call, and logs and counts a refusal, with which the promise rejects. */
   const admit = (call: FoundCall): Promise<void> | undefined => {
     const startedMs = performance.now();
     try {
@@ -104,129 +82,124 @@ export function createIntake(options: IntakeOptions): Intake {
       return refuseCall(call, thrown, startedMs);
     }
   };
+  const refused: CallDeps["refused"] = ({ method }, header, error) =>
+    observer.refused({ method, header, error, durationMs: 0 });
+  const callDeps: CallDeps = { ...deps, refused };
 
-  const findCall = ({ method = "", url = "" }: NodeRequest): Pick<Arrived, "method" | "route"> => {
-    const rpc = rpcs.get(splitTarget(url).path);
-    if (rpc !== undefined) return { method: rpc, route: undefined };
-    const route = transcoder.find(method, url);
-    return { method: route?.match.route.spec.method, route };
+  const fail = (exchange: Exchange, form: CallForm, error: ConnectError): void => {
+    requestIds.mark(error, exchange.headers[requestIdHeader]);
+    const answer = renderFailure(form, error, () => {
+      const rendered = transcoder.renderFailure(error, exchange);
+      rendered.headers.set("content-type", form.protocol === "rest" ? form.contentType : "application/json");
+      return rendered;
+    });
+    void exchange.send(answer);
+  };
+  const breakOff = (exchange: Exchange, values: ContextValues, fault: unknown): void => {
+    deps.onFault(fault, exchange.target, requestIds.identify(values, exchange.headers[requestIdHeader]));
+    exchange.drop();
   };
 
-  const fail = (req: NodeRequest, res: NodeResponse, error: ConnectError): void => {
-    const form = readCallForm(req, rpcs.has(splitTarget(req.url ?? "").path));
-    const { method = "", url = "" } = req;
-    requestIds.mark(error, req.headers[requestIdHeader]);
-    const renderRest = (): RestResponse => transcoder.renderFailure(error, { method, target: url });
-    writeResponse(res, renderFailure(form, error, renderRest)).catch((fault) => breakOff(req, res, fault));
+  const serve = async (
+    exchange: Exchange,
+    destination: Exclude<Destination, { readonly kind: "page" | "nowhere" }>,
+    values: ContextValues,
+  ): Promise<void> => {
+    const { form } = destination;
+    exchange.continueIfExpected();
+    if (destination.kind === "rest")
+      return serveRest({ transcoder, requestIds }, exchange, destination.route, values);
+    const { rpc, query } = destination;
+    if (isUnary(rpc)) return runCall(callDeps, { exchange, form, rpc, values, query });
+    try {
+      await deps.serveStream({ exchange, form, rpc, values });
+    } catch (thrown) {
+      const error = toConnectError(thrown);
+      const header = new CallHeaders(exchange.headers);
+      if (!error.metadata.has(requestIdHeader))
+        observer.refused({ method: rpc.method, header, error, durationMs: 0 });
+      fail(exchange, form, error);
+    }
   };
-  const breakOff = (req: NodeRequest, res: NodeResponse, fault: unknown): void => {
-    options.onFault(fault, req.url, requestIds.identify(valuesOf(req), req.headers[requestIdHeader]));
-    res.destroy();
-  };
-  const valuesOf = (req: NodeRequest): ContextValues => arrived.get(req)?.values ?? new CallValues();
 
-  const begin = (req: NodeRequest, res: NodeResponse): void => {
-    // A client that sent "Expect: 100-continue" waits for this before it sends the body.
-    if (/^100-continue$/i.test(req.headers.expect ?? "")) res.writeContinue();
-    options.next(req, res);
-  };
-
-  return {
-    admit,
-    isHeadFaultless: (headers, rawHeaders) =>
-      findHeadFault({
-        method: String(headers[":method"]),
-        headers,
-        metadataBytes: countRawBytes(rawHeaders),
-        targetHost: undefined,
-        rawHeaders,
-        announcesBody: true,
-        isCall: always,
-      }) === undefined,
-    breakOff,
-    valuesOf,
-    routeOf: (req) => arrived.get(req)?.route,
-    onRequest(req, res) {
-      refuseCutBody(req);
-      drainAfterAnswer(req, res, options.maxReceiveMs);
-      const targetHost = req.httpVersionMajor === 1 ? readTargetHost(req.url ?? "") : undefined;
-      // RFC 9112, section 3.2.2. Connect's handlers need the header.
-      if (targetHost !== undefined) req.headers.host = targetHost;
-      const { method, route } = findCall(req);
-      const fault = findHeadFault(readHead(req, targetHost, () => method !== undefined));
-      options.browserHeaders.set(req, res);
-      if (fault !== undefined) {
-        options.onHeadFault(requestIds.mark(fault, req.headers[requestIdHeader]), req.headers);
-        return fail(req, res, fault);
-      }
-      if (isPreflight(req) && options.browserHeaders.answerPreflight(req, res)) return;
-      const client = readClient(findPeerAddress(req), req.headers["x-forwarded-for"]);
-      const values = new CallValues().set(clientKey, client);
-      arrived.set(req, { values, method, route });
-      // Pages are the same bytes for all clients, so they do not count for the memory of a client.
-      watchResponse(req, res, method && (() => nameClient(values)), unread);
-      if (method === undefined) return begin(req, res);
-      const ticket = new Ticket();
-      res.once("close", () => ticket.close());
-      const { authorization = null } = req.headers;
-      const header = new CallHeaders(req.headers);
-      const admitting = admit({ method, authorization, values, ticket, header });
-      if (admitting === undefined) return begin(req, res);
-      admitting
-        .then(
-          () => {
-            // The caller has left. "close" is emitted once, so nothing would end a call that began now.
-            if (!ticket.isClosed) begin(req, res);
-          },
-          (error: ConnectError) => fail(req, res, error),
-        )
-        .catch((fault) => breakOff(req, res, fault));
-    },
+  return (exchange) => {
+    const destination = deps.route(exchange);
+    const method = findMethod(destination);
+    if (method !== undefined && deps.full.refuse(exchange, destination, method)) return true;
+    const { form, kind } = destination;
+    exchange.addHeaders(deps.browserHeaders.headersOf(exchange.headers));
+    const fault = findHeadFault({
+      ...readHead(exchange),
+      isCall: () => method !== undefined,
+    });
+    if (fault !== undefined) {
+      countHeadFault(deps, exchange, requestIds.mark(fault, exchange.headers[requestIdHeader]));
+      fail(exchange, formOf(destination), fault);
+      return true;
+    }
+    if (isPreflight(exchange) && deps.browserHeaders.answerPreflight(exchange)) return true;
+    unread.watch(exchange);
+    exchange.onClose(() => unread.forget(exchange));
+    // Pages are the same bytes for all clients, so they do not count for the memory of a client.
+    if (kind === "page") return false;
+    const client = deps.readClient(exchange.peer, exchange.headers["x-forwarded-for"]);
+    const values = new CallValues().set(clientKey, client);
+    exchange.client = () => nameClient(values);
+    if (kind === "nowhere") {
+      fail(exchange, form, destination.error);
+      return true;
+    }
+    const begin = (): void => {
+      serve(exchange, destination, values).catch((fault: unknown) => breakOff(exchange, values, fault));
+    };
+    if (method === undefined) {
+      begin();
+      return true;
+    }
+    const ticket = new Ticket();
+    exchange.onClose(() => ticket.close());
+    const { authorization = null } = exchange.headers;
+    const header = new CallHeaders(exchange.headers);
+    const admitting = admit({ method, authorization, values, ticket, header });
+    if (admitting === undefined) {
+      begin();
+      return true;
+    }
+    admitting
+      .then(
+        // Nothing would end a call that began after its caller left.
+        () => (ticket.isClosed ? undefined : begin()),
+        (error: ConnectError) => fail(exchange, form, error),
+      )
+      .catch((fault: unknown) => breakOff(exchange, values, fault));
+    return true;
   };
 }
 
-function readHead(req: NodeRequest, targetHost: string | undefined, isCall: () => boolean) {
-  const { method = "", url = "", headers, rawHeaders } = req;
+function countHeadFault(
+  { metrics, crossSiteLog }: IntakeDeps,
+  { headers }: Exchange,
+  fault: ConnectError,
+): void {
+  const reason = findReason(fault);
+  if (reason === undefined) return;
+  metrics.requestRefused(reason);
+  const requestId = fault.metadata.get(requestIdHeader) ?? "";
+  if (reason === "CROSS_SITE_REFUSED") crossSiteLog.refused({ origin: headers.origin, requestId });
+}
+
+function readHead({ method, target, headers, rawHeaders, httpVersion, hasBody }: Exchange) {
+  const isHttp1 = httpVersion === "1.1";
+  const targetHost = isHttp1 ? readTargetHost(target) : undefined;
   // HTTP/1.1 has the target outside of its headers. HTTP/2 has it in a pseudo-header.
-  let metadataBytes = req.httpVersionMajor === 1 ? url.length : 0;
-  for (const text of rawHeaders) metadataBytes += text.length;
-  const body = { announcesBody: announcesBody(headers) };
-  return { method, headers, metadataBytes, targetHost, rawHeaders, ...body, isCall };
+  const metadataBytes = countRawBytes(rawHeaders) + (isHttp1 ? target.length : 0);
+  // HTTP/2 learns of a body only from its first byte.
+  const body = { announcesBody: isHttp1 ? hasBody : announcesBody(headers) };
+  return { method, headers, metadataBytes, targetHost, rawHeaders, ...body };
 }
 
 /** Reads the host of an absolute target; undefined for a path or "*", "" for any other target. */
 function readTargetHost(target: string): string | undefined {
   if (target.startsWith("/") || target === "*") return undefined;
   return /^https?:\/\/([^/?#]*)/i.exec(target)?.[1] ?? "";
-}
-
-/** An HTTP/2 request has the address of its connection in its session. */
-function findPeerAddress({ stream, socket }: NodeRequest): string | undefined {
-  return stream?.session?.socket?.remoteAddress ?? socket?.remoteAddress;
-}
-
-function watchResponse(
-  req: NodeRequest,
-  res: NodeResponse,
-  client: (() => string) | undefined,
-  unread: UnreadResponses,
-): void {
-  const { stream } = req;
-  const writing: Writing =
-    stream === undefined
-      ? {
-          ...(client && { client }),
-          pendingBytes: () => res.writableLength,
-          // A response behind an endless one has no socket yet. Node may read no more from theirs, and does not
-          // notice when the client leaves.
-          drop: () => void req.socket.destroy(),
-        }
-      : {
-          ...(client && { client }),
-          pendingBytes: () => stream.writableLength,
-          arrivedBytes: () => stream.readableLength,
-          drop: () => stream.destroy(),
-        };
-  unread.watch(writing);
-  res.once("close", () => unread.forget(writing));
 }

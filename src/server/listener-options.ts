@@ -1,13 +1,25 @@
 /** The options that the servers of a port share. */
+import type http from "node:http";
+import type http2 from "node:http2";
 import type { RestResponse } from "../transcoding/http.ts";
-import type { RequestHandler, StreamHandler } from "./node-http.ts";
+import type { Exchange } from "./exchange.ts";
 import type { TlsOptions } from "./tls.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
 
+/** A request of either version. */
+export type NodeRequest = http.IncomingMessage | http2.Http2ServerRequest;
+
+/** A response of either version. */
+export type NodeResponse = http.ServerResponse | http2.Http2ServerResponse;
+
 /** The settings and handlers of a listener. */
 export interface ListenerOptions {
-  readonly onRequest: RequestHandler;
-  readonly onStream: StreamHandler;
+  /** Takes an exchange; false if it is for a page. */
+  readonly onExchange: (exchange: Exchange) => boolean;
+  /** Answers the request for a page. Node makes requests of HTTP/2 compatible with those of HTTP/1.1. */
+  readonly onPage: (req: NodeRequest, res: NodeResponse) => void;
+  /** Milliseconds for the rest of a request that has been answered. */
+  readonly maxReceiveMs: number;
   /** Receives an error that left a request without an answer, which is a bug. */
   readonly onFault: (error: unknown, target: string | undefined, requestId?: string) => void;
   /** Renders the answer to bytes that are not an HTTP/1.1 request. */

@@ -12,11 +12,11 @@ import { Server as TlsServer } from "node:tls";
 import { chooseProtocol } from "./choose-protocol.ts";
 import { containErrors } from "./connection-errors.ts";
 import { endSession, stopAccepting, waitForGrace } from "./drain-connections.ts";
+import { Http1Exchange } from "./exchange.ts";
 import { Http1Pipelines } from "./http1-pipelines.ts";
 import { createHttp1Server, toNodeTls } from "./http1-server.ts";
 import { createHttp2Server } from "./http2-server.ts";
 import type { ListenerOptions } from "./listener-options.ts";
-import type { RequestHandler } from "./node-http.ts";
 import type { TlsOptions } from "./tls.ts";
 
 /** A port and the connections to it. */
@@ -62,24 +62,21 @@ export function createListener(options: ListenerOptions): Listener {
     if (res.headersSent || pipeline?.newest !== res) return;
     if (isGraceOver || !pipeline.isPipelined) res.setHeader("connection", "close");
   };
-  const contain: RequestHandler = (req, res) => {
-    containErrors(req);
-    containErrors(res);
-  };
-  const handle: RequestHandler = (req, res) => {
+  const handle: http.RequestListener = (req, res) => {
+    const exchange = new Http1Exchange(req, res, options.maxReceiveMs);
     try {
-      options.onRequest(req, res);
+      if (options.onExchange(exchange)) return;
+      exchange.release((name, value) => res.setHeader(name, value));
+      options.onPage(req, res);
     } catch (error) {
       options.onFault(error, req.url);
       res.destroy();
     }
   };
-  const http2Server = createHttp2Server(options, sessions, (req, res) => {
-    contain(req, res);
-    handle(req, res);
-  });
-  const onRequest: RequestHandler = (req, res) => {
-    contain(req, res);
+  const http2Server = createHttp2Server(options, sessions);
+  const onRequest: http.RequestListener = (req, res) => {
+    containErrors(req);
+    containErrors(res);
     const { socket } = req;
     const { answers, newest: earlier } = pipelines.find(socket) ?? {};
     const ahead = answers?.size ?? 0;

@@ -1,9 +1,6 @@
-/** Refuses HTTP methods that no route takes: 405 if the path takes others, 501 for an unknown method. */
-import http from "node:http";
-import type { ConnectError } from "@connectrpc/connect";
-import { refuse } from "../errors.ts";
+/** The paths of pages, and their methods. */
 
-/** Knows the methods of all paths outside of the REST calls. */
+/** Knows the methods of all pages. */
 export interface PathMethods {
   /** Adds a path in Fastify's form: "/console/:name". */
   add(path: string, methods: readonly string[]): void;
@@ -42,35 +39,4 @@ function toPattern(path: string): RegExp {
     .split("/")
     .map((segment) => (segment.startsWith(":") ? "[^/]+" : RegExp.escape(segment)));
   return new RegExp(`^${segments.join("/")}$`);
-}
-
-/** Refuses a method that a path does not take; `allow` lists the methods that it takes. */
-export function methodNotAllowed(method: string, path: string, allow: string): ConnectError {
-  const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${method}`, { allow });
-  error.metadata.set("allow", allow);
-  return error;
-}
-
-/** Refuses a method that is not registered, or that this server does not implement for any path. */
-export function methodUnknown(method: string): ConnectError {
-  return refuse("METHOD_UNKNOWN", `this server does not support the method ${method.slice(0, 40)}`, {
-    method: method.slice(0, 40),
-  });
-}
-
-/** The methods that routes have. Fastify fails for some of the others, such as QUERY without a content type. */
-export const routedMethods: ReadonlySet<string> = new Set([
-  "DELETE",
-  "GET",
-  "HEAD",
-  "OPTIONS",
-  "PATCH",
-  "POST",
-  "PUT",
-  "TRACE",
-]);
-
-/** Tells whether a method is registered. This server is not a proxy, so it does not take CONNECT. */
-export function isKnownMethod(method: string): boolean {
-  return http.METHODS.includes(method) && method !== "CONNECT";
 }

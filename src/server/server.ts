@@ -4,26 +4,27 @@
  * It takes descriptors and implementations and does not depend on any of them.
  */
 import type { AddressInfo } from "node:net";
+import { createRegistry } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
+import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
-import { findReason, serverStopping, toConnectError } from "../errors.ts";
+import { serverStopping, toConnectError } from "../errors.ts";
 import { CallValues } from "../protocol/call-values.ts";
+import { RunningCalls } from "../protocol/unary-call.ts";
 import { createOwnMemory } from "../shared-memory/shared-memory.ts";
+import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
 import { createBrowserHeaders } from "./browser.ts";
 import { createAddressCheck, createReadClient, plain } from "./client-address.ts";
-import { messageInterceptor } from "./connect.ts";
 import { createConnectionShares } from "./connection-shares.ts";
 import { createCrossSiteLog } from "./cross-site-log.ts";
 import { createFullServer } from "./full-server.ts";
-import { createGrpcUnaryHandler } from "./grpc-unary.ts";
 import { createHealthBoard, type HealthBoard } from "./health.ts";
-import { createHttpApp, methodName } from "./http-app.ts";
 import { createIntake } from "./intake.ts";
 import { type OnUnchecked, requireAccess, streamAccessInterceptor } from "./interceptors/access.ts";
 import { callerInterceptor } from "./interceptors/caller.ts";
-import { streamDeadlineInterceptor, unaryDeadlineInterceptor } from "./interceptors/deadline.ts";
+import { streamDeadlineInterceptor } from "./interceptors/deadline.ts";
 import { drainInterceptor } from "./interceptors/drain.ts";
 import { createErrorMap, requestErrorInterceptor, streamErrorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
@@ -36,17 +37,26 @@ import { findMaxBytes, toBodyLimits, toStructureLimits } from "./limits.ts";
 import { createListener } from "./listener.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
-import type { RequestHandler } from "./node-http.ts";
 import type { ServerOptions } from "./options.ts";
+import { createPages } from "./pages.ts";
+import { createStreams } from "./protocols/streams.ts";
 import { createTokenBuckets } from "./rate-limiter.ts";
 import { createReflection } from "./reflection.ts";
 import { createRefusalPace, type RefusalPace } from "./refusal-pace.ts";
 import { createRequestIds, requestIdHeader } from "./request-ids.ts";
+import { createRouting } from "./route.ts";
+import { createRpcs } from "./rpcs.ts";
 import { readTlsOptions, watchTls } from "./tls.ts";
 import { createUnreadResponses } from "./unread-responses.ts";
 
 /** Where the programs of this machine come from, and a proxy on it: one address for all of them. */
 const ownAddresses = ["127.0.0.1", "::1"];
+
+/**
+ * Connect compresses messages of streams of at least this size for clients that accept it. Keys, signatures and
+ * ciphertexts do not shrink. Long lists do.
+ */
+const compressMinBytes = 64 * 1024;
 
 /** A server of services. */
 export interface Server {
@@ -111,75 +121,56 @@ export async function createServer(options: ServerOptions): Promise<Server> {
         requestIds.identify(contextValues ?? new CallValues(), headers.get(requestIdHeader)),
       ),
   });
-  const rpcs = new Map(specs.map(({ method }) => [`/${methodName(method)}`, method]));
+  const registry = createRegistry(
+    ...collectFiles([...services.map(({ service }) => service.file), ...errorFiles]),
+  );
+  const rpcs = createRpcs({
+    specs,
+    codecs: options.codecs,
+    interceptors,
+    registry,
+    limitsOf: (method) => ({
+      maxBytes: findMaxBytes(method, limits, profiles),
+      structure: toStructureLimits(limits),
+    }),
+  });
+  const serveStream = createStreams(services, {
+    interceptors,
+    acceptCompression: [compressionGzip, compressionBrotli],
+    compressMinBytes,
+    readMaxBytes: limits.maxMessageBytes,
+    jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry },
+    shutdownSignal: shutdown.signal,
+  });
+  const pages = await createPages({ services, transcoder, health, metrics, requestIds, options });
   const { tls = [], corsOrigins = [] } = options;
   const onFault: ListenerOptions["onFault"] = (err, target, requestId) =>
     logger.error({ requestId, err, target }, "request failed outside of any call");
-  let next: RequestHandler = () => {};
-  const intake = createIntake({
+  const full = createFullServer({
+    calls: admission.calls,
+    transcoder,
+    readClient,
+    pace,
+    unread,
+    requestIds,
+    onRefusal: (method) => metrics.callRefused(method, "SERVER_BUSY"),
+  });
+  const takeExchange = createIntake({
+    route: createRouting({ rpcs, pages: pages.paths, transcoder, profiles: profiles ?? {} }),
+    full,
     head: {
       maxMetadataBytes: limits.maxMetadataBytes,
       isHostAllowed: options.isHostAllowed,
       corsOrigins: new Set(corsOrigins),
     },
     browserHeaders: createBrowserHeaders({ corsOrigins, isTls: tls.length > 0 }),
-    rpcs,
-    transcoder,
-    admission,
-    observer,
-    requestIds,
-    unread,
-    pace,
+    ...{ admission, observer, metrics, crossSiteLog, requestIds, unread, pace, readClient, transcoder },
+    ...{ serveStream, onFault },
     explainFailure: options.explainFailure ?? (() => undefined),
-    readClient,
-    maxReceiveMs: limits.maxReceiveMs,
-    onHeadFault: (fault, { origin }) => {
-      const reason = findReason(fault);
-      if (reason === undefined) return;
-      metrics.requestRefused(reason);
-      const requestId = fault.metadata.get(requestIdHeader) ?? "";
-      if (reason === "CROSS_SITE_REFUSED") crossSiteLog.refused({ origin, requestId });
-    },
-    onFault,
-    next: (req, res) => next(req, res),
-  });
-  const { app, serve } = await createHttpApp({
-    services,
-    interceptors: [messageInterceptor, ...interceptors, unaryDeadlineInterceptor(limits.maxCallMs)],
-    transcoder,
-    health,
-    metrics,
-    limits,
-    shutdown,
-    intake,
-    requestIds,
-    options,
-  });
-  next = serve;
-  const grpcUnary = createGrpcUnaryHandler({
-    specs,
-    codecs: options.codecs,
-    interceptors,
-    maxBytesOf: (method) => findMaxBytes(method, limits, profiles),
+    onError: (error) => logUnobserved(logger, error),
+    running: new RunningCalls(shutdown.signal),
     maxReceiveMs: limits.maxReceiveMs,
     maxCallMs: limits.maxCallMs,
-    structure: toStructureLimits(limits),
-    shutdownSignal: shutdown.signal,
-    readClient,
-    intake,
-    unread,
-    onError: (error) => logUnobserved(logger, error),
-  });
-  const full = createFullServer({
-    calls: admission.calls,
-    rpcs,
-    transcoder,
-    readClient,
-    pace,
-    unread,
-    requestIds,
-    maxReceiveMs: limits.maxReceiveMs,
-    onRefusal: (method) => metrics.callRefused(method, "SERVER_BUSY"),
   });
   const shares = createConnectionShares({
     clients: memory.clients,
@@ -198,15 +189,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     isShared: memory.workers > 1,
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
     renderFailure: (error) => transcoder.renderFailure(requestIds.mark(toConnectError(error), undefined)),
-    // A request with an invalid head goes through `onRequest`, which answers in every protocol.
-    onStream: (stream, headers, rawHeaders) =>
-      full.refuseStream(stream, headers, rawHeaders) ||
-      (intake.isHeadFaultless(headers, rawHeaders) && grpcUnary(stream, headers, rawHeaders)),
-    onRequest: (req, res) => {
-      // A stream was not refused before it became a request.
-      if (req.stream === undefined && full.refuseRequest(req, res)) return;
-      intake.onRequest(req, res);
-    },
+    onExchange: takeExchange,
+    onPage: pages.serve,
+    maxReceiveMs: limits.maxReceiveMs,
     onFault,
     unread,
   });
@@ -228,7 +213,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       }, maxDrainMs);
       await listener.drain();
       clearTimeout(breakOff);
-      await app.close();
+      await pages.close();
     },
     destroy: () => {
       stopWatching();

@@ -38,13 +38,6 @@ const refusals: Record<string, Refused> = {
     headers: { "content-type": "text/plain" },
     body: "{}",
   },
-  "a media type that is none": {
-    reason: "MEDIA_TYPE_UNSUPPORTED",
-    method: "POST",
-    path: "/",
-    headers: { "content-type": "none" },
-    body: "{}",
-  },
   "a media type that no protocol of an RPC path has": {
     reason: "MEDIA_TYPE_UNSUPPORTED",
     method: "POST",

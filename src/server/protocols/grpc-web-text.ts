@@ -5,14 +5,17 @@
  * Both sides may flush at any byte, so padding can be in the middle (grpc/grpc, doc/PROTOCOL-WEB.md, "Text-encoded streams").
  */
 import type { UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
-import { refuse } from "../errors.ts";
+import { refuse } from "../../errors.ts";
 
 const textType = /^application\/grpc-web-text(?=\s*(?:[+;]|$))/i;
 const binaryType = /^application\/grpc-web(?=[+;]|$)/;
 
-/** Tells whether a request is in text mode. */
-export function isGrpcWebText({ header }: Pick<UniversalServerRequest, "header">): boolean {
-  return textType.test(header.get("content-type") ?? "");
+/** Decodes a whole body. @throws BODY_INCOMPLETE, MESSAGE_MALFORMED */
+export function decodeText(text: Uint8Array): Buffer {
+  const decode = createBase64Decoder();
+  const bytes = decode(text);
+  requireWholeGroups(decode);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 /** Changes a request in text mode to one in binary mode. */
@@ -50,6 +53,10 @@ async function* decodePieces(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<
     const bytes = decode(next.value);
     if (bytes.length > 0) yield bytes;
   }
+  requireWholeGroups(decode);
+}
+
+function requireWholeGroups(decode: ReturnType<typeof createBase64Decoder>): void {
   if (decode.isWithinGroup()) throw refuse("BODY_INCOMPLETE", "the request ends within a group of base64");
 }
 

@@ -1,5 +1,5 @@
 /**
- * Writes the end of every failed call, in the form of its protocol. No other module does this.
+ * Writes the failure of a call before its first message, in the form of its protocol.
  *
  * | protocol           | HTTP status   | the status of the call is in                                      |
  * | ------------------ | ------------- | ----------------------------------------------------------------- |
@@ -12,15 +12,9 @@
  * Trailers-Only is one HEADERS frame with END_STREAM (grpc/grpc, doc/PROTOCOL-HTTP2.md, section "Responses"). When
  * an empty DATA frame ends the stream instead, grpc-go, grpc-java and grpcio report their own error.
  */
-import type { IncomingMessage } from "node:http";
-import type { OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope, type UniversalServerResponse } from "@connectrpc/connect/protocol";
-import {
-  createEndStreamSerialization,
-  endStreamFlag,
-  errorToJsonBytes,
-} from "@connectrpc/connect/protocol-connect";
+import { createEndStreamSerialization, endStreamFlag } from "@connectrpc/connect/protocol-connect";
 import {
   grpcStatusOk,
   headerAcceptEncoding,
@@ -28,50 +22,12 @@ import {
   headerEncoding,
   headerGrpcStatus,
 } from "@connectrpc/connect/protocol-grpc";
-import { toHttpStatus } from "../errors.ts";
-import type { RestResponse } from "../transcoding/http.ts";
-import { discardRest } from "./drain-request.ts";
-import { respellGrpcStatus, setGrpcStatus } from "./grpc-status.ts";
-import { toNodeHeaders } from "./metadata.ts";
-import { requestIdHeader } from "./request-ids.ts";
-import { sendHead } from "./stream-answers.ts";
-
-/** The protocols that a request can speak. */
-export type Protocol = "grpc" | "grpc-web" | "connect" | "connect-stream" | "rest";
-
-/** How the end of a call is written. */
-export interface CallForm {
-  readonly protocol: Protocol;
-  /** The media type of the answer. */
-  readonly contentType: string;
-}
-
-/** The parts of a request that show its protocol. `url` is the path and the query. */
-export type CallHead = Pick<IncomingMessage, "headers" | "url">;
-
-/** The form of REST, and of requests without a known protocol. */
-export const restForm: CallForm = { protocol: "rest", contentType: "application/json" };
-const connectJson: CallForm = { protocol: "connect", contentType: "application/json" };
-
-/**
- * Finds the protocol of a request by the content types, Connect's headers and the query of Connect's GET.
- *
- * @param isRpcPath whether the path is that of a known RPC: there, JSON is Connect's.
- */
-export function readCallForm({ headers, url = "" }: CallHead, isRpcPath: boolean): CallForm {
-  const type = (headers["content-type"] ?? "").toLowerCase();
-  const codec = /^[^;]*\+json\s*(;|$)/.test(type) ? "json" : "proto";
-  const [, grpc] = /^application\/(grpc-web-text|grpc-web|grpc)([+;]|$)/.exec(type) ?? [];
-  if (grpc === "grpc") return { protocol: "grpc", contentType: `application/grpc+${codec}` };
-  if (grpc !== undefined) return { protocol: "grpc-web", contentType: `application/${grpc}+${codec}` };
-  if (type.startsWith("application/connect+"))
-    return { protocol: "connect-stream", contentType: `application/connect+${codec}` };
-  const isConnect =
-    headers["connect-protocol-version"] !== undefined ||
-    /^application\/proto(;|$)/.test(type) ||
-    /[?&]connect=v1(&|$)/.test(url);
-  return isConnect || isRpcPath ? connectJson : restForm;
-}
+import { CallHeaders } from "../../protocol/call-headers.ts";
+import type { Answer } from "../exchange.ts";
+import { respellGrpcStatus, setGrpcStatus } from "../grpc-status.ts";
+import { requestIdHeader } from "../request-ids.ts";
+import type { CallForm } from "./form.ts";
+import { writeConnectFailure } from "./unary.ts";
 
 /**
  * Renders the whole answer of a call that failed before its first message.
@@ -81,42 +37,23 @@ export function readCallForm({ headers, url = "" }: CallHead, isRpcPath: boolean
 export function renderFailure(
   { protocol, contentType }: CallForm,
   error: ConnectError,
-  renderRest: (error: ConnectError) => RestResponse,
-): RestResponse {
-  const headers = new Headers({ "content-type": contentType });
+  renderRest: (error: ConnectError) => Answer,
+): Answer {
+  const headers = new CallHeaders();
+  headers.set("content-type", contentType);
   switch (protocol) {
     case "grpc":
     case "grpc-web":
-      return { status: 200, headers: setGrpcStatus(headers, error), body: new Uint8Array() };
+      return { status: 200, headers: setGrpcStatus(headers, error) };
     case "connect-stream": {
       const end = createEndStreamSerialization(undefined).serialize({ metadata: new Headers(), error });
-      return withLength(200, headers, encodeEnvelope(endStreamFlag, end));
+      return { status: 200, headers, body: encodeEnvelope(endStreamFlag, end) };
     }
-    case "connect": {
-      error.metadata.forEach((value, name) => {
-        if (name !== "content-type") headers.append(name, value);
-      });
-      return withLength(toHttpStatus(error), headers, errorToJsonBytes(error, undefined));
-    }
+    case "connect":
+      return writeConnectFailure(error);
     case "rest":
       return renderRest(error);
   }
-}
-
-function withLength(status: number, headers: Headers, body: Uint8Array): RestResponse {
-  headers.set("content-length", String(body.length));
-  return { status, headers, body };
-}
-
-/** The fields of a gRPC status, for a stream that failed before its first message. */
-export function renderTrailersOnly(error: ConnectError, trailer = new Headers()): OutgoingHttpHeaders {
-  return toNodeHeaders(setGrpcStatus(trailer, error));
-}
-
-/** Ends a stream with only a status: one HEADERS frame with END_STREAM. */
-export function sendTrailersOnly(stream: ServerHttp2Stream, fields: OutgoingHttpHeaders): void {
-  const isSent = sendHead(stream, { ":status": 200, ...fields }, { endStream: true });
-  if (isSent && !stream.readableEnded) discardRest(stream);
 }
 
 /**

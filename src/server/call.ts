@@ -1,0 +1,107 @@
+/**
+ * Runs a unary call of gRPC, gRPC-Web or Connect, once it is admitted: deadline, message, interceptors and handler, answer.
+ * The protocol only says how messages, answers and failures are written.
+ */
+import type { ConnectError, ContextValues } from "@connectrpc/connect";
+import { refuse, toConnectError } from "../errors.ts";
+import { CallHeaders } from "../protocol/call-headers.ts";
+import { callTooSlow } from "../protocol/timeout.ts";
+import { type RunningCalls, UnaryCall } from "../protocol/unary-call.ts";
+import { accountKey } from "./byte-budget.ts";
+import { decompress, findCompression } from "./compression.ts";
+import { canceled, type Exchange } from "./exchange.ts";
+import type { CallForm } from "./protocols/form.ts";
+import { readCallHead } from "./protocols/head.ts";
+import { parseMessage } from "./protocols/messages.ts";
+import { type ArrivingMessage, findUnaryProtocol } from "./protocols/unary.ts";
+import type { UnaryRpc } from "./rpcs.ts";
+
+/** What the calls of a server share. */
+export interface CallDeps {
+  readonly running: RunningCalls;
+  /** Milliseconds for a complete request to arrive. */
+  readonly maxReceiveMs: number;
+  /** Milliseconds that a handler may take. */
+  readonly maxCallMs: number;
+  /** Logs and counts a call that ended before its interceptors, as with a body that cannot be read. */
+  readonly refused: (rpc: UnaryRpc, header: Headers, error: ConnectError) => void;
+  /** Receives the errors of calls that had begun. */
+  readonly onError: (error: ConnectError, values: ContextValues) => void;
+}
+
+/** A call that has been found and admitted. */
+export interface AdmittedCall {
+  readonly exchange: Exchange;
+  readonly form: CallForm;
+  readonly rpc: UnaryRpc;
+  readonly values: ContextValues;
+  /** The query of Connect's GET. */
+  readonly query: URLSearchParams | undefined;
+}
+
+/** Runs a call, and answers. @throws only if its answer cannot be written, which is a bug */
+export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<void> {
+  const { exchange, form, rpc, values } = admitted;
+  const protocol = findUnaryProtocol(form);
+  const call = new UnaryCall(
+    {
+      method: rpc.method,
+      protocolName: form.protocol,
+      requestMethod: exchange.method,
+      url: exchange.url,
+      requestHeader: new CallHeaders(exchange.headers),
+      values,
+    },
+    deps.running,
+  );
+  exchange.onClose(() => {
+    if (exchange.hasLeft) call.abort(canceled);
+  });
+  let hasBegun = false;
+  try {
+    const timeoutMs = readCallHead(exchange, call.requestHeader, admitted.query);
+    if (timeoutMs !== undefined) call.setDeadline(timeoutMs);
+    call.endWithin(deps.maxReceiveMs, () => receiveTooSlow(deps.maxReceiveMs));
+    const bytes = await receive(call, admitted);
+    const message = rpc.codec?.read(bytes) ?? parseMessage(rpc.method, form.codec, bytes, rpc);
+    call.endWithin(deps.maxCallMs, () => callTooSlow(deps.maxCallMs));
+    hasBegun = true;
+    const answer = await rpc.handle(call, message);
+    const written = protocol.write(answer, call, admitted);
+    void exchange.send(written instanceof Promise ? await written : written);
+  } catch (thrown) {
+    // Nobody reads the answer, and the interceptors have seen the end of a call that had begun.
+    if (exchange.isClosed) return;
+    const error = toConnectError(thrown);
+    if (hasBegun) deps.onError(error, values);
+    else deps.refused(rpc, call.requestHeader, error);
+    void exchange.send(protocol.writeFailure(error, call, admitted));
+  } finally {
+    call.finish();
+  }
+}
+
+/** Receives the bytes of the message, decompressed. */
+async function receive(call: UnaryCall, request: ArrivingMessage & AdmittedCall): Promise<Uint8Array> {
+  const { exchange, form, rpc, values } = request;
+  const protocol = findUnaryProtocol(form);
+  const announced = protocol.readEncoding(request);
+  const account = values.get(accountKey);
+  const whole = exchange.readAll((piece, size, pieces) => {
+    account?.charge(piece.length);
+    protocol.check(piece, size, pieces, rpc);
+  });
+  const { bytes, encoding } = protocol.unpack(await call.waitFor(whole), announced, request);
+  const compression = findCompression(encoding, "");
+  if (compression === undefined) return bytes;
+  const expanded = await call.race(decompress(compression, bytes, rpc.maxBytes));
+  account?.charge(expanded.length);
+  return expanded;
+}
+
+function receiveTooSlow(maxReceiveMs: number): Error {
+  return refuse(
+    "REQUEST_TOO_SLOW",
+    `the request did not arrive completely within ${maxReceiveMs / 1000} seconds`,
+  );
+}

@@ -1,0 +1,43 @@
+/** What depends on the inside of Node, which has no public way for it. Checked with Node 26.10. */
+import type http from "node:http";
+import type http2 from "node:http2";
+import type { Socket } from "node:net";
+import { listenersOfClosed } from "./connection-errors.ts";
+
+/** Milliseconds that a connection or a stream stays open after its last answer. */
+export const drainRequestMs = 2000;
+
+/**
+ * Closes the connection of a last answer ("Connection: close") when the request is complete, or when the peer has been
+ * silent for a while. Until then it closes only our half: to close both while the peer still sends would reset the
+ * connection, and the peer would lose the answer (RFC 9112, section 9.6). Node calls `destroySoon` for it
+ * (resOnFinish in lib/_http_server.js).
+ */
+export function closeAfterRequest(req: http.IncomingMessage): void {
+  const { socket } = req;
+  const closeNow = socket.destroySoon.bind(socket);
+  socket.destroySoon = () => {
+    socket.end();
+    socket.setTimeout(drainRequestMs, () => socket.destroy());
+    req.once("end", closeNow);
+  };
+}
+
+/**
+ * Drops the listeners of a closed stream. Node keeps the stream until the next full collection of garbage, and their
+ * table is half of what it keeps. `removeAllListeners` would take longer than the rest of a small call. Those for errors
+ * stay, although a stream emits nothing after "close".
+ */
+export function forgetListeners(stream: http2.Http2Stream & { _events?: object }): void {
+  stream._events = listenersOfClosed();
+}
+
+/**
+ * Lets only node:http end its own pause of a socket. It pauses a connection whose answers are not read, and ends the
+ * process if data arrives nevertheless (socketOnData in lib/_http_server.js). On a TLS socket, a stream that continues for
+ * another reason would bring it: the end of our own "readable" listener.
+ */
+export function stayPaused(socket: Socket & { _paused?: boolean }): void {
+  const resume = socket.resume.bind(socket);
+  socket.resume = () => (socket._paused === true ? socket : resume());
+}

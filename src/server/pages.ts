@@ -1,0 +1,132 @@
+/** The pages: probes, metrics, and those that the owner of the server mounts. Fastify serves them, and no call. */
+import { Code } from "@connectrpc/connect";
+import Fastify, { type FastifyInstance } from "fastify";
+import { findReason, refuse, toConnectError } from "../errors.ts";
+import { metricsScope } from "../protocol/service-profile.ts";
+import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
+import type { Route } from "../transcoding/routes.ts";
+import type { Transcoder } from "../transcoding/transcoder.ts";
+import type { HealthBoard } from "./health.ts";
+import { scopeMissing } from "./interceptors/access.ts";
+import { chargeTo } from "./interceptors/caller.ts";
+import type { ListenerOptions } from "./listener-options.ts";
+import type { Metrics } from "./metrics.ts";
+import type { ServerOptions } from "./options.ts";
+import { createPathMethods, type PathMethods } from "./path-methods.ts";
+import { type RequestIds, requestIdHeader } from "./request-ids.ts";
+
+/** The parts of the pages. */
+export interface PagesDeps {
+  readonly services: ServerOptions["services"];
+  readonly transcoder: Transcoder;
+  readonly health: HealthBoard;
+  readonly metrics: Metrics;
+  readonly requestIds: RequestIds;
+  readonly options: ServerOptions;
+}
+
+/** The pages of a server, ready to serve. */
+export interface Pages {
+  /** Their paths and methods. */
+  readonly paths: PathMethods;
+  readonly serve: ListenerOptions["onPage"];
+  close(): Promise<void>;
+}
+
+/** Mounts the pages. */
+export async function createPages(deps: PagesDeps): Promise<Pages> {
+  const { services, transcoder, options } = deps;
+  const paths = createPathMethods();
+  const app = Fastify({ logger: false });
+  explainErrors(app, deps);
+  app.addHook("onRoute", ({ url, method }) => paths.add(url, [method].flat()));
+  const files = collectFiles([...services.map(({ service }) => service.file), ...errorFiles]);
+  const index = listRoutes(transcoder.routes);
+  const served = {
+    services: options.services,
+    profiles: options.profiles ?? {},
+    files,
+    transcoder,
+    index,
+  };
+  for (const mount of options.pages ?? []) await mount(app, served);
+  if (!transcoder.routes.some(matchesRoot) && !app.hasRoute({ method: "GET", url: "/" })) {
+    app.get("/", (_request, reply) => reply.type("text/plain").send(index));
+  }
+  addProbes(app, deps);
+  await app.ready();
+  return { paths, serve: app.routing as ListenerOptions["onPage"], close: () => app.close() };
+}
+
+/** Gives the errors of pages the form of those of REST calls. */
+function explainErrors(app: FastifyInstance, { transcoder, requestIds, options }: PagesDeps): void {
+  app.setErrorHandler((thrown, { raw }, reply) => {
+    const error = toConnectError(options.explainFailure?.(thrown) ?? thrown);
+    requestIds.mark(error, raw.headers[requestIdHeader]);
+    const requestId = error.metadata.get(requestIdHeader);
+    if (error.code === Code.Internal || findReason(error) === undefined)
+      options.logger.error({ requestId, err: thrown, target: raw.url }, "request failed outside any call");
+    const { method = "", url: target = "" } = raw;
+    const { status, headers, body } = transcoder.renderFailure(error, { method, target });
+    return reply.code(status).headers(Object.fromEntries(headers)).send(body);
+  });
+}
+
+/** Adds the probes of supervisors, and the metrics for Prometheus. */
+function addProbes(app: FastifyInstance, { health, metrics, options }: PagesDeps): void {
+  app.get("/livez", (_request, reply) => reply.type("text/plain").send("alive\n"));
+  app.get("/readyz", (_request, reply) =>
+    reply
+      .code(health.problem === undefined ? 200 : 503)
+      .type("text/plain")
+      .send(`${health.problem ?? "ready"}\n`),
+  );
+  app.get("/metrics", async (request, reply) => {
+    await requireMetricsReader(options, request.headers.authorization);
+    const { contentType, text } = await metrics.expose();
+    return reply.type(contentType).send(text);
+  });
+}
+
+/** @throws ROUTE_NOT_FOUND, ROLE_MISSING, SCOPE_MISSING, or what the access policy throws */
+async function requireMetricsReader(
+  { access, metricsAccess = "open" }: ServerOptions,
+  authorization: string | undefined,
+): Promise<void> {
+  if (metricsAccess === "open") return;
+  if (metricsAccess === "off" || access === undefined)
+    throw refuse(
+      "ROUTE_NOT_FOUND",
+      "the path /metrics does not exist; start the server with --metrics to open it",
+      {
+        path: "/metrics",
+      },
+    );
+  const caller = await chargeTo("tokens for /metrics", () => access.authenticate(authorization ?? null));
+  const { role, scopes } = caller;
+  if (scopes !== undefined && !scopes.includes(metricsScope))
+    throw scopeMissing("/metrics", metricsScope, scopes);
+  if (role === "auditor" || role === "admin") return;
+  throw refuse(
+    "ROLE_MISSING",
+    `/metrics is for the role auditor or admin, and the token is of the role ${role}`,
+    {
+      role,
+      roles: "auditor,admin",
+    },
+  );
+}
+
+/** Tells whether a route of an RPC has the path "/". */
+function matchesRoot({ template }: Route): boolean {
+  const [first] = template.segments;
+  return first === undefined || first.kind === "rest";
+}
+
+/** The page that a browser shows at the server's address: every REST call and its RPC. */
+function listRoutes(routes: readonly Route[]): string {
+  const lines = routes.map(
+    ({ httpMethod, template, origin }) => `${httpMethod.padEnd(6)} ${template.text.padEnd(40)} ${origin}`,
+  );
+  return `REST calls, and the RPCs that they are:\n\n${lines.join("\n")}\n`;
+}

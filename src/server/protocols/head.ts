@@ -1,0 +1,27 @@
+/** Checks the headers that the protocols of RPCs share. */
+import { excerpt } from "../../errors/shorten.ts";
+import { refuse } from "../../errors.ts";
+import { readTimeout } from "../../protocol/timeout.ts";
+import type { Exchange } from "../exchange.ts";
+
+/**
+ * Reads the milliseconds that a caller allows for its call; undefined if it sets no limit.
+ *
+ * Also refuses another version of Connect than 1 (connectrpc.com/docs/protocol, "Unary-Request"). Some clients leave the
+ * version out.
+ *
+ * @throws HTTP_INVALID, TIMEOUT_INVALID
+ */
+export function readCallHead(
+  { headers }: Pick<Exchange, "headers">,
+  header: Headers,
+  query: URLSearchParams | undefined,
+): number | undefined {
+  const version = query === undefined ? headers["connect-protocol-version"] : query.get("connect");
+  const expected = query === undefined ? "1" : "v1";
+  if (version !== undefined && version !== null && version !== expected) {
+    const name = query === undefined ? "the header connect-protocol-version" : "the query parameter connect";
+    throw refuse("HTTP_INVALID", `${name} is "${excerpt(String(version))}"; it must be "${expected}"`);
+  }
+  return readTimeout(header);
+}

@@ -1,0 +1,79 @@
+/** Reads the messages of gRPC, gRPC-Web and Connect, and reports exactly what is invalid. */
+import { type DescMethod, fromBinary, type Message, type Registry } from "@bufbuild/protobuf";
+import { compressedFlag } from "@connectrpc/connect/protocol";
+import { bodyTooLarge, refuse } from "../../errors.ts";
+import type { StructureLimits } from "../../protocol/structure-limits.ts";
+import { scanMessage } from "../../protocol/wire-structure.ts";
+import { parseJsonMessage } from "../../transcoding/json.ts";
+import { messageMalformed } from "../interceptors/errors.ts";
+import type { CallForm } from "./form.ts";
+
+/** The types and the limits that messages are read with. */
+export interface MessageLimits {
+  readonly registry: Registry;
+  readonly structure: StructureLimits;
+  /** Bytes of the message, compressed or not. */
+  readonly maxBytes: number;
+}
+
+/** Bytes before a message: flags (1 byte) and length (4 bytes, big-endian), in gRPC, gRPC-Web and streams of Connect. */
+export const prefixBytes = 5;
+
+/** Parses a message, once its structure is within the limits. @throws MESSAGE_TOO_COMPLEX, MESSAGE_MALFORMED, JSON_INVALID, FIELD_INVALID */
+export function parseMessage(
+  { input }: Pick<DescMethod, "input">,
+  codec: CallForm["codec"],
+  bytes: Uint8Array,
+  { registry, structure }: Pick<MessageLimits, "registry" | "structure">,
+): Message {
+  if (codec === "json") return parseJsonMessage(input, bytes, { registry, structure }).message;
+  scanMessage(input, bytes, structure);
+  try {
+    return fromBinary(input, bytes);
+  } catch (error) {
+    throw messageMalformed(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/**
+ * Refuses a unary body as soon as it is, or announces, more than one message may have.
+ *
+ * @throws BODY_TOO_LARGE
+ */
+export function checkFramedPiece(
+  piece: Buffer,
+  size: number,
+  pieces: readonly Buffer[],
+  maxBytes: number,
+): void {
+  let announced = size;
+  // The prefix announces the length, so a too large message is refused before it arrives.
+  if (size - piece.length < prefixBytes && size >= prefixBytes)
+    announced = Math.max(size, prefixBytes + Buffer.concat(pieces, size).readUInt32BE(1));
+  if (announced > maxBytes + prefixBytes) throw bodyTooLarge(maxBytes);
+}
+
+/** Takes the message of a unary request out of its frame. @throws NOT_IMPLEMENTED, BODY_INCOMPLETE, MESSAGE_MALFORMED */
+export function unpackMessage(frame: Buffer): { readonly isCompressed: boolean; readonly bytes: Buffer } {
+  if (frame.length === 0) throw refuse("NOT_IMPLEMENTED", "the request has no message; a unary call has one");
+  if (frame.length < prefixBytes)
+    throw refuse("BODY_INCOMPLETE", "the request ends within the prefix of a message");
+  const flags = frame.readUInt8(0);
+  const end = prefixBytes + frame.readUInt32BE(1);
+  if (frame.length < end)
+    throw refuse("BODY_INCOMPLETE", `the request ends ${end - frame.length} bytes too early`);
+  if (frame.length > end)
+    throw refuse("NOT_IMPLEMENTED", "the request has several messages; a unary call has one");
+  if ((flags & ~compressedFlag) !== 0)
+    throw messageMalformed(`its flags are ${flags}; 0 is for a plain message, 1 for a compressed one`);
+  return { isCompressed: (flags & compressedFlag) !== 0, bytes: frame.subarray(prefixBytes, end) };
+}
+
+/** Puts bytes into a frame. */
+export function packMessage(bytes: Uint8Array, flags = 0): Buffer {
+  const frame = Buffer.allocUnsafe(prefixBytes + bytes.length);
+  frame.writeUInt8(flags, 0);
+  frame.writeUInt32BE(bytes.length, 1);
+  frame.set(bytes, prefixBytes);
+  return frame;
+}

@@ -1,0 +1,213 @@
+/** Serves streams of gRPC, gRPC-Web and Connect with Connect's own handlers, which get their messages from an exchange. */
+import type { DescMethod } from "@bufbuild/protobuf";
+import {
+  type ConnectRouterOptions,
+  type ContextValues,
+  createConnectRouter,
+  type ServiceImplSpec,
+} from "@connectrpc/connect";
+import {
+  compressedFlag,
+  type UniversalHandler,
+  type UniversalServerRequest,
+  type UniversalServerResponse,
+} from "@connectrpc/connect/protocol";
+import { bodyTooLarge, refuse } from "../../errors.ts";
+import { CallHeaders } from "../../protocol/call-headers.ts";
+import { createExpansionBudget } from "../../protocol/expansion.ts";
+import { type IncomingBody, withinTime } from "../../transcoding/body.ts";
+import { accountKey } from "../byte-budget.ts";
+import { decompress, findCompression } from "../compression.ts";
+import type { Exchange } from "../exchange.ts";
+import { meterEnvelopes } from "../meter-envelopes.ts";
+import { drainRequestMs } from "../node-workarounds.ts";
+import type { Rpc } from "../rpcs.ts";
+import { endGrpcResponse } from "./failures.ts";
+import type { CallForm } from "./form.ts";
+import { toBinaryRequest, toTextResponse } from "./grpc-web-text.ts";
+import { readCallHead } from "./head.ts";
+import { packMessage, parseMessage, prefixBytes } from "./messages.ts";
+
+/** A stream that has been found and admitted. */
+export interface AdmittedStream {
+  readonly exchange: Exchange;
+  readonly form: CallForm;
+  readonly rpc: Rpc;
+  readonly values: ContextValues;
+}
+
+/** Serves a stream. @throws a refusal before the handler has begun */
+export type ServeStream = (stream: AdmittedStream) => Promise<void>;
+
+/** The flags of the messages that end streams: of Connect, and of gRPC-Web. */
+const connectEnd = 0x02;
+const grpcWebEnd = 0x80;
+
+/** Creates the handlers of the streams of services. */
+export function createStreams(
+  services: readonly ServiceImplSpec[],
+  options: ConnectRouterOptions,
+): ServeStream {
+  const router = createConnectRouter(options);
+  for (const { methods } of services) {
+    for (const { method, impl, kind } of Object.values(methods)) {
+      // A spec pairs each method with an implementation of its kind. The map loses the type of the pair.
+      if (kind !== "unary") router.rpc(method, impl as never);
+    }
+  }
+  const handlers = new Map<DescMethod, UniversalHandler>(router.handlers.map((one) => [one.method, one]));
+  return async (stream) => {
+    const { exchange, form, rpc } = stream;
+    const handler = handlers.get(rpc.method);
+    if (handler === undefined) throw new Error(`${rpc.method.name} is not a stream`);
+    const response = await endGrpcResponse(await answer(handler, stream));
+    await exchange.send({
+      status: response.status,
+      headers: new Headers(response.header),
+      body: response.body,
+      // The handlers set them while the body is read.
+      get trailers() {
+        return response.trailer;
+      },
+      isLast: findLast(form),
+    });
+  };
+}
+
+/**
+ * Tells which message has the outcome. connect-go stops sending when it reads it, with fewer bytes than it announced, and
+ * nghttp2 resets the stream unless it has ended.
+ */
+function findLast({ protocol, contentType }: CallForm): ((piece: Uint8Array) => boolean) | undefined {
+  if (protocol === "connect-stream") return ([flags = 0]) => (flags & connectEnd) !== 0;
+  if (protocol !== "grpc-web" || contentType.includes("-text")) return undefined;
+  return ([flags = 0]) => (flags & grpcWebEnd) !== 0;
+}
+
+async function answer(handler: UniversalHandler, stream: AdmittedStream): Promise<UniversalServerResponse> {
+  const { exchange, form, rpc, values } = stream;
+  const header = new CallHeaders(exchange.headers);
+  limitTimeout(header, readCallHead(exchange, header, undefined));
+  const compression = findStreamCompression(form, header);
+  const received: UniversalServerRequest = {
+    httpVersion: exchange.httpVersion,
+    method: exchange.method,
+    url: exchange.url,
+    header,
+    body: exchange.pieces(),
+    signal: exchange.signal,
+    contextValues: values,
+  };
+  const isText = form.contentType.includes("grpc-web-text");
+  const binary = isText ? toBinaryRequest(received) : received;
+  const incoming: IncomingBody = {
+    chunks: meterEnvelopes(binary.body as AsyncIterable<Uint8Array>, values.get(accountKey), rpc.maxBytes),
+    headers: binary.header,
+    signal: exchange.signal,
+  };
+  const messages = checkMessages(rpc, form, incoming, compression);
+  const body = exchange.httpVersion === "2.0" ? readWhole(incoming, messages) : messages;
+  const response = await handler({ ...binary, body });
+  return isText ? toTextResponse(response) : response;
+}
+
+/** Connect sets a timer to any value that a caller sends, and timers beyond 2^31 ms fire at once. */
+function limitTimeout(header: Headers, timeoutMs: number | undefined): void {
+  if (timeoutMs === undefined) return;
+  if (header.has("connect-timeout-ms")) header.set("connect-timeout-ms", String(Math.ceil(timeoutMs)));
+  // Whole seconds fit into the eight digits of this header. Short deadlines keep their fractions.
+  else if (timeoutMs >= 1e8) header.set("grpc-timeout", `${Math.floor(timeoutMs / 1000)}S`);
+}
+
+function findStreamCompression({ protocol }: CallForm, header: Headers) {
+  return protocol === "connect-stream"
+    ? findCompression(header.get("connect-content-encoding"), "connect-accept-encoding")
+    : findCompression(header.get("grpc-encoding"), "grpc-accept-encoding");
+}
+
+/**
+ * Checks each message of a stream as it passes, and passes it on decompressed.
+ *
+ * @throws BODY_TOO_LARGE, BODY_INCOMPLETE, ENCODING_INVALID, and what parseMessage throws
+ */
+async function* checkMessages(
+  rpc: Rpc,
+  form: CallForm,
+  incoming: IncomingBody,
+  compression: ReturnType<typeof findCompression>,
+): AsyncGenerator<Uint8Array> {
+  const budget = createExpansionBudget(rpc.maxBytes);
+  for await (const envelope of splitEnvelopes(incoming, rpc.maxBytes)) {
+    const flags = envelope.readUInt8(0);
+    const isCompressed = (flags & compressedFlag) !== 0;
+    // The end of a Connect stream is not a message. Connect refuses compressed messages if no header names a codec.
+    const isEnd = form.protocol === "connect-stream" && (flags & connectEnd) !== 0;
+    if (isEnd || (isCompressed && compression === undefined)) {
+      yield envelope;
+      continue;
+    }
+    let plain: Uint8Array = envelope.subarray(prefixBytes);
+    if (isCompressed && compression !== undefined) {
+      budget.addCompressed(envelope.length);
+      plain = await decompress(compression, plain, rpc.maxBytes);
+      budget.addExpanded(plain.length);
+    }
+    parseMessage(rpc.method, form.codec, plain, rpc);
+    yield isCompressed ? packMessage(plain, flags & ~compressedFlag) : envelope;
+  }
+}
+
+/** Yields complete envelopes. An incomplete or too large envelope ends the stream with an error. */
+async function* splitEnvelopes(incoming: IncomingBody, maxBytes: number): AsyncGenerator<Buffer> {
+  // The pieces are joined only when there are enough bytes, so that many small pieces stay cheap.
+  let pieces: Uint8Array[] = [];
+  let size = 0;
+  let wanted = prefixBytes;
+  for await (const chunk of withinTime(incoming)) {
+    pieces.push(chunk);
+    size += chunk.length;
+    if (size < wanted) continue;
+    let rest = Buffer.concat(pieces, size);
+    wanted = lengthOfFirst(rest, maxBytes);
+    while (rest.length >= wanted && rest.length >= prefixBytes) {
+      yield rest.subarray(0, wanted);
+      rest = rest.subarray(wanted);
+      wanted = lengthOfFirst(rest, maxBytes);
+    }
+    pieces = [rest];
+    size = rest.length;
+  }
+  if (size > 0) throw refuse("BODY_INCOMPLETE", "the request ends within a message");
+}
+
+/** Bytes of the first envelope, or of its prefix while that is incomplete. */
+function lengthOfFirst(bytes: Buffer, maxBytes: number): number {
+  if (bytes.length < prefixBytes) return prefixBytes;
+  const length = bytes.readUInt32BE(1);
+  if (length > maxBytes) throw bodyTooLarge(maxBytes);
+  return prefixBytes + length;
+}
+
+/**
+ * Passes on the messages of an HTTP/2 request. If the request announced more bytes than were read, discards the rest, for
+ * a while, before the answer is sent: a request that is shorter than announced is reset (RFC 9113, section 8.1.1), and the
+ * client would lose the answer.
+ */
+async function* readWhole(
+  incoming: IncomingBody,
+  messages: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  try {
+    yield* messages;
+  } finally {
+    if (incoming.headers.has("content-length")) await discard(incoming);
+  }
+}
+
+async function discard(incoming: IncomingBody): Promise<void> {
+  try {
+    for await (const _chunk of withinTime(incoming, drainRequestMs));
+  } catch {
+    // A slow client still gets its answer. A client that is gone needs none.
+  }
+}

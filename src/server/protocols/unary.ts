@@ -1,0 +1,177 @@
+/** The unary calls of gRPC, gRPC-Web and Connect: how each protocol reads a message, and writes an answer or a failure. */
+import { type Message, toBinary, toJsonString } from "@bufbuild/protobuf";
+import { base64Decode } from "@bufbuild/protobuf/wire";
+import type { ConnectError } from "@connectrpc/connect";
+import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
+import { trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
+import { bodyTooLarge, refuse, toHttpStatus } from "../../errors.ts";
+import { CallHeaders } from "../../protocol/call-headers.ts";
+import { encodeBody } from "../../protocol/compression.ts";
+import type { UnaryCall } from "../../protocol/unary-call.ts";
+import { findCompression } from "../compression.ts";
+import type { Answer, Exchange } from "../exchange.ts";
+import { setAcceptedEncodings, setGrpcStatus } from "../grpc-status.ts";
+import { compressionInvalid } from "../interceptors/errors.ts";
+import type { UnaryRpc } from "../rpcs.ts";
+import type { CallForm } from "./form.ts";
+import { decodeText } from "./grpc-web-text.ts";
+import { checkFramedPiece, packMessage, prefixBytes, unpackMessage } from "./messages.ts";
+
+/** A request whose message is not read yet. */
+export interface ArrivingMessage {
+  readonly exchange: Exchange;
+  readonly form: CallForm;
+  readonly rpc: UnaryRpc;
+  /** The query, for Connect's GET. */
+  readonly query: URLSearchParams | undefined;
+}
+
+/** The bytes of a message, and the name of their compression if they are compressed. */
+export interface MessageBytes {
+  readonly bytes: Uint8Array;
+  readonly encoding: string | undefined;
+}
+
+/** How a protocol carries a unary call. */
+export interface UnaryProtocol {
+  /** Refuses what has arrived of a body as soon as it is too large. @throws BODY_TOO_LARGE */
+  check(piece: Buffer, size: number, pieces: readonly Buffer[], rpc: UnaryRpc): void;
+  /** Names the compression that the head announces. @throws ENCODING_UNSUPPORTED */
+  readEncoding(request: ArrivingMessage): string | undefined;
+  /** Takes the message out of a whole body. */
+  unpack(body: Buffer, encoding: string | undefined, request: ArrivingMessage): MessageBytes;
+  write(message: Message, call: UnaryCall, request: ArrivingMessage): Answer | Promise<Answer>;
+  writeFailure(error: ConnectError, call: UnaryCall, request: ArrivingMessage): Answer;
+}
+
+/** Returns the protocol of a form. */
+export function findUnaryProtocol({ protocol }: CallForm): UnaryProtocol {
+  if (protocol === "grpc") return grpc;
+  return protocol === "grpc-web" ? grpcWeb : connect;
+}
+
+function encode(message: Message, { rpc, form }: ArrivingMessage): Uint8Array {
+  const { output } = rpc.method;
+  if (form.codec === "json")
+    return Buffer.from(toJsonString(output, message, { registry: rpc.registry, alwaysEmitImplicit: true }));
+  return rpc.codec?.write(message) ?? toBinary(output, message);
+}
+
+/** gRPC over HTTP/2 (grpc/grpc, doc/PROTOCOL-HTTP2.md). */
+const grpc: UnaryProtocol = {
+  check: (piece, size, pieces, { maxBytes }) => checkFramedPiece(piece, size, pieces, maxBytes),
+  readEncoding: ({ exchange }) =>
+    findCompression(exchange.headers["grpc-encoding"]?.toString(), "grpc-accept-encoding")?.name,
+  unpack(body, encoding) {
+    const { isCompressed, bytes } = unpackMessage(body);
+    if (!isCompressed) return { bytes, encoding: undefined };
+    if (encoding === undefined) throw compressionInvalid();
+    return { bytes, encoding };
+  },
+  write(message, { responseHeader, responseTrailer }, request) {
+    responseHeader.set("content-type", request.form.contentType);
+    responseTrailer.set("grpc-status", "0");
+    const body = packMessage(encode(message, request));
+    return { status: 200, headers: responseHeader, body, trailers: responseTrailer };
+  },
+  /** Only a status ("Trailers-Only"). */
+  writeFailure(error, { responseHeader, responseTrailer }, { form }) {
+    responseHeader.set("content-type", form.contentType);
+    setGrpcStatus(responseTrailer, error).forEach((value, name) => {
+      responseHeader.set(name, value);
+    });
+    return { status: 200, headers: responseHeader };
+  },
+};
+
+/** gRPC-Web, in binary and in text (grpc/grpc, doc/PROTOCOL-WEB.md): the trailers are the last frame of the body. */
+const grpcWeb: UnaryProtocol = {
+  ...grpc,
+  check(piece, size, pieces, rpc) {
+    // The text of a message has four characters for three bytes, and any number of paddings would not help it.
+    if (size > ((rpc.maxBytes + prefixBytes) / 3) * 4 + prefixBytes) throw bodyTooLarge(rpc.maxBytes);
+    void [piece, pieces];
+  },
+  unpack(body, encoding, request) {
+    const frame = isText(request.form) ? decodeText(body) : body;
+    if (frame.length > request.rpc.maxBytes + prefixBytes) throw bodyTooLarge(request.rpc.maxBytes);
+    return grpc.unpack(frame, encoding, request);
+  },
+  write(message, { responseHeader, responseTrailer }, request) {
+    responseTrailer.set("grpc-status", "0");
+    return writeWeb(request.form, responseHeader, [
+      packMessage(encode(message, request)),
+      packMessage(trailerSerialize(responseTrailer), trailerFlag),
+    ]);
+  },
+  writeFailure(error, { responseHeader, responseTrailer }, { form }) {
+    const trailer = setGrpcStatus(responseTrailer, error);
+    setAcceptedEncodings(responseHeader, error);
+    return writeWeb(form, responseHeader, [packMessage(trailerSerialize(trailer), trailerFlag)]);
+  },
+};
+
+function isText({ contentType }: CallForm): boolean {
+  return contentType.startsWith("application/grpc-web-text");
+}
+
+function writeWeb(form: CallForm, headers: Headers, frames: readonly Buffer[]): Answer {
+  headers.set("content-type", form.contentType);
+  const bytes = Buffer.concat(frames);
+  return { status: 200, headers, body: isText(form) ? Buffer.from(bytes.toString("base64")) : bytes };
+}
+
+/** Connect (https://connectrpc.com/docs/protocol): the body is the message; a GET has it in its query. */
+const connect: UnaryProtocol = {
+  check(_piece, size, _pieces, { maxBytes }) {
+    if (size > maxBytes) throw bodyTooLarge(maxBytes);
+  },
+  readEncoding({ exchange: { headers }, query }) {
+    const name = query === undefined ? headers["content-encoding"] : query.get("compression");
+    return findCompression(name, "accept-encoding")?.name;
+  },
+  unpack(body, encoding, { query, rpc }) {
+    const bytes = query === undefined ? body : readQueryMessage(query, rpc.maxBytes);
+    return { bytes, encoding: bytes.length === 0 ? undefined : encoding };
+  },
+  async write(message, { responseHeader: headers, responseTrailer }, { exchange, form, rpc, ...rest }) {
+    headers.set("content-type", form.contentType);
+    muxTrailers(headers, responseTrailer);
+    const plain = encode(message, { exchange, form, rpc, ...rest });
+    const accepted = exchange.headers["accept-encoding"]?.toString() ?? null;
+    const { body } = await encodeBody(rpc.method.output, accepted, headers, plain);
+    return { status: 200, headers, body };
+  },
+  writeFailure(error, { responseHeader, responseTrailer }) {
+    muxTrailers(responseHeader, responseTrailer);
+    return writeConnectFailure(error, responseHeader);
+  },
+};
+
+/** A unary call of Connect has no room for trailers. */
+function muxTrailers(headers: Headers, trailers: Headers): void {
+  trailers.forEach((value, name) => {
+    headers.append(`trailer-${name}`, value);
+  });
+}
+
+/** Writes a failure of a unary call of Connect: JSON, whatever the encoding of the messages. */
+export function writeConnectFailure(error: ConnectError, headers: Headers = new CallHeaders()): Answer {
+  headers.set("content-type", "application/json");
+  error.metadata.forEach((value, name) => {
+    if (name !== "content-type") headers.set(name, value);
+  });
+  return { status: toHttpStatus(error), headers, body: errorToJsonBytes(error, undefined) };
+}
+
+function readQueryMessage(query: URLSearchParams, maxBytes: number): Uint8Array {
+  const message = query.get("message") ?? "";
+  const isBase64 = query.get("base64") === "1";
+  if (message.length > (isBase64 ? Math.ceil(maxBytes / 3) * 4 : maxBytes)) throw bodyTooLarge(maxBytes);
+  if (!isBase64) return Buffer.from(message);
+  try {
+    return base64Decode(message);
+  } catch {
+    throw refuse("MESSAGE_MALFORMED", "the query parameter message is not valid base64");
+  }
+}

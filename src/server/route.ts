@@ -1,0 +1,149 @@
+/** Finds out what a request asks for: an RPC, a REST call, a page, or nothing that there is. */
+import http from "node:http";
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
+import { excerpt } from "../errors/shorten.ts";
+import { refuse } from "../errors.ts";
+import { findAbsentCall } from "../protocol/absent-services.ts";
+import type { ServiceProfiles } from "../protocol/service-profile.ts";
+import { splitTarget } from "../transcoding/http.ts";
+import type { FoundRoute, Transcoder } from "../transcoding/transcoder.ts";
+import type { Exchange } from "./exchange.ts";
+import type { PathMethods } from "./path-methods.ts";
+import {
+  type CallForm,
+  connectJson,
+  readFormElsewhere,
+  readGetForm,
+  readRpcForm,
+  restForm,
+} from "./protocols/form.ts";
+import type { Rpc } from "./rpcs.ts";
+
+/** Where a request goes. The form is that of its answer, also of a refusal. */
+export type Destination = { readonly form: CallForm } & (
+  | { readonly kind: "rpc"; readonly rpc: Rpc; readonly query: URLSearchParams | undefined }
+  /** Without a route the transcoder refuses it. */
+  | { readonly kind: "rest"; readonly route: FoundRoute | undefined }
+  | { readonly kind: "page" }
+  | { readonly kind: "nowhere"; readonly error: ConnectError }
+);
+
+/** The part of a request that decides. */
+export type RequestHead = Pick<Exchange, "method" | "target" | "headers" | "httpVersion">;
+
+/** What a server has. */
+export interface Destinations {
+  /** By path. */
+  readonly rpcs: ReadonlyMap<string, Rpc>;
+  readonly pages: PathMethods;
+  readonly transcoder: Pick<Transcoder, "find">;
+  readonly profiles: ServiceProfiles;
+}
+
+/** Returns the RPC of a destination; undefined for a page and for nothing. */
+export function findMethod(destination: Destination): DescMethod | undefined {
+  if (destination.kind === "rpc") return destination.rpc.method;
+  return destination.kind === "rest" ? destination.route?.match.route.spec.method : undefined;
+}
+
+/** Creates the function that finds the destination of a request. */
+export function createRouting({
+  rpcs,
+  pages,
+  transcoder,
+  profiles,
+}: Destinations): (head: RequestHead) => Destination {
+  return (head) => {
+    const { method, target, headers } = head;
+    const rpc = rpcs.get(target);
+    if (rpc !== undefined && method === "POST") return routeToRpc(head, rpc);
+    const { path, rawQuery } = splitTarget(target);
+    const found = rpc ?? rpcs.get(path);
+    if (found !== undefined && !pages.has(path)) return routeByMethod(head, path, rawQuery, found);
+    if (!isKnownMethod(method)) return nowhere(restForm, methodUnknown(method));
+    const form = readFormElsewhere(headers, rawQuery);
+    const isCall = form.protocol !== "rest";
+    if (pages.has(path)) {
+      const allow = pages.allowInstead(method, path);
+      if (allow === undefined) return { kind: "page", form };
+      if (!(isCall && method === "POST")) return nowhere(restForm, methodNotAllowed(method, path, allow));
+    } else {
+      const route = transcoder.find(method, target);
+      if (route !== undefined) return { kind: "rest", form, route };
+    }
+    if (isCall) return nowhere(form, findAbsentCall(path, profiles) ?? rpcNotFound(path));
+    return { kind: "rest", form, route: undefined };
+  };
+}
+
+function routeByMethod(head: RequestHead, path: string, rawQuery: string, rpc: Rpc): Destination {
+  const { method } = head;
+  if (method === "POST") return routeToRpc(head, rpc);
+  const isUnary = rpc.handle !== undefined;
+  if (method === "GET" && isUnary && rpc.isSafe) {
+    const query = new URLSearchParams(rawQuery);
+    const form = readGetForm(query.get("encoding"));
+    if (form !== undefined) return { kind: "rpc", form, rpc, query };
+    return nowhere(plainJson, mediaTypeUnsupported(head.headers["content-type"]));
+  }
+  if (!isKnownMethod(method)) return nowhere(restForm, methodUnknown(method));
+  return nowhere(plainJson, methodNotAllowed(method, path, isUnary && rpc.isSafe ? "GET, POST" : "POST"));
+}
+
+function routeToRpc({ headers, httpVersion }: RequestHead, rpc: Rpc): Destination {
+  const form = readRpcForm(headers["content-type"]);
+  const isUnary = rpc.handle !== undefined;
+  if (form === undefined || form.protocol === (isUnary ? "connect-stream" : "connect"))
+    return nowhere(plainJson, mediaTypeUnsupported(headers["content-type"]));
+  if (form.protocol === "grpc" && httpVersion === "1.1")
+    return nowhere(
+      plainJson,
+      refuse("HTTP_INVALID", `gRPC needs HTTP/2; call ${rpc.method.name} over it, or as gRPC-Web`),
+    );
+  return { kind: "rpc", form, rpc, query: undefined };
+}
+
+function nowhere(form: CallForm, error: ConnectError): Destination {
+  return { kind: "nowhere", form, error };
+}
+
+/** Not the bare media type: clients of Connect would take the body for an error in Connect's form. */
+const plainJson: CallForm = { ...restForm, contentType: "application/json; charset=utf-8" };
+
+/** The form of a request that is refused before its destination counts. */
+export function formOf(destination: Destination): CallForm {
+  return destination.kind === "nowhere" && destination.form === plainJson ? connectJson : destination.form;
+}
+
+function rpcNotFound(path: string): ConnectError {
+  return refuse("RPC_NOT_FOUND", `the RPC ${path} does not exist`, { path });
+}
+
+function mediaTypeUnsupported(contentType = "none"): ConnectError {
+  const known =
+    "application/json, application/proto, application/grpc, application/grpc-web or application/grpc-web-text";
+  return refuse(
+    "MEDIA_TYPE_UNSUPPORTED",
+    `content-type ${excerpt(contentType)} does not belong to a protocol of this call; send ${known}`,
+    { contentType },
+  );
+}
+
+/** Refuses a method that a path does not take; `allow` lists the methods that it takes. */
+function methodNotAllowed(method: string, path: string, allow: string): ConnectError {
+  const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${method}`, { allow });
+  error.metadata.set("allow", allow);
+  return error;
+}
+
+/** Refuses a method that is not registered, or that this server does not implement for any path. */
+export function methodUnknown(method: string): ConnectError {
+  const name = method.slice(0, 40);
+  return refuse("METHOD_UNKNOWN", `this server does not support the method ${name}`, { method: name });
+}
+
+/** Tells whether a method is registered. This server is not a proxy, so it does not take CONNECT. */
+function isKnownMethod(method: string): boolean {
+  return http.METHODS.includes(method) && method !== "CONNECT";
+}

@@ -1,0 +1,53 @@
+/** The RPCs of a server, ready to be called over gRPC, gRPC-Web and Connect. */
+import type { DescMethod, Registry } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import type { Interceptor, MethodImplSpec } from "@connectrpc/connect";
+import { composeUnary, type UnaryHandler, type UnarySpec } from "../protocol/unary-call.ts";
+import type { WireCodec, WireCodecs } from "../protocol/wire-codec.ts";
+import type { MessageLimits } from "./protocols/messages.ts";
+
+/** An RPC. */
+export interface Rpc extends MessageLimits {
+  readonly method: DescMethod;
+  /** Whether Connect may send it as a GET. */
+  readonly isSafe: boolean;
+  /** Runs it with its interceptors; undefined for a stream. */
+  readonly handle: UnaryHandler | undefined;
+  readonly codec: WireCodec | undefined;
+}
+
+/** A unary RPC. */
+export type UnaryRpc = Rpc & { readonly handle: UnaryHandler; readonly method: UnarySpec["method"] };
+
+/** Tells unary RPCs from streams. */
+export function isUnary(rpc: Rpc): rpc is UnaryRpc {
+  return rpc.handle !== undefined;
+}
+
+/** What the RPCs of a server share. */
+export interface RpcOptions {
+  readonly specs: Iterable<MethodImplSpec>;
+  readonly codecs: WireCodecs | undefined;
+  readonly interceptors: readonly Interceptor[];
+  readonly limitsOf: (method: DescMethod) => Omit<MessageLimits, "registry">;
+  readonly registry: Registry;
+}
+
+/** Collects RPCs by their paths, "/package.Service/Method". */
+export function createRpcs(options: RpcOptions): ReadonlyMap<string, Rpc> {
+  const { specs, codecs, interceptors, limitsOf, registry } = options;
+  return new Map(
+    [...specs].map((spec) => {
+      const { method } = spec;
+      const rpc: Rpc = {
+        ...limitsOf(method),
+        registry,
+        method,
+        isSafe: method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS,
+        handle: spec.kind === "unary" ? composeUnary(spec, interceptors) : undefined,
+        codec: codecs?.get(method),
+      };
+      return [`/${method.parent.typeName}/${method.name}`, rpc];
+    }),
+  );
+}
