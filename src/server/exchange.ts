@@ -38,6 +38,45 @@ interface Receiver {
 /** Why a stream of HTTP/2 is reset (RFC 9113, section 7). */
 type ResetCode = "INTERNAL_ERROR" | "ENHANCE_YOUR_CALM";
 
+/** Checks a piece that has arrived, with all bytes until then. @throws a refusal, which ends the reading */
+type CheckPiece = (piece: Buffer, size: number, pieces: readonly Buffer[]) => void;
+
+/** Collects a body. */
+class WholeBody implements Receiver {
+  readonly whole = Promise.withResolvers<Buffer>();
+  readonly #check: CheckPiece;
+  #pieces: Buffer[] = [];
+  #size = 0;
+  #isRefused = false;
+
+  constructor(check: CheckPiece) {
+    this.#check = check;
+  }
+
+  take(piece: Buffer): void {
+    if (this.#isRefused) return;
+    this.#pieces.push(piece);
+    this.#size += piece.length;
+    try {
+      this.#check(piece, this.#size, this.#pieces);
+    } catch (error) {
+      this.#isRefused = true;
+      this.#pieces = [];
+      this.whole.reject(error);
+    }
+  }
+
+  end(): void {
+    const [first] = this.#pieces;
+    const isOne = this.#pieces.length === 1 && first !== undefined;
+    this.whole.resolve(isOne ? first : Buffer.concat(this.#pieces, this.#size));
+  }
+
+  cut(): void {
+    this.whole.reject(cutBody);
+  }
+}
+
 /** Shared by all calls whose callers leave, because an error with a stack for each of them is costly. */
 export const canceled = refuse("CALL_CANCELED", "the caller left before its call had ended");
 const cutBody = refuse("CALL_CANCELED", "the caller disconnected before its request was complete");
@@ -100,6 +139,8 @@ export abstract class Exchange implements Writing {
   #isClosed = false;
   #closers: (() => void)[] = [];
   #controller: AbortController | undefined;
+  /** Wakes the writer that waits for its reader. */
+  #onLeft: (() => void) | undefined;
   /** The answer whose trailers are to be sent. */
   #answer: Answer | undefined;
 
@@ -144,9 +185,9 @@ export abstract class Exchange implements Writing {
     else this.#closers.push(closer);
   }
 
-  /** Adds headers to the answer, whatever it is. Those of the answer itself take precedence. */
-  addHeaders(headers: Readonly<Record<string, string>>): void {
-    this.ownHeaders = { ...this.ownHeaders, ...headers };
+  /** Sets headers of the answer, whatever it is. Those of the answer itself take precedence. */
+  setOwnHeaders(headers: Readonly<Record<string, string>>): void {
+    this.ownHeaders = headers;
   }
 
   /** Tells a client that sent "Expect: 100-continue" to send its body. */
@@ -160,27 +201,10 @@ export abstract class Exchange implements Writing {
    * @param check runs for each piece, with the bytes that have arrived; what it throws ends the reading
    * @returns resolvers, so that the end of a call can reject them too. They reject with CALL_CANCELED for a cut body
    */
-  readAll(
-    check: (piece: Buffer, size: number, pieces: readonly Buffer[]) => void,
-  ): PromiseWithResolvers<Buffer> {
-    const whole = Promise.withResolvers<Buffer>();
-    const pieces: Buffer[] = [];
-    let size = 0;
-    this.#receive({
-      take: (piece) => {
-        pieces.push(piece);
-        size += piece.length;
-        try {
-          check(piece, size, pieces);
-        } catch (error) {
-          this.#receiver = undefined;
-          whole.reject(error);
-        }
-      },
-      end: () => whole.resolve(joinPieces(pieces, size)),
-      cut: () => whole.reject(cutBody),
-    });
-    return whole;
+  readAll(check: CheckPiece): PromiseWithResolvers<Buffer> {
+    const body = new WholeBody(check);
+    this.#receive(body);
+    return body.whole;
   }
 
   /**
@@ -190,7 +214,7 @@ export abstract class Exchange implements Writing {
    */
   async *pieces(): AsyncGenerator<Uint8Array> {
     const arrived: Buffer[] = [];
-    let state: "open" | "complete" | "cut" = "open";
+    const body = { state: "open" as "open" | "complete" | "cut" };
     let wake: () => void = () => {};
     this.#receive({
       take: (piece) => {
@@ -199,11 +223,11 @@ export abstract class Exchange implements Writing {
         wake();
       },
       end: () => {
-        state = "complete";
+        body.state = "complete";
         wake();
       },
       cut: () => {
-        state = "cut";
+        body.state = "cut";
         wake();
       },
     });
@@ -214,9 +238,8 @@ export abstract class Exchange implements Writing {
           yield piece;
           continue;
         }
-        // They change while this waits.
-        if ((state as string) === "cut") throw cutBody;
-        if ((state as string) === "complete") return;
+        if (body.state === "cut") throw cutBody;
+        if (body.state === "complete") return;
         const next = new Promise<void>((resolve) => {
           wake = resolve;
         });
@@ -262,7 +285,7 @@ export abstract class Exchange implements Writing {
   #drained(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.sink().once("drain", resolve);
-    this.onClose(resolve);
+    this.#onLeft = resolve;
     return promise;
   }
 
@@ -336,6 +359,7 @@ export abstract class Exchange implements Writing {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.cutBody();
+    this.#onLeft?.();
     // The answer to HEAD is written before its handler, which may stream, has ended.
     if (!this.isWritten() || this.method === "HEAD") this.#controller?.abort(canceled);
     for (const closer of this.#closers.splice(0)) closer();
@@ -368,11 +392,6 @@ export abstract class Exchange implements Writing {
 }
 
 const noBytes = new Uint8Array();
-
-function joinPieces(pieces: readonly Buffer[], size: number): Buffer {
-  const [first] = pieces;
-  return pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, size);
-}
 
 /** An exchange over HTTP/1.1. */
 export class Http1Exchange extends Exchange {

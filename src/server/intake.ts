@@ -86,7 +86,10 @@ export function createIntake(deps: IntakeDeps): (exchange: Exchange) => boolean 
     observer.refused({ method, header, error, durationMs: 0 });
   const callDeps: CallDeps = { ...deps, refused };
 
+  const addBrowserHeaders = (exchange: Exchange): void =>
+    exchange.setOwnHeaders(deps.browserHeaders.headersOf(exchange.headers));
   const fail = (exchange: Exchange, form: CallForm, error: ConnectError): void => {
+    addBrowserHeaders(exchange);
     requestIds.mark(error, exchange.headers[requestIdHeader]);
     const answer = renderFailure(form, error, () => {
       const rendered = transcoder.renderFailure(error, exchange);
@@ -127,19 +130,21 @@ export function createIntake(deps: IntakeDeps): (exchange: Exchange) => boolean 
     const method = findMethod(destination);
     if (method !== undefined && deps.full.refuse(exchange, destination, method)) return true;
     const { form, kind } = destination;
-    exchange.addHeaders(deps.browserHeaders.headersOf(exchange.headers));
-    const fault = findHeadFault({
-      ...readHead(exchange),
-      isCall: () => method !== undefined,
-    });
+    // Browsers do not speak gRPC, and its small calls are the fastest ones.
+    if (form.protocol !== "grpc" || method?.methodKind !== "unary") addBrowserHeaders(exchange);
+    const fault = findHeadFault(readHead(exchange, method !== undefined));
     if (fault !== undefined) {
       countHeadFault(deps, exchange, requestIds.mark(fault, exchange.headers[requestIdHeader]));
       fail(exchange, formOf(destination), fault);
       return true;
     }
     if (isPreflight(exchange) && deps.browserHeaders.answerPreflight(exchange)) return true;
+    const ticket = new Ticket();
     unread.watch(exchange);
-    exchange.onClose(() => unread.forget(exchange));
+    exchange.onClose(() => {
+      unread.forget(exchange);
+      ticket.close();
+    });
     // Pages are the same bytes for all clients, so they do not count for the memory of a client.
     if (kind === "page") return false;
     const client = deps.readClient(exchange.peer, exchange.headers["x-forwarded-for"]);
@@ -156,8 +161,6 @@ export function createIntake(deps: IntakeDeps): (exchange: Exchange) => boolean 
       begin();
       return true;
     }
-    const ticket = new Ticket();
-    exchange.onClose(() => ticket.close());
     const { authorization = null } = exchange.headers;
     const header = new CallHeaders(exchange.headers);
     const admitting = admit({ method, authorization, values, ticket, header });
@@ -188,14 +191,15 @@ function countHeadFault(
   if (reason === "CROSS_SITE_REFUSED") crossSiteLog.refused({ origin: headers.origin, requestId });
 }
 
-function readHead({ method, target, headers, rawHeaders, httpVersion, hasBody }: Exchange) {
-  const isHttp1 = httpVersion === "1.1";
+function readHead(exchange: Exchange, isCall: boolean) {
+  const { method, target, headers, rawHeaders } = exchange;
+  const isHttp1 = exchange.httpVersion === "1.1";
   const targetHost = isHttp1 ? readTargetHost(target) : undefined;
   // HTTP/1.1 has the target outside of its headers. HTTP/2 has it in a pseudo-header.
   const metadataBytes = countRawBytes(rawHeaders) + (isHttp1 ? target.length : 0);
   // HTTP/2 learns of a body only from its first byte.
-  const body = { announcesBody: isHttp1 ? hasBody : announcesBody(headers) };
-  return { method, headers, metadataBytes, targetHost, rawHeaders, ...body };
+  const hasBody = isHttp1 ? exchange.hasBody : announcesBody(headers);
+  return { method, headers, metadataBytes, targetHost, rawHeaders, announcesBody: hasBody, isCall };
 }
 
 /** Reads the host of an absolute target; undefined for a path or "*", "" for any other target. */

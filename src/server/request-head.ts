@@ -32,8 +32,8 @@ export interface RequestHead {
   readonly rawHeaders: readonly string[];
   /** Whether the headers announce a body that is not empty. */
   readonly announcesBody: boolean;
-  /** Tells whether the target is a call, not a page. A cross-site link may open a page but not make a call. */
-  readonly isCall: () => boolean;
+  /** Whether the target is a call, not a page. A cross-site link may open a page but not make a call. */
+  readonly isCall: boolean;
 }
 
 /** Finds what is wrong with the head of a request; undefined if it is valid. */
@@ -187,7 +187,7 @@ function isCrossSite(head: RequestHead, url: URL, corsOrigins: ReadonlySet<strin
   if (origin !== undefined && corsOrigins.has(origin)) return false;
   if (site === undefined) return origin !== undefined && !isOwnOrigin(origin, url);
   if (site === "same-origin" || site === "none") return false;
-  return !isNavigation(head) || head.isCall();
+  return !isNavigation(head) || head.isCall;
 }
 
 function isOwnOrigin(origin: string, url: URL): boolean {

@@ -410,7 +410,7 @@ describe("a host or an origin of 16 KB, which takes 20 ms to parse,", () => {
     targetHost: undefined,
     rawHeaders: [],
     announcesBody: false,
-    isCall: () => true,
+    isCall: true,
   };
 
   it.each([
