@@ -2,7 +2,8 @@
 import http2 from "node:http2";
 import type { Socket } from "node:net";
 import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
-import { connectNodeAdapter } from "@connectrpc/connect-node";
+import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
+import Fastify from "fastify";
 import { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
 import { endSession, stopAccepting, waitForGrace } from "../server/drain-connections.ts";
 import { listenOnSocket, type SocketPlace } from "./socket.ts";
@@ -36,7 +37,15 @@ const idleMs = 300_000;
 /** Starts a server. The place must be free: see prepareSocket. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const { service, interceptors, place, maxCallMs, maxDrainMs } = options;
-  const handle = connectNodeAdapter({
+  const server = http2.createServer({
+    settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes },
+  });
+  const app = Fastify({
+    http2: true,
+    serverFactory: (handle) => server.on("request", handle),
+    logger: false,
+  });
+  await app.register(fastifyConnectPlugin, {
     routes: (router) => void router.service(KeyManagementService, service),
     grpc: true,
     grpcWeb: false,
@@ -46,10 +55,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     // Messages are small and mostly random.
     acceptCompression: [],
   });
-  const server = http2.createServer(
-    { settings: { maxConcurrentStreams: maxStreams, maxHeaderListSize: maxHeaderBytes } },
-    handle,
-  );
+  await app.ready();
   const sessions = new Map<http2.ServerHttp2Session, Socket | undefined>();
   server.maxConnections = maxConnections;
   server.on("session", (session) => {

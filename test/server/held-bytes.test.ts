@@ -1,7 +1,7 @@
 /** How the bytes of unfinished requests and of unread responses are counted. */
 import { describe, expect, it, vi } from "vitest";
 import { ByteBudget } from "../../src/server/byte-budget.ts";
-import { meterEnvelopes } from "../../src/server/meter-envelopes.ts";
+import { splitEnvelopes } from "../../src/server/protocols/envelopes.ts";
 import { createUnreadResponses } from "../../src/server/unread-responses.ts";
 import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
 import { refusal } from "../support/refusal.ts";
@@ -59,19 +59,27 @@ describe("the meter of a stream", () => {
     };
     let most = 0;
     const passed: Uint8Array[] = [];
-    for await (const piece of meterEnvelopes(pieces(), budget.open(clients.claim("ada")), maxBytes)) {
-      passed.push(piece);
-      most = Math.max(most, budget.heldBytes);
-    }
-    expect(Buffer.concat(passed)).toEqual(stream);
-    return { most, last: budget.heldBytes };
+    const meter = budget.open(clients.claim("ada"));
+    const body = { chunks: pieces(), headers: new Headers(), signal: new AbortController().signal, meter };
+    const reading = (async () => {
+      for await (const message of splitEnvelopes(body, maxBytes)) {
+        passed.push(message);
+        most = Math.max(most, budget.heldBytes);
+      }
+    })();
+    const failure = await reading.then(
+      () => undefined,
+      () => refusal(reading),
+    );
+    return { most, last: budget.heldBytes, failure, passed: Buffer.concat(passed) };
   }
   const messages = Buffer.concat(Array.from({ length: 200 }, () => envelope(Buffer.alloc(300))));
 
   it.each([1, 4, 5, 7, 305, 306, 1000, 100_000])(
     "holds one message at most, in pieces of %i bytes",
     async (size) => {
-      const { most, last } = await measure(messages, size);
+      const { most, last, passed } = await measure(messages, size);
+      expect(passed).toEqual(messages);
       // 305 bytes and the cost of their pieces.
       expect(most).toBeLessThanOrEqual(305 + 200 * Math.ceil(305 / Math.min(size, 305)) + 200);
       expect(last).toBe(0);
@@ -80,15 +88,21 @@ describe("the meter of a stream", () => {
 
   it("keeps counting a message that does not end", async () => {
     const unfinished = messages.subarray(0, messages.length - 1);
-    expect((await measure(unfinished, 50)).last).toBeGreaterThan(300);
+    const { last, failure } = await measure(unfinished, 50);
+    expect(last).toBeGreaterThan(300);
+    expect(failure).toMatchObject({ reason: "BODY_INCOMPLETE" });
   });
 
-  it("refuses a message that its prefix announces as too large", async () => {
-    expect(await refusal(measure(envelope(Buffer.alloc(1001)), 5))).toEqual({
-      code: "ResourceExhausted",
-      reason: "BODY_TOO_LARGE",
-    });
-  });
+  it.each([5, 100_000])(
+    "refuses a message that its prefix announces as too large, after those before it",
+    async (size) => {
+      const stream = Buffer.concat([messages, envelope(Buffer.alloc(1001))]);
+      expect(await measure(stream, size)).toMatchObject({
+        failure: { code: "ResourceExhausted", reason: "BODY_TOO_LARGE" },
+        passed: messages,
+      });
+    },
+  );
 });
 
 describe("responses that wait to be read", () => {

@@ -12,16 +12,15 @@ import {
   type UniversalServerRequest,
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
-import { bodyTooLarge, refuse } from "../../errors.ts";
 import { CallHeaders } from "../../protocol/call-headers.ts";
 import { createExpansionBudget } from "../../protocol/expansion.ts";
 import { type IncomingBody, withinTime } from "../../transcoding/body.ts";
 import { accountKey } from "../byte-budget.ts";
 import { decompress, findCompression } from "../compression.ts";
 import type { Exchange } from "../exchange.ts";
-import { meterEnvelopes } from "../meter-envelopes.ts";
 import { drainRequestMs } from "../node-workarounds.ts";
 import type { Rpc } from "../rpcs.ts";
+import { splitEnvelopes } from "./envelopes.ts";
 import { endGrpcResponse } from "./failures.ts";
 import type { CallForm } from "./form.ts";
 import { toBinaryRequest, toTextResponse } from "./grpc-web-text.ts";
@@ -101,9 +100,10 @@ async function answer(handler: UniversalHandler, stream: AdmittedStream): Promis
   const isText = form.contentType.includes("grpc-web-text");
   const binary = isText ? toBinaryRequest(received) : received;
   const incoming: IncomingBody = {
-    chunks: meterEnvelopes(binary.body as AsyncIterable<Uint8Array>, values.get(accountKey), rpc.maxBytes),
+    chunks: binary.body as AsyncIterable<Uint8Array>,
     headers: binary.header,
     signal: exchange.signal,
+    meter: values.get(accountKey),
   };
   const messages = checkMessages(rpc, form, incoming, compression);
   const body = exchange.httpVersion === "2.0" ? readWhole(incoming, messages) : messages;
@@ -155,37 +155,6 @@ async function* checkMessages(
     parseMessage(rpc.method, form.codec, plain, rpc);
     yield isCompressed ? packMessage(plain, flags & ~compressedFlag) : envelope;
   }
-}
-
-/** Yields complete envelopes. An incomplete or too large envelope ends the stream with an error. */
-async function* splitEnvelopes(incoming: IncomingBody, maxBytes: number): AsyncGenerator<Buffer> {
-  // The pieces are joined only when there are enough bytes, so that many small pieces stay cheap.
-  let pieces: Uint8Array[] = [];
-  let size = 0;
-  let wanted = prefixBytes;
-  for await (const chunk of withinTime(incoming)) {
-    pieces.push(chunk);
-    size += chunk.length;
-    if (size < wanted) continue;
-    let rest = Buffer.concat(pieces, size);
-    wanted = lengthOfFirst(rest, maxBytes);
-    while (rest.length >= wanted && rest.length >= prefixBytes) {
-      yield rest.subarray(0, wanted);
-      rest = rest.subarray(wanted);
-      wanted = lengthOfFirst(rest, maxBytes);
-    }
-    pieces = [rest];
-    size = rest.length;
-  }
-  if (size > 0) throw refuse("BODY_INCOMPLETE", "the request ends within a message");
-}
-
-/** Bytes of the first envelope, or of its prefix while that is incomplete. */
-function lengthOfFirst(bytes: Buffer, maxBytes: number): number {
-  if (bytes.length < prefixBytes) return prefixBytes;
-  const length = bytes.readUInt32BE(1);
-  if (length > maxBytes) throw bodyTooLarge(maxBytes);
-  return prefixBytes + length;
 }
 
 /**
