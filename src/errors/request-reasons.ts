@@ -58,7 +58,7 @@ export const routingReasons = {
   METADATA_TOO_LARGE: {
     code: Code.ResourceExhausted,
     httpStatus: 431,
-    cause: "All headers together exceed `--max-metadata-bytes`.",
+    cause: "All headers together exceed `--max-metadata-bytes`, or there are more than 200.",
     remedy:
       "Send fewer headers. A token has 4,500 bytes, so send only one. Operator: raise the limit here and at the proxy.",
   },

@@ -43,6 +43,8 @@ export function createHttp1Server(
   // The intake sends "100 Continue" itself, once it has admitted the request.
   server.on("checkContinue", onRequest);
   server.maxRequestsPerSocket = 0;
+  // Their bytes are limited. Node would refuse the thousandth field as if there were too many bytes.
+  server.maxHeadersCount = 0;
   const failed = new WeakSet<Duplex>();
   const refuseConnection = (error: ParseError | ConnectError, socket: Duplex): void => {
     // Each later segment fails as well, and would cut off the answer to the first.

@@ -1,10 +1,11 @@
 /** The HTTP/2 server of a port. It does not listen itself. */
 import http2 from "node:http2";
 import type { Socket } from "node:net";
+import { metadataTooLarge } from "../errors.ts";
 import { containErrors } from "./connection-errors.ts";
 import { Http2Exchange } from "./exchange.ts";
 import type { ListenerOptions } from "./listener-options.ts";
-import { headroom } from "./metadata.ts";
+import { countRawBytes, headroom, maxReadFields } from "./metadata.ts";
 import { forgetListeners } from "./node-workarounds.ts";
 import { watchLiveness } from "./session-liveness.ts";
 
@@ -22,7 +23,9 @@ export function createHttp2Server(
         maxConcurrentStreams: 1000,
         initialWindowSize: 1024 * 1024,
       },
-      maxHeaderListPairs: 2000,
+      // Holds from the first request on, unlike the settings, which a client need never acknowledge. One byte can refer to
+      // a field of 4 KB that was sent before, and nghttp2 checks all of its characters each time.
+      maxHeaderListPairs: maxReadFields,
       maxSessionMemory: 128,
       // Streams that a client may reset at once, and in a second, before its connection ends. A stream that is opened
       // and reset costs its client next to nothing (CVE-2023-44487).
@@ -58,6 +61,12 @@ export function createHttp2Server(
   server.removeAllListeners("stream");
   server.on("stream", (stream: http2.ServerHttp2Stream, headers, flags, rawHeaders: string[]) => {
     containErrors(stream);
+    // The settings forbid so much, and Node resets such streams itself once the client has acknowledged them.
+    const bytes = countRawBytes(rawHeaders);
+    if (bytes > options.maxMetadataBytes * headroom) {
+      const error = metadataTooLarge(bytes, options.maxMetadataBytes);
+      return stream.session?.destroy(error, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    }
     const exchange = new Http2Exchange(stream, headers, rawHeaders);
     try {
       if (options.onExchange(exchange)) return;

@@ -4,6 +4,12 @@ import { CallHeaders } from "../protocol/call-headers.ts";
 /** Headers up to this multiple of the limit are still read, so that their sender gets an answer. */
 export const headroom = 8;
 
+/** Most fields of a request, with the pseudo-headers of HTTP/2. Clients send ten to thirty. */
+export const maxFields = 200;
+
+/** Fields that HTTP/2 still reads, so that a sender of a few too many gets an answer. */
+export const maxReadFields = 256;
+
 /**
  * Counts the bytes of all names and values in a list of both in turn, as Envoy does, so that both accept the same
  * requests. Pseudo-headers of HTTP/2 count too.

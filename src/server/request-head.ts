@@ -9,6 +9,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import { excerpt } from "../errors/shorten.ts";
 import { metadataTooLarge, refuse } from "../errors.ts";
+import { maxFields } from "./metadata.ts";
 
 /** The rules for the head of a request. */
 export interface HeadPolicy {
@@ -77,6 +78,8 @@ export function createHeadCheck(policy: HeadPolicy): FindHeadFault {
     const { headers, metadataBytes } = head;
     if (metadataBytes > policy.maxMetadataBytes)
       return metadataTooLarge(metadataBytes, policy.maxMetadataBytes);
+    const fields = head.rawHeaders.length / 2;
+    if (fields > maxFields) return tooManyFields(fields);
     const repeated = findRepeated(head.rawHeaders);
     if (repeated !== undefined && repeated !== "host")
       return refuse("HTTP_INVALID", `the header ${repeated} occurs twice; send it once`);
@@ -120,6 +123,13 @@ function codingUnknown(coding: string): ConnectError {
     "NOT_IMPLEMENTED",
     `the transfer coding "${excerpt(coding)}" is not supported; send "chunked" alone, and compress with content-encoding`,
   );
+}
+
+function tooManyFields(fields: number): ConnectError {
+  return refuse("METADATA_TOO_LARGE", `the request has ${fields} header fields; the limit is ${maxFields}`, {
+    fields: String(fields),
+    maxFields: String(maxFields),
+  });
 }
 
 /** Headers that a proxy in front may read differently than this server if they occur twice, by their lengths. */

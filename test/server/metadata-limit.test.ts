@@ -1,8 +1,17 @@
 import { once } from "node:events";
-import type http2 from "node:http2";
+import http2 from "node:http2";
 import { beforeAll, describe, expect, it } from "vitest";
+import { decodeFrames, encodeFrame, frameTypes, preface, type RawFrame } from "./frames.ts";
 import { startProbe } from "./probe.ts";
-import { connectHttp2, envelope, exchangeBytes, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
+import {
+  connectHttp2,
+  connectTcp,
+  envelope,
+  exchangeBytes,
+  grpcStatusOf,
+  jsonRefusalOf,
+  request,
+} from "./raw.ts";
 
 let url: string;
 let port: number;
@@ -86,7 +95,7 @@ describe.each(http1Forms)("metadata of %s over HTTP/1.1", (_name, path, type, bo
 describe("metadata", () => {
   it("is counted in many small fields as well", async () => {
     const fields = Object.fromEntries(
-      Array.from({ length: 1000 }, (_, index) => [`x-field-${index}`, "0123456789"]),
+      Array.from({ length: 150 }, (_, index) => [`x-field-${index}`, "0123456789".repeat(10)]),
     );
     const answer = await request(connectHttp2(url), { ":path": "/probe/look", ...fields });
     expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([431, tooLarge]);
@@ -111,7 +120,7 @@ describe("metadata", () => {
   it.each([
     ["140,000 bytes", makeMetadata(140_000)],
     ["300,000 bytes that compression makes small", { "x-same": Array<string>(100).fill("x".repeat(3000)) }],
-    ["3,000 fields", { "x-same": Array<string>(3000).fill("x") }],
+    ["300 fields", { "x-same": Array<string>(300).fill("x") }],
   ])("of %s has its stream reset, and harms no other call of the connection", async (_what, headers) => {
     const session = connectHttp2(url);
     await once(session, "remoteSettings");
@@ -120,6 +129,30 @@ describe("metadata", () => {
     await expect(call).rejects.toThrow("NGHTTP2_ENHANCE_YOUR_CALM");
     expect(await other.say()).toBe(true);
     expect((await request(session, { ":path": "/probe/look" })).status).toBe(200);
+  });
+
+  it.each([201, 250])("of %i fields is refused with their number", async (fields) => {
+    // HTTP/2 has four fields more, :method, :scheme, :authority and :path, and HTTP/1.1 has host and connection.
+    const headers = { ":path": "/probe/look", "x-same": Array<string>(fields - 4).fill("x") };
+    const over2 = await request(connectHttp2(url), headers);
+    expect([over2.status, over2.body.toString()]).toEqual([431, expect.stringContaining(`${fields} header`)]);
+    const lines = "x-same: x\r\n".repeat(fields - 2);
+    const over1 = await exchangeBytes(
+      port,
+      `GET /probe/look HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n${lines}\r\n`,
+    );
+    expect(over1).toMatch(/^HTTP\/1.1 431 /);
+    expect(over1).toContain(`the request has ${fields} header fields; the limit is 200`);
+  });
+
+  it.each([1500, 20_000])("of %i fields over HTTP/1.1 is refused with their number", async (fields) => {
+    const lines = "a:\r\n".repeat(fields - 2);
+    const answer = await exchangeBytes(
+      port,
+      `GET /probe/look HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n${lines}\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1.1 431 /);
+    expect(answer).toContain(fields === 1500 ? "has 1500 header fields" : "metadata is ");
   });
 
   // What Node's HTTP/2 library, nghttp2, takes for an attack: a field of more than 65,536 bytes
@@ -135,6 +168,42 @@ describe("metadata", () => {
     await expect(request(session, { ":path": "/probe/look", ...headers })).rejects.toThrow();
     await ended;
     expect(await other.say()).toBe(true);
+  });
+});
+
+describe("metadata that refers to a field which was sent before, from a client that acknowledges no settings", () => {
+  /** A field of 3,900 bytes for the dynamic table (RFC 7541, section 6.2.1), and references to it of one byte each. */
+  const large = Buffer.concat([Buffer.from([0x40, 1, 0x78, 0x7f, 0xbd, 0x1d]), Buffer.alloc(3900, "z")]);
+  const call = (id: number, references: number): Buffer => {
+    // GET, http, /, and an authority by the names of the static table.
+    const head = [Buffer.from([0x82, 0x86, 0x84, 0x01, 9]), Buffer.from("localhost")];
+    if (id === 1) head.push(large);
+    return encodeFrame(frameTypes.headers, 5, id, Buffer.concat([...head, Buffer.alloc(references, 0xbe)]));
+  };
+  /** Sends calls, and reads the frames until the connection ends, or until an answer to `lastId`. */
+  const send = async (references: number, calls: number, lastId: number | undefined) => {
+    const socket = connectTcp(port);
+    const ids = Array.from({ length: calls }, (_, index) => 2 * index + 1);
+    socket.write(Buffer.concat([preface, ...ids.map((id) => call(id, references))]));
+    const arrived: Buffer[] = [];
+    let frames: RawFrame[] = [];
+    for await (const bytes of socket) {
+      arrived.push(bytes);
+      frames = decodeFrames(Buffer.concat(arrived)).filter(({ type }) => type !== frameTypes.settings);
+      if (frames.at(-1)?.streamId === lastId) break;
+    }
+    return frames.map(({ type, payload }) => [type, payload.readUInt32BE(payload.length > 4 ? 4 : 0)]);
+  };
+  const calm = http2.constants.NGHTTP2_ENHANCE_YOUR_CALM;
+
+  it("more often than a request may have fields has its stream reset", async () => {
+    expect(await send(1000, 50, 99)).toEqual(Array(50).fill([frameTypes.rst, calm]));
+  });
+
+  it("to more bytes than the settings allow ends the connection", async () => {
+    const frames = await send(100, 50, undefined);
+    expect(frames).toContainEqual([frameTypes.goaway, calm]);
+    expect(frames.filter(([type]) => type === frameTypes.headers)).toEqual([]);
   });
 });
 
