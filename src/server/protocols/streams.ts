@@ -55,11 +55,12 @@ export function createStreams(
     }
   }
   const handlers = new Map<DescMethod, UniversalHandler>(router.handlers.map((one) => [one.method, one]));
+  const takeTurn = createTurns();
   return async (stream) => {
     const { exchange, form, rpc } = stream;
     const handler = handlers.get(rpc.method);
     if (handler === undefined) throw new Error(`${rpc.method.name} is not a stream`);
-    const response = await endGrpcResponse(await answer(handler, stream));
+    const response = await endGrpcResponse(await answer(handler, stream, takeTurn));
     await exchange.send({
       status: response.status,
       headers: new Headers(response.header),
@@ -83,7 +84,38 @@ function findLast({ protocol, contentType }: CallForm): ((piece: Uint8Array) => 
   return ([flags = 0]) => (flags & grpcWebEnd) !== 0;
 }
 
-async function answer(handler: UniversalHandler, stream: AdmittedStream): Promise<UniversalServerResponse> {
+/** Waits until a message may be passed on. */
+type TakeTurn = () => Promise<void> | undefined;
+
+/** Messages of all streams that are passed on in one turn of the event loop. */
+const messagesPerTurn = 8;
+
+/**
+ * Creates the turns of one server. A segment can have a thousand small messages, and each a large answer. Without turns they
+ * would all be answered before any other call.
+ */
+function createTurns(): TakeTurn {
+  const waiting: (() => void)[] = [];
+  let left = messagesPerTurn;
+  const begin = (): void => {
+    const next = waiting.splice(0, messagesPerTurn);
+    left = messagesPerTurn - next.length;
+    if (next.length > 0) setImmediate(begin);
+    for (const pass of next) pass();
+  };
+  return () => {
+    if (left === messagesPerTurn) setImmediate(begin);
+    if (left === 0) return new Promise((resolve) => void waiting.push(resolve));
+    left -= 1;
+    return undefined;
+  };
+}
+
+async function answer(
+  handler: UniversalHandler,
+  stream: AdmittedStream,
+  takeTurn: TakeTurn,
+): Promise<UniversalServerResponse> {
   const { exchange, form, rpc, values } = stream;
   const header = new CallHeaders(exchange.headers);
   limitTimeout(header, readCallHead(exchange, header, undefined));
@@ -105,7 +137,7 @@ async function answer(handler: UniversalHandler, stream: AdmittedStream): Promis
     signal: exchange.signal,
     meter: values.get(accountKey),
   };
-  const messages = checkMessages(rpc, form, incoming, compression);
+  const messages = checkMessages(rpc, form, incoming, compression, takeTurn);
   const body = exchange.httpVersion === "2.0" ? readWhole(incoming, messages) : messages;
   const response = await handler({ ...binary, body });
   return isText ? toTextResponse(response) : response;
@@ -126,7 +158,7 @@ function findStreamCompression({ protocol }: CallForm, header: Headers) {
 }
 
 /**
- * Checks each message of a stream as it passes, and passes it on decompressed.
+ * Checks each message of a stream in its turn, and passes it on decompressed.
  *
  * @throws BODY_TOO_LARGE, BODY_INCOMPLETE, ENCODING_INVALID, and what parseMessage throws
  */
@@ -135,9 +167,11 @@ async function* checkMessages(
   form: CallForm,
   incoming: IncomingBody,
   compression: ReturnType<typeof findCompression>,
+  takeTurn: TakeTurn,
 ): AsyncGenerator<Uint8Array> {
   const budget = createExpansionBudget(rpc.maxBytes);
   for await (const envelope of splitEnvelopes(incoming, rpc.maxBytes)) {
+    await takeTurn();
     const flags = envelope.readUInt8(0);
     const isCompressed = (flags & compressedFlag) !== 0;
     // The end of a Connect stream is not a message. Connect refuses compressed messages if no header names a codec.
