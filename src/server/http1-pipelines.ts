@@ -10,12 +10,15 @@ export interface Pipeline {
   readonly newest: http.ServerResponse;
   /** Whether the client has sent a request before it had the answer to an earlier one. */
   readonly isPipelined: boolean;
+  /** Whether the connection ends with the newest answer. Requests that follow are not answered. */
+  readonly isLast: boolean;
 }
 
 interface OwnPipeline extends Pipeline {
   readonly answers: Set<http.ServerResponse>;
   newest: http.ServerResponse;
   isPipelined: boolean;
+  isLast: boolean;
 }
 
 /** The pipelines of a port. */
@@ -37,7 +40,7 @@ export class Http1Pipelines {
     const { socket } = res.req;
     let pipeline = this.#pipelines.get(socket);
     if (pipeline === undefined) {
-      pipeline = { answers: new Set(), newest: res, isPipelined: false };
+      pipeline = { answers: new Set(), newest: res, isPipelined: false, isLast: false };
       this.#pipelines.set(socket, pipeline);
       socket.once("close", () => this.#close(socket));
     } else {
@@ -47,6 +50,13 @@ export class Http1Pipelines {
     const { answers } = pipeline;
     answers.add(res);
     res.once("close", () => answers.delete(res));
+  }
+
+  /** Says with an answer, which is the newest, that it is the last. */
+  end(res: http.ServerResponse): void {
+    const pipeline = this.#pipelines.get(res.req.socket);
+    if (pipeline !== undefined) pipeline.isLast = true;
+    res.setHeader("connection", "close");
   }
 
   /**

@@ -40,7 +40,7 @@ export function createHttp1Server(
   );
   // RFC 9110, section 10.1.1, lets a server ignore unknown expectations. Without a listener Node answers itself.
   server.on("checkExpectation", onRequest);
-  // The intake sends "100 Continue" itself, once it has admitted the request.
+  // The exchange sends "100 Continue" itself, once the body is read.
   server.on("checkContinue", onRequest);
   server.maxRequestsPerSocket = 0;
   // Their bytes are limited. Node would refuse the thousandth field as if there were too many bytes.
@@ -51,8 +51,9 @@ export function createHttp1Server(
     if (failed.has(socket)) return;
     failed.add(socket);
     // The answers to earlier requests come first. An answer to these bytes would be taken for one of them.
-    const { answers = [] } = pipelines.find(socket as Socket) ?? {};
-    const earlier = [...answers].filter(({ req }) => req.complete);
+    const { answers = [], isLast = false } = pipelines.find(socket as Socket) ?? {};
+    const earlier = [...answers].filter(({ req }) => isLast || req.complete);
+    if (isLast && earlier.length === 0) return;
     if (earlier.length === 0) return answerBadRequest(error, socket, options);
     let left = earlier.length;
     const closeAfterLast = (): void => {

@@ -78,16 +78,15 @@ export function createListener(options: ListenerOptions): Listener {
     containErrors(req);
     containErrors(res);
     const { socket } = req;
-    const { answers, newest: earlier } = pipelines.find(socket) ?? {};
+    const { answers, newest: earlier, isLast = false } = pipelines.find(socket) ?? {};
     const ahead = answers?.size ?? 0;
-    // The connection has ended, or ends with the answer before this one.
-    if (socket.destroyed || ahead >= maxPipelined) return;
+    if (socket.destroyed || isLast) return;
     pipelines.add(res);
     res.once("close", () => {
       // If the headers were sent before draining began, Node would wait for the next request.
       if (isGraceOver) setImmediate(() => http1Server.closeIdleConnections());
     });
-    if (ahead + 1 === maxPipelined) res.setHeader("connection", "close");
+    if (ahead + 1 === maxPipelined || hidesNext(req)) pipelines.end(res);
     if (drained === undefined) return handle(req, res);
     if (earlier?.headersSent === false) earlier.removeHeader("connection");
     endConnection(res);
@@ -156,6 +155,14 @@ export function createListener(options: ListenerOptions): Listener {
       for (const socket of connections) socket.destroy();
     },
   };
+}
+
+/**
+ * Tells whether the parser cannot find the request that follows. After a request to upgrade, Node drops what came with it in
+ * a segment. A transfer coding other than chunked leaves the length of the body unknown (RFC 9112, section 6.3).
+ */
+function hidesNext({ headers: { upgrade, "transfer-encoding": coding } }: http.IncomingMessage): boolean {
+  return upgrade !== undefined || (coding !== undefined && !/(^|,)\s*chunked$/i.test(coding));
 }
 
 function describePeer({ remoteAddress, remotePort }: Socket): string {

@@ -43,6 +43,54 @@ describe("a pipeline of HTTP/1.1", () => {
     socket.end();
   });
 
+  const upgrade = (protocol: string): string =>
+    `host: localhost\r\nconnection: upgrade\r\nupgrade: ${protocol}`;
+  const postHead = "POST /probe/ask HTTP/1.1\r\ncontent-type: application/json\r\n";
+  it.each([
+    ["a GET", `GET /probe/look HTTP/1.1\r\n${upgrade("x")}\r\n\r\n`],
+    ["a WebSocket", `GET /probe/look HTTP/1.1\r\n${upgrade("websocket")}\r\n\r\n`],
+    [
+      "HTTP/2",
+      "GET /probe/look HTTP/1.1\r\nhost: localhost\r\nconnection: Upgrade, HTTP2-Settings\r\n" +
+        "upgrade: h2c\r\nhttp2-settings: AAMAAABk\r\n\r\n",
+    ],
+    ["a body", `${postHead}${upgrade("x")}\r\ncontent-length: 2\r\n\r\n{}`],
+    ["chunks", `${postHead}${upgrade("x")}\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
+  ])(
+    "ends with the answer to a request to upgrade, behind which Node finds no other: %s",
+    async (_what, text) => {
+      const { port, countCalls } = await startCounting();
+      for (const before of ["", get]) {
+        const earlier = before === "" ? 0 : 1;
+        const calls = countCalls();
+        const answers = (await exchangeBytes(port, before + text + get + get)).split("HTTP/1.1 ").slice(1);
+        expect(answers.map((answer) => answer.slice(0, 3))).toEqual(Array(earlier + 1).fill("200"));
+        expect(answers.filter((answer) => /^connection: close/im.test(answer))).toEqual([answers.at(-1)]);
+        expect(countCalls() - calls).toBe(earlier + (text.startsWith("GET") ? 1 : 0));
+      }
+    },
+  );
+
+  it("takes nothing that follows a request to upgrade in another segment", async () => {
+    const release = Promise.withResolvers<object>();
+    let calls = 0;
+    const { port } = await serveProbe({
+      look: () => {
+        calls += 1;
+        return release.promise;
+      },
+    });
+    const socket = connectTcp(port);
+    const text = readToEnd(socket);
+    socket.write(`GET /probe/look HTTP/1.1\r\n${upgrade("x")}\r\n\r\n`);
+    await expect.poll(() => calls).toBe(1);
+    socket.write(get.repeat(2));
+    expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBe(200);
+    release.resolve({});
+    expect((await text).match(/^HTTP\/1\.1 \d+/gm)).toEqual(["HTTP/1.1 200"]);
+    expect(calls).toBe(1);
+  });
+
   it("does not end a server with TLS, whose connection it pauses", { timeout: 180_000 }, async () => {
     const server = await startTlsServer();
     const body = "content-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
