@@ -81,12 +81,16 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
   }
 }
 
+const noBytes = Buffer.alloc(0);
+
 /** Receives the bytes of the message, decompressed. */
 async function receive(call: UnaryCall, request: ArrivingMessage & AdmittedCall): Promise<Uint8Array> {
   const { exchange, form, rpc, values } = request;
   const protocol = findUnaryProtocol(form);
   const announced = protocol.readEncoding(request);
   const account = values.get(accountKey);
+  // Also before a client that expects "100 Continue" sends it.
+  protocol.check(noBytes, Number(exchange.headers["content-length"] ?? 0), [], rpc);
   const whole = exchange.readAll((piece, size, pieces) => {
     account?.charge(piece.length);
     protocol.check(piece, size, pieces, rpc);

@@ -190,8 +190,8 @@ export abstract class Exchange implements Writing {
     this.ownHeaders = headers;
   }
 
-  /** Tells a client that sent "Expect: 100-continue" to send its body. */
-  continueIfExpected(): void {
+  /** Tells a client that sent "Expect: 100-continue" to send its body: not before it is read, so not if it is refused first. */
+  protected continueIfExpected(): void {
     if (/^100-continue$/i.test(String(this.headers.expect ?? "")) && this.awaitsAnswer()) this.sendContinue();
   }
 
@@ -323,6 +323,7 @@ export abstract class Exchange implements Writing {
     // Node ends an empty body that nobody reads.
     if (this.source.readableEnded) return this.isBodyCut() ? receiver.cut() : receiver.end();
     this.#receiver = receiver;
+    this.continueIfExpected();
     this.listen();
     this.source.on("data", onData);
     this.source.on("end", onEnd);

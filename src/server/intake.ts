@@ -109,7 +109,6 @@ export function createIntake(deps: IntakeDeps): (exchange: Exchange) => boolean 
     values: ContextValues,
   ): Promise<void> => {
     const { form } = destination;
-    exchange.continueIfExpected();
     if (destination.kind === "rest")
       return serveRest({ transcoder, requestIds }, exchange, destination.route, values);
     const { rpc, query } = destination;

@@ -9,7 +9,16 @@ import { findReason } from "../../src/errors.ts";
 import { createHeadCheck, createHostCheck } from "../../src/server/request-head.ts";
 import { lacksBrowser, needsBrowser, openBrowser } from "../console/browser.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import { connectHttp2, envelope, exchangeBytes, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
+import {
+  connectHttp2,
+  connectTcp,
+  envelope,
+  exchangeBytes,
+  grpcStatusOf,
+  jsonRefusalOf,
+  readStream,
+  request,
+} from "./raw.ts";
 import { serve } from "./serve.ts";
 
 const timeout = 180_000;
@@ -299,6 +308,84 @@ describe("the transfer coding of a request", { timeout }, () => {
     const { port, handled } = await start();
     expect(await sendChunks(port, lines)).toBe("501");
     expect(handled()).toBe(0);
+  });
+
+  // RFC 9112, section 6.3: the length of such a body is unknown.
+  it.each([
+    ["identity", 501],
+    ["foo", 501],
+    ["foo, identity", 501],
+    // Node's parser refuses it.
+    ["chunked, gzip", 400],
+  ])(
+    "is refused once and ends the connection if it is not chunked in the end: %s",
+    async (coding, status) => {
+      const { port, handled } = await start();
+      const head = [ask, "host: localhost", json, `transfer-encoding: ${coding}`, "", ""].join("\r\n");
+      const answer = await exchangeBytes(
+        port,
+        `${head}{}GET /probe/look HTTP/1.1\r\nhost: localhost\r\n\r\n`,
+      );
+      expect(answer.match(/^HTTP\/1\.1 \d+/gm)).toEqual([`HTTP/1.1 ${status}`]);
+      expect(answer).toMatch(/^connection: close\r$/im);
+      expect(handled()).toBe(0);
+    },
+  );
+});
+
+describe.each([
+  ["REST", "/probe/ask", "application/json"],
+  ["Connect", "/probing.Probe/Ask", "application/json"],
+  ["gRPC-Web", "/probing.Probe/Ask", "application/grpc-web+proto"],
+])("a request of %s that expects 100 Continue", { timeout }, (name, path, type) => {
+  const body = name === "gRPC-Web" ? envelope("") : Buffer.from("{}");
+  /** Sends a head, reads what comes, and sends the body only if it is told to. */
+  const expectContinue = async (port: number, target: string, length = body.length): Promise<string[]> => {
+    const socket = connectTcp(port);
+    const fields = ["host: localhost", `content-type: ${type}`, "expect: 100-continue", "connection: close"];
+    const head = [`POST ${target} HTTP/1.1`, ...fields, `content-length: ${length}`, "", ""];
+    socket.write(head.join("\r\n"));
+    let text = "";
+    for await (const bytes of socket) {
+      if (text === "" && String(bytes).startsWith("HTTP/1.1 100")) socket.write(body);
+      text += bytes;
+    }
+    return text.match(/^HTTP\/1\.1 \d+|grpc-status: \d+/gm) ?? [];
+  };
+  const over2 = async (url: string, target: string, length: number) => {
+    const headers = { ":method": "POST", ":path": target, "content-type": type, expect: "100-continue" };
+    const stream = connectHttp2(url).request({ ...headers, "content-length": length });
+    let wasContinued = false;
+    stream.on("continue", () => {
+      wasContinued = true;
+      stream.end(body);
+    });
+    const answer = await readStream(stream);
+    return { wasContinued, status: answer.status };
+  };
+
+  it("is told to continue, and answered", async () => {
+    const { port, url } = await start();
+    const continued = await expectContinue(port, path);
+    expect(continued.slice(0, 2)).toEqual(["HTTP/1.1 100", "HTTP/1.1 200"]);
+    expect(await over2(url, path, body.length)).toEqual({ wasContinued: true, status: 200 });
+  });
+
+  it("is refused at once if its length exceeds the limit of its call", async () => {
+    const { port, url, handled } = await start();
+    const refused = name === "gRPC-Web" ? 200 : 413;
+    const [first] = await expectContinue(port, path, 99_999_999);
+    expect(first).toBe(`HTTP/1.1 ${refused}`);
+    expect(await over2(url, path, 99_999_999)).toEqual({ wasContinued: false, status: refused });
+    expect(handled()).toBe(0);
+  });
+
+  it("is refused at once if nothing has its path", async () => {
+    const { port, url } = await start();
+    const refused = name === "gRPC-Web" ? 200 : 404;
+    const [first] = await expectContinue(port, "/nothing");
+    expect(first).toBe(`HTTP/1.1 ${refused}`);
+    expect(await over2(url, "/nothing", body.length)).toEqual({ wasContinued: false, status: refused });
   });
 });
 
