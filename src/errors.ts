@@ -127,7 +127,7 @@ export function metadataTooLarge(bytes: number, maxBytes: number): ConnectError 
 
 /** Ends a call because the server stops. */
 export function serverStopping(): ConnectError {
-  return refuse("SHUTTING_DOWN", "the server is stopping; try again later");
+  return refuseForNow("SHUTTING_DOWN", "the server is stopping; try again later", 1000);
 }
 
 /** Refuses a body, or one message of a stream, that is too large. */

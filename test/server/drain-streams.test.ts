@@ -83,7 +83,9 @@ describe("a server that stops", { timeout: 120_000 }, () => {
     await chunks.next();
     const closed = app.server.close();
     const last = await chunks.next();
-    expect(Buffer.from(last.value ?? new Uint8Array()).toString()).toContain("SHUTTING_DOWN");
+    expect(Buffer.from(last.value ?? new Uint8Array()).toString()).toMatch(
+      /"retryDelay":"1s".*"SHUTTING_DOWN"|"SHUTTING_DOWN".*"retryDelay":"1s"/,
+    );
     await closed;
   });
 

@@ -3,10 +3,11 @@ import type http2 from "node:http2";
 import net from "node:net";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { HealthCheckRequestSchema, HealthCheckResponseSchema } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflectionRequestSchema } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
-import { refusal } from "../support/refusal.ts";
+import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -122,10 +123,36 @@ describe.each(protocols)("a server that stops, over %s,", (protocol) => {
   it("breaks off a call that outlasts the limit, and says that it may be tried again", async () => {
     const gate = makeGate();
     const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 20 });
-    const call = refusal(connectProbe(protocol, url).ask({}));
+    const call = failureOf(connectProbe(protocol, url).ask({}));
     await gate.entered;
     const closed = server.close();
-    expect(await call).toEqual({ code: "Unavailable", reason: "SHUTTING_DOWN" });
+    const error = await call;
+    expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "SHUTTING_DOWN" });
+    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n } }]);
+    expect(error.metadata.get("retry-after")).toBe("1");
+    await closed;
+  });
+
+  it("breaks off a stream that outlasts the limit, and says that it may be tried again", async () => {
+    const gate = makeGate();
+    const { server, url } = await serveProbe(
+      {
+        async *watch() {
+          yield { text: "one" };
+          yield await gate.ask();
+        },
+      },
+      { maxDrainMs: 20 },
+    );
+    const items = connectProbe(protocol, url).watch({})[Symbol.asyncIterator]();
+    await items.next();
+    const call = failureOf(items.next());
+    await gate.entered;
+    const closed = server.close();
+    const error = await call;
+    expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "SHUTTING_DOWN" });
+    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n } }]);
+    expect(error.metadata.get("retry-after")).toBe("1");
     await closed;
   });
 });
