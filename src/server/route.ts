@@ -85,17 +85,19 @@ function routeByMethod(head: RequestHead, path: string, rawQuery: string, rpc: R
     const query = new URLSearchParams(rawQuery);
     const form = readGetForm(query.get("encoding"));
     if (form !== undefined) return { kind: "rpc", form, rpc, query };
-    return nowhere(plainJson, mediaTypeUnsupported(head.headers["content-type"]));
+    return nowhere(plainJson, encodingParameterMissing(query.get("encoding")));
   }
   if (!isKnownMethod(method)) return nowhere(restForm, methodUnknown(method));
-  return nowhere(plainJson, methodNotAllowed(method, path, isUnary && rpc.isSafe ? "GET, POST" : "POST"));
+  const allow = isUnary && rpc.isSafe ? "GET, POST" : "POST";
+  const why = method === "GET" && !isUnary ? "; a stream cannot be called with GET" : "";
+  return nowhere(plainJson, methodNotAllowed(method, path, allow, why));
 }
 
 function routeToRpc({ headers, httpVersion }: RequestHead, rpc: Rpc): Destination {
   const form = readRpcForm(headers["content-type"]);
   const isUnary = rpc.handle !== undefined;
   if (form === undefined || form.protocol === (isUnary ? "connect-stream" : "connect"))
-    return nowhere(plainJson, mediaTypeUnsupported(headers["content-type"]));
+    return nowhere(plainJson, mediaTypeUnsupported(headers["content-type"], isUnary));
   if (form.protocol === "grpc" && httpVersion === "1.1")
     return nowhere(
       plainJson,
@@ -120,9 +122,12 @@ function rpcNotFound(path: string): ConnectError {
   return refuse("RPC_NOT_FOUND", `the RPC ${path} does not exist`, { path });
 }
 
-function mediaTypeUnsupported(contentType = "none"): ConnectError {
-  const known =
-    "application/json, application/proto, application/grpc, application/grpc-web or application/grpc-web-text";
+/** @param isUnary Connect has other media types for streams */
+function mediaTypeUnsupported(contentType = "none", isUnary: boolean): ConnectError {
+  const connect = isUnary
+    ? "application/json, application/proto"
+    : "application/connect+json, application/connect+proto";
+  const known = `${connect}, application/grpc, application/grpc-web or application/grpc-web-text`;
   return refuse(
     "MEDIA_TYPE_UNSUPPORTED",
     `content-type ${excerpt(contentType)} does not belong to a protocol of this call; send ${known}`,
@@ -130,9 +135,19 @@ function mediaTypeUnsupported(contentType = "none"): ConnectError {
   );
 }
 
-/** Refuses a method that a path does not take; `allow` lists the methods that it takes. */
-function methodNotAllowed(method: string, path: string, allow: string): ConnectError {
-  const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${method}`, { allow });
+/** Refuses a GET of Connect whose query does not say how its message is encoded. */
+function encodingParameterMissing(encoding: string | null): ConnectError {
+  const fault = encoding === null ? "is missing" : `is "${excerpt(encoding)}"`;
+  return refuse(
+    "MEDIA_TYPE_UNSUPPORTED",
+    `the query parameter encoding ${fault}; add encoding=json or encoding=proto to the query`,
+    { encoding: encoding ?? "" },
+  );
+}
+
+/** Refuses a method that a path does not take; `allow` lists the methods that it takes, and `why` ends the sentence. */
+function methodNotAllowed(method: string, path: string, allow: string, why = ""): ConnectError {
+  const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${method}${why}`, { allow });
   error.metadata.set("allow", allow);
   return error;
 }

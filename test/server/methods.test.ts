@@ -91,6 +91,33 @@ describe.each(["QUERY", "PROPFIND", "TRACE", "PATCH"])("the method %s", (method)
   });
 });
 
+describe("a GET of Connect", () => {
+  it.each([
+    ["/probing.Probe/Look?message=%7B%7D", "encoding is missing; add encoding=json or encoding=proto"],
+    ["/probing.Probe/Look?message=%7B%7D&encoding=xml", 'encoding is \\"xml\\"; add encoding=json'],
+  ])("says what its query lacks: %s", async (path, message) => {
+    const answer = await request(connectHttp2(url), { ":path": path });
+    expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([415, "MEDIA_TYPE_UNSUPPORTED"]);
+    expect(answer.body.toString()).toContain(message);
+  });
+
+  it("cannot call a stream", async () => {
+    const path = "/probing.Probe/Watch?encoding=json&message=%7B%7D";
+    const answer = await request(connectHttp2(url), { ":path": path });
+    expect([answer.status, answer.headers.allow]).toEqual([405, "POST"]);
+    expect(answer.body.toString()).toContain("a stream cannot be called with GET");
+  });
+});
+
+describe("a stream of Connect that is called like a unary call", () => {
+  it("says which media types it takes", async () => {
+    const headers = { ":path": "/probing.Probe/Watch", "content-type": "application/json" };
+    const answer = await request(connectHttp2(url), headers, "{}");
+    expect(answer.status).toBe(415);
+    expect(answer.body.toString()).toContain("send application/connect+json, application/connect+proto");
+  });
+});
+
 describe("the method CONNECT", () => {
   const refused = { code: "UNIMPLEMENTED", reason: "METHOD_UNKNOWN" };
 
