@@ -19,7 +19,7 @@ export const routingReasons = {
   METHOD_UNKNOWN: {
     code: Code.Unimplemented,
     cause: "The HTTP method is not registered, or is CONNECT.",
-    remedy: "Use GET, POST, DELETE, PUT or PATCH.",
+    remedy: "Use GET, POST, QUERY, DELETE, PUT or PATCH.",
   },
   RPC_NOT_FOUND: {
     code: Code.Unimplemented,
@@ -77,6 +77,12 @@ export const bodyReasons = {
     httpStatus: 406,
     cause: "`accept` does not contain a media type that the call can return.",
     remedy: "Accept `application/json`, or omit the header.",
+  },
+  MEDIA_TYPE_MISSING: {
+    code: Code.InvalidArgument,
+    cause: "A request by QUERY has no `content-type` (RFC 10008, section 2).",
+    remedy:
+      "Send `content-type: application/json`, or another type that the response header `accept-query` names.",
   },
   MEDIA_TYPE_UNSUPPORTED: {
     code: Code.InvalidArgument,

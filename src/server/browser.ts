@@ -66,7 +66,7 @@ export function createBrowserHeaders({ corsOrigins, isTls }: BrowserPolicy): Bro
       const { origin, "access-control-request-headers": wanted } = exchange.headers;
       if (origin === undefined || !origins.has(origin)) return false;
       const headers = new CallHeaders();
-      headers.set("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE");
+      headers.set("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE, QUERY");
       // The server checks the headers of a page like those of any client.
       if (wanted !== undefined) headers.set("access-control-allow-headers", wanted);
       headers.set("access-control-max-age", String(preflightSeconds));

@@ -94,7 +94,9 @@ export function createHeadCheck(policy: HeadPolicy): FindHeadFault {
     }
     if (!host.isAllowed) return hostNotAllowed(host.hostname);
     if (isCrossSite(head, host.url, policy.corsOrigins)) return crossSite(headers);
-    return head.announcesBody && !headers["content-type"] ? mediaTypeMissing() : undefined;
+    // The transcoder refuses a QUERY without a media type, with 400 (RFC 10008, section 2.1).
+    const needsType = head.announcesBody && head.method !== "QUERY";
+    return needsType && !headers["content-type"] ? mediaTypeMissing() : undefined;
   };
 }
 

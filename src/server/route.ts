@@ -1,10 +1,10 @@
 /** Finds out what a request asks for: an RPC, a REST call, a page, or nothing that there is. */
-import http from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { excerpt } from "../errors/shorten.ts";
 import { refuse } from "../errors.ts";
 import { findAbsentCall } from "../protocol/absent-services.ts";
+import { isKnownMethod } from "../protocol/http-methods.ts";
 import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { FoundRoute, Transcoder } from "../transcoding/transcoder.ts";
@@ -156,9 +156,4 @@ function methodNotAllowed(method: string, path: string, allow: string, why = "")
 export function methodUnknown(method: string): ConnectError {
   const name = method.slice(0, 40);
   return refuse("METHOD_UNKNOWN", `this server does not support the method ${name}`, { method: name });
-}
-
-/** Tells whether a method is registered. This server is not a proxy, so it does not take CONNECT. */
-function isKnownMethod(method: string): boolean {
-  return http.METHODS.includes(method) && method !== "CONNECT";
 }

@@ -22,6 +22,20 @@ const jsonType = "application/json";
 const formType = "application/x-www-form-urlencoded";
 const lineTypes = ["application/x-ndjson", "application/ndjson", "application/jsonl"];
 
+/** The media type of a body of raw bytes, which may be any. */
+export const anyType = "*/*";
+
+/** The media types that the body of a call may have. The first is that of a body without a type. */
+export function listMediaTypes(route: Route): readonly string[] {
+  if (takesRawBody(route)) return [anyType];
+  if (takesForm(route)) return [formType, jsonType];
+  return isClientStream(route) ? [jsonType, ...lineTypes] : [jsonType];
+}
+
+function isClientStream({ spec }: Route): boolean {
+  return spec.kind === "client_streaming" || spec.kind === "bidi_streaming";
+}
+
 /** Reads the single message of a call. */
 export async function readBodyMessage(
   route: Route,
@@ -35,7 +49,7 @@ export async function readBodyMessage(
     return emptyMessage(route);
   }
   if (takesRawBody(route)) return rawMessage(route, body.headers, await readBody(body, limits));
-  const type = requireMediaType(body.headers, takesForm(route) ? [formType, jsonType] : [jsonType]);
+  const type = requireMediaType(body.headers, listMediaTypes(route));
   const bytes = await readBody(body, limits);
   if (type === formType) return parseForm(route.spec.method.input, bytes, limits, registry);
   const isEmpty = bytes.length === 0 || (route.style === "google" && isEmptyString(bytes));
@@ -124,7 +138,7 @@ export async function* readBodyMessages(
       yield rawMessage(route, body.headers, chunk);
     return;
   }
-  const type = requireMediaType(body.headers, [jsonType, ...lineTypes]);
+  const type = requireMediaType(body.headers, listMediaTypes(route));
   const texts =
     type === jsonType
       ? splitJsonArray(await readBody(body, limits), limits.structure)

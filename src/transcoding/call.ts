@@ -13,6 +13,7 @@ import type { BodyLimits, IncomingBody } from "./body.ts";
 import { type Call, type CallContext, createContext, finished } from "./call-context.ts";
 import type { RestRequest, RestResponse } from "./http.ts";
 import { chooseMediaType } from "./negotiation.ts";
+import { requireQueryType } from "./query-method.ts";
 import { createRenderer, type Renderer, type StreamFormat, streamFormats, toBody } from "./rendering.ts";
 import { answerStream } from "./stream-answer.ts";
 import { readSystemParameters } from "./system-parameters.ts";
@@ -22,6 +23,7 @@ export async function runCall(found: Call): Promise<RestResponse> {
   const { match, request, setup } = found;
   const { route } = match;
   const { spec } = route;
+  if (request.method === "QUERY") requireQueryType(route, request.headers);
   const renderer = setup.renderers.get(route) ?? createRenderer(route, setup.registry);
   const call =
     route.style === "google" ? { ...found, ...readSystemParameters(route, found.rawQuery) } : found;

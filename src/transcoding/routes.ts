@@ -4,6 +4,7 @@ import { getOption, hasOption } from "@bufbuild/protobuf";
 import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import type { HttpRule } from "#gen/google/api/http_pb.ts";
+import { isKnownMethod } from "../protocol/http-methods.ts";
 import type { RestStyle, ServiceProfile } from "../protocol/service-profile.ts";
 import { type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 import { parseTemplate, type Template, type Variable } from "./template.ts";
@@ -97,7 +98,12 @@ function readPattern(rule: HttpRule, origin: string): { httpMethod: string; path
   const { kind, path } = pattern.value;
   // RFC 9110, section 9.1: a method is a token; "*" is google/api/http.proto's word for any method.
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(kind)) throw new Error(`${origin}: "${kind}" is no HTTP method`);
-  return { httpMethod: kind.toUpperCase(), path };
+  const httpMethod = kind.toUpperCase();
+  if (kind !== "*" && !isKnownMethod(httpMethod))
+    throw new Error(
+      `${origin}: the HTTP method "${kind}" is not supported; use a registered one, or "*" for any`,
+    );
+  return { httpMethod, path };
 }
 
 function parse(path: string, origin: string): Template {
@@ -119,7 +125,11 @@ function resolveVariable(method: DescMethod, variable: Variable, origin: string)
 }
 
 function resolveBody(method: DescMethod, rule: HttpRule, httpMethod: string, origin: string): BodyRule {
-  if (rule.body === "") return { kind: "none" };
+  if (rule.body === "") {
+    // RFC 10008, section 2: the content is the query.
+    if (httpMethod === "QUERY") throw new Error(`${origin}: a QUERY request has a body; set body`);
+    return { kind: "none" };
+  }
   // RFC 9110, sections 9.3.1 and 9.3.2: content in these requests has no meaning, and proxies drop it.
   if (httpMethod === "GET" || httpMethod === "HEAD")
     throw new Error(`${origin}: a ${httpMethod} request has no body`);

@@ -27,6 +27,7 @@ import {
   withoutContent,
 } from "./http.ts";
 import { createNearPaths } from "./near-paths.ts";
+import { acceptQueryHeader, listQueryTypes } from "./query-method.ts";
 import { createRenderer } from "./rendering.ts";
 import { createRouter, type RouteMatch, type Router, type RoutingOrder } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
@@ -98,9 +99,11 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     if (match.route !== undefined) return runCall({ request, match, rawQuery, setup });
     const allow = allowedMethods(match.methods);
     if (allow === "") throw routeNotFound(path, findNearPath(request.method, path));
-    if (request.method === "OPTIONS") return emptyResponse(204, { allow });
+    const query = findMatch(router, "QUERY", path)?.route;
+    const supported = { allow, ...(query && { [acceptQueryHeader]: listQueryTypes(query) }) };
+    if (request.method === "OPTIONS") return emptyResponse(204, supported);
     const error = refuse("METHOD_NOT_ALLOWED", `${path} supports ${allow}, not ${request.method}`, { allow });
-    error.metadata.set("allow", allow);
+    for (const [name, value] of Object.entries(supported)) error.metadata.set(name, value);
     throw error;
   };
 

@@ -400,6 +400,7 @@ describe.skipIf(isMissing("chromium"))(browser, { timeout }, () => {
       headers: { "connect-protocol-version": "1" },
     },
     { call: "REST", path: "/probe/look", method: "GET", headers: {} },
+    { call: "REST by QUERY", path: "/probe/find", method: "QUERY", headers: {} },
     { call: "REST with a token", path: "/probe/look", method: "GET", headers: { authorization: "Bearer x" } },
     { call: "gRPC-Web", path: "/probing.Probe/None", method: "POST", headers: { "x-grpc-web": "1" } },
   ];
@@ -422,9 +423,9 @@ describe.skipIf(isMissing("chromium"))(browser, { timeout }, () => {
           method,
           headers: {
             ...headers,
-            ...(method === "POST" && { "content-type": types[call] ?? "application/json" }),
+            ...(method !== "GET" && { "content-type": types[call] ?? "application/json" }),
           },
-          ...(method === "POST" && { body: call === "gRPC-Web" ? "\0\0\0\0\0" : "{}" }),
+          ...(method !== "GET" && { body: call === "gRPC-Web" ? "\0\0\0\0\0" : "{}" }),
         },
       },
     );

@@ -435,6 +435,7 @@ describe.skipIf(lacksBrowser)(`a page of another origin in Chromium${needsBrowse
     "fetch without CORS, of JSON without a type": `fetch(url, { method: "POST", mode: "no-cors", body: new Blob(["{}"]) })`,
     "fetch without CORS, as text": `fetch(url, { method: "POST", mode: "no-cors", body: "{}" })`,
     "fetch with CORS": `fetch(url, { method: "POST", body: "{}", headers: { "content-type": "application/json" } })`,
+    "fetch with CORS, by QUERY": `fetch(url.replace("ask", "find"), { method: "QUERY", body: "{}", headers: { "content-type": "application/json" } })`,
     beacon: `navigator.sendBeacon(url, new Blob(["{}"]))`,
     form: `const form = document.createElement("form"); form.method = "POST"; form.action = url;
       form.enctype = "text/plain"; form.target = "frame"; document.body.append(form); form.submit()`,

@@ -248,7 +248,7 @@ describe("the routes of a transcoder", () => {
       DELETE: { delete: "/v1/{name}" },
       PATCH: { patch: "/v1/{name}" },
       PURGE: { custom: { kind: "PURGE", path: "/v1/{name}" } },
-      "X-METHOD": { custom: { kind: "X-METHOD", path: "/v1/{name}" } },
+      "M-SEARCH": { custom: { kind: "M-SEARCH", path: "/v1/{name}" } },
     };
     for (const [method, rule] of Object.entries(rules)) {
       expect(await received(rule, `${method} /v1/a`)).toEqual({ name: "a" });

@@ -1,0 +1,178 @@
+/** QUERY (RFC 10008) as it comes over a connection. */
+import { once } from "node:events";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { describeService, implementUnary } from "../transcoding/rules.ts";
+import { connectHttp2, connectTcp, exchangeBytes, jsonRefusalOf, readStream, readToEnd } from "./raw.ts";
+import { type LocalServer, serve } from "./serve.ts";
+
+const origin = "https://console.example.com";
+const json = { "content-type": "application/json" };
+const question = '{"name":"a"}';
+
+let local: LocalServer;
+const asked: unknown[] = [];
+beforeAll(async () => {
+  const query = { custom: { kind: "QUERY", path: "/v1/find" }, body: "*" };
+  const service = describeService([{ post: "/v1/find", body: "*", additionalBindings: [query] }]);
+  const implementation = implementUnary(service, () => (message) => {
+    asked.push(Reflect.get(message, "name"));
+    return { name: "found" };
+  });
+  local = await serve({ services: [implementation], corsOrigins: [origin] });
+});
+afterAll(async () => {
+  local.server.destroy();
+  await local.server.close();
+});
+beforeEach(() => void asked.splice(0));
+
+type Headers = Readonly<Record<string, string>>;
+
+function headOf(headers: Headers, path: string, method = "QUERY"): string {
+  const lines = Object.entries({ host: "localhost", connection: "close", ...headers });
+  return `${method} ${path} HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}\r\n`).join("")}\r\n`;
+}
+
+function readHttp1(text: string) {
+  const [head = "", ...bodies] = text.split("\r\n\r\n");
+  const [line = "", ...lines] = head.split("\r\n");
+  const headers = Object.fromEntries(
+    lines.map((one) => [one.slice(0, one.indexOf(":")).toLowerCase(), one.slice(one.indexOf(":") + 2)]),
+  );
+  return { status: Number(line.split(" ")[1]), headers, body: bodies.join("\r\n\r\n") };
+}
+
+async function overHttp1(headers: Headers, body?: string, path = "/v1/find", method = "QUERY") {
+  const length: Headers = body === undefined ? {} : { "content-length": String(body.length) };
+  return readHttp1(
+    await exchangeBytes(local.port, headOf({ ...length, ...headers }, path, method) + (body ?? "")),
+  );
+}
+
+async function overHttp2(headers: Headers, body?: string, path = "/v1/find", method = "QUERY") {
+  const stream = connectHttp2(local.url).request(
+    { ":method": method, ":path": path, ...headers },
+    { endStream: body === undefined },
+  );
+  if (body !== undefined) stream.end(body);
+  const answer = await readStream(stream);
+  return { ...answer, body: answer.body.toString() };
+}
+
+const versions = [
+  { over: "HTTP/1.1", send: overHttp1 },
+  { over: "HTTP/2", send: overHttp2 },
+];
+
+describe.each(versions)("QUERY over $over", ({ send }) => {
+  it("is answered, for no cache to store", async () => {
+    const answer = await send(json, question);
+    expect([answer.status, answer.headers["cache-control"]]).toEqual([200, "no-store"]);
+    expect(JSON.parse(answer.body)).toMatchObject({ name: "found" });
+    expect(asked).toEqual(["a"]);
+  });
+
+  it.each([
+    ["with a body", question],
+    ["without a body", undefined],
+  ])("is refused with 400 without a content-type, %s", async (_what, body) => {
+    const answer = await send({}, body);
+    expect([answer.status, answer.headers["accept-query"]]).toEqual([400, "application/json"]);
+    expect(jsonRefusalOf(answer.body).reason).toBe("MEDIA_TYPE_MISSING");
+    expect(asked).toEqual([]);
+  });
+
+  it("is refused with 415 with a wrong content-type, and with 406 if it accepts no JSON", async () => {
+    const wrong = await send({ "content-type": "text/plain" }, question);
+    expect([wrong.status, wrong.headers["accept-query"]]).toEqual([415, "application/json"]);
+    expect((await send({ ...json, accept: "text/html" }, question)).status).toBe(406);
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    ["/v1/find", "GET", 405, "OPTIONS, POST, QUERY"],
+    ["/v1/find", "OPTIONS", 204, "OPTIONS, POST, QUERY"],
+    ["/livez", "QUERY", 405, "GET, HEAD"],
+    ["/testing.Ruled/Rpc1", "QUERY", 405, "POST"],
+    ["/nowhere", "QUERY", 404, undefined],
+  ])("at %s: %s is answered with %i and Allow", async (path, method, status, allow) => {
+    const answer = await send({}, undefined, path, method);
+    expect([answer.status, answer.headers.allow]).toEqual([status, allow]);
+    expect(answer.headers["accept-query"]).toBe(path === "/v1/find" ? "application/json" : undefined);
+  });
+
+  it("with a body and no content-type is refused for its path first", async () => {
+    expect((await send({}, question, "/livez")).status).toBe(405);
+    expect((await send({}, question, "/nowhere")).status).toBe(404);
+  });
+
+  it.each([
+    ["another site", { "sec-fetch-site": "cross-site" }],
+    ["another origin", { origin: "https://evil.example.com" }],
+    [
+      "another site as a navigation",
+      { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" },
+    ],
+  ])("is refused for a page of %s", async (_what, headers: Headers) => {
+    const answer = await send({ ...json, ...headers }, question);
+    expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([403, "CROSS_SITE_REFUSED"]);
+    expect(asked).toEqual([]);
+  });
+
+  it("is allowed for a page of a listed origin, which asks first", async () => {
+    const preflight = { origin, "access-control-request-method": "QUERY" };
+    const allowed = await send(preflight, undefined, "/v1/find", "OPTIONS");
+    expect(allowed.status).toBe(204);
+    expect(String(allowed.headers["access-control-allow-methods"]).split(", ")).toContain("QUERY");
+    const answer = await send({ ...json, origin, "sec-fetch-site": "cross-site" }, question);
+    expect([answer.status, answer.headers["access-control-allow-origin"]]).toEqual([200, origin]);
+  });
+});
+
+describe("the body of a QUERY", () => {
+  it("may come in chunks over HTTP/1.1", async () => {
+    const head = headOf({ ...json, "transfer-encoding": "chunked" }, "/v1/find");
+    const text = await exchangeBytes(local.port, `${head}4\r\n{"na\r\n8\r\nme":"a"}\r\n0\r\n\r\n`);
+    expect(readHttp1(text).status).toBe(200);
+    expect(asked).toEqual(["a"]);
+  });
+
+  it("may have a length over HTTP/2", async () => {
+    const answer = await overHttp2({ ...json, "content-length": String(question.length) }, question);
+    expect(answer.status).toBe(200);
+    expect(asked).toEqual(["a"]);
+  });
+
+  it("ends before the next request of a connection", async () => {
+    const keep = { ...json, connection: "keep-alive", "content-length": String(question.length) };
+    const one = headOf(keep, "/v1/find") + question;
+    const last = headOf({ ...json, "content-length": "2" }, "/v1/find");
+    const text = await exchangeBytes(local.port, `${one}${one}${last}{}`);
+    expect(text.match(/HTTP\/1\.1 200 /g)).toHaveLength(3);
+    expect(asked).toEqual(["a", "a", ""]);
+  });
+
+  it("is waited for over HTTP/1.1 once the head is accepted", async () => {
+    const socket = connectTcp(local.port);
+    const head = { ...json, expect: "100-continue", "content-length": String(question.length) };
+    socket.write(headOf(head, "/v1/find"));
+    const [first] = await once(socket, "data");
+    expect(String(first)).toMatch(/^HTTP\/1\.1 100 /);
+    const rest = readToEnd(socket);
+    socket.write(question);
+    expect(await rest).toMatch(/^HTTP\/1\.1 200 /);
+    expect(asked).toEqual(["a"]);
+  });
+
+  it("is waited for over HTTP/2 once the head is accepted", async () => {
+    const stream = connectHttp2(local.url).request({
+      ":method": "QUERY",
+      ":path": "/v1/find",
+      expect: "100-continue",
+      ...json,
+    });
+    stream.once("continue", () => stream.end(question));
+    expect((await readStream(stream)).status).toBe(200);
+    expect(asked).toEqual(["a"]);
+  });
+});

@@ -1,0 +1,191 @@
+/** The method QUERY (RFC 10008), which is safe to repeat and has a body. */
+import { beforeEach, describe, expect, it } from "vitest";
+import { HttpBodySchema } from "#gen/google/api/httpbody_pb.ts";
+import { createTranscoder, type Transcoder } from "../../src/transcoding/transcoder.ts";
+import { defaultBodyLimits } from "../server/default-limits.ts";
+import { chunked, type RequestParts, refusalOf, send } from "./client.ts";
+import {
+  describeService,
+  implementUnary,
+  invalid,
+  notAllowed,
+  outcome,
+  type Rule,
+  type Ruled,
+  serveRules,
+  startRefusal,
+} from "./rules.ts";
+
+/** Asks by POST, and by QUERY on the same path. */
+const find: Rule = {
+  post: "/v1/find",
+  body: "*",
+  additionalBindings: [{ custom: { kind: "QUERY", path: "/v1/find" }, body: "*" }],
+};
+const json = { "content-type": "application/json" };
+const unsupported = {
+  status: 415,
+  code: "INVALID_ARGUMENT",
+  reason: "MEDIA_TYPE_UNSUPPORTED",
+  fields: [],
+};
+
+let served: Ruled;
+beforeEach(() => {
+  served = serveRules([find]);
+});
+const ask = (parts: RequestParts, line = "QUERY /v1/find") => send(served.transcoder, line, parts);
+
+describe("a QUERY", () => {
+  it.each([
+    ["with its path and its body as declared", find, "QUERY /v1/find", '{"name":"a"}', { name: "a" }],
+    [
+      "with a field in the path",
+      { custom: { kind: "QUERY", path: "/v1/{name}" }, body: "*" },
+      "QUERY /v1/b",
+      "{}",
+      { name: "b" },
+    ],
+    [
+      "with one field as the body, and another in the target",
+      { custom: { kind: "QUERY", path: "/v1/find" }, body: "nested" },
+      "QUERY /v1/find?name=c",
+      '{"id":"d"}',
+      { name: "c", nested: { id: "d" } },
+    ],
+    [
+      "whose kind is in lower case in the proto",
+      { custom: { kind: "query", path: "/v1/find" }, body: "*" },
+      "QUERY /v1/find",
+      '{"name":"e"}',
+      { name: "e" },
+    ],
+  ])("reaches its RPC %s", async (_what, rule, line, body, request) => {
+    expect(await outcome([rule], line, { headers: json, body })).toEqual({ rpc: "Rpc1", request });
+  });
+
+  it("may come in pieces, without a length", async () => {
+    expect((await ask({ headers: json, body: chunked('{"na', 'me":"a"}') })).status).toBe(200);
+    expect(served.calls).toEqual([{ rpc: "Rpc1", request: { name: "a" } }]);
+  });
+
+  it("is answered for no cache to store, without an entity tag", async () => {
+    const { headers } = await ask({ headers: { ...json, "if-none-match": "*" }, body: "{}" });
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(headers.has("etag")).toBe(false);
+  });
+
+  it.each([
+    ["with a body", { body: "{}" }],
+    ["without a body", {}],
+    ["with an empty type", { headers: { "content-type": "" }, body: "{}" }],
+  ])("without a content-type is refused with 400 %s", async (_what, parts) => {
+    const answer = await ask(parts);
+    expect(refusalOf(answer)).toEqual(invalid("MEDIA_TYPE_MISSING"));
+    expect(answer.headers.get("accept-query")).toBe("application/json");
+    expect(served.calls).toEqual([]);
+  });
+
+  it.each([
+    "text/plain",
+    "application/x-www-form-urlencoded",
+    "application/json; charset=latin1",
+    "nonsense",
+  ])("of the type %s is refused with 415, and told which types there are", async (type) => {
+    const answer = await ask({ headers: { "content-type": type }, body: "{}" });
+    expect(refusalOf(answer)).toEqual(unsupported);
+    expect(answer.headers.get("accept-query")).toBe("application/json");
+    expect(answer.headers.get("accept")).toBe("application/json");
+    expect(served.calls).toEqual([]);
+  });
+
+  it("of a wrong type is refused before its body is there", async () => {
+    async function* fail(): AsyncGenerator<Uint8Array> {
+      yield* [];
+      throw new Error("the body was read");
+    }
+    expect((await ask({ headers: { "content-type": "text/plain" }, body: fail() })).status).toBe(415);
+  });
+
+  it("whose type its body contradicts is refused with 400", async () => {
+    expect(refusalOf(await ask({ headers: json, body: "name=a" }))).toMatchObject({ status: 400 });
+  });
+
+  it("that accepts no JSON is refused with 406", async () => {
+    const answer = await ask({ headers: { ...json, accept: "text/html" }, body: "{}" });
+    expect(refusalOf(answer)).toMatchObject({ status: 406, reason: "NOT_ACCEPTABLE" });
+  });
+
+  it("needs a content-type at a rule of any method as well", async () => {
+    const any: Rule = { custom: { kind: "*", path: "/v1/find" }, body: "*" };
+    expect(await outcome([any], "QUERY /v1/find", { body: "{}" })).toEqual(invalid("MEDIA_TYPE_MISSING"));
+    expect(await outcome([any], "QUERY /v1/find", { headers: json, body: "{}" })).toMatchObject({
+      rpc: "Rpc1",
+    });
+  });
+});
+
+describe("a POST on the path of a QUERY", () => {
+  it("may have no content-type, as everywhere", async () => {
+    expect((await ask({ body: "{}" }, "POST /v1/find")).status).toBe(200);
+  });
+
+  it("of a wrong type is refused without the types of QUERY", async () => {
+    const answer = await ask({ headers: { "content-type": "text/plain" }, body: "{}" }, "POST /v1/find");
+    expect(refusalOf(answer)).toEqual(unsupported);
+    expect(answer.headers.has("accept-query")).toBe(false);
+  });
+});
+
+describe("the path of a QUERY", () => {
+  it("has QUERY in Allow, and its types in Accept-Query", async () => {
+    for (const [method, status] of [
+      ["OPTIONS", 204],
+      ["GET", 405],
+      ["PUT", 405],
+    ]) {
+      const answer = await ask({}, `${method} /v1/find`);
+      expect(answer.status).toBe(status);
+      expect(answer.headers.get("allow")).toBe("OPTIONS, POST, QUERY");
+      expect(answer.headers.get("accept-query")).toBe("application/json");
+    }
+  });
+
+  it.each([
+    ["of raw bytes", "own", { input: HttpBodySchema }, "*/*"],
+    ["of a service of OAuth", "oauth", {}, "application/x-www-form-urlencoded, application/json"],
+  ] as const)("%s has other types in Accept-Query", async (_what, restStyle, messages, types) => {
+    const service = describeService([{ ...find, ...messages }]);
+    const transcoder: Transcoder = createTranscoder({
+      ...defaultBodyLimits,
+      services: [implementUnary(service, () => () => ({}))],
+      profiles: { [service.typeName]: { restStyle } },
+    });
+    expect((await send(transcoder, "OPTIONS /v1/find")).headers.get("accept-query")).toBe(types);
+    expect((await send(transcoder, "QUERY /v1/find", { body: "{}" })).headers.get("accept-query")).toBe(
+      types,
+    );
+  });
+
+  it("alone has Accept-Query", async () => {
+    const { transcoder } = serveRules([{ post: "/v1/find", body: "*" }]);
+    for (const line of ["OPTIONS /v1/find", "QUERY /v1/find", "QUERY /v1/nothing"])
+      expect((await send(transcoder, line)).headers.has("accept-query")).toBe(false);
+    expect(refusalOf(await send(transcoder, "QUERY /v1/find"))).toEqual(notAllowed);
+  });
+});
+
+describe("a server does not start with", () => {
+  it("a QUERY without a body", () => {
+    const rule: Rule = { post: "/v1", additionalBindings: [{ custom: { kind: "QUERY", path: "/v1" } }] };
+    expect(startRefusal([rule])).toBe(
+      "testing.Ruled1.Rpc1, additional binding 1: a QUERY request has a body; set body",
+    );
+  });
+
+  it.each(["X-METHOD", "BREW", "CONNECT", "QUERIES"])("the method %s, which no server receives", (kind) => {
+    expect(startRefusal([{ custom: { kind, path: "/v1" } }])).toBe(
+      `testing.Ruled1.Rpc1: the HTTP method "${kind}" is not supported; use a registered one, or "*" for any`,
+    );
+  });
+});
