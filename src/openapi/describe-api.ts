@@ -46,6 +46,9 @@ export interface ApiDeps {
 /** The methods that an OpenAPI path can have. Calls with other methods are described in words. */
 const httpMethods = new Set(["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"]);
 
+/** QUERY also has an operation in an extension, which readers of version 3.1 ignore. Version 3.2 has `query` there. */
+const queryExtension = "x-query";
+
 /** Describes an API. */
 export function describeApi(deps: ApiDeps): OpenApiDocument {
   const { profiles } = deps;
@@ -62,14 +65,15 @@ export function describeApi(deps: ApiDeps): OpenApiDocument {
   const paths: Record<string, Record<string, Operation>> = {};
   const unlisted: Route[] = [];
   routes.forEach((route, index) => {
-    if (!httpMethods.has(route.httpMethod)) {
-      unlisted.push(route);
-      return;
-    }
+    const { httpMethod } = route;
+    const isListed = httpMethods.has(httpMethod);
+    if (!isListed) unlisted.push(route);
+    if (!isListed && httpMethod !== "QUERY") return;
     const path = writePath(route);
     const binding = routes.slice(0, index).filter(({ spec }) => spec.method === route.spec.method).length;
     const operation = describeOperation(route, path, binding, operations);
-    paths[path.text] = { ...paths[path.text], [route.httpMethod.toLowerCase()]: operation };
+    const name = isListed ? httpMethod.toLowerCase() : queryExtension;
+    paths[path.text] = { ...paths[path.text], [name]: operation };
   });
   return {
     openapi: "3.1.1",

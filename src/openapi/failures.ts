@@ -18,6 +18,8 @@ export interface CallShape {
   readonly style: RestStyle;
   readonly hasBody: boolean;
   readonly hasPathFields: boolean;
+  /** Whether the HTTP method is QUERY. */
+  readonly isQuery: boolean;
   readonly streams: boolean;
   readonly wantsToken: boolean;
   readonly isRepeatable: boolean;
@@ -68,6 +70,7 @@ function reasonsOfShape(shape: CallShape): ReasonName[] {
     ...(["PARAMETER_UNKNOWN"] as const),
     ...when(!shape.hasBody, ["PARAMETER_DUPLICATE", "BODY_UNEXPECTED"]),
     ...when(shape.hasBody, ["JSON_INVALID", "ENCODING_INVALID", "MESSAGE_TOO_COMPLEX"]),
+    ...when(shape.isQuery, ["MEDIA_TYPE_MISSING"]),
     ...when(shape.hasBody && shape.hasPathFields, ["FIELD_CONTRADICTION"]),
     ...(["TARGET_INVALID", "HTTP_INVALID", "TIMEOUT_INVALID"] as const),
     ...when(shape.isRepeatable, ["IDEMPOTENCY_KEY_INVALID", "IDEMPOTENCY_KEY_REUSED"]),

@@ -101,6 +101,7 @@ export function describeOperation(
     streams: isStream,
     isRepeatable,
     hasBody: route.body.kind !== "none",
+    isQuery: route.httpMethod === "QUERY",
     hasPathFields: route.variables.length > 0,
     wantsToken: wantsToken(stated, auth),
   };

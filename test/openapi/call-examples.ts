@@ -32,10 +32,12 @@ export async function loadExamples(): Promise<readonly Example[]> {
   return modules.flatMap(({ examples }) => examples);
 }
 
-/** Every operation of a document. */
+/** Every operation of a document, without extensions, as other readers see it. */
 export function listOperations({ paths }: OpenApiDocument): Found[] {
   return Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+    Object.entries(methods)
+      .filter(([method]) => !method.startsWith("x-"))
+      .map(([method, operation]) => ({ path, method, operation })),
   );
 }
 

@@ -74,6 +74,22 @@ describe("a call that OpenAPI cannot describe", () => {
   ])("%s stands with its service", (_, text) => {
     expect(library.tags[0]?.description).toContain(text);
   });
+
+  it("by QUERY stands with its service, and beside the other calls of its path as an extension", () => {
+    const query = { custom: { kind: "QUERY", path: "/v1/find" }, body: "*" };
+    const document = describeRules([{ post: "/v1/find", body: "*", additionalBindings: [query] }]);
+    expect(document.tags[0]?.description).toContain("- `QUERY /v1/find`: `testing.Ruled.Rpc1`");
+    expect(Object.keys(document.paths["/v1/find"] ?? {})).toEqual(["post", "x-query"]);
+    const { post, "x-query": extension } = document.paths["/v1/find"] ?? {};
+    expect(extension).toEqual({
+      ...post,
+      operationId: "testing_Ruled_Rpc1_2",
+      responses: { ...post?.responses, "400": expect.objectContaining({}) },
+    });
+    const describe400 = (operation: typeof post): string => JSON.stringify(operation?.responses["400"]);
+    expect(describe400(extension)).toContain("MEDIA_TYPE_MISSING");
+    expect(describe400(post)).not.toContain("MEDIA_TYPE_MISSING");
+  });
 });
 
 describe("the query of OpenAPI", () => {

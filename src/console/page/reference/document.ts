@@ -125,8 +125,10 @@ export function readDocument({ info, tags, paths, components }: RawDocument): Ap
     // A reference names a part of the kind of its place.
     return components[part as keyof typeof components][name] as T;
   };
-  const operations = Object.entries(paths).flatMap(([path, verbs]) =>
-    Object.entries(verbs).map(([verb, raw]): Operation => {
+  const operations = Object.entries(paths).flatMap(([path, verbs]) => {
+    // The calls by QUERY repeat others, and their services name them.
+    const own = Object.entries(verbs).filter(([verb]) => !verb.startsWith("x-"));
+    return own.map(([verb, raw]): Operation => {
       const responses = Object.entries(raw.responses).map(([status, one]) => [status, resolve(one)]);
       return {
         ...raw,
@@ -136,8 +138,8 @@ export function readDocument({ info, tags, paths, components }: RawDocument): Ap
         responses: Object.fromEntries(responses),
         text: [raw["x-grpc"].method, verb, path, raw.description].join(" ").toLowerCase(),
       };
-    }),
-  );
+    });
+  });
   const groups = tags.map(({ name, description }) => ({
     name,
     description,
