@@ -186,9 +186,10 @@ function requestsOf(method: DescMethod): { request: Request; kind: Kind }[] {
   if (method.methodKind !== "unary")
     return [rpc, ...rest].map((request) => ({ request, kind: isRead ? "watch" : "stream" }));
   if (isRead) return [rpc, { ...rpc, method: "GET" }, ...rest].map((request) => ({ request, kind: "read" }));
-  // Protos of others do not declare which calls only read. A GET does (RFC 9110, section 9.2.1).
-  const reads = rest.filter((request) => request.method === "GET");
-  const calls = [rpc, ...rest.filter((request) => request.method !== "GET")];
+  // Protos of others do not declare which calls only read. GET and QUERY do (RFC 9110, section 9.2.1; RFC 10008).
+  const isSafe = (request: Request): boolean => ["GET", "QUERY"].includes(request.method);
+  const reads = rest.filter(isSafe);
+  const calls = [rpc, ...rest.filter((request) => !isSafe(request))];
   return [
     ...reads.map((request) => ({ request, kind: "read" as const })),
     ...calls.flatMap((request) => [
@@ -204,10 +205,13 @@ function requestsOf(method: DescMethod): { request: Request; kind: Kind }[] {
 function restOf(method: DescMethod): Request[] {
   const options = method.proto.options;
   if (options === undefined || !hasOption(method, http)) return [];
-  const { pattern } = getOption(method, http);
-  if (pattern.case === undefined || pattern.case === "custom")
-    throw new Error(`${method.name} has no pattern`);
-  return [{ method: pattern.case.toUpperCase(), path: pattern.value.replaceAll(/\{[^}]+\}/g, "a%2Fb") }];
+  const rule = getOption(method, http);
+  return [rule, ...rule.additionalBindings].map(({ pattern }) => {
+    if (pattern.case === undefined) throw new Error(`${method.name} has no pattern`);
+    const [httpMethod, path] =
+      pattern.case === "custom" ? [pattern.value.kind, pattern.value.path] : [pattern.case, pattern.value];
+    return { method: httpMethod.toUpperCase(), path: path.replaceAll(/\{[^}]+\}/g, "a%2Fb") };
+  });
 }
 
 function lineOf({ method, path, headers = [] }: Request): string {
