@@ -152,6 +152,34 @@ describeEdge("through Envoy", () => {
     expect(JSON.parse(refused.stdout)).toMatchObject({ status: "error", code: "NOT_FOUND" });
   });
 
+  // Envoy takes QUERY over HTTP/1.1 since version 1.40, and over HTTP/2 before.
+  it.each(["--http1.1", "--http2"])("passes on QUERY of curl %s", async (version) => {
+    const flags = [
+      "--silent",
+      version,
+      "--cacert",
+      edge.caFile,
+      "--header",
+      "content-type: application/json",
+    ];
+    const signed = await run("curl", [
+      ...flags,
+      "--data",
+      '{"data":"aGVsbG8="}',
+      `${edge.url}/api/grpc/sign`,
+    ]);
+    const { signature, publicKey } = JSON.parse(signed.stdout);
+    const question = JSON.stringify({ data: "aGVsbG8=", signature, publicKey });
+    const query = [...flags, "--include", "--request", "QUERY", "--data", question];
+    for (const chunks of [[], ["--header", "transfer-encoding: chunked"]]) {
+      if (version === "--http2" && chunks.length > 0) continue;
+      const { stdout } = await run("curl", [...query, ...chunks, `${edge.url}/api/grpc/verify`]);
+      expect(stdout).toMatch(/^HTTP\/\S+ 200/);
+      expect(stdout).toMatch(/^cache-control: no-store\r$/m);
+      expect(stdout).toContain('"valid":true');
+    }
+  });
+
   it("carries a body of 1 MB", async () => {
     const body = JSON.stringify({ data: Buffer.alloc(750_000).toString("base64") });
     const headers = { ":path": "/api/grpc/sign", "content-type": "application/json" };

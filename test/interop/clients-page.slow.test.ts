@@ -28,7 +28,8 @@ function only(heading: string): string {
     .join("");
 }
 
-for (const heading of ["Python", "Go", "TypeScript", "Without generated code"]) testSection(heading);
+for (const heading of ["Python", "Go", "TypeScript", "Requests by QUERY", "Without generated code"])
+  testSection(heading);
 // Each compiles for a minute or more, with tools that Debian lacks or has in old versions. To run both:
 // QSP_TEST_LANGUAGES=Java,Rust npx vitest run test/interop/clients-page.slow.test.ts
 for (const heading of process.env.QSP_TEST_LANGUAGES?.split(",") ?? []) testSection(heading);

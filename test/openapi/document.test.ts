@@ -106,7 +106,10 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
     const wanted = offered
       .filter(({ template }) => !template.text.startsWith("/api/kms/key/") || !template.text.includes("**"))
       .map(({ httpMethod, spec }) => `${httpMethod} ${spec.method.parent.typeName}.${spec.method.name}`);
-    const found = listOperations(document).map(
+    const queries = Object.values(document.paths).flatMap(({ "x-query": operation }) =>
+      operation === undefined ? [] : [{ method: "QUERY", operation }],
+    );
+    const found = [...listOperations(document), ...queries].map(
       ({ method, operation }) =>
         `${method.toUpperCase()} ${operation.operationId.replace(/_\d+$/, "").replaceAll("_", ".")}`,
     );

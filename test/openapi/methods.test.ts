@@ -24,11 +24,21 @@ describe("a path of the API description", () => {
     const paths = Object.entries(api.document.paths);
     expect(paths.length).toBeGreaterThan(60);
     for (const [path, operations] of paths) {
-      const described = Object.keys(operations).map((method) => method.toUpperCase());
+      const described = Object.keys(operations).map((name) => name.replace("x-query", "query").toUpperCase());
       const listed = [...described, ...listRefused(path)];
       const expected = [...listed, ...(listed.includes("GET") ? ["HEAD"] : []), "OPTIONS"].sort().join(", ");
       const { status, headers } = await fetch(targetOf(path), { method: "OPTIONS" });
       expect([path, status, headers.get("allow")]).toEqual([path, 204, expected]);
+    }
+  });
+
+  it("takes QUERY where the description has it in an extension, and says of which types", async () => {
+    const paths = Object.entries(api.document.paths).filter(([, operations]) => "x-query" in operations);
+    expect(paths.map(([path]) => path)).toEqual(["/api/grpc/verify", "/api/kms/verify"]);
+    for (const [path, { "x-query": operation }] of paths) {
+      const { status, headers } = await fetch(api.url + path, { method: "QUERY" });
+      const types = Object.keys(operation?.requestBody?.content ?? {}).join(", ");
+      expect([path, status, headers.get("accept-query")]).toEqual([path, 400, types]);
     }
   });
 

@@ -51,6 +51,13 @@ async function make(rpc: string, example = ""): Promise<Json> {
   return answer;
 }
 
+it("shows no extension of the description as a call", () => {
+  expect(api.document.paths["/api/kms/verify"]).toHaveProperty("x-query");
+  expect(page.operations.filter(({ path }) => path === "/api/kms/verify").map(({ verb }) => verb)).toEqual([
+    "POST",
+  ]);
+});
+
 describe("the examples of the reference, one after the other and unedited", () => {
   it("create a key, sign with it, verify, and read the key", async () => {
     await make("kms.KmsService/CreateKey");

@@ -1,6 +1,8 @@
 import { createPublicKey, verify } from "node:crypto";
 import { expect, it } from "vitest";
+import { restRefusal } from "../answers.ts";
 import { describeKms, type KmsServer } from "./kms-server.ts";
+import { readAudit } from "./read-audit.ts";
 
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/;
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$/;
@@ -82,6 +84,22 @@ describeKms("kms.KmsService over REST", (start, shared) => {
       200,
       { status: "success", result: { valid: false, ...about } },
     ]);
+  });
+
+  it("QUERY /api/kms/verify answers as POST does, with an entry for each, until the key is destroyed", async () => {
+    const server = await shared();
+    const { keyId } = await make(server);
+    const signature = await signWith(server, keyId);
+    const posted = await server.rest("POST /api/kms/verify", { keyId, data, signature });
+    for (const _attempt of [1, 2]) {
+      const asked = await server.rest("QUERY /api/kms/verify", { keyId, data, signature });
+      expect([asked.status, asked.text]).toEqual([200, posted.text]);
+    }
+    const entries = await readAudit(server.kms, keyId);
+    expect(entries.filter(({ operation }) => operation === "VERIFY")).toHaveLength(3);
+    await server.rest(`DELETE /api/kms/key/${keyId}`);
+    const late = await server.rest("QUERY /api/kms/verify", { keyId, data, signature });
+    expect(restRefusal(late)).toMatchObject({ status: 400, reason: "KEY_STATE_INVALID" });
   });
 
   it("POST /api/kms/sign and /api/kms/verify with a context, in base64 of any kind", async () => {
