@@ -4,6 +4,7 @@ import Fastify, { type FastifyInstance } from "fastify";
 import { findReason, refuse, toConnectError } from "../errors.ts";
 import { metricsScope } from "../protocol/service-profile.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
+import { splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { HealthBoard } from "./health.ts";
@@ -60,6 +61,10 @@ export async function createPages(deps: PagesDeps): Promise<Pages> {
 
 /** Gives the errors of pages the form of those of REST calls. */
 function explainErrors(app: FastifyInstance, { transcoder, requestIds, options }: PagesDeps): void {
+  app.setNotFoundHandler(({ url }) => {
+    const { path } = splitTarget(url);
+    throw refuse("ROUTE_NOT_FOUND", `the path ${path} does not exist`, { path });
+  });
   app.setErrorHandler((thrown, { raw }, reply) => {
     const error = toConnectError(options.explainFailure?.(thrown) ?? thrown);
     requestIds.mark(error, raw.headers[requestIdHeader]);

@@ -61,7 +61,7 @@ describe("qsp call", { timeout }, () => {
       env: environmentOf(place),
     });
     const [stderr] = await Promise.all([text(child.stderr), once(child, "close")]);
-    expect([child.exitCode, stderr]).toEqual([2, "qsp: standard input is a directory\n"]);
+    expect([child.exitCode, stderr]).toEqual([2, "qsp: standard input is a directory; give it a file\n"]);
   });
 
   it("prints what is false, zero or empty too", async () => {

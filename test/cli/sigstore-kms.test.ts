@@ -169,7 +169,7 @@ describe("qsp sigstore-kms", { timeout }, () => {
     const place = server.place();
     const at = async (url: string) =>
       (await ask("name/none", "publicKey", {}, { options: { ...place, url } })).errorMessage;
-    expect(await at("nonsense")).toMatch(/is not a URL/);
+    expect(await at("nonsense")).toMatch(/lacks http:/);
     expect(await at("http://127.0.0.1:1")).toMatch(/cannot be reached/);
     expect(await at(server.url)).toMatch(/KEY_NOT_FOUND/);
   });

@@ -256,7 +256,7 @@ describe("a key file", () => {
       [
         "a public key cut short",
         () => write(1, form("seed"), bits(publicKey.subarray(1))),
-        "of another pair",
+        "does not belong to its priv",
       ],
       [
         "a public key in version 0",
@@ -363,7 +363,11 @@ describe("a key file", () => {
         () => ({ alg: "ML-DSA-87" }),
         "pub of the JWK must be the public key of ML-DSA-87: 2592 bytes",
       ],
-      ["the seed of another key", () => ({ priv: encodeBase64url(new Uint8Array(32)) }), "of another pair"],
+      [
+        "the seed of another key",
+        () => ({ priv: encodeBase64url(new Uint8Array(32)) }),
+        "does not belong to its priv",
+      ],
       ["a priv in the alphabet of base64", () => ({ priv: `+${"A".repeat(42)}` }), "must be the seed"],
       ["a priv that is no text", () => ({ priv: [1] }), "priv of the JWK must be the seed"],
       ["no algorithm", () => ({ alg: undefined }), "alg of the JWK must be one of"],

@@ -54,7 +54,7 @@ describe("the settings of tracing", () => {
 
   it.each([
     [["--trace-sample-ratio", "2"], {}, /--trace-sample-ratio: "2" is not a number from 0 to 1/],
-    [["--otlp-endpoint", "collector:4317"], {}, /--otlp-endpoint: is not a URL/],
+    [["--otlp-endpoint", "collector:4317"], {}, /--otlp-endpoint must be a URL/],
     [["--otlp-endpoint", "https://u:hunter2@c:1"], {}, /OTEL_EXPORTER_OTLP_HEADERS/],
     [[], { OTEL_EXPORTER_OTLP_PROTOCOL: "http/json" }, /"http\/json" is not supported; use grpc or/],
     [[], { OTEL_TRACES_SAMPLER: "jaeger_remote" }, /OTEL_TRACES_SAMPLER: "jaeger_remote" is unknown/],

@@ -65,7 +65,7 @@ describe("a first start", { timeout }, () => {
 
   it.each([
     ["is missing", undefined, "none.crt cannot be read: it does not exist"],
-    ["is no certificate", "x", "none.crt does not contain a certificate in PEM"],
+    ["is no certificate", "x", "none.crt: no certificate in PEM"],
   ])("creates nothing if its certificate %s", async (_, content, sentence) => {
     const directory = makeTemporaryDirectory();
     const [dataDir, crt, key] = [
