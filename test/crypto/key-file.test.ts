@@ -256,7 +256,7 @@ describe("a key file", () => {
       [
         "a public key cut short",
         () => write(1, form("seed"), bits(publicKey.subarray(1))),
-        "does not belong to its priv",
+        "of another pair",
       ],
       [
         "a public key in version 0",

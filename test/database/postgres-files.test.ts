@@ -15,7 +15,7 @@ it.each([
   ["sslcert", "text", /no certificate in PEM/],
   ["sslkey", ` ${secretKeyPem}${secretKeyPem}`, /line 1 is not a whole BEGIN or END line/],
   ["sslkey", certificatePem, /no private key, which begins with/],
-  ["sslkey", undefined, /ENOENT/],
+  ["sslkey", undefined, /it does not exist/],
 ])("a file of %s is refused by its name if it cannot be read: %#", async (option, content, problem) => {
   const path = join(makeTemporaryDirectory(), "file");
   if (content !== undefined) writeFileSync(path, content);
