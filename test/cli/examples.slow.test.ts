@@ -18,7 +18,7 @@ const server = useServer();
 const verbs = (await loadAllVerbs(verbTable)).filter(({ isService }) => !isService);
 
 /** How far a verb of the operator has come, and what it says beside a secret. */
-const progress = /^(?:[\d,]+ of [\d,]+ [\w ]+|orders (?:can request|has a new) .*)\n/gm;
+const progress = /^(?:[\d,]+ of [\d,]+ [\w ]+|(?:C|New c)lient secret of orders.*)\n/gm;
 
 /** A directory that an example is run in, and the variables that it names. */
 interface Stage {
