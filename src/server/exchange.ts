@@ -136,6 +136,7 @@ export abstract class Exchange implements Writing {
   protected ownHeaders: Readonly<Record<string, string>> | undefined;
   #receiver: Receiver | undefined;
   #isBodyComplete = false;
+  #isDiscarded = false;
   #isClosed = false;
   #closers: (() => void)[] = [];
   #controller: AbortController | undefined;
@@ -174,7 +175,7 @@ export abstract class Exchange implements Writing {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      if (this.hasLeft) this.#controller.abort(canceled);
+      if (this.#isClosed && this.#isUnread()) this.#controller.abort(canceled);
     }
     return this.#controller.signal;
   }
@@ -318,7 +319,7 @@ export abstract class Exchange implements Writing {
   }
 
   #receive(receiver: Receiver): void {
-    if (this.#isClosed) return receiver.cut();
+    if (this.#isClosed || this.#isDiscarded) return receiver.cut();
     if (this.#isBodyComplete || !this.hasBody) return receiver.end();
     // Node ends an empty body that nobody reads.
     if (this.source.readableEnded) return this.isBodyCut() ? receiver.cut() : receiver.end();
@@ -334,9 +335,10 @@ export abstract class Exchange implements Writing {
     this.source.on("aborted", onAborted);
   }
 
-  /** Discards what the peer still sends. */
+  /** Discards what the peer still sends. Who reads the body gets no more of it. */
   discard(): void {
-    this.#receiver = undefined;
+    this.#isDiscarded = true;
+    this.cutBody();
     this.source.resume();
   }
 
@@ -361,9 +363,13 @@ export abstract class Exchange implements Writing {
     this.#isClosed = true;
     this.cutBody();
     this.#onLeft?.();
-    // The answer to HEAD is written before its handler, which may stream, has ended.
-    if (!this.isWritten() || this.method === "HEAD") this.#controller?.abort(canceled);
+    if (this.#isUnread()) this.#controller?.abort(canceled);
     for (const closer of this.#closers.splice(0)) closer();
+  }
+
+  /** The answer to HEAD is written before its handler, which may stream, has ended. */
+  #isUnread(): boolean {
+    return !this.isWritten() || this.method === "HEAD";
   }
 
   sendTrailers(): void {}
@@ -578,8 +584,8 @@ export class Http2Exchange extends Exchange {
    */
   protected isBodyCut(): boolean {
     const announced = this.headers["content-length"];
-    // Node sets the first before it ends the body.
-    return this.#stream.aborted || (announced !== undefined && this.#received !== Number(announced));
+    // Node closes the stream before it ends the body. It does not call it aborted if the answer is written, as to HEAD.
+    return this.#stream.closed || (announced !== undefined && this.#received !== Number(announced));
   }
 
   protected sendContinue(): void {

@@ -19,6 +19,7 @@ export type Step =
   /** Waits until the server sends something, or has answered a request of another connection. */
   | { readonly do: "wait" }
   | { readonly do: "stop reading" }
+  | { readonly do: "read on" }
   /** Closes our half. */
   | { readonly do: "end" }
   | { readonly do: "close" }
@@ -32,6 +33,8 @@ export interface FuzzedPort {
   readonly alpn?: readonly string[];
   /** Undefined while the server runs; otherwise how it ended. */
   readonly findEnd: () => string | undefined;
+  /** Sees what the server sends. */
+  readonly onBytes?: (bytes: Buffer) => void;
 }
 
 /** Which sequences to run. */
@@ -99,6 +102,7 @@ function describe(index: number, steps: readonly Step[]): string {
 async function runSteps(target: FuzzedPort, steps: readonly Step[], beat: Beat): Promise<void> {
   const socket = connect(target);
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
+  if (target.onBytes) socket.on("data", target.onBytes);
   socket.resume();
   await Promise.race([once(socket, target.alpn ? "secureConnect" : "connect").catch(() => {}), closed]);
   for (const step of steps) {
@@ -131,6 +135,9 @@ async function runStep(socket: net.Socket, step: Step, beat: Beat): Promise<void
       return beat.wait(waitForBytes(socket));
     case "stop reading":
       socket.pause();
+      return;
+    case "read on":
+      socket.resume();
       return;
     case "end":
       socket.end();

@@ -1,0 +1,314 @@
+/**
+ * A port whose exchanges do what scripts say, with no protocol and no service behind it. A script follows from a number in
+ * the path of its request. Next to it, the path has the bytes of the body, or "cut" for one that never becomes complete.
+ */
+import { setImmediate } from "node:timers/promises";
+import { ConnectError } from "@connectrpc/connect";
+import type { Answer, Exchange } from "../../src/server/exchange.ts";
+import { createListener } from "../../src/server/listener.ts";
+import { createUnreadResponses } from "../../src/server/unread-responses.ts";
+import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
+import type { AtEnd } from "../support/at-end.ts";
+import type { FuzzedPort } from "./fuzz-run.ts";
+import { createRandom, type Random } from "./mutations.ts";
+
+/** The byte of all bodies that clients send. */
+export const bodyByte = 0x62;
+const answerByte = 0x61;
+/** The byte of answers that must not be sent, because there was one before. */
+const secondByte = 0xee;
+const secondMark = Buffer.alloc(8, secondByte);
+
+/** What a server still holds. */
+export interface Held {
+  readonly exchanges: number;
+  readonly connections: number;
+  /** Reads of bodies that have not settled. */
+  readonly reads: number;
+  /** Bodies of answers that have not been ended. */
+  readonly bodies: number;
+  readonly scripts: number;
+}
+
+/** A port of scripted exchanges. */
+export interface ScriptedServer extends FuzzedPort {
+  readonly held: () => Held;
+  /** How many exchanges there were. */
+  readonly served: () => number;
+  readonly drain: () => Promise<void>;
+}
+
+/** Serves scripts. */
+export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
+  const faults: string[] = [];
+  const held: Counts = { exchanges: 0, connections: 0, reads: 0, bodies: 0, scripts: 0 };
+  let served = 0;
+  const note = (what: string, error?: unknown): void =>
+    void faults.push(error instanceof Error ? `${what}: ${error.stack}` : what);
+  const onUncaught = (error: unknown): void => note("not caught", error);
+  process.on("uncaughtException", onUncaught);
+  process.on("unhandledRejection", onUncaught);
+  const unread = createUnreadResponses(300, () => {}, createOwnMemory().clients);
+  const listener = createListener({
+    maxMetadataBytes: 16_384,
+    maxHeaderMs: 60_000,
+    maxWriteMs: 60_000,
+    maxReceiveMs: 500,
+    isShared: false,
+    admitConnection: () => {
+      held.connections += 1;
+      return () => {
+        held.connections -= 1;
+      };
+    },
+    unread,
+    renderFailure: () => ({ status: 400, headers: new Headers(), body: new Uint8Array() }),
+    onFault: (error, target) => note(`thrown at ${target}`, error),
+    onPage: (_req, res) => void res.end("a page"),
+    onExchange: (exchange) => {
+      const [, seed, whole] = /^\/script\/(\d+)\/(\d+|cut)$/.exec(exchange.target) ?? [];
+      if (seed === undefined) {
+        void exchange.send({ status: 200, headers: new Headers(), body: Buffer.from("alive\n") });
+        return true;
+      }
+      served += 1;
+      unread.watch(exchange);
+      exchange.onClose(() => unread.forget(exchange));
+      const random = createRandom(Number(seed));
+      const script = new Script(
+        exchange,
+        random,
+        whole === "cut" ? undefined : Number(whole),
+        held,
+        (what, error) => note(`${what}, at ${exchange.target} over HTTP/${exchange.httpVersion}`, error),
+      );
+      if (random.below(12) === 0) return false;
+      held.scripts += 1;
+      script
+        .run()
+        .catch((error: unknown) => note(`thrown at ${exchange.target}`, error))
+        .finally(() => {
+          held.scripts -= 1;
+        });
+      return true;
+    },
+  });
+  atEnd(() => {
+    process.off("uncaughtException", onUncaught);
+    process.off("unhandledRejection", onUncaught);
+    listener.destroy();
+  });
+  const { port } = await listener.listen(0, "127.0.0.1");
+  return {
+    port,
+    findEnd: () => faults[0],
+    onBytes: (bytes) => {
+      if (bytes.includes(secondMark)) note("a second answer was sent");
+    },
+    held: () => ({ ...held }),
+    served: () => served,
+    drain: () => listener.drain(),
+  };
+}
+
+type Counts = { -readonly [Name in keyof Held]: Held[Name] };
+type Note = (what: string, error?: unknown) => void;
+
+/** What happens to one exchange. */
+class Script {
+  readonly exchange: Exchange;
+  readonly random: Random;
+  readonly #whole: number | undefined;
+  readonly #held: Counts;
+  readonly #note: Note;
+  /** An exchange has one reader at a time. */
+  #isReading = false;
+  /** Whether some of the body was read before, or discarded. */
+  #isPartlyRead = false;
+  #isAnswered = false;
+
+  constructor(exchange: Exchange, random: Random, whole: number | undefined, held: Counts, note: Note) {
+    this.exchange = exchange;
+    this.random = random;
+    this.#whole = whole;
+    this.#held = held;
+    this.#note = note;
+    held.exchanges += 1;
+    this.#watchClose(() => {
+      held.exchanges -= 1;
+    });
+  }
+
+  async run(): Promise<void> {
+    for (let steps = this.random.below(8); steps > 0; steps -= 1) await this.random.pick(actions)(this);
+    // Some exchanges are never answered. They end with their clients.
+    if (this.random.below(6) > 0) await this.send();
+    else this.#readOn();
+    if (this.random.below(4) === 0) await this.random.pick(actions)(this);
+  }
+
+  #watchClose(closed: () => void): void {
+    let times = 0;
+    this.exchange.onClose(() => {
+      times += 1;
+      if (times > 1) this.#note("closed twice");
+      if (!this.exchange.isClosed) this.#note("closed, and does not know it");
+      if (this.exchange.hasLeft && !this.exchange.signal.aborted)
+        this.#note("left, and the signal did not abort");
+      closed();
+    });
+  }
+
+  async turn(): Promise<void> {
+    for (let turns = 1 + this.random.below(4); turns > 0; turns -= 1) await setImmediate();
+  }
+
+  /** Calls what does not answer and does not read. */
+  look(): void {
+    const { exchange, random } = this;
+    switch (random.below(6)) {
+      case 0:
+        return exchange.continueIfExpected();
+      case 1:
+        return exchange.addHeaders({ vary: "origin", "x-own": "1" });
+      case 2:
+        return this.#watchClose(() => {});
+      case 3:
+        return void [exchange.pendingBytes(), exchange.arrivedBytes(), exchange.url, exchange.hasBody];
+      case 4:
+        return void exchange.signal.aborted;
+      default:
+        return void [exchange.isClosed, exchange.hasLeft];
+    }
+  }
+
+  /** Node notices that a client of HTTP/1.1 has left only while its body is read. */
+  #readOn(): void {
+    this.#isPartlyRead = true;
+    this.exchange.discard();
+  }
+
+  leave(): void {
+    const { exchange, random } = this;
+    this.#isPartlyRead = true;
+    if (random.below(3) > 0) exchange.discard();
+    else exchange.drop(random.pick([undefined, "INTERNAL_ERROR", "ENHANCE_YOUR_CALM"]));
+  }
+
+  async read(): Promise<void> {
+    if (this.#isReading) return;
+    this.#isReading = true;
+    this.#held.reads += 1;
+    const read = this.random.below(2) === 0 ? this.#readAll() : this.#readPieces();
+    const done = read
+      .catch((error: unknown) => {
+        if (!(error instanceof ConnectError) && error !== enough) this.#note("the body failed", error);
+      })
+      .finally(() => {
+        this.#isReading = false;
+        this.#held.reads -= 1;
+      });
+    if (this.random.below(2) === 0) await done;
+  }
+
+  async #readAll(): Promise<void> {
+    const limit = this.random.pick([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0, 500]);
+    const { promise } = this.exchange.readAll((_piece, size) => {
+      if (size <= limit) return;
+      this.#isPartlyRead = true;
+      throw enough;
+    });
+    this.#judge([await promise]);
+  }
+
+  async #readPieces(): Promise<void> {
+    const most = this.random.pick([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0, 1, 3]);
+    const pieces: Uint8Array[] = [];
+    for await (const piece of this.exchange.pieces()) {
+      pieces.push(piece);
+      if (pieces.length > most) {
+        this.#isPartlyRead = true;
+        return;
+      }
+      if (this.random.below(4) === 0) await this.turn();
+    }
+    this.#judge(pieces);
+  }
+
+  /** Judges a body that was read as complete. */
+  #judge(pieces: readonly Uint8Array[]): void {
+    if (this.#whole === undefined) return this.#note("a cut body was complete");
+    const body = Buffer.concat(pieces);
+    if (!body.every((byte) => byte === bodyByte)) this.#note("a body has other bytes than were sent");
+    const isWhole = body.length === this.#whole;
+    if (!isWhole && !this.#isPartlyRead) this.#note(`a body was complete with ${body.length} bytes`);
+    this.#isPartlyRead = true;
+  }
+
+  async send(): Promise<void> {
+    const { exchange, random } = this;
+    const byte = this.#isAnswered ? secondByte : answerByte;
+    this.#isAnswered = true;
+    this.#isPartlyRead = true;
+    const sent = exchange.send(this.#answer(byte));
+    if (random.below(2) === 0) await sent;
+    else sent?.catch((error: unknown) => this.#note("the answer failed", error));
+  }
+
+  #answer(byte: number): Answer {
+    const { random } = this;
+    const headers = new Headers({ "content-type": "text/plain", "x-answer": "1" });
+    const whole = Buffer.alloc(random.pick([0, 1, 100, 70_000, 400_000]), byte);
+    switch (random.below(8)) {
+      case 0:
+        return { status: random.pick([200, 204, 304, 404]), headers };
+      case 1:
+        return { status: 200, headers, body: whole, trailers: new Headers({ "x-trailer": "1" }) };
+      case 2:
+        headers.set("content-length", String(whole.length));
+        return { status: 200, headers, body: whole };
+      case 3:
+        return { status: 200, headers, body: this.#pieces(byte), isLast: () => random.below(4) === 0 };
+      case 4:
+      case 5: {
+        const trailers = random.pick([undefined, new Headers(), new Headers({ "x-trailer": "1" })]);
+        return { status: 200, headers, body: this.#pieces(byte), trailers };
+      }
+      default:
+        return { status: random.pick([200, 413, 500]), headers, body: whole };
+    }
+  }
+
+  async *#pieces(byte: number): AsyncGenerator<Uint8Array> {
+    const { exchange, random } = this;
+    this.#held.bodies += 1;
+    try {
+      const end = random.pick(["end", "end", "end", "throw", "watch", "endless"]);
+      for (let count = random.below(6); count > 0 || end === "endless"; count -= 1) {
+        yield Buffer.alloc(random.pick([0, 1, 1000, 100_000]), byte);
+        if (random.below(2) === 0 || end === "endless") await this.turn();
+      }
+      if (end === "throw") throw enough;
+      if (end === "watch") this.#readOn();
+      if (end === "watch" && !exchange.signal.aborted) {
+        await new Promise((resolve) => exchange.signal.addEventListener("abort", resolve, { once: true }));
+      }
+    } finally {
+      this.#held.bodies -= 1;
+    }
+  }
+}
+
+const enough = new Error("enough");
+
+const actions: readonly ((script: Script) => Promise<void> | void)[] = [
+  (script) => script.turn(),
+  (script) => script.turn(),
+  (script) => script.look(),
+  (script) => script.look(),
+  (script) => script.read(),
+  (script) => script.read(),
+  (script) => script.read(),
+  (script) => script.send(),
+  (script) => (script.random.below(3) === 0 ? script.leave() : script.turn()),
+];
