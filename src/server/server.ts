@@ -9,7 +9,7 @@ import type { Interceptor } from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
 import { serverStopping, toConnectError } from "../errors.ts";
-import { CallValues } from "../protocol/call-values.ts";
+import { CallValues, requestIdKey } from "../protocol/call-values.ts";
 import { RunningCalls } from "../protocol/unary-call.ts";
 import { createOwnMemory } from "../shared-memory/shared-memory.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
@@ -116,10 +116,14 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxCallMs: limits.maxCallMs,
     routingOrder: options.routingOrder,
     shutdownSignal: shutdown.signal,
-    onError: (error, { contextValues, headers }) =>
-      logUnobserved(logger, error, () =>
-        requestIds.identify(contextValues ?? new CallValues(), headers.get(requestIdHeader)),
-      ),
+    onError: (error, { contextValues: values = new CallValues(), headers, signal }, method) => {
+      // The interceptors see a call only when its message has been read.
+      if (values.get(requestIdKey) === "" && method !== undefined && !signal.aborted) {
+        observer.refused({ method, header: headers, error, durationMs: 0 });
+        values.set(requestIdKey, error.metadata.get(requestIdHeader) ?? "");
+      }
+      logUnobserved(logger, error, () => requestIds.identify(values, headers.get(requestIdHeader)));
+    },
   });
   const registry = createRegistry(
     ...collectFiles([...services.map(({ service }) => service.file), ...errorFiles]),

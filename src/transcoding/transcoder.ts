@@ -6,7 +6,7 @@
  * It works with any descriptors and implementations, and depends on no service. It uses its own small form of HTTP
  * (RestRequest, RestResponse), which src/server/rest.ts connects to sockets.
  */
-import { createRegistry } from "@bufbuild/protobuf";
+import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
 import { refuse, toConnectError } from "../errors.ts";
@@ -48,8 +48,8 @@ export interface TranscoderOptions extends BodyLimits {
   readonly maxCallMs?: number;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
-  /** Receives every error that is sent to a caller, and its request. */
-  readonly onError?: (error: ConnectError, request: RestRequest) => void;
+  /** Receives every error that is sent to a caller, its request, and the RPC if there is one. */
+  readonly onError?: (error: ConnectError, request: RestRequest, method: DescMethod | undefined) => void;
 }
 
 /** The route of a request, with the values of its path and its query. */
@@ -120,7 +120,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     async handle(request, found) {
       const response = await answer(request, found).catch((thrown: unknown) => {
         const error = toConnectError(thrown);
-        options.onError?.(error, request);
+        options.onError?.(error, request, found?.match.route.spec.method);
         return renderFailure(error, request);
       });
       return request.method === "HEAD" ? withoutContent(response) : response;
