@@ -2,13 +2,13 @@
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { pino } from "pino";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { reasons, refuse } from "../../src/errors.ts";
+import { reasons } from "../../src/errors.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
 import { createServer } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { outcomeOf } from "../support/refusal.ts";
 import { defaultLimits } from "./default-limits.ts";
-import { connectProbe, type ProbeBehaviour, protocols } from "./probe.ts";
+import { connectProbe, type ProbeBehaviour } from "./probe.ts";
 
 async function serveCounting(behaviour: ProbeBehaviour) {
   const metrics = createMetrics();
@@ -28,20 +28,6 @@ async function serveCounting(behaviour: ProbeBehaviour) {
 }
 
 describe("the metrics of failed calls", () => {
-  it.each(protocols)("have the reason of the refusal, over %s", async (protocol) => {
-    const { url, readFailures } = await serveCounting({
-      ask() {
-        throw refuse("KEY_NOT_FOUND", 'no key "a name that a caller chose"');
-      },
-    });
-    const probe = connectProbe(protocol, url);
-    await outcomeOf(probe.ask({}));
-    await outcomeOf(probe.ask({}));
-    expect(await readFailures()).toEqual([
-      'qsp_call_failures_total{method="probing.Probe/Ask",reason="KEY_NOT_FOUND"} 2',
-    ]);
-  });
-
   it("have no series for calls that succeed", async () => {
     const { url, readFailures } = await serveCounting({ ask: () => ({}) });
     await connectProbe("gRPC", url).ask({});

@@ -14,7 +14,8 @@ import { type LocalServer, serve } from "./serve.ts";
 /** What the test wants of the calls; those that it leaves out give back what they are given. */
 export type ProbeBehaviour = Partial<ServiceImpl<typeof Probe>>;
 
-const echo: ServiceImpl<typeof Probe> = {
+/** Gives back what it is given. */
+export const echo: ServiceImpl<typeof Probe> = {
   ask: (item) => item,
   look: (item) => item,
   async *watch(item) {

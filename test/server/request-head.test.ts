@@ -189,22 +189,6 @@ describe("a header that a proxy may read differently if it occurs twice", { time
   });
 });
 
-describe("an idempotency key in HTTP/2", { timeout }, () => {
-  it("is refused if it occurs twice, with gRPC and with REST", async () => {
-    const { url, handled } = await start();
-    const session = connectHttp2(url);
-    const twice = { "idempotency-key": ["one", "two"] };
-    const grpc = { ":path": "/probing.Probe/Ask", "content-type": "application/grpc", te: "trailers" };
-    const answer = await request(session, { ...grpc, ...twice }, envelope(""));
-    expect(grpcStatusOf(answer).reason).toBe("HTTP_INVALID");
-    const rest = { ":path": "/probe/ask", "content-type": "application/json" };
-    expect(jsonRefusalOf((await request(session, { ...rest, ...twice }, "{}")).body).reason).toBe(
-      "HTTP_INVALID",
-    );
-    expect(handled()).toBe(0);
-  });
-});
-
 describe("a request that a browser sends for a page", { timeout }, () => {
   const own = ["host: localhost:8080", json];
   it.each([
@@ -407,18 +391,6 @@ describe("the version of Connect", { timeout }, () => {
     expect(await send(port, [...call, `connect-protocol-version: ${version}`])).toBe(expected);
     const look = `/probing.Probe/Look?encoding=json&message=%7B%7D&connect=v${encodeURIComponent(version)}`;
     expect(await send(port, [`GET ${look} HTTP/1.1`, "host: localhost"], "")).toBe(expected);
-    expect(handled()).toBe(0);
-  });
-
-  it("is refused for a stream, too", async () => {
-    const { url, handled } = await start();
-    const headers = { ":path": "/probing.Probe/Watch", "content-type": "application/connect+json" };
-    const answer = await request(
-      connectHttp2(url),
-      { ...headers, "connect-protocol-version": "2" },
-      envelope("{}"),
-    );
-    expect(String(answer.body)).toContain('"invalid_argument"');
     expect(handled()).toBe(0);
   });
 });

@@ -1,0 +1,764 @@
+/**
+ * Every refusal in every protocol over both versions of HTTP: where its status is, and that it comes once, has an ID, is
+ * counted and logged once, and leaves the connection to the next call.
+ */
+import { once } from "node:events";
+import { Code, createServiceImplSpec } from "@connectrpc/connect";
+import { pino } from "pino";
+import { beforeAll, describe, expect, it } from "vitest";
+import { Access } from "#gen/qsp/access_pb.ts";
+import { refuse } from "../../src/errors.ts";
+import type { ServerLimits } from "../../src/server/limits.ts";
+import { createMetrics, type Metrics } from "../../src/server/metrics.ts";
+import { createServer } from "../../src/server/server.ts";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { defaultLimits } from "./default-limits.ts";
+import { always, crash, hang, refuseText } from "./failing.ts";
+import { connectFramed, type FramedAnswer } from "./frames.ts";
+import { echo, type ProbeBehaviour } from "./probe.ts";
+import { connectTcp, envelope, grpcStatusOf, jsonRefusalOf, type RawAnswer } from "./raw.ts";
+
+type Version = "HTTP/1.1" | "HTTP/2";
+
+/** A protocol, with a request of its own that succeeds. */
+interface Form {
+  readonly name: string;
+  /** How a refusal is written. */
+  readonly protocol: "grpc" | "grpc-web" | "connect" | "connect-stream" | "rest" | "page";
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly type?: string;
+  readonly isStream?: boolean;
+}
+
+const ask = "/probing.Probe/Ask";
+const watch = "/probing.Probe/Watch";
+const look = "/probing.Probe/Look?connect=v1&encoding=json&message=";
+
+const forms: readonly Form[] = [
+  { name: "gRPC", protocol: "grpc", method: "POST", path: ask, type: "application/grpc+proto" },
+  { name: "gRPC with JSON", protocol: "grpc", method: "POST", path: ask, type: "application/grpc+json" },
+  {
+    name: "a stream of gRPC",
+    protocol: "grpc",
+    method: "POST",
+    path: watch,
+    type: "application/grpc+proto",
+    isStream: true,
+  },
+  {
+    name: "a stream of a gRPC client",
+    protocol: "grpc",
+    method: "POST",
+    path: "/probing.Probe/Collect",
+    type: "application/grpc+proto",
+    isStream: true,
+  },
+  {
+    name: "a conversation over gRPC",
+    protocol: "grpc",
+    method: "POST",
+    path: "/probing.Probe/Chat",
+    type: "application/grpc+proto",
+    isStream: true,
+  },
+  { name: "gRPC-Web", protocol: "grpc-web", method: "POST", path: ask, type: "application/grpc-web+proto" },
+  {
+    name: "gRPC-Web as text",
+    protocol: "grpc-web",
+    method: "POST",
+    path: ask,
+    type: "application/grpc-web-text+proto",
+  },
+  {
+    name: "a stream of gRPC-Web",
+    protocol: "grpc-web",
+    method: "POST",
+    path: watch,
+    type: "application/grpc-web+proto",
+    isStream: true,
+  },
+  { name: "Connect", protocol: "connect", method: "POST", path: ask, type: "application/proto" },
+  { name: "Connect with JSON", protocol: "connect", method: "POST", path: ask, type: "application/json" },
+  { name: "Connect by GET", protocol: "connect", method: "GET", path: look },
+  {
+    name: "a stream of Connect",
+    protocol: "connect-stream",
+    method: "POST",
+    path: watch,
+    type: "application/connect+json",
+    isStream: true,
+  },
+  { name: "REST", protocol: "rest", method: "POST", path: "/probe/ask", type: "application/json" },
+  { name: "a stream of REST", protocol: "rest", method: "GET", path: "/probe/watch", isStream: true },
+  { name: "a page", protocol: "page", method: "GET", path: "/livez" },
+];
+
+const isFramed = ({ protocol }: Form): boolean =>
+  protocol.startsWith("grpc") || protocol === "connect-stream";
+const isJson = ({ type = "json" }: Form): boolean => type.endsWith("json");
+const hasBody = ({ method }: Form): boolean => method === "POST";
+const isCall = ({ protocol }: Form): boolean => protocol !== "page";
+const isRpc = ({ protocol }: Form): boolean => protocol !== "page" && protocol !== "rest";
+
+/** A request in parts that a row of the table changes. */
+interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  readonly body: Buffer | undefined;
+  /** How many bytes of the body are sent before the answer; all if left out. */
+  readonly sentBytes?: number;
+  /** Whether the others are never sent. */
+  readonly isHeld?: boolean;
+}
+
+/** A row of the table. */
+interface Row {
+  readonly reason: string;
+  readonly code: Code;
+  /** The status of HTTP where the protocol leaves it to the reason. */
+  readonly status: number;
+  readonly limits?: Partial<ServerLimits>;
+  readonly behaviour?: ProbeBehaviour;
+  /** Whether only admins may call. */
+  readonly isGuarded?: boolean;
+  /** Changes a request; undefined if this form cannot be refused so. */
+  readonly change: (form: Form, version: Version) => Partial<Sent> | undefined;
+  /** The form of the answer, if it is not that of the request. */
+  readonly as?: (form: Form) => Form["protocol"];
+  /** Whether it is refused before its call runs, at least in streams. gRPC-Web then has the status in its headers. */
+  readonly isEarly?: boolean | "streams";
+  /** What counts it: most that are no call do not count. */
+  readonly counted: "call" | "request" | "nothing" | ((form: Form) => "call" | "nothing");
+  /** Whether the log has a line at the level "debug"; that of calls if left out. */
+  readonly isLogged?: (form: Form) => boolean;
+  /** Headers that the answer has besides. */
+  readonly headers?: (form: Form) => Readonly<Record<string, string>>;
+  /** Whether the connection ends with the answer. */
+  readonly ends?: (version: Version) => boolean;
+}
+
+/** Puts bytes into the form of a protocol. */
+function pack(form: Form, message: Uint8Array | string, times = 1): Buffer {
+  const one = isFramed(form) ? envelope(message) : Buffer.from(message);
+  const bytes = Buffer.concat(Array<Buffer>(times).fill(one));
+  return form.type?.includes("-text") ? Buffer.from(bytes.toString("base64")) : bytes;
+}
+
+const empty = (form: Form): string => (isJson(form) ? "{}" : "");
+/** A text of 2,000 bytes. */
+const large = (form: Form): string | Buffer =>
+  isJson(form)
+    ? `{"text":"${"x".repeat(2000)}"}`
+    : Buffer.concat([Buffer.of(0x0a, 0xd0, 0x0f), Buffer.alloc(2000)]);
+/** A text, a number and bytes. */
+const complex = (form: Form): string | Buffer =>
+  isJson(form) ? '{"text":"a","number":"1","data":"AA=="}' : Buffer.of(0x0a, 1, 0x61, 0x10, 1, 0x1a, 1, 0);
+
+type Change = Row["change"];
+const all: Change = () => ({});
+const only =
+  (isRefused: (form: Form) => boolean, change: Change = all): Change =>
+  (form, version) =>
+    isRefused(form) ? change(form, version) : undefined;
+const withHeaders =
+  (headers: Sent["headers"]): Change =>
+  () => ({ headers });
+const withMessage = (message: (form: Form) => string | Buffer): Change =>
+  only(hasBody, (form) => ({ body: pack(form, message(form)) }));
+const timeout = (form: Form, grpc: string, connect: string): Sent["headers"] =>
+  form.protocol.startsWith("grpc") ? { "grpc-timeout": grpc } : { "connect-timeout-ms": connect };
+const asRest = (): "rest" => "rest";
+const isHttp1 = (version: Version): boolean => version === "HTTP/1.1";
+const fail = (act: () => never | Promise<never>): ProbeBehaviour => ({ ...always(act), look: act });
+/** Bytes that a message cannot be made of. */
+const unwritable = { data: 5 as unknown as Uint8Array<ArrayBuffer> };
+
+const rows: Readonly<Record<string, Row>> = {
+  "a host that is not allowed": {
+    reason: "HOST_NOT_ALLOWED",
+    code: Code.PermissionDenied,
+    status: 403,
+    change: withHeaders({ host: "elsewhere.example" }),
+    isEarly: true,
+    counted: "request",
+  },
+  "a page of another site": {
+    reason: "CROSS_SITE_REFUSED",
+    code: Code.PermissionDenied,
+    status: 403,
+    change: withHeaders({ origin: "https://elsewhere.example" }),
+    isEarly: true,
+    counted: "request",
+  },
+  "metadata above the limit": {
+    reason: "METADATA_TOO_LARGE",
+    code: Code.ResourceExhausted,
+    status: 431,
+    change: withHeaders({ "x-large": "x".repeat(20_000) }),
+    isEarly: true,
+    counted: "request",
+  },
+  "a header that occurs twice": {
+    reason: "HTTP_INVALID",
+    code: Code.InvalidArgument,
+    status: 400,
+    change: withHeaders({ "idempotency-key": ["one", "two"] }),
+    isEarly: true,
+    counted: "request",
+  },
+  "a body without a type": {
+    reason: "MEDIA_TYPE_UNSUPPORTED",
+    code: Code.InvalidArgument,
+    status: 415,
+    change: only(hasBody, () => ({ headers: { "content-type": undefined }, body: Buffer.from("x") })),
+    as: (form) => (form.protocol === "rest" ? "rest" : "connect"),
+    isEarly: true,
+    counted: "request",
+  },
+  "an RPC that does not exist": {
+    reason: "RPC_NOT_FOUND",
+    code: Code.Unimplemented,
+    status: 404,
+    change: only(isRpc, ({ path }) => ({ path: path.replace(/(Ask|Look|Watch|Collect|Chat)/, "Nothing") })),
+    isEarly: true,
+    counted: "nothing",
+  },
+  "a path that does not exist": {
+    reason: "ROUTE_NOT_FOUND",
+    code: Code.NotFound,
+    status: 404,
+    change: only(
+      (form) => !isRpc(form),
+      () => ({ path: "/nothing" }),
+    ),
+    as: asRest,
+    counted: "nothing",
+  },
+  "a method that nobody registered": {
+    reason: "METHOD_UNKNOWN",
+    code: Code.Unimplemented,
+    status: 501,
+    change: () => ({ method: "BREW" }),
+    as: asRest,
+    counted: "nothing",
+    ends: isHttp1,
+  },
+  "a method that the path does not take": {
+    reason: "METHOD_NOT_ALLOWED",
+    code: Code.Unimplemented,
+    status: 405,
+    change: () => ({ method: "DELETE", headers: { "content-type": undefined }, body: undefined }),
+    as: asRest,
+    counted: "nothing",
+  },
+  "a type that no protocol has": {
+    reason: "MEDIA_TYPE_UNSUPPORTED",
+    code: Code.InvalidArgument,
+    status: 415,
+    change: only(hasBody, withHeaders({ "content-type": "image/jpeg" })),
+    as: asRest,
+    counted: ({ protocol }) => (protocol === "rest" ? "call" : "nothing"),
+  },
+  "gRPC over HTTP/1.1": {
+    reason: "HTTP_INVALID",
+    code: Code.InvalidArgument,
+    status: 400,
+    change: (form, version) => (form.protocol === "grpc" && isHttp1(version) ? {} : undefined),
+    as: asRest,
+    counted: "nothing",
+  },
+  "no room for calls": {
+    reason: "SERVER_BUSY",
+    code: Code.ResourceExhausted,
+    status: 429,
+    limits: { maxCalls: 0, maxStreams: 0 },
+    change: only(isCall),
+    isEarly: true,
+    counted: "call",
+    // There may be thousands a second.
+    isLogged: ({ isStream = false }) => isStream,
+  },
+  "a call above the rate": {
+    reason: "RATE_LIMITED",
+    code: Code.ResourceExhausted,
+    status: 429,
+    limits: { maxCallsPerSecond: 0.001 },
+    change: only(isCall),
+    isEarly: true,
+    counted: "call",
+  },
+  "no token": {
+    reason: "TOKEN_MISSING",
+    code: Code.Unauthenticated,
+    status: 401,
+    isGuarded: true,
+    change: only(isCall),
+    isEarly: true,
+    counted: "call",
+  },
+  "a role that may not call": {
+    reason: "ROLE_MISSING",
+    code: Code.PermissionDenied,
+    status: 403,
+    isGuarded: true,
+    change: only(isCall, withHeaders({ authorization: "ada" })),
+    isEarly: true,
+    counted: "call",
+  },
+  "a timeout that is no time": {
+    reason: "TIMEOUT_INVALID",
+    code: Code.InvalidArgument,
+    status: 400,
+    change: only(isCall, (form) => ({ headers: timeout(form, "soon", "soon") })),
+    isEarly: "streams",
+    counted: "call",
+  },
+  "another version of Connect": {
+    reason: "HTTP_INVALID",
+    code: Code.InvalidArgument,
+    status: 400,
+    change: only(
+      ({ protocol }) => protocol.startsWith("connect"),
+      ({ path }) => ({ path: path.replace("v1", "v2"), headers: { "connect-protocol-version": "2" } }),
+    ),
+    counted: "call",
+  },
+  "a compression that the server does not know": {
+    reason: "ENCODING_UNSUPPORTED",
+    code: Code.Unimplemented,
+    status: 415,
+    change: only(hasBody, (form) => {
+      const header = {
+        "connect-stream": "connect-content-encoding",
+        grpc: "grpc-encoding",
+        "grpc-web": "grpc-encoding",
+      };
+      return {
+        headers: { [new Map(Object.entries(header)).get(form.protocol) ?? "content-encoding"]: "snappy" },
+      };
+    }),
+    headers: ({ protocol }) => (protocol.startsWith("grpc") ? { "grpc-accept-encoding": "gzip,br" } : {}),
+    isEarly: "streams",
+    counted: "call",
+  },
+  "a message above the limit": {
+    reason: "BODY_TOO_LARGE",
+    code: Code.ResourceExhausted,
+    status: 413,
+    limits: { maxMessageBytes: 1000 },
+    change: withMessage(large),
+    counted: "call",
+  },
+  "a message above the limit that is only announced": {
+    reason: "BODY_TOO_LARGE",
+    code: Code.ResourceExhausted,
+    status: 413,
+    limits: { maxMessageBytes: 1000 },
+    change: only(
+      (form) => form.protocol === "grpc" || (form.isStream === true && isFramed(form)),
+      (form) => ({ body: pack(form, large(form)), sentBytes: 5 }),
+    ),
+    counted: "call",
+  },
+  "a request that ends within a message": {
+    reason: "BODY_INCOMPLETE",
+    code: Code.InvalidArgument,
+    status: 400,
+    change: only(isFramed, (form) => ({ body: pack(form, "{}").subarray(0, 6) })),
+    counted: "call",
+  },
+  "bytes that are no message": {
+    reason: "MESSAGE_MALFORMED",
+    code: Code.InvalidArgument,
+    status: 400,
+    change: only(
+      (form) => !isJson(form),
+      withMessage(() => Buffer.of(0x0a, 5, 0x61)),
+    ),
+    counted: "call",
+  },
+  "a text that is no JSON": {
+    reason: "JSON_INVALID",
+    code: Code.InvalidArgument,
+    status: 400,
+    change: only(
+      isJson,
+      withMessage(() => "{"),
+    ),
+    counted: "call",
+  },
+  "a field that is not valid": {
+    reason: "FIELD_INVALID",
+    code: Code.InvalidArgument,
+    status: 400,
+    change: only(
+      (form) => isCall(form) && isJson(form),
+      (form) => {
+        if (hasBody(form)) return { body: pack(form, '{"number":"x"}') };
+        return { path: form.protocol === "rest" ? `${form.path}?number=x` : `${look}{"number":"x"}` };
+      },
+    ),
+    counted: "call",
+  },
+  "several messages where one belongs": {
+    reason: "NOT_IMPLEMENTED",
+    code: Code.Unimplemented,
+    status: 501,
+    change: only(
+      (form) => isFramed(form) && /Ask|Watch/.test(form.path),
+      (form) => ({ body: pack(form, empty(form), 2) }),
+    ),
+    counted: "call",
+  },
+  "a message of too many parts": {
+    reason: "MESSAGE_TOO_COMPLEX",
+    code: Code.InvalidArgument,
+    status: 400,
+    limits: { maxMessageElements: 2 },
+    change: withMessage(complex),
+    counted: "call",
+  },
+  "a request that does not arrive in time": {
+    reason: "REQUEST_TOO_SLOW",
+    code: Code.DeadlineExceeded,
+    status: 408,
+    limits: { maxReceiveMs: 50 },
+    change: only(
+      (form) => hasBody(form) && form.isStream !== true,
+      (form) => ({ body: pack(form, large(form)), sentBytes: 6, isHeld: true }),
+    ),
+    counted: "call",
+    ends: isHttp1,
+  },
+  "a deadline that passes": {
+    reason: "DEADLINE_EXCEEDED",
+    code: Code.DeadlineExceeded,
+    status: 504,
+    behaviour: fail(hang),
+    change: only(isCall, (form) => ({ headers: timeout(form, "20m", "20") })),
+    counted: "call",
+  },
+  "a handler that refuses": {
+    reason: "KEY_INVALID",
+    code: Code.InvalidArgument,
+    status: 400,
+    behaviour: fail(refuseText),
+    change: only(isCall),
+    counted: "call",
+  },
+  "a handler that breaks": {
+    reason: "INTERNAL",
+    code: Code.Internal,
+    status: 500,
+    behaviour: fail(crash),
+    change: only(isCall),
+    counted: "call",
+  },
+  "an answer that cannot be written": {
+    reason: "INTERNAL",
+    code: Code.Internal,
+    status: 500,
+    behaviour: { ask: () => unwritable, look: () => unwritable },
+    change: only((form) => isCall(form) && form.isStream !== true),
+    // The handler has succeeded. The log has the fault.
+    counted: "nothing",
+    isLogged: () => true,
+  },
+};
+
+/** Makes a server of a row, with what it counts and logs. */
+async function serveRow({ limits, behaviour, isGuarded = false }: Row) {
+  const lines: Record<string, unknown>[] = [];
+  const metrics = createMetrics();
+  const admins = Object.fromEntries(
+    Probe.methods.map(({ name }) => [name, { access: Access.ADMIN, scope: "", comment: "Does it." }]),
+  );
+  const server = await createServer({
+    services: [createServiceImplSpec<typeof Probe>(Probe, { ...echo, ...behaviour })],
+    logger: pino(
+      { level: "debug" },
+      { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
+    ),
+    limits: { ...defaultLimits, maxDrainMs: 0, ...limits },
+    metrics,
+    isHostAllowed: (host) => host === "127.0.0.1",
+    ...(isGuarded && {
+      profiles: { "probing.Probe": { restStyle: "own", rpcs: admins } },
+      access: {
+        mode: "token",
+        authenticate: async (authorization) => {
+          if (authorization === null) throw refuse("TOKEN_MISSING", "there is no token");
+          const role = authorization === "admin" ? "admin" : "user";
+          return { role, subject: authorization, issuedAt: new Date(0), expiresAt: new Date(0) };
+        },
+      },
+    }),
+  });
+  const { port } = await server.listen(0, "127.0.0.1");
+  return { server, port, metrics, lines };
+}
+
+/** What every answer of a refusal has. */
+interface Refusal {
+  readonly status: number;
+  readonly type: string;
+  readonly where: "headers" | "trailers" | "trailer frame" | "end of stream" | "body";
+  readonly code: string | undefined;
+  readonly reason: string | undefined;
+  readonly cacheControl: string | undefined;
+}
+
+function expectedOf(row: Row, form: Form): Refusal {
+  const { reason, code, status } = row;
+  const protocol = row.as?.(form) ?? form.protocol;
+  const snake = (Code[code] ?? "").replace(/(?<=[a-z])(?=[A-Z])/g, "_");
+  const common = { reason, cacheControl: undefined };
+  switch (protocol) {
+    case "grpc":
+      return { ...common, status: 200, type: form.type ?? "", where: "headers", code: String(code) };
+    case "grpc-web": {
+      const isEarly = row.isEarly === "streams" ? form.isStream : row.isEarly;
+      const where = isEarly ? "headers" : "trailer frame";
+      return { ...common, status: 200, type: form.type ?? "", where, code: String(code) };
+    }
+    case "connect-stream":
+      return {
+        ...common,
+        status: 200,
+        type: form.type ?? "",
+        where: "end of stream",
+        code: snake.toLowerCase(),
+      };
+    case "connect":
+      return { ...common, status, type: "application/json", where: "body", code: snake.toLowerCase() };
+    default: {
+      const type = expect.stringMatching(/^application\/json(; charset=utf-8)?$/);
+      return { reason, status, type, where: "body", code: snake.toUpperCase(), cacheControl: "no-store" };
+    }
+  }
+}
+
+/** The ID of a request, in the headers or where the status is. */
+function idOf(answer: RawAnswer): string | undefined {
+  const { headers, trailers } = answer;
+  const id = headers["x-request-id"] ?? trailers["x-request-id"];
+  if (typeof id === "string") return id;
+  return /x-request-id(?:: |":\[")([^\r"]*)/.exec(bodyOf(answer).toString("latin1"))?.[1];
+}
+
+/** The bytes of a body, which may be text. */
+function bodyOf({ headers, body }: RawAnswer): Buffer {
+  return /-text/.test(String(headers["content-type"])) ? Buffer.from(body.toString(), "base64") : body;
+}
+
+function refusalOf(answer: RawAnswer): Refusal {
+  const { status, headers } = answer;
+  const type = String(headers["content-type"]);
+  const common = { status, type, cacheControl: headers["cache-control"] as string | undefined };
+  if (type.startsWith("application/grpc")) {
+    const { status: code, reason } = grpcStatusOf({ ...answer, body: bodyOf(answer) });
+    const inHeaders = headers["grpc-status"] === undefined ? undefined : "headers";
+    const inTrailers = answer.trailers["grpc-status"] === undefined ? "trailer frame" : "trailers";
+    return { ...common, where: inHeaders ?? inTrailers, code: String(code), reason };
+  }
+  if (type.startsWith("application/connect")) {
+    expect([answer.body.readUInt8(0), answer.body.readUInt32BE(1)]).toEqual([2, answer.body.length - 5]);
+    const { error } = JSON.parse(answer.body.subarray(5).toString());
+    return { ...common, where: "end of stream", ...jsonRefusalOf(JSON.stringify(error)) };
+  }
+  return { ...common, where: "body", ...jsonRefusalOf(answer.body) };
+}
+
+/** A connection that sends one request after the other. */
+interface Connection {
+  send(sent: Sent): Promise<RawAnswer & Partial<FramedAnswer>>;
+  /** Whether the server has ended it. */
+  hasEnded(): Promise<boolean>;
+  /** Expects that nothing came but the answers. */
+  expectNoMore(): void;
+}
+
+function connectOver2(port: number): Connection {
+  const { session, read, frames } = connectFramed(port);
+  let answers = 0;
+  return {
+    async send({ method, path, headers, body = Buffer.alloc(0), sentBytes, isHeld = false }) {
+      const { host = `127.0.0.1:${port}`, ...others } = headers;
+      const length = body.length > 0 ? { "content-length": String(body.length) } : {};
+      const stream = session.request(
+        {
+          ":method": method,
+          ":path": path,
+          ":authority": String(host),
+          ...length,
+          ...(others as Record<string, string | string[]>),
+        },
+        { endStream: body.length === 0 },
+      );
+      if (sentBytes !== undefined) stream.write(body.subarray(0, sentBytes));
+      else if (body.length > 0) stream.end(body);
+      const answer = await read(stream);
+      answers += 1;
+      if (sentBytes !== undefined && !isHeld) stream.end(body.subarray(sentBytes));
+      return answer;
+    },
+    hasEnded: async () => session.destroyed,
+    expectNoMore: () => expect(frames.filter(({ endStream }) => endStream)).toHaveLength(answers),
+  };
+}
+
+function connectOver1(port: number): Connection {
+  const socket = connectTcp(port);
+  let received = "";
+  let wake = (): void => {};
+  socket.on("data", (chunk) => {
+    received += chunk.toString("latin1");
+    wake();
+  });
+  const closed = once(socket, "close").then(() => wake());
+  const more = async (): Promise<void> => {
+    if (socket.destroyed) throw new Error(`the connection ended after ${JSON.stringify(received)}`);
+    await new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+  };
+  const take = (length: number): string => {
+    const taken = received.slice(0, length);
+    received = received.slice(length);
+    return taken;
+  };
+  const takeUntil = async (end: string): Promise<string> => {
+    while (!received.includes(end)) await more();
+    return take(received.indexOf(end) + end.length).slice(0, -end.length);
+  };
+  const takeExactly = async (length: number): Promise<string> => {
+    while (received.length < length) await more();
+    return take(length);
+  };
+  const readBody = async (headers: Readonly<Record<string, string>>): Promise<string> => {
+    if (headers["transfer-encoding"] === undefined) return takeExactly(Number(headers["content-length"]));
+    let body = "";
+    for (;;) {
+      const size = Number.parseInt(await takeUntil("\r\n"), 16);
+      body += await takeExactly(size);
+      await takeExactly(2);
+      if (size === 0) return body;
+    }
+  };
+  return {
+    async send({ method, path, headers, body = Buffer.alloc(0), sentBytes, isHeld = false }) {
+      const length = body.length > 0 ? { "content-length": String(body.length) } : {};
+      const lines = Object.entries({ host: `127.0.0.1:${port}`, ...length, ...headers }).flatMap(
+        ([name, value]) => [value ?? []].flat().map((one) => `${name}: ${one}\r\n`),
+      );
+      socket.write(`${method} ${path} HTTP/1.1\r\n${lines.join("")}\r\n`);
+      socket.write(body.subarray(0, sentBytes));
+      const [first = "", ...fields] = (await takeUntil("\r\n\r\n")).split("\r\n");
+      const pairs = fields.map((line) => {
+        const at = line.indexOf(": ");
+        return [line.slice(0, at).toLowerCase(), line.slice(at + 2)] as const;
+      });
+      const received = Object.fromEntries(pairs);
+      const content = Buffer.from(await readBody(received), "latin1");
+      if (sentBytes !== undefined && !isHeld) socket.write(body.subarray(sentBytes));
+      return { status: Number(first.split(" ")[1]), headers: received, trailers: {}, body: content };
+    },
+    async hasEnded() {
+      await closed;
+      return true;
+    },
+    expectNoMore: () => expect(received).toBe(""),
+  };
+}
+
+const versions: readonly Version[] = ["HTTP/1.1", "HTTP/2"];
+
+/** Every request that a row refuses. */
+function listCells(row: Row) {
+  return versions.flatMap((version) =>
+    forms.flatMap((form) => {
+      const change = row.change(form, version);
+      if (change === undefined) return [];
+      if (form.protocol === "grpc" && isHttp1(version) && row !== rows["gRPC over HTTP/1.1"]) return [];
+      return [{ name: form.name, version, form, sent: change }];
+    }),
+  );
+}
+
+function complete(form: Form, change: Partial<Sent>, id: string | undefined): Sent {
+  const { method, path, type } = form;
+  const body = hasBody(form) ? pack(form, empty(form)) : undefined;
+  const own = {
+    ...(type && { "content-type": type }),
+    ...(form.protocol === "connect" && hasBody(form) && { "connect-protocol-version": "1" }),
+    ...(id && { "x-request-id": id }),
+    ...change.headers,
+  };
+  const headers = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== undefined));
+  return {
+    method,
+    path: form.protocol === "connect" && !hasBody(form) ? `${path}{}` : path,
+    body,
+    ...change,
+    headers,
+  };
+}
+
+const page: Sent = { method: "GET", path: "/livez", headers: {}, body: undefined };
+const made = /^[0-9a-f]{12}-[0-9a-z]+$/;
+
+/** How often a reason was counted. */
+async function countOf(metrics: Metrics, reason: string) {
+  const { text } = await metrics.expose();
+  const sum = (name: string): number =>
+    text
+      .split("\n")
+      .filter((line) => line.startsWith(`${name}{`) && line.includes(`reason="${reason}"`))
+      .reduce((total, line) => total + Number(line.split(" ").at(-1)), 0);
+  return { call: sum("qsp_call_failures_total"), request: sum("qsp_requests_refused_total") };
+}
+
+describe.each(Object.entries(rows))("%s", (_what, row) => {
+  let local: Awaited<ReturnType<typeof serveRow>>;
+  beforeAll(async () => {
+    local = await serveRow(row);
+    // The first call is within the rate.
+    if (row.limits?.maxCallsPerSecond !== undefined) await fetch(`http://127.0.0.1:${local.port}/probe/look`);
+    return () => local.server.destroy();
+  });
+
+  it.each(listCells(row))("is refused in $name over $version", async ({ form, version, sent }) => {
+    const { port, metrics, lines } = local;
+    const counted = typeof row.counted === "function" ? row.counted(form) : row.counted;
+    const connect = version === "HTTP/2" ? connectOver2 : connectOver1;
+    const before = await countOf(metrics, row.reason);
+    const connection = connect(port);
+    const first = await connection.send(complete(form, sent, undefined));
+    expect(refusalOf(first)).toEqual(expectedOf(row, form));
+    expect(idOf(first)).toMatch(made);
+    // HEADERS with END_STREAM alone: grpc-go, grpc-java and grpcio take an empty DATA frame for an error of their own.
+    if (form.protocol === "grpc" && version === "HTTP/2" && row.as === undefined)
+      expect(first.frames).toMatchObject([{ type: "HEADERS", endStream: true }]);
+    expect({ ...first.headers, ...first.trailers }).toMatchObject(row.headers?.(form) ?? {});
+    if (row.ends?.(version)) {
+      expect(await connection.hasEnded()).toBe(true);
+    } else {
+      expect((await connection.send(page)).status).toBe(200);
+      const id = `mine-${lines.length}`;
+      const second = await connection.send(complete(form, sent, id));
+      expect(refusalOf(second)).toEqual(expectedOf(row, form));
+      expect(idOf(second)).toBe(id);
+      const logged = lines.filter(({ requestId, method }) => requestId === id && method !== undefined);
+      expect(logged).toHaveLength((row.isLogged?.(form) ?? counted === "call") ? 1 : 0);
+    }
+    connection.expectNoMore();
+    const times = row.ends?.(version) ? 1 : 2;
+    const after = await countOf(metrics, row.reason);
+    expect({ call: after.call - before.call, request: after.request - before.request }).toEqual({
+      call: counted === "call" ? times : 0,
+      request: counted === "request" ? times : 0,
+    });
+  });
+});
