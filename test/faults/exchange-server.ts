@@ -169,9 +169,8 @@ class Script {
     const { exchange, random } = this;
     switch (random.below(6)) {
       case 0:
-        return exchange.continueIfExpected();
       case 1:
-        return exchange.addHeaders({ vary: "origin", "x-own": "1" });
+        return exchange.setOwnHeaders({ vary: "origin", "x-own": "1" });
       case 2:
         return this.#watchClose(() => {});
       case 3:
