@@ -325,14 +325,9 @@ export abstract class Exchange implements Writing {
     if (this.source.readableEnded) return this.isBodyCut() ? receiver.cut() : receiver.end();
     this.#receiver = receiver;
     this.continueIfExpected();
-    this.listen();
+    this.source.on("aborted", onAborted);
     this.source.on("data", onData);
     this.source.on("end", onEnd);
-  }
-
-  /** Listens for the early end of the body, apart from that of the exchange. */
-  protected listen(): void {
-    this.source.on("aborted", onAborted);
   }
 
   /** Discards what the peer still sends. Who reads the body gets no more of it. */

@@ -87,10 +87,9 @@ const grpc: UnaryProtocol = {
 /** gRPC-Web, in binary and in text (grpc/grpc, doc/PROTOCOL-WEB.md): the trailers are the last frame of the body. */
 const grpcWeb: UnaryProtocol = {
   ...grpc,
-  check(piece, size, pieces, rpc) {
-    // The text of a message has four characters for three bytes, and any number of paddings would not help it.
-    if (size > ((rpc.maxBytes + prefixBytes) / 3) * 4 + prefixBytes) throw bodyTooLarge(rpc.maxBytes);
-    void [piece, pieces];
+  check(_piece, size, _pieces, { maxBytes }) {
+    // Text has four characters for three bytes. The bytes themselves are counted once they are decoded.
+    if (size > ((maxBytes + prefixBytes) / 3) * 4 + prefixBytes) throw bodyTooLarge(maxBytes);
   },
   unpack(body, encoding, request) {
     const frame = isText(request.form) ? decodeText(body) : body;
