@@ -8,12 +8,10 @@ import { CallHeaders } from "../protocol/call-headers.ts";
 import { callTooSlow } from "../protocol/timeout.ts";
 import { type RunningCalls, UnaryCall } from "../protocol/unary-call.ts";
 import { accountKey } from "./byte-budget.ts";
-import { decompress, findCompression } from "./compression.ts";
-import { canceled, type Exchange } from "./exchange.ts";
-import type { CallForm } from "./protocols/form.ts";
+import { decompress } from "./compression.ts";
+import { canceled } from "./exchange.ts";
 import { readCallHead } from "./protocols/head.ts";
-import { parseMessage } from "./protocols/messages.ts";
-import { type ArrivingMessage, findUnaryProtocol } from "./protocols/unary.ts";
+import { type ArrivingMessage, decode, findUnaryProtocol, type UnaryProtocol } from "./protocols/unary.ts";
 import type { UnaryRpc } from "./rpcs.ts";
 
 /** What the calls of a server share. */
@@ -30,13 +28,8 @@ export interface CallDeps {
 }
 
 /** A call that has been found and admitted. */
-export interface AdmittedCall {
-  readonly exchange: Exchange;
-  readonly form: CallForm;
-  readonly rpc: UnaryRpc;
+export interface AdmittedCall extends ArrivingMessage {
   readonly values: ContextValues;
-  /** The query of Connect's GET. */
-  readonly query: URLSearchParams | undefined;
 }
 
 /** Runs a call, and answers. @throws only if its answer cannot be written, which is a bug */
@@ -62,8 +55,7 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
     const timeoutMs = readCallHead(exchange, call.requestHeader, admitted.query);
     if (timeoutMs !== undefined) call.setDeadline(timeoutMs);
     call.endWithin(deps.maxReceiveMs, () => receiveTooSlow(deps.maxReceiveMs));
-    const bytes = await receive(call, admitted);
-    const message = rpc.codec?.read(bytes) ?? parseMessage(rpc.method, form.codec, bytes, rpc);
+    const message = decode(await receive(call, protocol, admitted), admitted);
     call.endWithin(deps.maxCallMs, () => callTooSlow(deps.maxCallMs));
     hasBegun = true;
     const answer = await rpc.handle(call, message);
@@ -84,10 +76,9 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
 const noBytes = Buffer.alloc(0);
 
 /** Receives the bytes of the message, decompressed. */
-async function receive(call: UnaryCall, request: ArrivingMessage & AdmittedCall): Promise<Uint8Array> {
-  const { exchange, form, rpc, values } = request;
-  const protocol = findUnaryProtocol(form);
-  const announced = protocol.readEncoding(request);
+async function receive(call: UnaryCall, protocol: UnaryProtocol, request: AdmittedCall): Promise<Uint8Array> {
+  const { exchange, rpc, values } = request;
+  const announced = protocol.readCompression(request);
   const account = values.get(accountKey);
   // Also before a client that expects "100 Continue" sends it.
   protocol.check(noBytes, Number(exchange.headers["content-length"] ?? 0), [], rpc);
@@ -95,8 +86,7 @@ async function receive(call: UnaryCall, request: ArrivingMessage & AdmittedCall)
     account?.charge(piece.length);
     protocol.check(piece, size, pieces, rpc);
   });
-  const { bytes, encoding } = protocol.unpack(await call.waitFor(whole), announced, request);
-  const compression = findCompression(encoding, "");
+  const { bytes, compression } = protocol.unpack(await call.waitFor(whole), announced, request);
   if (compression === undefined) return bytes;
   const expanded = await call.race(decompress(compression, bytes, rpc.maxBytes));
   account?.charge(expanded.length);

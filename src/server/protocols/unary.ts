@@ -2,6 +2,7 @@
 import { type Message, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { ConnectError } from "@connectrpc/connect";
+import type { Compression } from "@connectrpc/connect/protocol";
 import { errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { bodyTooLarge, refuse, toHttpStatus } from "../../errors.ts";
@@ -15,7 +16,7 @@ import { compressionInvalid } from "../interceptors/errors.ts";
 import type { UnaryRpc } from "../rpcs.ts";
 import type { CallForm } from "./form.ts";
 import { decodeText } from "./grpc-web-text.ts";
-import { checkFramedPiece, packMessage, prefixBytes, unpackMessage } from "./messages.ts";
+import { checkFramedPiece, packMessage, parseMessage, prefixBytes, unpackMessage } from "./messages.ts";
 
 /** A request whose message is not read yet. */
 export interface ArrivingMessage {
@@ -26,20 +27,20 @@ export interface ArrivingMessage {
   readonly query: URLSearchParams | undefined;
 }
 
-/** The bytes of a message, and the name of their compression if they are compressed. */
+/** The bytes of a message, and their compression if they are compressed. */
 export interface MessageBytes {
   readonly bytes: Uint8Array;
-  readonly encoding: string | undefined;
+  readonly compression: Compression | undefined;
 }
 
 /** How a protocol carries a unary call. */
 export interface UnaryProtocol {
   /** Refuses what has arrived of a body as soon as it is too large. @throws BODY_TOO_LARGE */
   check(piece: Buffer, size: number, pieces: readonly Buffer[], rpc: UnaryRpc): void;
-  /** Names the compression that the head announces. @throws ENCODING_UNSUPPORTED */
-  readEncoding(request: ArrivingMessage): string | undefined;
+  /** Finds the compression that the head announces. @throws ENCODING_UNSUPPORTED */
+  readCompression(request: ArrivingMessage): Compression | undefined;
   /** Takes the message out of a whole body. */
-  unpack(body: Buffer, encoding: string | undefined, request: ArrivingMessage): MessageBytes;
+  unpack(body: Buffer, compression: Compression | undefined, request: ArrivingMessage): MessageBytes;
   write(message: Message, call: UnaryCall, request: ArrivingMessage): Answer | Promise<Answer>;
   writeFailure(error: ConnectError, call: UnaryCall, request: ArrivingMessage): Answer;
 }
@@ -48,6 +49,12 @@ export interface UnaryProtocol {
 export function findUnaryProtocol({ protocol }: CallForm): UnaryProtocol {
   if (protocol === "grpc") return grpc;
   return protocol === "grpc-web" ? grpcWeb : connect;
+}
+
+/** Reads the bytes of a message. @throws what parseMessage throws */
+export function decode(bytes: Uint8Array, { rpc, form }: ArrivingMessage): Message {
+  const read = form.codec === "proto" ? rpc.codec?.read(bytes) : undefined;
+  return read ?? parseMessage(rpc.method, form.codec, bytes, rpc);
 }
 
 function encode(message: Message, { rpc, form }: ArrivingMessage): Uint8Array {
@@ -60,13 +67,13 @@ function encode(message: Message, { rpc, form }: ArrivingMessage): Uint8Array {
 /** gRPC over HTTP/2 (grpc/grpc, doc/PROTOCOL-HTTP2.md). */
 const grpc: UnaryProtocol = {
   check: (piece, size, pieces, { maxBytes }) => checkFramedPiece(piece, size, pieces, maxBytes),
-  readEncoding: ({ exchange }) =>
-    findCompression(exchange.headers["grpc-encoding"]?.toString(), "grpc-accept-encoding")?.name,
-  unpack(body, encoding) {
+  readCompression: ({ exchange }) =>
+    findCompression(exchange.headers["grpc-encoding"]?.toString(), "grpc-accept-encoding"),
+  unpack(body, compression) {
     const { isCompressed, bytes } = unpackMessage(body);
-    if (!isCompressed) return { bytes, encoding: undefined };
-    if (encoding === undefined) throw compressionInvalid();
-    return { bytes, encoding };
+    if (!isCompressed) return { bytes, compression: undefined };
+    if (compression === undefined) throw compressionInvalid();
+    return { bytes, compression };
   },
   write(message, { responseHeader, responseTrailer }, request) {
     responseHeader.set("content-type", request.form.contentType);
@@ -91,10 +98,10 @@ const grpcWeb: UnaryProtocol = {
     // Text has four characters for three bytes. The bytes themselves are counted once they are decoded.
     if (size > ((maxBytes + prefixBytes) / 3) * 4 + prefixBytes) throw bodyTooLarge(maxBytes);
   },
-  unpack(body, encoding, request) {
+  unpack(body, compression, request) {
     const frame = isText(request.form) ? decodeText(body) : body;
     if (frame.length > request.rpc.maxBytes + prefixBytes) throw bodyTooLarge(request.rpc.maxBytes);
-    return grpc.unpack(frame, encoding, request);
+    return grpc.unpack(frame, compression, request);
   },
   write(message, { responseHeader, responseTrailer }, request) {
     responseTrailer.set("grpc-status", "0");
@@ -125,18 +132,19 @@ const connect: UnaryProtocol = {
   check(_piece, size, _pieces, { maxBytes }) {
     if (size > maxBytes) throw bodyTooLarge(maxBytes);
   },
-  readEncoding({ exchange: { headers }, query }) {
+  readCompression({ exchange: { headers }, query }) {
     const name = query === undefined ? headers["content-encoding"] : query.get("compression");
-    return findCompression(name, "accept-encoding")?.name;
+    return findCompression(name, "accept-encoding");
   },
-  unpack(body, encoding, { query, rpc }) {
+  unpack(body, compression, { query, rpc }) {
     const bytes = query === undefined ? body : readQueryMessage(query, rpc.maxBytes);
-    return { bytes, encoding: bytes.length === 0 ? undefined : encoding };
+    return { bytes, compression: bytes.length === 0 ? undefined : compression };
   },
-  async write(message, { responseHeader: headers, responseTrailer }, { exchange, form, rpc, ...rest }) {
+  async write(message, { responseHeader: headers, responseTrailer }, request) {
+    const { exchange, form, rpc } = request;
     headers.set("content-type", form.contentType);
     muxTrailers(headers, responseTrailer);
-    const plain = encode(message, { exchange, form, rpc, ...rest });
+    const plain = encode(message, request);
     const accepted = exchange.headers["accept-encoding"]?.toString() ?? null;
     const { body } = await encodeBody(rpc.method.output, accepted, headers, plain);
     return { status: 200, headers, body };
