@@ -58,7 +58,8 @@ export function createRouting({
     const { method, target, headers } = head;
     const rpc = rpcs.get(target);
     if (rpc !== undefined && method === "POST") return routeToRpc(head, rpc);
-    const { path, rawQuery } = splitTarget(target);
+    const parts = splitTarget(target);
+    const { path, rawQuery } = parts;
     const found = rpc ?? rpcs.get(path);
     if (found !== undefined && !pages.has(path)) return routeByMethod(head, path, rawQuery, found);
     if (!isKnownMethod(method)) return nowhere(restForm, methodUnknown(method));
@@ -69,7 +70,7 @@ export function createRouting({
       if (allow === undefined) return { kind: "page", form };
       if (!(isCall && method === "POST")) return nowhere(restForm, methodNotAllowed(method, path, allow));
     } else {
-      const route = transcoder.find(method, target);
+      const route = transcoder.find(method, parts);
       if (route !== undefined) return { kind: "rest", form, route };
     }
     if (isCall) return nowhere(form, findAbsentCall(path, profiles) ?? rpcNotFound(path));

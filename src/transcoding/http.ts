@@ -32,9 +32,18 @@ export interface RestResponse {
   readonly trailers?: Headers;
 }
 
+/** The parts of a request target, not decoded. */
+export interface Target {
+  readonly path: string;
+  readonly rawQuery: string;
+}
+
 /** Extracts path and query from a target in origin, absolute or asterisk form (RFC 9112, section 3.2). */
-export function splitTarget(target: string): { path: string; rawQuery: string } {
-  const origin = target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, "").replace(/#.*$/s, "");
+export function splitTarget(target: string): Target {
+  const isPlain = target.startsWith("/") && !target.includes("#");
+  const origin = isPlain
+    ? target
+    : target.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, "").replace(/#.*$/s, "");
   const mark = origin.indexOf("?");
   const path = mark < 0 ? origin : origin.slice(0, mark);
   const rawQuery = mark < 0 ? "" : origin.slice(mark + 1);

@@ -62,11 +62,28 @@ export function createRouter<R extends Routable>(
   order: RoutingOrder = "method",
 ): Router<R> {
   const root = createNode<R>();
-  for (const route of routes) insert(root, route);
+  const plain = new Map<string, Map<string, RouteMatch<R>>>();
+  for (const route of routes) {
+    insert(root, route);
+    const path = plainPathOf(route.template);
+    if (path === undefined) continue;
+    getOrInsert(plain, route.httpMethod, () => new Map()).set(path, { route, variables: new Map() });
+  }
   return {
     match: (httpMethod, rawPath) =>
+      plain.get(httpMethod)?.get(rawPath) ??
       match(root, { httpMethod, order, methods: new Set() }, splitPath(rawPath)),
   };
+}
+
+/**
+ * Returns the only path that a template without variables matches as it is; undefined for any other template. No other template
+ * comes before it. A path that is encoded, or has a colon that might begin a verb, is left to the trie.
+ */
+function plainPathOf({ segments, variables, verb }: Template): string | undefined {
+  if (verb !== "" || variables.length > 0) return undefined;
+  const texts = segments.map((segment) => (segment.kind === "literal" ? segment.text : "*"));
+  return texts.some((text) => /[*%:/?#]/.test(text)) ? undefined : `/${texts.join("/")}`;
 }
 
 /** One search for a route. */

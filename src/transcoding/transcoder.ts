@@ -24,6 +24,7 @@ import {
   type RestRequest,
   type RestResponse,
   splitTarget,
+  type Target,
   withoutContent,
 } from "./http.ts";
 import { createNearPaths } from "./near-paths.ts";
@@ -62,8 +63,8 @@ export type RequestLine = Pick<RestRequest, "method" | "target">;
 export interface Transcoder {
   /** Every route, for the log and the API description. */
   readonly routes: readonly Route[];
-  /** Finds the route of a request, by its HTTP method and raw target; undefined if there is none. */
-  find(httpMethod: string, target: string): FoundRoute | undefined;
+  /** Finds the route of a request; undefined if there is none. */
+  find(httpMethod: string, target: Target): FoundRoute | undefined;
   /** Answers a request; never throws. @param found the route of the request, if it was looked for already */
   handle(request: RestRequest, found?: FoundRoute): Promise<RestResponse>;
   /**
@@ -110,8 +111,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   return {
     routes,
     renderFailure,
-    find(httpMethod, target) {
-      const { path, rawQuery } = splitTarget(target);
+    find(httpMethod, { path, rawQuery }) {
       // The last segment of a route's pattern takes the verb of a call that this server does not have.
       const isAbsent = path.includes(":") && findAbsentCall(path, profiles) !== undefined;
       const match = isAbsent ? undefined : findMatch(router, httpMethod, path);
