@@ -630,7 +630,8 @@ export class Http2Exchange extends Exchange {
   #discardForAWhile(): void {
     const stream = this.#stream;
     if (stream.readableEnded || !this.#isOpen()) return;
-    this.discard();
+    // A stream that has ended before its answer is written makes an error with a stack for it, which nobody sees.
+    stream.once("finish", () => this.discard());
     const timer = setTimeout(() => stream.close(http2.constants.NGHTTP2_NO_ERROR), drainRequestMs).unref();
     this.onClose(() => clearTimeout(timer));
   }

@@ -10,6 +10,8 @@ import { Code, type ConnectError } from "@connectrpc/connect";
 const shareOfLoop = 0.5;
 /** Milliseconds of refusals to send without a pause, and of the pause. */
 const roundMs = 5;
+/** Milliseconds after which a whole round may be sent again. */
+const restMs = roundMs / shareOfLoop;
 /** Milliseconds of the event loop that the refusal of a call takes whose head was accepted. */
 const lateRefusalMs = 0.3;
 /** Refusals that may wait. Each holds its stream. */
@@ -28,7 +30,8 @@ export interface RefusalPace {
   /** Refusals that wait now. */
   readonly waiting: number;
   /**
-   * Sends a refusal in the next turn of the event loop, or when the earlier ones have had their time.
+   * Sends a refusal at once, or when the earlier ones have had their time. At once is cheaper: Node then writes the
+   * answers to all requests of a segment together.
    *
    * @param costMs milliseconds of the event loop that the refused call takes in all
    * @returns false if too many refusals wait; then it is not sent
@@ -59,20 +62,26 @@ export function createRefusalPace(nowMs: () => number = () => performance.now())
       queue = queue.slice(sent);
       sent = 0;
     }
-    schedule(roundMs);
+    schedule();
   };
-  const schedule = (afterMs: number): void => {
+  const schedule = (): void => {
     if (isScheduled || queue.length === 0) return;
     isScheduled = true;
-    if (afterMs > 0) setTimeout(sendRound, afterMs);
-    else setImmediate(sendRound);
+    setTimeout(sendRound, roundMs);
   };
   const send = (costMs: number, respond: () => void): boolean => {
-    if (queue.length - sent >= maxWaiting) return false;
-    const dueMs = Math.max(nowMs(), freeAtMs);
-    freeAtMs = dueMs + costMs / shareOfLoop;
+    const waiting = queue.length - sent;
+    if (waiting >= maxWaiting) return false;
+    const atMs = nowMs();
+    const beginMs = Math.max(atMs, freeAtMs);
+    freeAtMs = beginMs + costMs / shareOfLoop;
+    const dueMs = beginMs - restMs;
+    if (waiting === 0 && dueMs < atMs) {
+      respond();
+      return true;
+    }
     queue.push({ costMs, dueMs, send: respond });
-    schedule(0);
+    schedule();
     return true;
   };
   return {
