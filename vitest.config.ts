@@ -5,6 +5,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Tests that take long by nature: kills, memory, floods of load, programs of others. */
 const slow = "test/**/*.slow.test.ts";
+/** Measurements of CPU, time and memory, whose limits hold on a machine that does nothing else. */
+const full = "test/**/*.full.test.ts";
 
 /** Slow files that take a minute or more beside others, the longest first. */
 const longest = [
@@ -13,7 +15,6 @@ const longest = [
   "schemathesis",
   "races",
   "official",
-  "memory",
   "kill",
   "kill-lives",
   "postgres-down",
@@ -22,7 +23,7 @@ const longest = [
 
 /** Files that take longer than others of their size: half a minute or more. */
 const long =
-  /\/(?:clients-[a-z]+|users|issuer-rotate|page|workers)\.test\.ts$|\/(?:clients-[a-z]+|rewrap-killed|held-memory|vpn-session|postgres-server|foreign-clients|large-files|disk-full|backends|prometheus|helm|snippets)\.slow\.test\.ts$/;
+  /\/(?:clients-[a-z]+|users|issuer-rotate|page|workers)\.test\.ts$|\/(?:clients-[a-z]+|rewrap-killed|held-memory|vpn-session|postgres-server|foreign-clients|disk-full|backends|prometheus|helm|snippets)\.slow\.test\.ts$/;
 
 /** Where a file stands: one of the longest at its own place, then the long ones, then the others. */
 function rankOf({ moduleId }: TestSpecification): number {
@@ -58,9 +59,14 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "quick", include: ["test/**/*.test.ts"], exclude: [...configDefaults.exclude, slow] },
+        test: {
+          name: "quick",
+          include: ["test/**/*.test.ts"],
+          exclude: [...configDefaults.exclude, slow, full],
+        },
       },
       { extends: true, test: { name: "slow", include: [slow] } },
+      { extends: true, test: { name: "full", include: [full] } },
     ],
   },
 });

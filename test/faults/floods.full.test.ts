@@ -5,9 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Battlefield, type Noticed, startBattlefield } from "../bench/floods.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-/** Takes minutes, and its limits hold only on a machine that does nothing else. */
-const isChosen = process.env.QSP_TEST_FLOODS === "1";
-/** Milliseconds of each flood, on such a machine. */
+/** Milliseconds of each flood. */
 const measureMs = 15_000;
 /** Milliseconds that a call may take on a machine with two cores that does nothing else. */
 const limitMs = 2000;
@@ -16,7 +14,6 @@ const ends: (() => void | Promise<void>)[] = [];
 let field: Battlefield;
 
 beforeAll(async () => {
-  if (!isChosen) return;
   field = await startBattlefield(
     join(
       makeTemporaryDirectory((end) => void ends.push(end)),
@@ -30,26 +27,22 @@ afterAll(async () => {
   for (const end of ends.reverse()) await end();
 });
 
-describe.runIf(isChosen)(
-  "a user's signatures and log-ins (QSP_TEST_FLOODS=1)",
-  { timeout: 1_800_000 },
-  () => {
-    it.each([
-      "300 health checks a second",
-      "3 wrong passwords a second, one address",
-      "3 wrong passwords a second, many addresses",
-      "150 batches of 1,000 ML-DSA-65",
-      "6 batches of 500 SLH-DSA-SHA2-128s",
-    ])("all succeed within 2 seconds during %s of another", async (flood) => {
-      const noticed = await field.measure(flood, measureMs);
-      console.info(`${flood}: ${noticed.map(describeNoticed).join("; ")}; ${availableParallelism()} cores`);
-      for (const { made, succeeded, p99Ms } of noticed) {
-        expect(succeeded).toBe(made);
-        expect(p99Ms).toBeLessThan(limitMs * field.slowness);
-      }
-    });
-  },
-);
+describe("a user's signatures and log-ins", { timeout: 1_800_000 }, () => {
+  it.each([
+    "300 health checks a second",
+    "3 wrong passwords a second, one address",
+    "3 wrong passwords a second, many addresses",
+    "150 batches of 1,000 ML-DSA-65",
+    "6 batches of 500 SLH-DSA-SHA2-128s",
+  ])("all succeed within 2 seconds during %s of another", async (flood) => {
+    const noticed = await field.measure(flood, measureMs);
+    console.info(`${flood}: ${noticed.map(describeNoticed).join("; ")}; ${availableParallelism()} cores`);
+    for (const { made, succeeded, p99Ms } of noticed) {
+      expect(succeeded).toBe(made);
+      expect(p99Ms).toBeLessThan(limitMs * field.slowness);
+    }
+  });
+});
 
 function describeNoticed({ name, made, succeeded, p50Ms, p99Ms }: Noticed): string {
   return `${name} ${succeeded}/${made}, p50 ${p50Ms.toFixed(0)} ms, p99 ${p99Ms.toFixed(0)} ms`;

@@ -34,9 +34,6 @@ const chainLength = 100_000;
 const timeout = 900_000;
 /** /proc/pid/status is Linux's. */
 const isLinux = process.platform === "linux";
-/** Takes four minutes, and its limits hold only on a machine that does nothing else. */
-const isChosenLong = process.env.QSP_TEST_LONG === "1" && isLinux;
-
 /**
  * MiB by which memory may rise above what it was when it was about steady. It never stands still: garbage comes
  * together before it is collected, up to 80 MiB of it on a busy machine. What passes after that moment is 170 MiB at
@@ -152,7 +149,7 @@ describe.runIf(isLinux)("a stream of 768 MiB (on Linux)", { timeout }, () => {
   });
 });
 
-describe.runIf(isChosenLong)("a chain of 100,000 blocks (QSP_TEST_LONG=1, on Linux)", { timeout }, () => {
+describe.runIf(isLinux)("a chain of 100,000 blocks (on Linux)", { timeout }, () => {
   const atEnd = endAfterAll();
   let dataDir: string;
   let head: ChainHead;

@@ -2,7 +2,6 @@ import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { expectCpuWithin } from "../support/machine-speed.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import type { TurnReport } from "./measure-turns.ts";
 
@@ -40,6 +39,6 @@ describe("the first request for the description and for each page", { timeout: 1
     child.send("report");
     const [{ longestTurnMs }] = (await measured) as [TurnReport];
     expect(longestTurnMs).toBeGreaterThan(0);
-    expectCpuWithin(longestTurnMs ?? Infinity, maxTurnMs);
+    expect(longestTurnMs).toBeLessThan(maxTurnMs);
   });
 });

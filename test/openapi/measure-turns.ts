@@ -1,5 +1,5 @@
 /**
- * A program of event-loop.test.ts: starts the server, and tells how much CPU time the longest turn of its event loop
+ * A program of event-loop.full.test.ts: starts the server, and tells how much CPU time the longest turn of its event loop
  * took. Unlike a delay, CPU time does not grow while other programs keep the machine busy.
  */
 import { pino } from "pino";

@@ -47,7 +47,6 @@ export const installations: Readonly<Record<string, string>> = {
   psql: withApt("postgresql"),
   Python: as("install_python"),
   python3: withApt("python3"),
-  QSP_TEST_FLOODS: "export QSP_TEST_FLOODS=1, on an idle machine",
   QSP_TEST_LONG: "export QSP_TEST_LONG=1",
   QSP_TEST_VECTORS: "export QSP_TEST_VECTORS=… with the folder of the official vectors",
   root: "run the tests as root",
