@@ -1,0 +1,54 @@
+/** What the proofs of a log cost the server: reads of the store, whatever the size of the log. */
+import { Worker } from "node:worker_threads";
+import { expect, it, vi } from "vitest";
+import { hashLeaf } from "../../src/merkle/hashes.ts";
+import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proofs.ts";
+import { createAuditSource } from "../../src/tlog/source.ts";
+import { writeEntries } from "../support/entries.ts";
+import { makeSqlitePlace } from "../support/on-both.ts";
+import { openAuditLog } from "./open-log.ts";
+
+/** More than 65,536, so that the tree has three levels of tiles. */
+const entries = 70_000;
+const perTransaction = 10_000;
+const proofs = 50;
+/** A proof needs a few tiles of each level, and a tile of leaves needs its root too. */
+const mostReads = 6;
+
+it("of 70,000 entries proves any of them with six reads, also those that it has not read", async () => {
+  const place = await makeSqlitePlace();
+  const store = await place.open();
+  for (let i = 0; i < entries; i += perTransaction) await writeEntries(store, perTransaction);
+  const { root, size } = await (await openAuditLog(store)).readCheckpoint();
+  expect(size).toBe(entries);
+  const source = createAuditSource(store);
+  // Each read of a SQLite store is a message to its thread.
+  const posted = vi.spyOn(Worker.prototype, "postMessage");
+  const countReads = async (work: () => Promise<Uint8Array[]>) => {
+    const before = posted.mock.calls.length;
+    const hashes = await work();
+    return { reads: posted.mock.calls.length - before, hashes };
+  };
+
+  const counts: number[] = [];
+  for (let i = 0; i < proofs; i += 1) {
+    // As after a restart: nothing is in memory. What is closed publishes nothing beside.
+    const [log, other] = [await openAuditLog(store), await openAuditLog(store)];
+    await log.close();
+    await other.close();
+    const index = (i * 7919 * 613) % entries;
+    const [leaf = new Uint8Array()] = await source.readStored(index, 1);
+    const inclusion = await countReads(() => log.proveInclusion(index, size));
+    const leafHash = hashLeaf(leaf);
+    expect(verifyInclusion({ index, size, leafHash, hashes: inclusion.hashes, root })).toBe(true);
+    const from = index + 1;
+    const consistency = await countReads(() => other.proveConsistency(from, size));
+    const fromRoot = await log.computeRoot(from);
+    expect(verifyConsistency({ from, to: size, fromRoot, toRoot: root, hashes: consistency.hashes })).toBe(
+      true,
+    );
+    counts.push(inclusion.reads, consistency.reads);
+  }
+  expect(Math.max(...counts)).toBeLessThanOrEqual(mostReads);
+  expect(Math.min(...counts)).toBeGreaterThan(0);
+});
