@@ -1,0 +1,23 @@
+/** The gRPC server of the plugin, without the key service behind it. */
+import { expect, it, onTestFinished } from "vitest";
+import { startGrpcServer } from "../../src/kubernetes/grpc-server.ts";
+import { refusal } from "../support/refusal.ts";
+import { connectTo, makeSocketPath } from "./start-plugin.ts";
+
+const hourMs = 3_600_000;
+
+it("ends without waiting for a message that was too large to be read", async () => {
+  const path = makeSocketPath();
+  const server = await startGrpcServer({
+    service: {},
+    interceptors: [],
+    place: { path, groupId: undefined },
+    maxCallMs: hourMs,
+    maxDrainMs: hourMs,
+  });
+  const { client, close } = connectTo(path);
+  onTestFinished(close);
+  const tooLarge = client.encrypt({ plaintext: new Uint8Array(70_000) });
+  expect(await refusal(tooLarge)).toMatchObject({ code: "ResourceExhausted" });
+  await server.close();
+});
