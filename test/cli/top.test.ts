@@ -5,7 +5,6 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { drawActivity } from "../../src/cli/top/draw.ts";
 import { parseMetrics } from "../../src/cli/top/prometheus-text.ts";
 import { compareSnapshots, estimateQuantile } from "../../src/cli/top/statistics.ts";
-import { expectCpuWithin, readCpuMs } from "../support/machine-speed.ts";
 import { main } from "../support/program.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -61,10 +60,8 @@ describe("the text of metrics", () => {
     ]);
   });
 
-  it("of a stranger takes no more time than its length", () => {
-    const startMs = readCpuMs();
-    parseMetrics(`a{${'x="'.repeat(100_000)} 1\n${`a{x="\\`.repeat(50_000)}`);
-    expectCpuWithin(readCpuMs() - startMs, 1000);
+  it("of a stranger has no samples if it only begins labels, a hundred thousand of them", () => {
+    expect(parseMetrics(`a{${'x="'.repeat(100_000)} 1\n${`a{x="\\`.repeat(50_000)}`)).toEqual([]);
   });
 });
 

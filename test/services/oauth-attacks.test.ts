@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { signJwt } from "../../src/crypto/jwt.ts";
 import { type AccessServer, issueTo, startAccessServer, timeout } from "../access/access-server.ts";
 import { issuerUrl, secret } from "../support/clients.ts";
-import { expectWithin } from "../support/machine-speed.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import {
   basicOf,
@@ -175,12 +174,10 @@ describe("a form that is too much", { timeout }, () => {
     ["5,000 scopes", `grant_type=client_credentials&scope=${"a+".repeat(5_000)}`],
     ["11 resources", `grant_type=client_credentials${"&resource=https://a.example.com".repeat(11)}`],
     ["nothing but separators", `${"&".repeat(3_000_000)}`],
-  ])("of %s is refused in no time", async (_what, form) => {
-    const startedMs = performance.now();
+  ])("of %s is refused", async (_what, form) => {
     const answer = await postForm(server, "/oauth/token", form, basicOf(name));
     expect([400, 413]).toContain(answer.status);
     expect(answer.body.error).toBe("invalid_request");
-    expectWithin(performance.now() - startedMs, 3000);
   });
 
   it("of 10,000 unknown parameters takes nothing from others", async () => {

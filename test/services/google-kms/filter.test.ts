@@ -7,7 +7,6 @@ import {
   CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
-import { expectWithin } from "../../support/machine-speed.ts";
 import { refusal } from "../../support/refusal.ts";
 import { invalid } from "../../support/refusals.ts";
 import { describeGoogle, type GoogleKms } from "./google-server.ts";
@@ -213,13 +212,12 @@ describeGoogle("the order of a list", (shared) => {
     expect([keyRings.map(lastPart).join(""), totalSize]).toEqual([expected, 3]);
   });
 
-  it("is refused at once if it is long, whatever it consists of", async () => {
+  it("is refused if it is long, whatever it consists of", async () => {
     const { google } = await shared();
     const parent = await createLocation(google);
-    const startedMs = performance.now();
+    // An expression that looks at each space again for each other one would take hours.
     const orderBy = `${" ".repeat(1_000_000)}!`;
     await expect(google.listKeyRings({ parent, orderBy })).rejects.toThrow(/orderBy/);
-    expectWithin(performance.now() - startedMs, 5000);
   });
 
   it("holds for all pages, with a filter, and its tokens for this order only", async () => {
