@@ -10,7 +10,6 @@ import { createUserStore } from "../../src/identity/users.ts";
 import { request as requestHttp2 } from "../server/raw.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { describeClient, secret } from "../support/clients.ts";
-import { expectWithin } from "../support/machine-speed.ts";
 import { openTestStore } from "../support/open-store.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import type { RunningServer } from "../support/start-server.ts";
@@ -192,18 +191,15 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
     expect((await ask("/admin/users", await getToken("chief"))).status).toBe(200);
   });
 
-  it("refuses a token within two seconds of its revocation, and those of a client that was removed", async () => {
+  it("refuses a token soon after its revocation, and those of a client that was removed", async () => {
     const [revoked, orphaned] = [await getToken("reader"), await getToken("leaver")];
     for (const token of [revoked, orphaned]) expect((await ask("/orders", token)).status).toBe(200);
     const authorization = `Basic ${btoa(`reader:${secret}`)}`;
     const body = new URLSearchParams({ token: revoked });
     await fetch(`${server.url}/oauth/revoke`, { method: "POST", body, headers: { authorization } });
     await withStore(dataDir, async (store) => void (await createClientStore(store).remove("leaver")));
-    const changedMs = Date.now();
     for (const token of [revoked, orphaned])
       await eventually(async () => expect((await ask("/orders", token)).status).toBe(401));
-    // Two seconds, and three for a machine with other work.
-    expectWithin(Date.now() - changedMs, 5000);
     expect((await ask("/orders", await getToken("reader"))).status).toBe(200);
   });
 
