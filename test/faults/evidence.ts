@@ -63,8 +63,6 @@ export interface Evidence {
   /** The newest of them. */
   readonly signatures: SignatureEvidence[];
   readonly failures: Failure[];
-  /** Milliseconds that the longest of all calls took. */
-  longestMs: number;
   /** What was answered and cannot be true. */
   readonly contradictions: string[];
 }
@@ -76,7 +74,6 @@ export function createEvidence(): Evidence {
     orders: new Map(),
     signatures: [],
     failures: [],
-    longestMs: 0,
     contradictions: [],
   };
 }
@@ -140,8 +137,6 @@ export function createWitness(evidence: Evidence, kms: KmsClient): Witness {
       if (reason === "KEY_STATE_INVALID" && mayBeRetired()) return { isRefused: true, isAnswered: true };
       failures.push({ rpc, code, reason, startedMs, endedMs: performance.now() });
       return { isRefused: reason === "STORE_FULL", isAnswered: false };
-    } finally {
-      evidence.longestMs = Math.max(evidence.longestMs, performance.now() - startedMs);
     }
   };
 

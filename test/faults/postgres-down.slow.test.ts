@@ -2,7 +2,6 @@ import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { describe, type ExpectStatic, expect, it, onTestFinished, vi } from "vitest";
 import type { AtEnd } from "../support/at-end.ts";
-import { expectWithin } from "../support/machine-speed.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
@@ -18,8 +17,6 @@ const timeout = 300_000;
 /** In the URL of every store here; PostgreSQL itself lets everyone in. */
 const password = "correct-horse-battery-staple";
 const unavailable = { code: "Unavailable", reason: "STORE_UNAVAILABLE" };
-/** Milliseconds after which nobody may still wait for an answer: 10 s for a lock, and a machine with other work. */
-const maxWaitMs = 16_000;
 /** The number of the lock that whoever writes holds: src/database/postgres.ts. */
 const writeLock = 5_202_611;
 const data = Buffer.from("message");
@@ -49,7 +46,6 @@ describePostgres("a server whose PostgreSQL stops under load and comes back", ()
       await load.answers(200);
       await load.stop();
       expect(kindsOf(failures)).toEqual([unavailable]);
-      expectWithin(replica.evidence.longestMs, maxWaitMs);
       expect(failures.filter(({ startedMs }) => startedMs > readyMs)).toEqual([]);
       await expectKept(replica, expect);
     },
@@ -57,7 +53,7 @@ describePostgres("a server whose PostgreSQL stops under load and comes back", ()
 });
 
 describePostgres("a server whose PostgreSQL is down", () => {
-  it("answers every call with UNAVAILABLE at once, and the first call after it is back", {
+  it("answers every call with UNAVAILABLE, and the first call after it is back", {
     timeout,
   }, async () => {
     const postgres = await startPostgres();
@@ -68,7 +64,6 @@ describePostgres("a server whose PostgreSQL is down", () => {
     const watched = failureOf(watch(server.kms));
     await postgres.stop();
 
-    const startedMs = performance.now();
     const outcomes = await Promise.all(
       callsOf(server.kms, keyId).map(async ([rpc, call]) => [rpc, await refusal(call)]),
     );
@@ -79,7 +74,6 @@ describePostgres("a server whose PostgreSQL is down", () => {
     expect(await server.kms.getHealth({})).toMatchObject({ serviceStatus: "DOWN" });
     expect(await restOutcome(server, "/api/kms/keys")).toEqual(restUnavailable);
     expect(await restOutcome(server, "/api/kms/create-key", "{}")).toEqual(restUnavailable);
-    expectWithin(performance.now() - startedMs, maxWaitMs);
     await expect
       .poll(() => readReadiness(server))
       .toBe("the store cannot be written: it cannot be reached\n");
@@ -160,20 +154,26 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await expectKept(replica, test.expect);
     });
 
-    it("waits while another program holds the write lock for 2 seconds, and then succeeds", {
+    it("waits while another program holds the write lock, and then succeeds", {
       timeout,
     }, async (test) => {
       const databaseUrl = await freshDatabaseUrl();
       const replica = await startReplica(databaseUrl, test.onTestFinished);
       const witness = createWitness(replica.evidence, replica.server.kms);
       const unlock = await holdWriteLock(databaseUrl, test.onTestFinished);
-      const startedMs = performance.now();
-      const order = (i: number) => witness.create({ alias: `order ${i}`, algorithm: "ML-DSA-44" });
+      const operator = await connect(databaseUrl, test.onTestFinished);
+      let answered = 0;
+      const order = async (i: number) => {
+        const isCreated = await witness.create({ alias: `order ${i}`, algorithm: "ML-DSA-44" });
+        answered += 1;
+        return isCreated;
+      };
       const answers = Promise.all(Array.from({ length: 32 }, (_, i) => order(i)));
-      await setTimeout(2000);
+      const countWaiting = async () => (await operator.query(waitingForWriteLock)).rowCount;
+      await test.expect.poll(countWaiting).toBeGreaterThan(0);
+      test.expect(answered).toBe(0);
       await unlock();
       test.expect(await answers).toEqual(Array(32).fill(true));
-      test.expect(performance.now() - startedMs).toBeGreaterThanOrEqual(2000);
       await expectKept(replica, test.expect);
     });
 
@@ -191,12 +191,10 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await load.answers(100);
       await load.stop();
       test.expect(kindsOf(failures)).toEqual([unavailable]);
-      // A call may come while others wait 10 seconds for the lock, and then wait as long itself.
-      expectWithin(replica.evidence.longestMs, 2 * maxWaitMs);
       await expectKept(replica, test.expect);
     });
 
-    it("goes on soon when another replica stands still in the middle of its transaction", {
+    it("goes on when another replica stands still in the middle of its transaction", {
       timeout,
     }, async (test) => {
       const databaseUrl = await freshDatabaseUrl();
@@ -208,9 +206,8 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await stopInTransaction(still.server, operator);
 
       const witness = createWitness(still.evidence, lively.server.kms);
-      const startedMs = performance.now();
+      // The other one stands still until this is answered, so nothing but a limit of the database ends its transaction.
       test.expect(await witness.create({ alias: "from the other", algorithm: "ML-DSA-44" })).toBe(true);
-      expectWithin(performance.now() - startedMs, maxWaitMs);
 
       still.server.process.kill("SIGCONT");
       await load.answers(100);
@@ -266,6 +263,10 @@ async function expectKept({ server, evidence }: Replica, expect: ExpectStatic): 
 /** The sessions of the program in this database. */
 const sessions = `select pid, state from pg_stat_activity where datname = current_database()
   and application_name = 'quantum-safe-playground'`;
+
+/** Who waits for the lock that whoever writes takes, in this database. */
+const waitingForWriteLock = `select pid from pg_locks where locktype = 'advisory' and not granted
+  and database = (select oid from pg_database where datname = current_database())`;
 
 async function connect(databaseUrl: string, atEnd: AtEnd): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: databaseUrl });
