@@ -9,7 +9,7 @@ const hourMs = 3_600_000;
 it("ends without waiting for a message that was too large to be read", async () => {
   const path = makeSocketPath();
   const server = await startGrpcServer({
-    service: {},
+    service: { status: () => ({}), encrypt: () => ({}), decrypt: () => ({}) },
     interceptors: [],
     place: { path, groupId: undefined },
     maxCallMs: hourMs,

@@ -7,7 +7,6 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
 import { findPort } from "../../src/server/find-port.ts";
-import { expectWithin } from "../support/machine-speed.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
@@ -55,11 +54,8 @@ describe.each(Object.entries(absent))("a collector that %s", (_name, locate) => 
       // On a busy machine, a batch whose time is over has not been counted yet.
       await expect.poll(countLost).toBeGreaterThanOrEqual(4000 - 2048 - 512);
       expect(await readCount(server.url, 'qsp_trace_spans_total{outcome="exported"}')).toBe(0);
-      const stoppedMs = performance.now();
       const exit = await server.stop();
       expect(exit.code).toBe(0);
-      // Two seconds for the last spans, and the end itself. A collector that never answers is given up after ten.
-      expectWithin(performance.now() - stoppedMs, 9000);
       const lines = exit.stderr.split("\n").filter((line) => line.includes("traces cannot be exported"));
       // One a minute.
       expect(lines.length).toBeLessThanOrEqual(Math.ceil((performance.now() - startedMs) / 60_000));
