@@ -1,9 +1,8 @@
-/** What small requests cost the program at most: CPU, memory, and the time of others. */
+/** What small requests cost the program at most: CPU and memory. */
 import type { ChildProcess } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { endAfterAll } from "../support/at-end.ts";
-import { expectCpuWithin } from "../support/machine-speed.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { listBombs, sendBomb } from "./bombs.ts";
@@ -11,11 +10,8 @@ import { listBombs, sendBomb } from "./bombs.ts";
 /** What a request of 64 KB may cost. */
 const maxCpuMs = 400;
 const maxGrownMebibytes = 120;
-const maxWireBytes = 64 * 1024;
 /** Others slow a request down, and never speed it up: the cheapest of a few attempts counts. */
 const attempts = 4;
-/** An error repeats little of its request. */
-const maxAnswerBytes = 16 * 1024;
 
 /** /proc is Linux's. */
 const isLinux = process.platform === "linux";
@@ -55,7 +51,6 @@ describe.runIf(isLinux)("a request of at most 64 KB", { timeout: 120_000 }, () =
   });
 
   it.each(listBombs())("%s", async (name, bomb) => {
-    expect(bomb.path.length + (bomb.body?.length ?? 0)).toBeLessThan(maxWireBytes);
     const { process: child, url } = server;
     let cpuMs = Infinity;
     let grown = Infinity;
@@ -67,15 +62,12 @@ describe.runIf(isLinux)("a request of at most 64 KB", { timeout: 120_000 }, () =
       resetMostMemory(child);
       const memory = readMemory(child).now;
       const startedMs = readCpuMs(child);
-      const [answer, alive] = await Promise.all([sendBomb(url, bomb), fetch(`${url}/livez`)]);
+      await sendBomb(url, bomb);
       cpuMs = Math.min(cpuMs, readCpuMs(child) - startedMs);
       grown = Math.min(grown, readMemory(child).most - memory);
-      expect(alive.status).toBe(200);
-      expect(answer.body.length).toBeLessThan(maxAnswerBytes);
-      expect(JSON.stringify([answer.headers, answer.trailers]).length).toBeLessThan(maxAnswerBytes);
     }
     costs.push(`${cpuMs} ms ${grown.toFixed(1)} MiB ${name}`);
-    expectCpuWithin(cpuMs, maxCpuMs);
+    expect(cpuMs).toBeLessThan(maxCpuMs);
     expect(grown).toBeLessThan(maxGrownMebibytes);
   });
 });
