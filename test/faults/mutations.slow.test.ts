@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import http2 from "node:http2";
 import net from "node:net";
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
@@ -7,6 +6,7 @@ import { ExchangeKeysRequestSchema, VerifySignatureRequestSchema } from "#gen/pq
 import { VerifyTokenRequestSchema } from "#gen/pqc/token_service_pb.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { expectNothingHeld } from "./fuzz-server.ts";
 import { createRandom, mutate, type Random } from "./mutations.ts";
 
 /** How many requests of each kind; QSP_TEST_MUTATIONS=33334 makes 100,000 in all. */
@@ -230,12 +230,6 @@ async function inParallel(
   await Promise.all(Array.from({ length: workers }, work));
 }
 
-/** Resident memory of the server, in MiB. */
-function residentMiB(): number {
-  const status = readFileSync(`/proc/${server.process.pid}/status`, "utf8");
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
-}
-
 async function expectAlive(): Promise<void> {
   const response = await fetch(`${server.url}/api/grpc/health`);
   expect(await response.json()).toMatchObject({ status: "success", serviceStatus: "UP" });
@@ -295,25 +289,8 @@ describe(`${requestsOfAKind * 3} mutated requests, seed ${seed}`, () => {
     await expectAlive();
   });
 
-  it("leave no memory behind", { timeout: 2 * timeoutMs }, async () => {
-    const session = http2.connect(server.url);
-    const round = async (roundSeed: number): Promise<void> => {
-      const random = createRandom(roundSeed);
-      await inParallel(requestsOfAKind, 16, async () => {
-        await send(session, change(random, random.pick(templates)));
-      });
-    };
-    // The same requests again: the first round fills caches and pools, the second finds them filled.
-    await round(seed + 3);
-    let grownMiB = Number.POSITIVE_INFINITY;
-    // A busy machine collects garbage late. It does so at last, while what is never freed grows with each round.
-    for (let rounds = 0; rounds < 4 && grownMiB >= 64; rounds += 1) {
-      const beforeMiB = residentMiB();
-      await round(seed + 3);
-      grownMiB = residentMiB() - beforeMiB;
-    }
-    session.close();
-    expect(grownMiB).toBeLessThan(64);
+  it("leave no call, no bytes and no connection behind", { timeout: timeoutMs }, async () => {
+    await expectNothingHeld({ url: server.url, ca: undefined });
   });
 });
 
