@@ -50,7 +50,7 @@ export default defineConfig({
     // Milliseconds. A busy machine fails no test; what must happen soon says so itself.
     testTimeout: 120_000,
     hookTimeout: 180_000,
-    expect: { poll: { timeout: 40_000 } },
+    expect: { poll: { timeout: 100_000 } },
     // Three more than vitest would take: many tests wait for programs that they started.
     maxWorkers: os.availableParallelism() + 2,
     // As npm start has it. Tests live shortly, and most of what they make is garbage at once.

@@ -165,7 +165,7 @@ describeAccess("a grant", (shared) => {
       granted.push(await grant(owner, keyId, grantee, ["SIGN"], { expiresAt }));
       await grantee.kms.sign({ keyId, data });
     };
-    await vi.waitFor(grantAndSign, { timeout: 20_000 });
+    await vi.waitFor(grantAndSign, { timeout: 100_000 });
     await expect
       .poll(
         () =>

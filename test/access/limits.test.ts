@@ -27,8 +27,6 @@ import { type AccessServer, startAccessServer, timeout } from "./access-server.t
 const busy: Refusal = { code: "ResourceExhausted", reason: "SERVER_BUSY" };
 const limited: Refusal = { code: "ResourceExhausted", reason: "RATE_LIMITED" };
 
-/** Of what is waited for, in milliseconds; as generous as that of the tests. */
-const deadline = { timeout: 30_000 };
 const asJson = { "content-type": "application/json" };
 
 const noLimits = {
@@ -106,7 +104,7 @@ describe("calls in flight", { timeout }, () => {
     leave.abort();
     await expect(running).rejects.toThrow(ConnectError);
     release();
-    await expect.poll(() => outcomeOf(connectProbe("gRPC", url).ask({})), deadline).toBe("answer");
+    await expect.poll(() => outcomeOf(connectProbe("gRPC", url).ask({}))).toBe("answer");
   });
 
   it("leave streams alone", async () => {
@@ -176,16 +174,16 @@ describe("open streams", { timeout }, () => {
       const client = connectProbe("gRPC", url);
       expect(await openStream(client)).toBe("SERVER_BUSY");
       end({ ...open, release, fail });
-      await expect.poll(() => openStream(client), deadline).toBe("answer");
+      await expect.poll(() => openStream(client)).toBe("answer");
     });
   }
 
   it("free their places when their callers go and leave answers unread", async () => {
     const { url, isStalled } = await startGated({ maxStreams: 1 });
     const { connection } = await holdStream(url, "more than anybody reads");
-    await expect.poll(isStalled, deadline).toBe(true);
+    await expect.poll(isStalled).toBe(true);
     connection.abort();
-    await expect.poll(() => openStream(connectProbe("gRPC", url)), deadline).toBe("answer");
+    await expect.poll(() => openStream(connectProbe("gRPC", url))).toBe("answer");
   });
 
   it("free no more than the one place when they end in several ways at once", async () => {
@@ -194,7 +192,7 @@ describe("open streams", { timeout }, () => {
     release();
     open.caller.abort();
     open.connection.abort();
-    await expect.poll(() => openStream(connectProbe("gRPC", url)), deadline).toBe("answer");
+    await expect.poll(() => openStream(connectProbe("gRPC", url))).toBe("answer");
     // The gate is open: each stream ends at its end, so those that are to stay talk both ways.
     const [first, second, third] = [await holdChat(url), await holdChat(url), await holdChat(url)];
     expect([first, second, third]).toEqual(["answer", "answer", "SERVER_BUSY"]);
@@ -206,7 +204,7 @@ describe("open streams", { timeout }, () => {
     const answer = await fetch(`${url}/probe/watch`, { signal: leave.signal });
     expect(answer.status).toBe(200);
     leave.abort();
-    await expect.poll(() => openStream(connectProbe("gRPC", url)), deadline).toBe("answer");
+    await expect.poll(() => openStream(connectProbe("gRPC", url))).toBe("answer");
   });
 
   it("leave unary calls alone", async () => {
@@ -542,7 +540,7 @@ async function startGated(limits: Partial<ServerLimits>) {
       const client = connectProbe("gRPC", url);
       const running = Array.from({ length: count }, () => client.ask({}, options));
       for (const call of running) call.catch(() => {});
-      await expect.poll(() => entered, deadline).toBe(count);
+      await expect.poll(() => entered).toBe(count);
       return running;
     },
   };

@@ -32,7 +32,7 @@ export function waitUntilClosed({ open }: HostilePeer): Promise<void> {
       for (const socket of open) socket.resume();
       if (open.size > 0) throw new Error(`${open.size} connections are open`);
     },
-    { timeout: 20_000 },
+    { timeout: 100_000 },
   );
 }
 

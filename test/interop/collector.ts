@@ -30,8 +30,8 @@ export interface Batch {
   }[];
 }
 
-/** Milliseconds from a call, or the end of a server, to its last span. */
-const maxWaitMs = 20_000;
+/** Milliseconds after which a span is given up. */
+const maxWaitMs = 100_000;
 
 /** A collector that runs. */
 export interface Collector {

@@ -78,7 +78,7 @@ export function tellOfExecuting({ defi, past, once, wallets, proposals }: Stage)
       proposals.keep("late", present(proposal));
       const expectExpired = async () =>
         expect(await refusal(defi.executeProposal({ proposalId }))).toEqual(expired);
-      await vi.waitFor(expectExpired, { timeout: 20_000 });
+      await vi.waitFor(expectExpired, { timeout: 100_000 });
       const signer = present(signers[0]);
       expect(await refusal(defi.signProposal({ proposalId, signer }))).toEqual(expired);
       const { totalSize } = await defi.listProposals({ proposalStatus: "EXECUTED", pageSize: 1 });

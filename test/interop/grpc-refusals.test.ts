@@ -100,7 +100,7 @@ const python = findPython("grpc_status");
 describe.each([
   ["grpc-go", isMissing("go"), startGoClient],
   ["grpcio", python === undefined, () => startPythonClient(python ?? "")],
-] as const)("a client of %s", { timeout: 30_000 }, (_library, isAbsent, startClient) => {
+] as const)("a client of %s", { timeout: 120_000 }, (_library, isAbsent, startClient) => {
   describe.skipIf(isAbsent)("calls a server that refuses", () => {
     let client: RawClient;
     beforeAll(() => {

@@ -55,7 +55,7 @@ function openWhenFree(connect: () => net.Socket): Promise<net.Socket> {
       if (socket === undefined) throw new Error("there is no room");
       return socket;
     },
-    { timeout: 20_000 },
+    { timeout: 100_000 },
   );
 }
 

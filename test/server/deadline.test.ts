@@ -18,7 +18,7 @@ function deadline(protocol: Protocol, grpc: string, connect: string) {
 describe.each(protocols)("over %s", (protocol) => {
   const short = { headers: deadline(protocol, "50m", "50") };
   /** For a call that has to do something before its deadline, on a machine that has other work. */
-  const longer = { headers: deadline(protocol, "500m", "500") };
+  const longer = { headers: deadline(protocol, "2000m", "2000") };
 
   it("a handler that ignores its signal ends at the caller's deadline", async () => {
     const { url } = await serveProbe({ ask: never });
@@ -154,15 +154,15 @@ describe.each(["gRPC", "gRPC with JSON", "Connect over HTTP/2"] as const)("over 
     const { url } = await serveProbe();
     const items = createOutgoing<{ text: string }>();
     items.send({ text: "one" });
-    const options = { headers: deadline(protocol, "1000m", "1000") };
+    const options = { headers: deadline(protocol, "2000m", "2000") };
     expect(await readAll(connectProbe(protocol, url).chat(items, options))).toEqual([["one"], exceeded]);
     items.end();
   });
 });
 
 describe.each([
-  ["grpc-timeout", "50m", "500m", "99999999S", "5X"],
-  ["connect-timeout-ms", "50", "500", "9999999999", "soon"],
+  ["grpc-timeout", "50m", "2000m", "99999999S", "5X"],
+  ["connect-timeout-ms", "50", "2000", "9999999999", "soon"],
 ])("over REST with %s", (header, short, longer, long, malformed) => {
   const body = { method: "POST", body: "{}" };
 

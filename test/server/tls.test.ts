@@ -476,7 +476,7 @@ describe("the secret key of a certificate", { timeout }, () => {
     await exchangeBytes(server.port, "nonsense\r\n\r\n");
     await issue(server.dataDir);
     const log = readLog(server);
-    await vi.waitUntil(() => log.lines().some(({ msg }) => /certificates/.test(msg)), { timeout: 30_000 });
+    await vi.waitUntil(() => log.lines().some(({ msg }) => /certificates/.test(msg)), { timeout: 100_000 });
     const { stdout, stderr } = await server.stop();
     expect(stderr).not.toBe("");
     for (const name of ["gateway", "gateway-mldsa", "ca"])

@@ -85,16 +85,13 @@ describe("whether a store can be written", () => {
     expect(store.heard).toEqual(["it refuses to write", undefined]);
   });
 
-  it("is so again at the first write that succeeds", () => {
+  it("is so again at the first write that succeeds", async () => {
     const store = watchStore();
     store.break(caused("SQLITE_8"));
     store.failed();
-    return vi
-      .waitUntil(() => store.heard.length === 1)
-      .then(() => {
-        store.wrote();
-        expect(store.heard).toEqual(["it refuses to write", undefined]);
-      });
+    await vi.waitUntil(() => store.heard.length === 1);
+    store.wrote();
+    expect(store.heard).toEqual(["it refuses to write", undefined]);
   });
 
   it("is found out within ten seconds if nobody writes", async () => {

@@ -88,7 +88,7 @@ function startLoggingIn(servers: readonly TokenServer[]) {
     /** Waits until so many more have logged in. */
     reaches: (more: number) => {
       const wanted = tokens.length + more;
-      return vi.waitUntil(() => tokens.length >= wanted || failures.length > 0, { timeout: 30_000 });
+      return vi.waitUntil(() => tokens.length >= wanted || failures.length > 0, { timeout: 100_000 });
     },
     stop: async () => {
       isStopped = true;

@@ -23,7 +23,7 @@ describe("KmsService while another caller signs with SLH-DSA", { timeout: 180_00
     const batch = refusal(
       kms.batchSign({ keyId: slow.keyId, data: Array(30).fill(data) }, { signal: call.signal }),
     );
-    await vi.waitUntil(() => queue.depth > 0, { timeout: 20_000, interval: 1 });
+    await vi.waitUntil(() => queue.depth > 0, { timeout: 100_000, interval: 1 });
 
     const signing = Array.from({ length: 20 }, () => connect.sign({ keyId: quick.keyId, data }));
     const signed = await Promise.all(signing);
@@ -32,6 +32,6 @@ describe("KmsService while another caller signs with SLH-DSA", { timeout: 180_00
 
     call.abort();
     expect(await batch).toMatchObject({ code: "Canceled" });
-    await vi.waitUntil(() => queue.depth === 0, { timeout: 20_000, interval: 10 });
+    await vi.waitUntil(() => queue.depth === 0, { timeout: 100_000, interval: 10 });
   });
 });

@@ -46,9 +46,7 @@ describe("the checkpoint of a log", { timeout: 180_000 }, () => {
     const server = await startLogServer();
     await writeUses(server, 2);
     await expect
-      .poll(async () => (await fetch(`${server.url}/api/logs/audit/tile/0/000.p/2`)).status, {
-        timeout: 20_000,
-      })
+      .poll(async () => (await fetch(`${server.url}/api/logs/audit/tile/0/000.p/2`)).status)
       .toBe(200);
   });
 
