@@ -23,7 +23,7 @@ const longest = [
 
 /** Files that take longer than others of their size: half a minute or more. */
 const long =
-  /\/(?:clients-[a-z]+|users|issuer-rotate|page|workers)\.test\.ts$|\/(?:clients-[a-z]+|rewrap-killed|held-memory|vpn-session|postgres-server|foreign-clients|disk-full|backends|prometheus|helm|snippets)\.slow\.test\.ts$/;
+  /\/(?:clients-[a-z]+|users|issuer-rotate|page)\.test\.ts$|\/(?:clients-[a-z]+|rewrap-killed|held-memory|vpn-session|postgres-server|foreign-clients|disk-full|backends|prometheus|helm|snippets)\.slow\.test\.ts$/;
 
 /** Where a file stands: one of the longest at its own place, then the long ones, then the others. */
 function rankOf({ moduleId }: TestSpecification): number {

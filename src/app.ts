@@ -20,7 +20,6 @@ import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
 import { createOwnMemory } from "./shared-memory/shared-memory.ts";
 import { watchStore } from "./watch-store.ts";
-import type { AppWorker, PlaceServices } from "./workers/app-worker.ts";
 
 /** A REST route, for the log. */
 export interface Route {
@@ -34,7 +33,7 @@ export interface App {
   readonly server: Server;
   /** The libraries that compute: see `CryptoProvider.version`. */
   readonly cryptoVersion: string;
-  readonly metrics: Pick<Metrics, "dump" | "uncaughtError">;
+  readonly metrics: Pick<Metrics, "uncaughtError">;
   /** The REST routes, for the log. */
   listRoutes(): Route[];
   /** Stops the server, then closes the other resources. @param maxDrainMs see `Server.close` */
@@ -45,8 +44,6 @@ export interface App {
 export interface AppOptions {
   /** The packages to choose from. */
   readonly packages?: readonly ServicePackage[];
-  /** Left out for an app with one event loop. */
-  readonly worker?: AppWorker;
   /** Learns if the app cannot go on, because its store cannot be used any more. */
   readonly onFailure?: (error: Error) => void;
 }
@@ -59,28 +56,27 @@ export interface AppOptions {
 export async function createApp(
   config: Config,
   logger: Logger,
-  { packages = servicePackages, worker, onFailure }: AppOptions = {},
+  { packages = servicePackages, onFailure }: AppOptions = {},
 ): Promise<App> {
   const chosen = choosePackages(packages, config.services);
   const now = (): Date => new Date();
   const watching = await openObservability(config, logger);
   const { metrics, tracing } = watching;
-  const memory = worker?.memory ?? createOwnMemory();
-  const { provider, passwords } = await openCrypto(config, { ...watching, logger, worker });
+  const memory = createOwnMemory();
+  const { provider, passwords } = await openCrypto(config, { ...watching, logger });
   const store = await openStore({
-    ...storeSettings(config, { isShared: worker !== undefined }),
+    ...storeSettings(config),
     provider: provider.system,
     ...watching.store,
     onLost: onFailure,
     quotas: quotaSettings(config),
-    ...(worker && { memory }),
   })
     .then((opened) => requireAuthChosen(opened, config))
     .catch(async (error: unknown) => {
       await provider.close();
       throw error;
     });
-  if (worker?.isFirst !== false) for (const risk of store.risks) logger.warn(risk);
+  for (const risk of store.risks) logger.warn(risk);
   const identity = await openIdentity({
     ...identitySettings(config),
     provider,
@@ -94,10 +90,7 @@ export async function createApp(
   const logs = logSettings(config, metrics);
   const deps = { ...identity, provider, store, challengeLimits, scopes: listScopes(chosen), logs, now };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
-  const place: PlaceServices = worker?.place ?? ((_package, open) => open());
-  const modules = await Promise.all(
-    loaded.map(({ openServices }, i) => place(chosen[i] as ServicePackage, async () => openServices(deps))),
-  );
+  const modules = await Promise.all(loaded.map(({ openServices }) => openServices(deps)));
   const server = await createServer({
     ...serverSettings(config),
     services: modules.flatMap(({ services }) => services),
@@ -106,7 +99,7 @@ export async function createApp(
     logger,
     access: { mode: config.auth, authenticate: identity.authenticate },
     ...explanations,
-    metrics: worker ? { ...metrics, expose: worker.exposeAll } : metrics,
+    metrics,
     memory,
     tracing,
     // The server describes itself with OpenAPI, whose clients expect that the path decides.

@@ -9,39 +9,29 @@ import type { MeasurePart } from "./protocol/call-span.ts";
 import { currentCaller } from "./server/interceptors/caller.ts";
 import type { Metrics } from "./server/metrics.ts";
 import { countCryptoThreads } from "./settings/crypto-settings.ts";
-import type { SharedMemory } from "./shared-memory/shared-memory.ts";
-
-/** The event loop that computes, if there are several. */
-interface CryptoWorker {
-  readonly isFirst: boolean;
-  readonly memory: Pick<SharedMemory, "passwordPlaces" | "slowPlaces" | "computing">;
-}
 
 /** The dependencies of cryptographic work. */
 interface CryptoDeps {
   readonly metrics: Metrics;
   readonly logger: Logger;
-  readonly worker: CryptoWorker | undefined;
   /** Undefined if calls are not traced. */
   readonly measurePart: MeasurePart | undefined;
 }
 
 /** Opens the cryptographic provider, behind queues that serve callers in turn. */
-export async function openCrypto(config: Config, { metrics, logger, worker, measurePart }: CryptoDeps) {
+export async function openCrypto(config: Config, { metrics, logger, measurePart }: CryptoDeps) {
   const passwords = createPasswordLane({
     maxChecks: config.maxPasswordChecks,
     maxWaitMs: config.maxBacklogMs,
-    places: worker?.memory.passwordPlaces,
   });
   const queue = new WorkQueue({
     threads: countCryptoThreads(config),
     maxWaitMs: config.maxQueueMs,
     maxBacklogMs: config.maxBacklogMs,
     busyElsewhere: () => passwords.lane.handed,
-    shared: worker?.memory,
   });
   metrics.watchQueue({ queue, passwords: passwords.lane });
-  const onFallback = (reason: string) => worker?.isFirst !== false && logger.warn(reason);
+  const onFallback = (reason: string) => logger.warn(reason);
   const computing = await createCryptoProvider(config.cryptoProvider, { onFallback });
   metrics.nameProvider(computing);
   // Work outside of any call is the server's own.

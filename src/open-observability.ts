@@ -9,7 +9,7 @@ import { currentSpan } from "./server/interceptors/caller.ts";
 import { createMetrics, type Metrics } from "./server/metrics.ts";
 import { traceSettings } from "./settings/trace-settings.ts";
 
-/** The metrics and the traces of one event loop. */
+/** The metrics and the traces of a server. */
 export interface Observability {
   readonly metrics: Metrics;
   /** Watches the store. */

@@ -18,7 +18,6 @@ import { findPort } from "./server/find-port.ts";
 import { openLog } from "./server/log.ts";
 import { readTlsOptions, TlsError } from "./server/tls.ts";
 import { serverSettings } from "./settings/server-settings.ts";
-import { countWorkers } from "./settings/worker-settings.ts";
 import type { StartedServer } from "./start-app.ts";
 import { handleUncaughtErrors } from "./uncaught-errors.ts";
 
@@ -44,15 +43,11 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
     for (const route of routes) logger.debug(route, "route");
     tellOfFiles();
   };
-  const workers = countWorkers(config);
   // This loads most of the code. The other verbs need little of it.
-  const start =
-    workers === 1
-      ? (await import("./start-app.ts")).startApp
-      : (await import("./workers/supervisor.ts")).startWorkers;
+  const { startApp } = await import("./start-app.ts");
   await requireFreePort(config);
   requireTlsFiles(config);
-  const running = await start({ config, logger, workers, onOpen }).catch((error: unknown) => {
+  const running = await startApp({ config, logger, onOpen }).catch((error: unknown) => {
     // The next start finds the files and does not mention them.
     tellOfFiles();
     throw explainListenError(error, config);
@@ -63,7 +58,7 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   for (const sentence of findUnknownVariables(process.env, variables)) logger.warn(sentence);
   for (const sentence of findSharedDirectories({ masterKey })) logger.warn(sentence);
   const url = formatUrl(running.address, config);
-  process.stdout.write(describeStart(url, config, { workers, cryptoVersion: running.cryptoVersion }));
+  process.stdout.write(describeStart(url, config, running.cryptoVersion));
   returnMemoryWhenQuiet();
   return stopped;
 }
@@ -116,7 +111,7 @@ function waitForEnd(running: StartedServer, logger: Logger): Promise<number> {
   return new Promise((resolve) => {
     let isStopping = false;
     // As for a store that cannot be used at the start: a service manager starts the server again.
-    running.onFailure((cause) => resolve(cause === "store" ? exitCodes.unreachable : 1));
+    running.onFailure(() => resolve(exitCodes.unreachable));
     handleUncaughtErrors({
       logger,
       count: running.countUncaughtError,
@@ -172,15 +167,11 @@ function describeNew(store: string | undefined, key: string | undefined): string
 }
 
 /** The message of a start. Its last line says that the server is ready. The advice is for people at a terminal. */
-function describeStart(
-  url: string,
-  { auth }: Config,
-  { workers, cryptoVersion }: { workers: number; cryptoVersion: string },
-): string {
+function describeStart(url: string, { auth }: Config, cryptoVersion: string): string {
   const advice = writesToJournal(process.env)
     ? ""
     : `\n${describeFirstSteps({ url, auth, caFile: "CA.crt" })}\n\n`;
-  return `${advice}Cryptography: ${cryptoVersion}${workers === 1 ? "" : `\nEvent loops: ${workers}`}
+  return `${advice}Cryptography: ${cryptoVersion}
 Quantum-Safe Playground is ready on ${url}
 `;
 }

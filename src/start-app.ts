@@ -1,4 +1,4 @@
-/** Starts a server with one event loop. */
+/** Starts a server. */
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
 import { createApp, type Route } from "./app.ts";
@@ -9,8 +9,6 @@ import { TlsError } from "./server/tls.ts";
 export interface StartOptions {
   readonly config: Config;
   readonly logger: Logger;
-  /** Event loops. */
-  readonly workers: number;
   /** Runs once the store is open, before the server listens. */
   readonly onOpen: (routes: readonly Route[]) => void;
 }
@@ -23,8 +21,8 @@ export interface StartedServer {
   close(maxDrainMs?: number): Promise<void>;
   /** Counts an error that no code caught. */
   countUncaughtError(): void;
-  /** Calls back if the server ends by itself, because its store or its event loops cannot go on. */
-  onFailure(listener: (cause: "store" | "event loops") => void): void;
+  /** Calls back if the server ends by itself, because its store cannot be used any more. */
+  onFailure(listener: () => void): void;
 }
 
 /** Starts the server. @throws errors of `createApp`, and of the system if it cannot listen */
@@ -52,12 +50,12 @@ export async function startApp({ config, logger, onOpen }: StartOptions): Promis
       void failed.promise.then(async (error) => {
         logger.fatal({ err: error }, "the store cannot be used any more; the server stops");
         await close().catch((err: unknown) => logger.error({ err }, "could not stop cleanly"));
-        listener("store");
+        listener();
       }),
   };
 }
 
 /** Turns an error of a TLS file into one of the settings that name it; returns any other error unchanged. */
-export function toConfigError(error: unknown): unknown {
+function toConfigError(error: unknown): unknown {
   return error instanceof TlsError ? new ConfigError(error.message) : error;
 }

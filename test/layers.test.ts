@@ -15,17 +15,14 @@ const mayImport: Record<string, RegExp> = {
   // Beside main, what starts the server.
   app: /^(?!main$|serve$)/,
   serve:
-    /^(app|start-app|workers|cli|cli\/operator|config|first-calls|return-memory|server|settings|uncaught-errors)$/,
+    /^(app|start-app|cli|cli\/operator|config|first-calls|return-memory|server|settings|uncaught-errors)$/,
   "start-app": /^(app|config|server)$/,
-  // Whole servers on threads, but for the bridge between them.
-  workers: /^(?!main$|serve$)/,
-  "workers/bridge": /^(gen|errors|protocol)$/,
   config: /^crypto$/,
   "program-files": /^$/,
   "make-directories": /^$/,
   "system-error": /^$/,
   "read-file": /^$/,
-  "open-crypto": /^(config|crypto|identity|protocol|server|settings|shared-memory)$/,
+  "open-crypto": /^(config|crypto|identity|protocol|server|settings)$/,
   "open-observability": /^(config|database|protocol|server|settings|tracing)$/,
   "require-auth-chosen": /^(config|identity|store)$/,
   "watch-store": /^(server|services\/registry|store)$/,
@@ -89,7 +86,6 @@ function moduleOf(path: string): string {
   if (first === "services" && second === "registry.ts") return "services/registry";
   if (first === "services") return third === undefined ? first : `services/${second}`;
   if (first === "cli" && second === "operator") return "cli/operator";
-  if (first === "workers" && second === "bridge") return "workers/bridge";
   return first.replace(/\.\w+$/, "");
 }
 

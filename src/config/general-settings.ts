@@ -14,7 +14,6 @@ import {
   defineServiceUrl,
   defineSwitch,
   defineText,
-  defineWorkers,
 } from "./setting.ts";
 
 /** The settings, in the order in which the help shows them. */
@@ -61,10 +60,6 @@ export const generalSettings = {
     "ML-DSA-65",
     ["ML-DSA-65", "ML-DSA-44"],
     "Algorithm that signs OAuth 2 access tokens.",
-  ),
-  workers: defineWorkers(
-    "workers",
-    "Event loops that serve the port, each on its own thread: auto, or a number; auto takes half of the cores, at most 8, on Linux and 1 elsewhere.",
   ),
   tlsCert: defineText(
     "tls-cert",
@@ -130,7 +125,7 @@ export const generalSettings = {
     "10",
     0,
     1_000_000,
-    "Most calls a second that an event loop traces beside that share, because their callers record a trace (traceparent).",
+    "Most calls a second that a server traces beside that share, because their callers record a trace (traceparent).",
   ),
   logLevel: defineChoice(
     "log-level",

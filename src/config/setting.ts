@@ -111,20 +111,6 @@ export function defineServiceUrl(name: string, meaning: string): Setting<string>
   return { name, fallback: "", valueName: "url", meaning, read };
 }
 
-/** The most event loops of one server. */
-const maxWorkers = 64;
-
-/** Defines a number of event loops; 0 stands for "auto". */
-export function defineWorkers(name: string, meaning: string): Setting<number> {
-  const read = (value: string): number => {
-    if (value === "auto") return 0;
-    const workers = Number(value);
-    if (/^\d+$/.test(value) && workers >= 1 && workers <= maxWorkers) return workers;
-    throw new ConfigError(`"${value}" is neither auto nor a whole number from 1 to ${maxWorkers}`);
-  };
-  return { name, fallback: "auto", valueName: "number|auto", meaning, read };
-}
-
 export function defineChoice<const T extends string>(
   name: string,
   fallback: T,

@@ -26,12 +26,7 @@ import { requireWholeLog } from "./write-ahead-log.ts";
 /** The location of a database: a data directory (SQLite) or a URL (PostgreSQL). */
 export type DatabaseLocation =
   | { readonly kind: "sqlite"; readonly path: string }
-  | {
-      readonly kind: "postgres";
-      readonly url: string;
-      /** Connections for reading; 4 if left out. */
-      readonly readers?: number;
-    };
+  | { readonly kind: "postgres"; readonly url: string };
 
 /** Builds read queries; each sees what was committed before it. */
 export type Reader = Kysely<Schema>;
@@ -89,8 +84,7 @@ export async function openDatabaseOf(
     await requireNoForeignCode(database);
     await (mode === "existing" ? requireSchema(database) : migrate(database));
     // A server learns at its start, not under load, that its role may not open so many connections.
-    if (location.kind === "postgres" && mode !== "existing")
-      await openReaders(database.readConnection, location);
+    if (location.kind === "postgres" && mode !== "existing") await openReaders(database.readConnection);
     return { ...database, risks };
   } catch (error) {
     await database.close();
@@ -112,12 +106,9 @@ export async function openDatabaseOf(
 }
 
 /** Opens all connections of a pool: queries that run at the same time need one each. */
-async function openReaders(
-  { run }: Connection,
-  { readers = defaultReaders }: { readonly readers?: number },
-): Promise<void> {
+async function openReaders({ run }: Connection): Promise<void> {
   const nothing = [{ sql: "select 1", parameters: [] }];
-  await Promise.all(Array.from({ length: readers }, () => run(nothing)));
+  await Promise.all(Array.from({ length: defaultReaders }, () => run(nothing)));
 }
 
 /** Runs before the first connection, because SQLite creates a missing file when it opens it. */
@@ -180,7 +171,7 @@ function connect(owners: readonly TableOwner[], location: DatabaseLocation, onLo
   const [readConnection, writeConnection] =
     location.kind === "sqlite"
       ? [openSqliteReader(location.path, onLost), openSqliteWriter(location.path, onLost)]
-      : [openPostgresReader(location.url, location.readers), openPostgresWriter(location.url)];
+      : [openPostgresReader(location.url), openPostgresWriter(location.url)];
   const reader = new Kysely<Schema>({ dialect: kyselyDialect(kind, readConnection) });
   const writer = new Kysely<Schema>({ dialect: kyselyDialect(kind, writeConnection) });
   return {

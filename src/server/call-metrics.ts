@@ -66,7 +66,6 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
       name,
       type,
       help,
-      aggregator: "sum",
       values: [...counts.values()].flatMap(sample),
     });
     // The registry asks a metric only for its name and its samples.

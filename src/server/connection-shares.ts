@@ -40,7 +40,7 @@ const explanations: Readonly<Record<ConnectionLimit, string>> = {
   rate: "a client opened connections faster than --max-connections-per-second, and they were closed; if it is a proxy, name it in --trusted-proxies",
 };
 
-/** Creates the counts of one event loop; all event loops share their numbers. */
+/** Creates the counts of one server. */
 export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionShares {
   const {
     clients,

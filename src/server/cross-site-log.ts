@@ -29,7 +29,7 @@ interface Known {
 }
 
 /**
- * Creates the log of one event loop.
+ * Creates the log of one server.
  *
  * @param nowMs milliseconds of a monotonic clock
  */

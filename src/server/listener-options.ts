@@ -34,8 +34,6 @@ export interface ListenerOptions {
    * Counts a connection until the returned function runs. The server closes a connection on arrival if there is none.
    */
   readonly admitConnection: (address: string | undefined) => (() => void) | undefined;
-  /** Whether other event loops listen on the same port. The system then spreads connections over them. */
-  readonly isShared: boolean;
   /** Watches the bytes that the peers of connections do not read. */
   readonly unread: UnreadResponses;
   /** Certificates and their keys. Without them connections are plaintext. */

@@ -136,7 +136,7 @@ export function createListener(options: ListenerOptions): Listener {
     listen: (port, host) =>
       new Promise((resolve, reject) => {
         http1Server.once("error", reject);
-        http1Server.listen({ port, host, reusePort: options.isShared }, () => {
+        http1Server.listen({ port, host }, () => {
           http1Server.off("error", reject);
           resolve(http1Server.address() as AddressInfo);
         });

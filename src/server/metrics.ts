@@ -1,13 +1,5 @@
 /** The metrics of the server, as Prometheus reads them from GET /metrics. */
-import {
-  Counter,
-  collectDefaultMetrics,
-  Gauge,
-  Histogram,
-  type MetricObjectWithValues,
-  type MetricValue,
-  Registry,
-} from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { ReasonName } from "../errors.ts";
 import type { SpanCounts } from "../protocol/span-counts.ts";
 import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
@@ -52,8 +44,6 @@ export interface Metrics extends CallMetrics {
   requestRefused(reason: ReasonName): void;
   /** The content type and the text of the exposition. */
   expose(): Promise<Exposition>;
-  /** The metrics as data, to be joined with those of other event loops. */
-  dump(): Promise<MetricsDump>;
 }
 
 /** Metrics as Prometheus reads them. */
@@ -61,9 +51,6 @@ export interface Exposition {
   readonly contentType: string;
   readonly text: string;
 }
-
-/** The metrics of one event loop. They can be posted to another thread. */
-export type MetricsDump = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 /** The cryptographic provider, its libraries, and which of their code runs on this processor. */
 export interface NamedProvider {
@@ -98,12 +85,6 @@ export function createMetrics(): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const calls = createCallMetrics(registry, durationBuckets);
-  // Their sum is the number of event loops.
-  new Gauge({
-    name: "qsp_event_loops",
-    help: "Event loops that serve the port.",
-    registers: [registry],
-  }).set(1);
   const dropped = new Counter({
     name: "qsp_responses_dropped_total",
     help: "Responses and connections that ended because the client read nothing for --max-write-ms.",
@@ -152,7 +133,6 @@ export function createMetrics(): Metrics {
     ...createInfoMetrics(registry),
     watchQueue: (watched) => exposeQueue(registry, watched),
     expose: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
-    dump: () => registry.getMetricsAsJSON(),
   };
 }
 
@@ -178,7 +158,6 @@ function createStoreMetrics(
   const writable = new Gauge({
     name: "qsp_store_writable",
     help: "1 while the store can be written, and 0 while it cannot.",
-    aggregator: "min",
     registers: [registry],
   });
   writable.set(1);
@@ -197,14 +176,12 @@ function createLogMetrics(registry: Registry): Pick<Metrics, "logPublished" | "l
     name: "qsp_log_entries",
     help: "Entries of a verifiable log when it was last looked at.",
     labelNames: ["log"],
-    aggregator: "max",
     registers: [registry],
   });
   const logPublishedSize = new Gauge({
     name: "qsp_log_published_entries",
     help: "Entries of a verifiable log that its newest checkpoint covers.",
     labelNames: ["log"],
-    aggregator: "max",
     registers: [registry],
   });
   const logSeconds = new Histogram({
@@ -239,19 +216,17 @@ function createBackgroundMetrics(
     labelNames: ["work"],
     registers: [registry],
   });
-  // All event loops and servers see the same store.
+  // All servers of a store see the same.
   const overdue = new Gauge({
     name: "qsp_overdue_work",
     help: "Items of scheduled work that are due for more than a minute.",
     labelNames: ["work"],
-    aggregator: "max",
     registers: [registry],
   });
   const oldest = new Gauge({
     name: "qsp_overdue_work_seconds",
     help: "Seconds for which the oldest item that is overdue is due; 0 if there is none.",
     labelNames: ["work"],
-    aggregator: "max",
     registers: [registry],
   });
   return {
@@ -304,7 +279,6 @@ function createInfoMetrics(registry: Registry): Pick<Metrics, "nameProvider" | "
         name: "qsp_crypto_provider_info",
         help: "Who computes: the provider, its libraries, and which code they run for ML-DSA and ML-KEM.",
         labelNames: ["provider", "version", "cpu"],
-        aggregator: "first",
         registers: [registry],
       });
       info.set({ provider: name, version, cpu: cpuPath }, 1);
@@ -314,7 +288,6 @@ function createInfoMetrics(registry: Registry): Pick<Metrics, "nameProvider" | "
         name: "qsp_build_info",
         help: "Which program runs: its version, the commit that it was compiled from, and the version of Node.js.",
         labelNames: ["version", "commit", "node"],
-        aggregator: "first",
         registers: [registry],
       });
       info.set({ version, commit, node: process.versions.node }, 1);

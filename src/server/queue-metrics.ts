@@ -63,7 +63,6 @@ export function exposeQueue(
   new Gauge({
     name: "qsp_crypto_queue_wait_seconds",
     help: "Estimated seconds that a new operation would wait before it begins.",
-    aggregator: "max",
     registers: [registry],
     collect() {
       this.set(queue.expectedWaitMs / 1000);
@@ -72,7 +71,6 @@ export function exposeQueue(
   new Gauge({
     name: "qsp_crypto_queue_slow_wait_seconds",
     help: "The same for slow operations, such as signatures of SLH-DSA, which wait in a separate lane.",
-    aggregator: "max",
     registers: [registry],
     collect() {
       this.set(queue.expectedSlowWaitMs / 1000);

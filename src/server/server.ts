@@ -69,9 +69,8 @@ export interface Server {
    * Stops: refuses new calls, lets running calls finish, and aborts those that take longer.
    *
    * @param maxDrainMs milliseconds that running calls have; those of the limits if left out
-   * @param reason what the aborted calls answer; SHUTTING_DOWN if left out
    */
-  close(maxDrainMs?: number, reason?: Error): Promise<void>;
+  close(maxDrainMs?: number): Promise<void>;
   /** Stops at once. */
   destroy(): void;
 }
@@ -190,7 +189,6 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxHeaderMs: limits.maxHeaderMs,
     maxWriteMs: limits.maxWriteMs,
     admitConnection: (address = "unknown") => shares.admit(plain(address)),
-    isShared: memory.workers > 1,
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
     renderFailure: (error) => transcoder.renderFailure(requestIds.mark(toConnectError(error), undefined)),
     onExchange: takeExchange,
@@ -206,7 +204,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     transcoder,
     health,
     listen: listener.listen,
-    async close(maxDrainMs = limits.maxDrainMs, reason = serverStopping()) {
+    async close(maxDrainMs = limits.maxDrainMs) {
+      const reason = serverStopping();
       health.shutDown();
       draining.abort(reason);
       stopWatching();

@@ -29,7 +29,7 @@ export interface ServicePackage {
   readonly files: readonly DescFile[];
   /** Loads its implementation and its examples. */
   readonly load: () => Promise<ServiceModule>;
-  /** Whether it holds state in memory that all calls need, so that one event loop must answer all of them. */
+  /** Whether it holds state in memory that all calls need, so that one server must answer all of them. */
   readonly hasState?: boolean;
   /** Whether most of its calls write to the store, so that its services are not serving while that is not possible. */
   readonly writes?: boolean;

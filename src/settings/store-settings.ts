@@ -3,23 +3,16 @@ import { type DatabaseLocation, type OpenMode, sqliteIn } from "../database/data
 import type { QuotaLimits } from "../records/quota.ts";
 import { type MasterKeySource, masterKeyIn } from "../secrets/master-key.ts";
 
-/** Connections for reading of one event loop among several: PostgreSQL has 100 connections in all by default. */
-const sharedReaders = 2;
-
-/**
- * The location of the store, the source of its master key, and how a server opens it.
- *
- * @param isShared whether several event loops open it
- */
-export function storeSettings(
-  config: Config,
-  { isShared = false } = {},
-): { location: DatabaseLocation; masterKey: MasterKeySource; mode: OpenMode } {
+/** The location of the store, the source of its master key, and how a server opens it. */
+export function storeSettings(config: Config): {
+  location: DatabaseLocation;
+  masterKey: MasterKeySource;
+  mode: OpenMode;
+} {
   const { databaseUrl, dataDir, masterKey, masterKeyNext, masterKeyFile } = config;
   const mode = config.requireStore ? "upgrade" : "create";
-  const readers = isShared ? { readers: sharedReaders } : {};
   const location: DatabaseLocation =
-    databaseUrl === "" ? sqliteIn(dataDir) : { kind: "postgres", url: databaseUrl, ...readers };
+    databaseUrl === "" ? sqliteIn(dataDir) : { kind: "postgres", url: databaseUrl };
   if (masterKey !== "") {
     const next = masterKeyNext === "" ? undefined : masterKeyNext;
     return { location, mode, masterKey: { kind: "values", current: masterKey, next } };

@@ -125,7 +125,7 @@ export interface Store {
   readonly checkpointKey: PublicKey;
   /** Signs with the key of checkpoints, for another use. @param context names the use; not empty */
   signFor(context: Uint8Array, message: Uint8Array): Promise<Uint8Array>;
-  /** Calls back after each transaction of this program, also of its other event loops. @returns a function that stops it */
+  /** Calls back after each transaction of this program. @returns a function that stops it */
   onWrite(listener: () => void): () => void;
   /**
    * Calls back when the store can no longer be written, and with undefined when it can be again. Meanwhile the store

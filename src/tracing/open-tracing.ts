@@ -44,7 +44,7 @@ const flushMs = 2000;
 /** Characters of an attribute. Ours are shorter; this bounds those of the OTEL_… variables. */
 const maxValueCharacters = 256;
 
-/** Starts to trace. @param instanceId tells event loops and starts of the server apart */
+/** Starts to trace. @param instanceId tells servers and their starts apart */
 export function openTracing(
   settings: TraceSettings,
   { logger, instanceId }: { readonly logger: Logger; readonly instanceId: string },

@@ -1,7 +1,7 @@
 /**
  * Measures what the server costs: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where parts
- * are calls, providers, start, workers, memory, audit, verification, chain, devices, tunnel, kms, logs, pqc, overload and floods. The parts
- * `calls` and `workers` need h2load (Debian: nghttp2-client).
+ * are calls, providers, start, memory, audit, verification, chain, devices, tunnel, kms, logs, pqc, overload and floods. The part
+ * `calls` needs h2load (Debian: nghttp2-client).
  *
  * Everything is compared with something else in the same run, since absolute times depend on the machine:
  * the figures to read are the ratios. Each pair is measured in turn, several times, and the medians compared.
@@ -24,7 +24,6 @@ import { measureMemory, measureStart } from "./start.ts";
 import { chosenParts, inFlight, options, start, toMiB } from "./tools.ts";
 import { measureTunnel } from "./tunnel.ts";
 import { measureVerification } from "./verification.ts";
-import { measureWorkers } from "./workers.ts";
 
 const dataDir = mkdtempSync(join(os.tmpdir(), "qsp-bench-"));
 const app = await start("app-server.ts", join(dataDir, "app"));
@@ -33,7 +32,6 @@ const parts = {
   calls: () => measureCalls(app, grpcJs, dataDir),
   providers: measureProviders,
   start: () => measureStart(dataDir),
-  workers: () => measureWorkers(dataDir),
   audit: () => measureAudit(dataDir),
   verification: () => measureVerification(dataDir),
   memory: () => measureMemory(dataDir),

@@ -76,7 +76,6 @@ describe("the activity between two readings", () => {
       auditPerSecond: 10,
       memoryBytes: 104_857_600,
       cpuCores: 0.5,
-      eventLoops: undefined,
     });
     expect(activity.calls.map(({ call }) => call)).toEqual(["kms.KmsService/Sign", "kms.KmsService/GetKey"]);
     expect(activity.calls[0]).toMatchObject({ callsPerSecond: 105, failuresPerSecond: 5, calls: 314 });

@@ -66,7 +66,7 @@ describe("the image", () => {
     const [program = "", ...args] = readInstruction("ENTRYPOINT").map(inImage);
     const dataDir = makeTemporaryDirectory();
     if (isRoot) chownSync(dataDir, imageUser, imageUser);
-    const env = { PATH: "", QSP_WORKERS: "1", QSP_DATA_DIR: dataDir, QSP_PORT: "0", QSP_AUTH: "token" };
+    const env = { PATH: "", QSP_DATA_DIR: dataDir, QSP_PORT: "0", QSP_AUTH: "token" };
     const server = spawn(program, [...args, ...readInstruction("CMD").slice(-1)], {
       cwd: target,
       env,

@@ -108,7 +108,7 @@ describe.skipIf(missing.length > 0)(`the chart for Kubernetes${needs}`, () => {
     const { pod, container } = await renderPod(args);
     const env = container.env.map(({ name, value = "postgres://qsp:qsp@db/qsp" }) => [name, value]);
     const config = readConfig([], Object.fromEntries(env));
-    expect(config).toMatchObject({ host: "0.0.0.0", auth: "token", maxCalls: 2000, workers: 2 });
+    expect(config).toMatchObject({ host: "0.0.0.0", auth: "token", maxCalls: 2000 });
     expect(pod.terminationGracePeriodSeconds * 1000).toBeGreaterThan(config.maxDrainMs + 5000);
   });
 

@@ -44,7 +44,7 @@ async function trace(
     "strace",
     ["-f", "-qq", "-e", "signal=none", "-o", log, process.execPath, main, ...args],
     {
-      env: { ...inheritedEnvironment(), QSP_WORKERS: "2" },
+      env: inheritedEnvironment(),
       stdio: ["ignore", "pipe", "inherit"],
       detached: true,
     },

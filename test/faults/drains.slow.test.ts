@@ -61,8 +61,7 @@ describe("a server that is told to stop under load", { timeout: 300_000 }, () =>
   it.each(Array.from({ length: 40 }, (_, index) => index + 1))(
     "loses no call that was sent before (%i of 40)",
     async (round) => {
-      const workers = round % 4 === 0 ? "2" : "1";
-      const server = await startServer({ dataDir: makeTemporaryDirectory(), args: ["--workers", workers] });
+      const server = await startServer({ dataDir: makeTemporaryDirectory() });
       onTestFinished(async () => void (await server.stop("SIGKILL")));
       const port = Number(server.authority.split(":")[1]);
       const clients = [

@@ -54,7 +54,6 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
     maxHeaderMs: 60_000,
     maxWriteMs: 60_000,
     maxReceiveMs: 500,
-    isShared: false,
     admitConnection: () => {
       held.connections += 1;
       return () => {

@@ -110,7 +110,7 @@ describe.each(["grpc", "http/protobuf"])(
       const peer = await startHostilePeer(behaviour, atEnd);
       const collector = ["--otlp-endpoint", `http://127.0.0.1:${peer.port}`, "--otlp-protocol", protocol];
       const dataDir = makeTemporaryDirectory(atEnd);
-      const server = await startServer({ dataDir, args: ["--workers", "1", ...collector] });
+      const server = await startServer({ dataDir, args: collector });
       const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
       await health.check({});
       await vi.waitFor(() => expect(peer.seen()).toBeGreaterThan(0), { timeout: 60_000 });

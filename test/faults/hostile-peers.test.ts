@@ -21,7 +21,7 @@ describe("ConnectPeer to a peer that", { timeout: 120_000 }, () => {
   let server: RunningServer;
   beforeAll(async () => {
     const dataDir = makeTemporaryDirectory((end) => ends.push(end));
-    server = await startServer({ dataDir, args: ["--workers", "1"] });
+    server = await startServer({ dataDir });
   });
   afterAll(async () => {
     await server.stop("SIGKILL");

@@ -131,12 +131,4 @@ describe.skipIf(isMissing("go"))("a collector of OpenTelemetry", { timeout: 120_
       "deployment.environment.name": "test",
     });
   });
-
-  it("receives from several event loops", async () => {
-    const { collector, server, kms } = await startTraced("grpc", { args: ["--workers", "2"] });
-    await kms.createKey({ algorithm: "ML-DSA-44" });
-    await server.stop();
-    const call = await collector.find(({ name }) => name === "kms.KmsService/CreateKey");
-    expect(partsOf(collector, call.spanId)).toContain("crypto generate");
-  });
 });

@@ -41,7 +41,7 @@ describe.each(Object.entries(absent))("a collector that %s", (_name, locate) => 
       const startedMs = performance.now();
       const server = await startServer({
         dataDir: makeTemporaryDirectory(),
-        args: ["--workers", "1", "--otlp-endpoint", await locate(), "--otlp-protocol", protocol],
+        args: ["--otlp-endpoint", await locate(), "--otlp-protocol", protocol],
         env: { OTEL_EXPORTER_OTLP_HEADERS: secret, OTEL_LOG_LEVEL: "debug" },
       });
       const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
@@ -69,7 +69,7 @@ describe("a caller who records every trace", () => {
     const url = await absent["does not listen"]();
     const server = await startServer({
       dataDir: makeTemporaryDirectory(),
-      args: ["--workers", "1", "--otlp-endpoint", url, "--trace-sample-ratio", "0"],
+      args: ["--otlp-endpoint", url, "--trace-sample-ratio", "0"],
     });
     const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
     // A trace ID that every sampler by ratio of trace IDs would take.

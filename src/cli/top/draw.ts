@@ -104,10 +104,10 @@ function describeFailures({ failures, queue }: Activity): string {
   return `failed: ${codes.join(", ") || "none"}; refused by the queue: ${formatRate(queue.refusedPerSecond)}/s`;
 }
 
-function describeProcess({ memoryBytes, cpuCores, eventLoopLagMs, eventLoops }: Activity): string {
+function describeProcess({ memoryBytes, cpuCores, eventLoopLagMs }: Activity): string {
   const memory = memoryBytes === undefined ? "-" : `${formatNumber(memoryBytes / 1024 / 1024, 0)} MiB`;
   const cpu = cpuCores === undefined ? "-" : `${formatNumber(cpuCores * 100, 0)} % of a core`;
-  return `memory ${memory}, CPU ${cpu}, event loops ${eventLoops ?? "-"}, lag p99 ${formatMs(eventLoopLagMs)}`;
+  return `memory ${memory}, CPU ${cpu}, event loop lag p99 ${formatMs(eventLoopLagMs)}`;
 }
 
 function formatRate(perSecond: number | undefined): string {

@@ -45,7 +45,6 @@ export interface Activity {
   /** Cores in use: 1 is one core. */
   readonly cpuCores: number | undefined;
   readonly eventLoopLagMs: number | undefined;
-  readonly eventLoops: number | undefined;
   /** The busiest first. */
   readonly calls: readonly CallActivity[];
 }
@@ -94,7 +93,6 @@ export function compareSnapshots(before: Snapshot, after: Snapshot): Activity {
     memoryBytes: now.sum("process_resident_memory_bytes"),
     cpuCores: cpuSeconds === undefined ? undefined : rate("process_cpu_seconds_total"),
     eventLoopLagMs: toMs(now.sum("nodejs_eventloop_lag_p99_seconds")),
-    eventLoops: now.sum("qsp_event_loops"),
     calls,
   };
 }

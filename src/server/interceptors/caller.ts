@@ -29,11 +29,6 @@ export function chargeTo<T>(caller: string, run: () => T): T {
   return charged.run(caller, run);
 }
 
-/** Runs a function and charges its work to the caller of a call, which its values name. */
-export function chargeCall<T>(values: ContextValues, run: () => T): T {
-  return charged.run(values, run);
-}
-
 /**
  * Charges every call and its streams to its user, or to its network while the user is unknown. Health checks and
  * reflection do no work that is charged.
