@@ -18,7 +18,6 @@ import { challengeSettings, identitySettings } from "./settings/identity-setting
 import { logSettings } from "./settings/log-settings.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
-import { createOwnMemory } from "./shared-memory/shared-memory.ts";
 import { watchStore } from "./watch-store.ts";
 
 /** A REST route, for the log. */
@@ -62,7 +61,6 @@ export async function createApp(
   const now = (): Date => new Date();
   const watching = await openObservability(config, logger);
   const { metrics, tracing } = watching;
-  const memory = createOwnMemory();
   const { provider, passwords } = await openCrypto(config, { ...watching, logger });
   const store = await openStore({
     ...storeSettings(config),
@@ -83,7 +81,6 @@ export async function createApp(
     store,
     now,
     passwords,
-    memory,
     logger,
   });
   const challengeLimits = challengeSettings(config);
@@ -100,7 +97,6 @@ export async function createApp(
     access: { mode: config.auth, authenticate: identity.authenticate },
     ...explanations,
     metrics,
-    memory,
     tracing,
     // The server describes itself with OpenAPI, whose clients expect that the path decides.
     routingOrder: "path",

@@ -7,8 +7,6 @@
  * several threads, slow work leaves one free. The threads receive only a few milliseconds of quick work at a time,
  * because work that they already have can no longer be reordered.
  */
-import { withPlace } from "../shared-memory/places.ts";
-import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { Cost } from "./costs.ts";
 import { Lane } from "./lane.ts";
 
@@ -24,8 +22,6 @@ export interface WorkQueueOptions {
   readonly maxBacklogMs?: number;
   /** Counts threads that do other work now, such as password checks. Quick work leaves cores for them. */
   readonly busyElsewhere?: () => number;
-  /** The memory that it shares with the queues of other event loops; undefined with one event loop. */
-  readonly shared?: Pick<SharedMemory, "slowPlaces" | "computing"> | undefined;
   /** A monotonic clock, in milliseconds. */
   readonly now?: () => number;
 }
@@ -54,12 +50,7 @@ interface Running {
  */
 const aheadMs = 10;
 
-/** The pieces of slow work that so many threads may run at once: one thread stays free for quick work. */
-export function countSlowPlaces(threads: number): number {
-  return Math.max(1, threads - 1);
-}
-
-/** The queue of one event loop. */
+/** The queue of one server. */
 export class WorkQueue {
   /** The lane for quick work. */
   readonly quick: Lane;
@@ -71,23 +62,22 @@ export class WorkQueue {
   readonly #now: () => number;
   /** The most pieces of slow work that the threads may run at once. */
   readonly #places: number;
-  readonly #shared: WorkQueueOptions["shared"];
   readonly #running = new Set<Running>();
 
-  constructor({ threads, maxWaitMs, maxBacklogMs, busyElsewhere = () => 0, shared, now }: WorkQueueOptions) {
+  constructor({ threads, maxWaitMs, maxBacklogMs, busyElsewhere = () => 0, now }: WorkQueueOptions) {
     this.#threads = threads;
-    this.#shared = shared;
     this.#maxWaitMs = maxWaitMs;
     this.#maxBacklogMs = maxBacklogMs ?? 10 * maxWaitMs;
     this.#now = now ?? (() => performance.now());
-    this.#places = countSlowPlaces(threads);
+    // One thread stays free for quick work.
+    this.#places = Math.max(1, threads - 1);
     this.quick = new Lane({
       hasRoom: ({ costMs }) => costMs < Math.max(1, threads - busyElsewhere()) * aheadMs,
       waitFor: (ms) => this.#waitForQuick(ms),
     });
     this.slow = new Lane({
       hasRoom: ({ count }) => count < this.#places,
-      waitFor: (ms) => (ms / this.#places) * this.#sharers,
+      waitFor: (ms) => ms / this.#places,
     });
   }
 
@@ -115,18 +105,13 @@ export class WorkQueue {
       costMs,
       limitMs: work.isUnbounded ? this.#maxBacklogMs : this.#maxWaitMs,
       ...(beforeWait && { beforeWait }),
-      start: () => (isSlow ? this.#computeSlow(work) : this.#compute(work)),
+      start: () => (isSlow ? this.#computeSlow(work) : work.start()),
     });
   }
 
   #waitForQuick(ms: number): number {
     const free = this.#threads - this.#running.size;
-    return (free > 0 ? ms / free : ms + this.#runningMs) * this.#sharers;
-  }
-
-  /** The event loops that share the threads now. */
-  get #sharers(): number {
-    return 1 + (this.#shared?.computing.countOthers() ?? 0);
+    return free > 0 ? ms / free : ms + this.#runningMs;
   }
 
   /** Remaining milliseconds of slow work on the threads. */
@@ -135,20 +120,13 @@ export class WorkQueue {
     return [...this.#running].reduce((sum, { endsMs }) => sum + Math.max(0, endsMs - nowMs), 0);
   }
 
-  #computeSlow<T>(work: Work<T>): Promise<T> {
-    return withPlace(this.#shared?.slowPlaces, async () => {
-      const running: Running = { endsMs: this.#now() + work.costMs };
-      this.#running.add(running);
-      try {
-        return await this.#compute(work);
-      } finally {
-        this.#running.delete(running);
-      }
-    });
-  }
-
-  #compute<T>(work: Work<T>): Promise<T> {
-    this.#shared?.computing.set(this.quick.waiting + this.slow.waiting);
-    return work.start();
+  async #computeSlow<T>(work: Work<T>): Promise<T> {
+    const running: Running = { endsMs: this.#now() + work.costMs };
+    this.#running.add(running);
+    try {
+      return await work.start();
+    } finally {
+      this.#running.delete(running);
+    }
   }
 }

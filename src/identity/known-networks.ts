@@ -1,6 +1,5 @@
 /** Remembers the networks from which users logged in, in the memory of this server, so a restart clears it. */
-import type { RecentNames } from "../shared-memory/recent-names.ts";
-import { monotonicMs } from "../shared-memory/shared-memory.ts";
+import { RecentMap } from "../protocol/recent-map.ts";
 
 /** The networks of users. */
 export interface KnownNetworks {
@@ -10,19 +9,24 @@ export interface KnownNetworks {
   remember(name: string, network: string): void;
 }
 
-/** Remembers networks in a table, where the least recently used ones make room for others. */
-export function createKnownNetworks(table: RecentNames): KnownNetworks {
+/** Networks of users to remember at least. */
+const maxNetworks = 2 ** 16;
+
+/** Remembers networks; those that were not used for long make room for others. */
+export function createKnownNetworks(): KnownNetworks {
+  const known = new RecentMap<true>({
+    lifetimeMs: Number.POSITIVE_INFINITY,
+    maxEntries: maxNetworks,
+    nowMs: () => performance.now(),
+  });
   const nameOf = (name: string, network: string): string => `${name} at ${network}`;
+  const remember: KnownNetworks["remember"] = (name, network) => known.set(nameOf(name, network), true);
   return {
-    has: (name, network) =>
-      table.update(nameOf(name, network), (known) => {
-        if (known.atMs === 0) return false;
-        known.atMs = monotonicMs();
-        return true;
-      }),
-    remember: (name, network) =>
-      table.update(nameOf(name, network), (known) => {
-        known.atMs = monotonicMs();
-      }),
+    has(name, network) {
+      const isKnown = known.get(nameOf(name, network)) !== undefined;
+      if (isKnown) remember(name, network);
+      return isKnown;
+    },
+    remember,
   };
 }

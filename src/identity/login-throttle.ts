@@ -1,6 +1,5 @@
 /** Limits log-in attempts per minute, in the memory of this server. Attempts that succeed do not count. */
-import type { RecentName, RecentNames } from "../shared-memory/recent-names.ts";
-import { monotonicMs } from "../shared-memory/shared-memory.ts";
+import { RecentMap } from "../protocol/recent-map.ts";
 
 /** Attempts by name. */
 export interface LoginThrottle {
@@ -10,39 +9,45 @@ export interface LoginThrottle {
   count(names: readonly string[]): () => void;
 }
 
-const windowMs = 60_000;
+/** The attempts of a name in its minute. */
+interface Window {
+  readonly endsMs: number;
+  attempts: number;
+}
 
-/**
- * @param limit the attempts that one name may make in a minute
- * @param windows the attempts of each name, and when its minute ends
- */
+const windowMs = 60_000;
+/** Names to remember at least in a minute. */
+const maxNames = 2 ** 16;
+
+/** @param limit the attempts that one name may make in a minute */
 export function createLoginThrottle(
   limit: number,
-  windows: RecentNames,
-  nowMs: () => number = monotonicMs,
+  nowMs: () => number = () => performance.now(),
 ): LoginThrottle {
-  const isOpen = (window: RecentName): boolean => window.atMs > nowMs();
+  const windows = new RecentMap<Window>({ lifetimeMs: windowMs, maxEntries: maxNames, nowMs });
+  const find = (name: string): Window | undefined => {
+    const window = windows.get(name);
+    return window !== undefined && window.endsMs > nowMs() ? window : undefined;
+  };
+  const open = (name: string): Window => {
+    const window = { endsMs: nowMs() + windowMs, attempts: 0 };
+    windows.set(name, window);
+    return window;
+  };
   return {
-    waitMs: (names) => {
-      const waits = names.map((name) =>
-        windows.update(name, (window) => (window.value >= limit ? window.atMs - nowMs() : 0)),
-      );
+    waitMs(names) {
+      const waits = names.map((name) => {
+        const window = find(name);
+        return window !== undefined && window.attempts >= limit ? window.endsMs - nowMs() : 0;
+      });
       return Math.max(0, ...waits);
     },
     count(names) {
-      const ends = names.map((name) =>
-        windows.update(name, (window) => {
-          window.value = isOpen(window) ? window.value + 1 : 1;
-          window.atMs = isOpen(window) ? window.atMs : nowMs() + windowMs;
-          return window.atMs;
-        }),
-      );
+      const counted = names.map((name) => find(name) ?? open(name));
+      for (const window of counted) window.attempts += 1;
+      // A later minute, which has a window of its own, never counted this attempt.
       return () => {
-        for (const [i, name] of names.entries())
-          windows.update(name, (window) => {
-            // A later minute never counted this attempt.
-            if (window.atMs === ends[i]) window.value -= 1;
-          });
+        for (const window of counted) window.attempts -= 1;
       };
     },
   };

@@ -2,7 +2,6 @@
 import type { Logger } from "pino";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import { listNetworks } from "../protocol/networks.ts";
-import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { Store } from "../store/store.ts";
 import {
   type Accounts,
@@ -34,8 +33,6 @@ export interface IdentityOptions {
   readonly accessTokens: AccessTokenOptions;
   /** The most failed log-ins per minute for one name, or from one network. */
   readonly maxFailedLogins: number;
-  /** Remembers failed log-ins, and the networks of users. */
-  readonly memory: Pick<SharedMemory, "logIns" | "knownNetworks">;
   /** Receives a line for each log-in, within limits. */
   readonly logger?: Logger;
 }
@@ -67,7 +64,7 @@ export interface AuthenticatedCaller extends TokenHolder {
 
 /** Opens the issuer with its keys, or creates the keys in a new store. */
 export async function openIdentity(options: IdentityOptions): Promise<Identity> {
-  const { provider, store, now, mode, passwords, maxFailedLogins, memory, accessTokens, logger } = options;
+  const { provider, store, now, mode, passwords, maxFailedLogins, accessTokens, logger } = options;
   const { issuerUrl } = accessTokens;
   const issuer = await openIssuer({ provider, store: createIssuerStore(store), now }, accessTokens);
   const clients = createClientStore(store);
@@ -81,8 +78,8 @@ export async function openIdentity(options: IdentityOptions): Promise<Identity> 
       ? logInUsers({
           issuer,
           users,
-          throttle: createLoginThrottle(maxFailedLogins, memory.logIns),
-          known: createKnownNetworks(memory.knownNetworks),
+          throttle: createLoginThrottle(maxFailedLogins),
+          known: createKnownNetworks(),
           records: logInRecords,
           verifyPassword: passwords.verify,
           listNetworks,

@@ -3,7 +3,6 @@
  * other. Networks take turns in the lane.
  */
 import { Lane } from "../crypto/lane.ts";
-import { type Places, withPlace } from "../shared-memory/places.ts";
 import { verifyPassword } from "./passwords.ts";
 
 /** The caller whose turn a check takes. */
@@ -29,8 +28,6 @@ export interface PasswordLaneOptions {
   readonly maxChecks: number;
   /** The longest time that a network's passwords may wait, in milliseconds. */
   readonly maxWaitMs: number;
-  /** The places of checks on all event loops: `maxChecks` of them. None are needed with one event loop. */
-  readonly places?: Places | undefined;
 }
 
 /** Milliseconds that a check takes: see passwords.ts. */
@@ -40,7 +37,7 @@ const knownCreditMs = 10 * checkMs;
 const knownWeight = 10;
 
 /** Creates the lane. */
-export function createPasswordLane({ maxChecks, maxWaitMs, places }: PasswordLaneOptions): PasswordLane {
+export function createPasswordLane({ maxChecks, maxWaitMs }: PasswordLaneOptions): PasswordLane {
   const lane = new Lane({ hasRoom: ({ count }) => count < maxChecks, waitFor: (ms) => ms / maxChecks });
   return {
     lane,
@@ -52,7 +49,7 @@ export function createPasswordLane({ maxChecks, maxWaitMs, places }: PasswordLan
         signal,
         creditMs: knownName === undefined ? 0 : knownCreditMs,
         weight: knownName === undefined ? 1 : knownWeight,
-        start: () => withPlace(places, () => verifyPassword(password, hash)),
+        start: () => verifyPassword(password, hash),
       }),
   };
 }

@@ -12,8 +12,6 @@ import { refuseForNow } from "../errors.ts";
 import { callerKey, clientKey } from "../protocol/call-values.ts";
 import { findNetwork } from "../protocol/networks.ts";
 import type { ServiceProfiles } from "../protocol/service-profile.ts";
-import type { Claim } from "../shared-memory/clients.ts";
-import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import { accountKey, ByteBudget, type ByteLimits } from "./byte-budget.ts";
 import {
   type CallLimits,
@@ -21,6 +19,7 @@ import {
   createCallsInProgress,
   type Held,
 } from "./calls-in-progress.ts";
+import type { Claim, Clients } from "./clients.ts";
 import {
   type AccessPolicy,
   createRoles,
@@ -95,20 +94,19 @@ export interface AdmissionOptions {
   readonly access?: AccessPolicy | undefined;
   readonly profiles?: ServiceProfiles | undefined;
   readonly limits: CallLimits & ByteLimits & { readonly maxCallsPerSecond: number };
-  /** The rates of clients, and what they hold. */
-  readonly memory: Pick<SharedMemory, "addressRates" | "userRates" | "clients">;
+  /** What clients hold. */
+  readonly clients: Clients;
   /** Milliseconds of a monotonic clock. */
   readonly nowMs?: () => number;
 }
 
 /** Creates the admission of one server. */
 export function createAdmission(options: AdmissionOptions): Admission {
-  const { access, profiles = {}, limits, memory, nowMs } = options;
-  const { clients } = memory;
+  const { access, profiles = {}, limits, clients, nowMs } = options;
   const calls = createCallsInProgress(limits, clients);
-  const bytes = new ByteBudget(limits, clients);
-  const rateOfAddress = createRateLimiter(limits.maxCallsPerSecond, memory.addressRates, nowMs);
-  const rateOfUser = createRateLimiter(limits.maxCallsPerSecond, memory.userRates, nowMs);
+  const bytes = new ByteBudget(limits);
+  const rateOfAddress = createRateLimiter(limits.maxCallsPerSecond, nowMs);
+  const rateOfUser = createRateLimiter(limits.maxCallsPerSecond, nowMs);
   const rolesOf = access && createRoles(access.mode, profiles);
   const requireReader = (client: Claim): void => {
     const limit = limits.maxBufferedBytesPerClient;

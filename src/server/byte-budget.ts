@@ -5,7 +5,7 @@
  */
 import { createContextKey } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
-import type { Claim, Clients } from "../shared-memory/clients.ts";
+import type { Claim } from "./clients.ts";
 
 /** How many bytes may be held at a time. */
 export interface ByteLimits {
@@ -40,18 +40,15 @@ export const accountKey = createContextKey<ByteAccount | undefined>(undefined, {
 export class ByteBudget {
   readonly #limits: ByteLimits;
   /** The bytes of all clients. */
-  readonly #all: Claim;
-  /** Bytes that requests hold on this event loop. */
-  #own = 0;
+  #heldBytes = 0;
 
-  constructor(limits: ByteLimits, clients: Clients) {
+  constructor(limits: ByteLimits) {
     this.#limits = limits;
-    this.#all = clients.claim("bytes of all clients");
   }
 
-  /** Bytes that the requests on this event loop hold now. */
+  /** Bytes that all requests hold now. */
   get heldBytes(): number {
-    return this.#own;
+    return this.#heldBytes;
   }
 
   /** Opens the account of a request. */
@@ -61,8 +58,7 @@ export class ByteBudget {
 
   /** Counts bytes of a client; a negative number gives them back. */
   add(client: Claim, bytes: number): void {
-    this.#own += bytes;
-    this.#all.add("bytes", bytes);
+    this.#heldBytes += bytes;
     client.add("bytes", bytes);
   }
 
@@ -77,7 +73,7 @@ export class ByteBudget {
         { limit: String(maxBufferedBytesPerClient) },
       );
     }
-    if (this.#all.sum("bytes") > maxBufferedBytes) {
+    if (this.#heldBytes > maxBufferedBytes) {
       throw refuseForNow(
         "BUFFER_LIMITED",
         `the unfinished requests exceed ${maxBufferedBytes} bytes; try again in a second`,

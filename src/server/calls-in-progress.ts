@@ -5,8 +5,9 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
-import type { Claim, Clients } from "../shared-memory/clients.ts";
+import type { Claim, Clients } from "./clients.ts";
 import { isInfrastructure } from "./interceptors/access.ts";
+import { Semaphore } from "./semaphore.ts";
 
 /** How many calls may be in progress at a time. */
 export interface CallLimits {
@@ -52,13 +53,6 @@ const retryMs = 1000;
  */
 const shareOfFree = 4;
 
-/** A count of the whole server and its limit. */
-interface Counter extends Held {
-  readonly limit: number;
-  readonly count: () => number;
-  readonly enter: () => boolean;
-}
-
 /**
  * Creates the counts of one server.
  *
@@ -66,34 +60,31 @@ interface Counter extends Held {
  * and a client cannot open more streams by watching its health.
  */
 export function createCallsInProgress(limits: CallLimits, clients: Clients): CallsInProgress {
-  const counters = {
-    services: createCounters(limits, clients.claim("all calls of services")),
-    infrastructure: createCounters(limits, clients.claim("all calls of infrastructure")),
-  };
+  const [services, infrastructure] = [createSemaphores(limits), createSemaphores(limits)];
   const fullRefusal = clientShareUsed(limits.maxCalls);
-  const counterOf = (method: DescMethod): Counter => {
-    const { calls, streams } = isInfrastructure(method) ? counters.infrastructure : counters.services;
+  const semaphoreOf = (method: DescMethod): Semaphore => {
+    const { calls, streams } = isInfrastructure(method) ? infrastructure : services;
     return method.methodKind === "unary" ? calls : streams;
   };
   /** The calls that each client may have while the server has so many. */
-  const shareOf = ({ limit }: Counter, calls: number): number => shareOfFree * Math.max(0, limit - calls);
+  const shareOf = ({ limit }: Semaphore, calls: number): number => shareOfFree * Math.max(0, limit - calls);
   const enter = (method: DescMethod, client: Claim, limit: number): void => {
     const isUnary = method.methodKind === "unary";
     const holding = isUnary ? "calls" : "streams";
-    const counter = counterOf(method);
+    const semaphore = semaphoreOf(method);
     // The call itself is counted for the server already.
-    const share = isUnary ? shareOf(counter, counter.count() - 1) : Number.POSITIVE_INFINITY;
-    if (client.enter(holding, Math.min(limit, share))) return;
-    throw share < limit ? clientShareUsed(counter.limit) : clientFull(limit, holding);
+    const share = isUnary ? shareOf(semaphore, semaphore.acquired - 1) : Number.POSITIVE_INFINITY;
+    if (client.tryAcquire(holding, Math.min(limit, share))) return;
+    throw share < limit ? clientShareUsed(semaphore.limit) : clientFull(limit, holding);
   };
   return {
     isCrowded: () =>
-      Object.values(counters).some(({ calls }) => calls.count() >= shareOf(calls, calls.count())),
+      [services, infrastructure].some(({ calls }) => calls.acquired >= shareOf(calls, calls.acquired)),
     isFullFor(method, client) {
-      const counter = counterOf(method);
-      const calls = counter.count();
-      const share = shareOf(counter, calls);
-      if (calls >= counter.limit) return true;
+      const semaphore = semaphoreOf(method);
+      const calls = semaphore.acquired;
+      const share = shareOf(semaphore, calls);
+      if (calls >= semaphore.limit) return true;
       if (calls < share || isInfrastructure(method)) return false;
       const claim = clients.claim(client());
       const isFull = claim.sum("calls") >= share;
@@ -102,9 +93,9 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients): Cal
     },
     fullRefusal,
     enter(method) {
-      const counter = counterOf(method);
-      if (!counter.enter()) throw serverFull(counter, method);
-      return counter;
+      const semaphore = semaphoreOf(method);
+      if (!semaphore.tryAcquire()) throw serverFull(semaphore, method);
+      return { close: () => semaphore.release() };
     },
     enterFor(method, client) {
       const isUnary = method.methodKind === "unary";
@@ -116,20 +107,8 @@ export function createCallsInProgress(limits: CallLimits, clients: Clients): Cal
   };
 }
 
-function createCounters(
-  { maxCalls, maxStreams }: CallLimits,
-  all: Claim,
-): { calls: Counter; streams: Counter } {
-  return { calls: createCounter(all, "calls", maxCalls), streams: createCounter(all, "streams", maxStreams) };
-}
-
-function createCounter(all: Claim, holding: "calls" | "streams", limit: number): Counter {
-  return {
-    limit,
-    count: () => all.sum(holding),
-    enter: () => all.enter(holding, limit),
-    close: () => all.add(holding, -1),
-  };
+function createSemaphores({ maxCalls, maxStreams }: CallLimits): { calls: Semaphore; streams: Semaphore } {
+  return { calls: new Semaphore(maxCalls), streams: new Semaphore(maxStreams) };
 }
 
 function clientShareUsed(limit: number): ConnectError {
@@ -141,7 +120,7 @@ function clientShareUsed(limit: number): ConnectError {
   );
 }
 
-function serverFull({ limit }: Counter, { methodKind }: DescMethod): ConnectError {
+function serverFull({ limit }: Semaphore, { methodKind }: DescMethod): ConnectError {
   const what = methodKind === "unary" ? "calls are in progress" : "streams are open";
   return refuseForNow("SERVER_BUSY", `${limit} ${what} already; try again in a second`, retryMs, {
     limit: String(limit),

@@ -1,8 +1,9 @@
 /** Admits connections: so many in all, and a share of them, and of new ones in a second, for each client network. */
 import type { Logger } from "pino";
 import { findNetwork } from "../protocol/networks.ts";
-import type { Clients } from "../shared-memory/clients.ts";
+import { Clients } from "./clients.ts";
 import type { TokenBuckets } from "./rate-limiter.ts";
+import { Semaphore } from "./semaphore.ts";
 
 /** The limit that a connection was closed for. */
 export type ConnectionLimit = "total" | "client" | "rate";
@@ -15,7 +16,6 @@ export interface ConnectionShares {
 
 /** What the shares depend on. */
 export interface ConnectionSharesDeps {
-  readonly clients: Clients;
   /** Connections at a time. */
   readonly maxConnections: number;
   /** Connections at a time of one client network; 0 for no limit. */
@@ -42,14 +42,9 @@ const explanations: Readonly<Record<ConnectionLimit, string>> = {
 
 /** Creates the counts of one server. */
 export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionShares {
-  const {
-    clients,
-    maxConnections,
-    maxConnectionsPerClient,
-    isShared,
-    nowMs = () => performance.now(),
-  } = deps;
-  const all = clients.claim("all connections");
+  const { maxConnections, maxConnectionsPerClient, isShared, nowMs = () => performance.now() } = deps;
+  const all = new Semaphore(maxConnections);
+  const networks = new Clients();
   let lastLineMs = Number.NEGATIVE_INFINITY;
   let refused = 0;
 
@@ -71,20 +66,20 @@ export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionSh
         return undefined;
       }
       const hasShare = hasLimits && maxConnectionsPerClient > 0;
-      const own = hasShare ? clients.claim(`connections of ${network}`) : undefined;
-      if (own?.enter("connections", maxConnectionsPerClient) === false) {
+      const own = hasShare ? networks.claim(network) : undefined;
+      if (own?.tryAcquire("connections", maxConnectionsPerClient) === false) {
         own.close();
         refuse("client", network);
         return undefined;
       }
-      if (!all.enter("connections", maxConnections)) {
+      if (!all.tryAcquire()) {
         own?.close();
         refuse("total", network);
         return undefined;
       }
       return () => {
         own?.close();
-        all.add("connections", -1);
+        all.release();
       };
     },
   };

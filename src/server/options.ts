@@ -6,7 +6,6 @@ import type { Logger } from "pino";
 import type { Tracing } from "../protocol/call-span.ts";
 import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import type { WireCodecs } from "../protocol/wire-codec.ts";
-import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { RoutingOrder } from "../transcoding/router.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { AccessPolicy } from "./interceptors/access.ts";
@@ -35,8 +34,6 @@ export interface ServerOptions {
   readonly metrics?: Metrics;
   /** Traces the calls; they are not traced if left out. */
   readonly tracing?: Tracing | undefined;
-  /** The memory that event loops of the same port share; the server creates its own if left out. */
-  readonly memory?: SharedMemory;
   /** Certificates. Without any, connections are plaintext. */
   readonly tls?: readonly TlsFiles[];
   /** Other origins whose pages may call. */

@@ -1,7 +1,6 @@
 /** Limits what each client may do in a second. */
 import { refuseForNow } from "../errors.ts";
-import type { RecentNames } from "../shared-memory/recent-names.ts";
-import { monotonicMs } from "../shared-memory/shared-memory.ts";
+import { RecentMap } from "../protocol/recent-map.ts";
 
 /** Counts calls against a rate. */
 export interface RateLimiter {
@@ -18,47 +17,51 @@ export interface TokenBuckets {
   giveBack(name: string): void;
 }
 
+/** The tokens of a name, and when they were counted. */
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+/** Seconds in which an empty bucket fills. A bucket that was not used for so long is like a new one. */
+const fillSeconds = 2;
+/** Names to remember at least. A name that was forgotten early has a full bucket again. */
+const maxNames = 2 ** 16;
+
 /**
  * Creates buckets that get `perSecond` tokens a second and hold twice as many.
  *
  * @param perSecond 0 for no limit.
- * @param buckets the tokens of each name, and when they were counted. A forgotten name starts with a full bucket.
  */
 export function createTokenBuckets(
   perSecond: number,
-  buckets: RecentNames,
-  nowMs: () => number = monotonicMs,
+  nowMs: () => number = () => performance.now(),
 ): TokenBuckets {
   if (perSecond === 0) return { take: () => 0, giveBack: () => {} };
-  const capacity = perSecond * 2;
+  const capacity = perSecond * fillSeconds;
+  const buckets = new RecentMap<Bucket>({ lifetimeMs: fillSeconds * 1000, maxEntries: maxNames, nowMs });
   return {
     take(name) {
-      const missing = buckets.update(name, (bucket) => {
-        // Counted from 1, because 0 marks an unknown bucket.
-        const atMs = nowMs() + 1;
-        const elapsedMs = Math.max(0, atMs - bucket.atMs);
-        const isKnown = bucket.atMs > 0;
-        const tokens = isKnown ? Math.min(capacity, bucket.value + (elapsedMs / 1000) * perSecond) : capacity;
-        bucket.atMs = atMs;
-        bucket.value = tokens < 1 ? tokens : tokens - 1;
-        return 1 - tokens;
-      });
-      return Math.max(0, (missing / perSecond) * 1000);
+      const atMs = nowMs();
+      const bucket = buckets.get(name) ?? { tokens: capacity, atMs };
+      const elapsedMs = Math.max(0, atMs - bucket.atMs);
+      bucket.tokens = Math.min(capacity, bucket.tokens + (elapsedMs / 1000) * perSecond);
+      bucket.atMs = atMs;
+      buckets.set(name, bucket);
+      if (bucket.tokens < 1) return ((1 - bucket.tokens) / perSecond) * 1000;
+      bucket.tokens -= 1;
+      return 0;
     },
-    giveBack: (name) =>
-      buckets.update(name, (bucket) => {
-        if (bucket.atMs > 0) bucket.value = Math.min(capacity, bucket.value + 1);
-      }),
+    giveBack(name) {
+      const bucket = buckets.get(name);
+      if (bucket !== undefined) bucket.tokens = Math.min(capacity, bucket.tokens + 1);
+    },
   };
 }
 
 /** Creates a limiter: each client may make `perSecond` calls a second, and twice as many at once; 0 for no limit. */
-export function createRateLimiter(
-  perSecond: number,
-  buckets: RecentNames,
-  nowMs?: () => number,
-): RateLimiter {
-  const tokens = createTokenBuckets(perSecond, buckets, nowMs);
+export function createRateLimiter(perSecond: number, nowMs?: () => number): RateLimiter {
+  const tokens = createTokenBuckets(perSecond, nowMs);
   return {
     take(client) {
       const waitMs = tokens.take(client);

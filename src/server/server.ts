@@ -11,12 +11,12 @@ import type { Logger } from "pino";
 import { serverStopping, toConnectError } from "../errors.ts";
 import { CallValues, requestIdKey } from "../protocol/call-values.ts";
 import { RunningCalls } from "../protocol/unary-call.ts";
-import { createOwnMemory } from "../shared-memory/shared-memory.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
 import { createBrowserHeaders } from "./browser.ts";
 import { createAddressCheck, createReadClient, plain } from "./client-address.ts";
+import { Clients } from "./clients.ts";
 import { createConnectionShares } from "./connection-shares.ts";
 import { createCrossSiteLog } from "./cross-site-log.ts";
 import { createFullServer } from "./full-server.ts";
@@ -101,9 +101,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const { logger, tracing } = options;
   const observer = createObserver({ metrics, logger, requestIds, tracing });
   const crossSiteLog = createCrossSiteLog(logger);
-  const memory = options.memory ?? createOwnMemory();
-  const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped, memory.clients);
-  const admission = createAdmission({ access: options.access, profiles, limits, memory });
+  const clients = new Clients();
+  const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped, clients);
+  const admission = createAdmission({ access: options.access, profiles, limits, clients });
   metrics.watchBuffers(admission.bytes);
   const pace = createRefusalPace();
   const interceptors = createInterceptors(options, metrics, observer, pace, draining.signal);
@@ -176,10 +176,9 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     maxCallMs: limits.maxCallMs,
   });
   const shares = createConnectionShares({
-    clients: memory.clients,
     maxConnections: limits.maxConnections,
     maxConnectionsPerClient: limits.maxConnectionsPerClient,
-    rate: createTokenBuckets(limits.maxConnectionsPerSecond, memory.connectionRates),
+    rate: createTokenBuckets(limits.maxConnectionsPerSecond),
     isShared: createAddressCheck([...ownAddresses, ...(options.trustedProxies ?? [])]),
     onRefused: metrics.connectionRefused,
     logger,

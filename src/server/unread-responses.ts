@@ -3,7 +3,7 @@
  * that wait for each client, so that a client that reads nothing cannot keep making calls.
  */
 
-import type { Claim, Clients } from "../shared-memory/clients.ts";
+import type { Claim, Clients } from "./clients.ts";
 
 /** Something that is being written: a response, or a connection. */
 export interface Writing {

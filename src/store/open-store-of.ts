@@ -6,7 +6,6 @@ import { readTrueEntries } from "../audit/true-entries.ts";
 import { unobserved } from "../database/background.ts";
 import { type DatabaseLocation, openDatabaseOf } from "../database/database.ts";
 import { diskFullError } from "../database/disk-full.ts";
-import type { Transact } from "../database/group-commit.ts";
 import {
   mayPass,
   readMessage,
@@ -18,14 +17,12 @@ import { verifyAnswers } from "../records/idempotency.ts";
 import { noLimits } from "../records/quota.ts";
 import { equalTags, tagRecord } from "../records/tag.ts";
 import { unlock } from "../secrets/root-keys.ts";
-import { withPlace } from "../shared-memory/places.ts";
 import { createAnswersOfStore, createAnswersOfTransaction, sweepAnswers } from "./answers.ts";
 import { createRefusals } from "./refusals.ts";
 import type { MeasureWrite, Store, StoreOptions } from "./store.ts";
 import { createStoreLogs, type StoreLog } from "./store-log.ts";
 import { createTransact } from "./transact.ts";
 import { createWritability } from "./writability.ts";
-import type { WriteTransaction } from "./write-transaction.ts";
 import { createWriters, type Writers } from "./writers.ts";
 
 /** Opens a store, and creates its missing parts. @throws StorageError with a sentence for the operator */
@@ -52,7 +49,7 @@ async function createStore(
   database: Awaited<ReturnType<typeof openDatabaseOf>>,
   options: StoreOptions,
 ): Promise<Store> {
-  const { masterKey, provider, now = () => new Date(), quotas = noLimits, memory } = options;
+  const { masterKey, provider, now = () => new Date(), quotas = noLimits } = options;
   const { background = unobserved } = options;
   const { reader } = database;
   const { vault, keys } = await unlock(database, masterKey);
@@ -77,7 +74,6 @@ async function createStore(
     onCommit(durationMs, calls) {
       options.onCommit?.(durationMs, calls);
       notify();
-      memory?.writes.send();
     },
   });
   const { probe, reserve } = database;
@@ -86,9 +82,8 @@ async function createStore(
     reserve,
     background,
   });
-  const writers = createWriters({ transact: takeTurns(transact, memory), reserve, writability });
+  const writers = createWriters({ transact, reserve, writability });
   const { write, batch } = measureWriters(writers, options.measureWrite);
-  const stopListening = memory?.writes.listen(notify);
   const stopSweeping = sweepAnswers(answers, write, background);
   const refusals = createRefusals({ batch, now, background, onUnrecorded: options.onRefusalUnrecorded });
 
@@ -125,7 +120,6 @@ async function createStore(
     watchWrites: writability.watch,
     ifReachable: async (read) => (writability.problem === undefined ? ifReachable(read) : undefined),
     async close() {
-      stopListening?.();
       await stopSweeping();
       await refusals.close();
       await drain(writers);
@@ -144,14 +138,6 @@ async function startLog(log: StoreLog): Promise<void> {
   } catch (error) {
     if (!(error instanceof StoreFailureError && error.code === "CORRUPT")) throw error;
   }
-}
-
-/** The event loops of this program take turns before they ask the database, which would let them wait in no order. */
-function takeTurns(
-  transact: Transact<WriteTransaction>,
-  memory: StoreOptions["memory"],
-): Transact<WriteTransaction> {
-  return (work, calls) => withPlace(memory?.writeTurn, () => transact(work, calls));
 }
 
 async function drain({ normal, safety }: Writers): Promise<void> {

@@ -17,7 +17,6 @@ import type { Quota, QuotaLimits } from "../records/quota.ts";
 import type { TagField } from "../records/tag.ts";
 import type { RecordsVerification } from "../records/verify-records.ts";
 import type { MasterKeySource } from "../secrets/master-key.ts";
-import type { SharedMemory } from "../shared-memory/shared-memory.ts";
 import type { VerifyOptions } from "./store-log.ts";
 import type { OnProblem } from "./writability.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
@@ -165,6 +164,4 @@ export interface StoreOptions {
   readonly quotas?: QuotaLimits;
   /** Hears of failures of work without a caller; nobody does if left out. */
   readonly background?: Background;
-  /** The memory that it shares with stores on other event loops of this program. */
-  readonly memory?: Pick<SharedMemory, "writeTurn" | "writes">;
 }

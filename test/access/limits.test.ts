@@ -16,8 +16,8 @@ import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { clientKey, readClientAddress } from "../../src/protocol/call-values.ts";
 import { createAdmission, Ticket } from "../../src/server/admission.ts";
 import { createReadClient } from "../../src/server/client-address.ts";
+import { Clients } from "../../src/server/clients.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
-import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "../server/probe.ts";
 import { serve } from "../server/serve.ts";
@@ -620,7 +620,7 @@ function startRate(perSecond: number) {
   let nowMs = 0;
   const createFor = (subject?: string) =>
     createAdmission({
-      memory: createOwnMemory(),
+      clients: new Clients(),
       limits: { ...noLimits, maxCallsPerSecond: perSecond },
       nowMs: () => nowMs,
       ...(subject !== undefined && {

@@ -15,7 +15,6 @@ import { createPasswordLane, type PasswordTurn } from "../../src/identity/passwo
 import { hashPassword, verifyPassword } from "../../src/identity/passwords.ts";
 import type { UserStore } from "../../src/identity/users.ts";
 import { listNetworks } from "../../src/protocol/networks.ts";
-import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import { failureOf, outcomesOf, type Refusal, refusal } from "../support/refusal.ts";
 import { type AccessServer, startAccessServer, timeout } from "./access-server.ts";
@@ -273,13 +272,12 @@ describe("the limit of log-ins that fail, of networks and of known users", { tim
       issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
     };
     const turns: PasswordTurn[] = [];
-    const memory = createOwnMemory();
     const logIn = logInUsers({
       records: noRecords,
       issuer: issuer as Issuer,
       users: users as UserStore,
-      throttle: createLoginThrottle(3, memory.logIns),
-      known: createKnownNetworks(memory.knownNetworks),
+      throttle: createLoginThrottle(3),
+      known: createKnownNetworks(),
       listNetworks,
       verifyPassword: (given, hash, turn) => {
         turns.push(turn);
@@ -375,8 +373,7 @@ describe("a password that waits to be checked", () => {
     const { lane, verify } = createPasswordLane({ maxChecks: 1, maxWaitMs: 60_000 });
     const hash = hashCheaply(password);
     const turn = { network: "m", knownName: undefined };
-    const memory = createOwnMemory();
-    const throttle = createLoginThrottle(2, memory.logIns);
+    const throttle = createLoginThrottle(2);
     const issuer: Pick<Issuer, "issue"> = {
       issue: async (subject) => ({ token: `of ${subject}`, expiresAt: new Date(0) }),
     };
@@ -386,7 +383,7 @@ describe("a password that waits to be checked", () => {
       issuer: issuer as Issuer,
       users: users as UserStore,
       throttle,
-      known: createKnownNetworks(memory.knownNetworks),
+      known: createKnownNetworks(),
       verifyPassword: verify,
     });
     const running = verify(password, hash, turn);
@@ -414,7 +411,6 @@ describe("a minute after its first failure", () => {
   /** Log-ins at a time that the test sets; the one user is ada. */
   function startAt() {
     let nowMs = 0;
-    const memory = createOwnMemory();
     const passwordHash = hashCheaply(password);
     const ada = {
       name: "ada",
@@ -432,8 +428,8 @@ describe("a minute after its first failure", () => {
       records: noRecords,
       issuer: issuer as Issuer,
       users: users as UserStore,
-      throttle: createLoginThrottle(2, memory.logIns, () => nowMs),
-      known: createKnownNetworks(memory.knownNetworks),
+      throttle: createLoginThrottle(2, () => nowMs),
+      known: createKnownNetworks(),
       verifyPassword,
     });
     const from = (clientAddress: string, given: string) =>
@@ -454,9 +450,8 @@ describe("a minute after its first failure", () => {
   });
 
   it("a log-in that began before is not taken from its failures", async () => {
-    const memory = createOwnMemory();
     let nowMs = 0;
-    const throttle = createLoginThrottle(2, memory.logIns, () => nowMs);
+    const throttle = createLoginThrottle(2, () => nowMs);
     const forget = throttle.count(["user ada"]);
     nowMs = 60_000;
     throttle.count(["user ada"]);

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { CryptoBusyError, systemCaller, WorkQueue } from "../../src/crypto/work-queue.ts";
-import { allocateSharedMemory, openSharedMemory } from "../../src/shared-memory/shared-memory.ts";
 
 const maxWaitMs = 1000;
 
@@ -300,63 +299,5 @@ describe("WorkQueue with several callers", () => {
     await drain({ begun, end });
     expect(begun).toHaveLength(103);
     expect(begun.slice(-2)).toEqual(["a1", "b1"]);
-  });
-});
-
-describe("WorkQueues on two event loops", () => {
-  /** Two queues that share one place for slow work. */
-  function createTwo() {
-    const parts = allocateSharedMemory({ workers: 2, slowPlaces: 1, passwordPlaces: 1 });
-    const begun: string[] = [];
-    const ends = new Map<string, () => void>();
-    const queues = [0, 1].map((worker) => {
-      const shared = openSharedMemory(parts, worker);
-      const queue = new WorkQueue({ threads: 2, maxWaitMs, shared, now: () => 0 });
-      const run = (name: string, costMs: number) =>
-        queue.run({
-          caller: name,
-          costMs,
-          isSlow: costMs > 20,
-          isUnbounded: true,
-          start: () => {
-            begun.push(name);
-            return new Promise<void>((resolve) => ends.set(name, resolve));
-          },
-        });
-      return { queue, run };
-    });
-    return { begun, ends, one: queues[0] as (typeof queues)[0], other: queues[1] as (typeof queues)[0] };
-  }
-
-  it("run no more slow work at a time than one queue would, and leave a thread to quick work", async () => {
-    const { begun, ends, one, other } = createTwo();
-    const first = one.run("slow 1", 500);
-    const second = other.run("slow 2", 500);
-    const quick = other.run("quick", 1);
-    await expect.poll(() => begun).toEqual(["quick", "slow 1"]);
-    ends.get("quick")?.();
-    ends.get("slow 1")?.();
-    await Promise.all([first, quick]);
-    await expect.poll(() => begun).toEqual(["quick", "slow 1", "slow 2"]);
-    ends.get("slow 2")?.();
-    await second;
-  });
-
-  it("expect to wait longer while work waits on the other one", async () => {
-    const { ends, one, other } = createTwo();
-    // 20 ms of work for two threads are in advance, and the rest waits.
-    const works = Array.from({ length: 9 }, (_, i) => one.run(`${i}`, 5));
-    const alone = one.queue.expectedWaitMs;
-    const more = Array.from({ length: 9 }, (_, i) => other.run(`more ${i}`, 5));
-    await expect.poll(() => ends.size).toBe(8);
-    ends.get("0")?.();
-    ends.get("more 0")?.();
-    await Promise.all([works[0], more[0]]);
-    expect(one.queue.expectedWaitMs).toBeGreaterThan(1.5 * alone);
-    while (ends.size < 18 || one.queue.depth + other.queue.depth > 0) {
-      for (const end of ends.values()) end();
-      await new Promise(setImmediate);
-    }
-    expect(one.queue.expectedWaitMs).toBe(0);
   });
 });

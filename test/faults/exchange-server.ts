@@ -4,10 +4,10 @@
  */
 import { setImmediate } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
+import { Clients } from "../../src/server/clients.ts";
 import type { Answer, Exchange } from "../../src/server/exchange.ts";
 import { createListener } from "../../src/server/listener.ts";
 import { createUnreadResponses } from "../../src/server/unread-responses.ts";
-import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import type { FuzzedPort } from "./fuzz-run.ts";
 import { createRandom, type Random } from "./mutations.ts";
@@ -48,7 +48,7 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
   const onUncaught = (error: unknown): void => note("not caught", error);
   process.on("uncaughtException", onUncaught);
   process.on("unhandledRejection", onUncaught);
-  const unread = createUnreadResponses(300, () => {}, createOwnMemory().clients);
+  const unread = createUnreadResponses(300, () => {}, new Clients());
   const listener = createListener({
     maxMetadataBytes: 16_384,
     maxHeaderMs: 60_000,

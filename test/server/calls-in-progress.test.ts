@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { createCallsInProgress } from "../../src/server/calls-in-progress.ts";
-import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
+import { Clients } from "../../src/server/clients.ts";
 
 const method = PqcService.method.signData;
 
 /** A server without calls. */
 function createCalls(maxCalls: number, maxCallsPerUser = 0) {
-  const { clients } = createOwnMemory();
+  const clients = new Clients();
   const calls = createCallsInProgress(
     { maxCalls, maxStreams: 10, maxCallsPerUser, maxStreamsPerUser: 0 },
     clients,

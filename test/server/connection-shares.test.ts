@@ -7,7 +7,6 @@ import { type ConnectionSharesDeps, createConnectionShares } from "../../src/ser
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
 import { createTokenBuckets } from "../../src/server/rate-limiter.ts";
-import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
 import { readToEnd } from "./raw.ts";
 import { serve } from "./serve.ts";
 import { makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
@@ -131,7 +130,6 @@ describe("the shares of connections", () => {
     const lines: unknown[] = [];
     const refused: string[] = [];
     const shares = createConnectionShares({
-      clients: createOwnMemory().clients,
       maxConnections: 100,
       maxConnectionsPerClient: 2,
       rate: { take: () => 0 },
@@ -157,7 +155,7 @@ describe("the shares of connections", () => {
 
   it("refuse those of a network that opens them too fast, and not those of a proxy", () => {
     let nowMs = 0;
-    const rate = createTokenBuckets(2, createOwnMemory().connectionRates, () => nowMs);
+    const rate = createTokenBuckets(2, () => nowMs);
     const isShared = (address: string): boolean => address === "192.0.2.8";
     const { shares, refused } = make({ rate, isShared });
     const isAdmitted = (address: string): boolean => {

@@ -1,9 +1,9 @@
 /** How the bytes of unfinished requests and of unread responses are counted. */
 import { describe, expect, it, vi } from "vitest";
 import { ByteBudget } from "../../src/server/byte-budget.ts";
+import { Clients } from "../../src/server/clients.ts";
 import { splitEnvelopes } from "../../src/server/protocols/envelopes.ts";
 import { createUnreadResponses } from "../../src/server/unread-responses.ts";
-import { createOwnMemory } from "../../src/shared-memory/shared-memory.ts";
 import { refusal } from "../support/refusal.ts";
 import { envelope } from "./raw.ts";
 
@@ -12,8 +12,8 @@ const reasonOf = (run: () => unknown) => refusal((async () => run())());
 
 describe("the budget of bytes", () => {
   function create() {
-    const { clients } = createOwnMemory();
-    const budget = new ByteBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 }, clients);
+    const clients = new Clients();
+    const budget = new ByteBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 });
     return { budget, open: (client: string) => budget.open(clients.claim(client)) };
   }
 
@@ -52,8 +52,8 @@ describe("the budget of bytes", () => {
 describe("the meter of a stream", () => {
   /** Passes a stream through in pieces of a size. @returns the most bytes that were held, and those at the end */
   async function measure(stream: Buffer, pieceBytes: number, maxBytes = 1000) {
-    const { clients } = createOwnMemory();
-    const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 }, clients);
+    const clients = new Clients();
+    const budget = new ByteBudget({ maxBufferedBytes: 1e9, maxBufferedBytesPerClient: 1e9 });
     const pieces = async function* () {
       for (let at = 0; at < stream.length; at += pieceBytes) yield stream.subarray(at, at + pieceBytes);
     };
@@ -111,7 +111,7 @@ describe("responses that wait to be read", () => {
     try {
       let nowMs = 0;
       const dropped: string[] = [];
-      const { clients } = createOwnMemory();
+      const clients = new Clients();
       const unread = createUnreadResponses(
         5000,
         () => {},

@@ -1,0 +1,83 @@
+/** The resources that clients hold: calls, streams, bytes of requests, unread responses, connections. */
+
+/** The counts of a client, by kind of resource. */
+type Counts = Record<"calls" | "streams" | "bytes" | "unread" | "connections", number>;
+
+/** One kind of counted resource. */
+export type Holding = keyof Counts;
+
+/** A client, for as long as it has claims. */
+interface Client {
+  claims: number;
+  readonly counts: Counts;
+}
+
+function createCounts(): Counts {
+  return { calls: 0, streams: 0, bytes: 0, unread: 0, connections: 0 };
+}
+
+/** The resources that one call, or one connection, holds. */
+export class Claim {
+  readonly #client: Client;
+  readonly #onClose: () => void;
+  readonly #held = createCounts();
+  #isClosed = false;
+
+  constructor(client: Client, onClose: () => void) {
+    this.#client = client;
+    this.#onClose = onClose;
+  }
+
+  /** Adds one, unless the client already holds as many as the limit. @returns whether it was added */
+  tryAcquire(holding: Holding, limit: number): boolean {
+    if (this.sum(holding) >= limit) return false;
+    this.add(holding, 1);
+    return true;
+  }
+
+  add(holding: Holding, amount: number): void {
+    if (this.#isClosed) return;
+    this.#held[holding] += amount;
+    this.#client.counts[holding] += amount;
+  }
+
+  /** Sums what all claims of the client hold. */
+  sum(holding: Holding): number {
+    return this.#client.counts[holding];
+  }
+
+  /** Releases all that was added through this claim. Later additions do not count. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    const { counts } = this.#client;
+    const held = this.#held;
+    counts.calls -= held.calls;
+    counts.streams -= held.streams;
+    counts.bytes -= held.bytes;
+    counts.unread -= held.unread;
+    counts.connections -= held.connections;
+    this.#onClose();
+  }
+}
+
+/** The clients that hold something. */
+export class Clients {
+  readonly #clients = new Map<string, Client>();
+
+  /** The number of clients that have claims. */
+  get size(): number {
+    return this.#clients.size;
+  }
+
+  /** Opens a claim of a client. It must be closed. */
+  claim(name: string): Claim {
+    const client = this.#clients.get(name) ?? { claims: 0, counts: createCounts() };
+    client.claims += 1;
+    if (client.claims === 1) this.#clients.set(name, client);
+    return new Claim(client, () => {
+      client.claims -= 1;
+      if (client.claims === 0) this.#clients.delete(name);
+    });
+  }
+}
