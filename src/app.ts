@@ -16,6 +16,7 @@ import { collectProfiles, listScopes, type ServicePackage, servicePackages } fro
 import { choosePackages } from "./settings/choose-packages.ts";
 import { challengeSettings, identitySettings } from "./settings/identity-settings.ts";
 import { logSettings } from "./settings/log-settings.ts";
+import { requireReusablePort } from "./settings/reuse-port.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
 import { watchStore } from "./watch-store.ts";
@@ -58,6 +59,7 @@ export async function createApp(
   { packages = servicePackages, onFailure }: AppOptions = {},
 ): Promise<App> {
   const chosen = choosePackages(packages, config.services);
+  requireReusablePort(config, chosen);
   const now = (): Date => new Date();
   const watching = await openObservability(config, logger);
   const { metrics, tracing } = watching;

@@ -65,6 +65,8 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
 
 /** Checks the port before there is a store: a start that fails should leave no store and no master key. */
 async function requireFreePort(config: Config): Promise<void> {
+  // The check would take connections away from the servers that share the port.
+  if (config.reusePort) return;
   try {
     await findPort(config.port, config.host);
   } catch (error) {

@@ -32,7 +32,8 @@ export async function startApp({ config, logger, onOpen }: StartOptions): Promis
     throw toConfigError(error);
   });
   onOpen(app.listRoutes());
-  const address = await app.server.listen(config.port, config.host).catch(async (error: unknown) => {
+  const { port, host, reusePort } = config;
+  const address = await app.server.listen(port, host, { reusePort }).catch(async (error: unknown) => {
     await app.close();
     throw error;
   });

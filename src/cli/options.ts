@@ -163,6 +163,8 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
   type: ["algorithm", "format"],
   sig: ["signature"],
   insecure: ["cleartext"],
+  // Of an older version.
+  workers: ["reuse-port"],
 };
 
 /** @param written as the user wrote it: "--al", "-key", "--out=x" */

@@ -6,6 +6,9 @@ const clientVariables: readonly string[] = ["QSP_URL", "QSP_CA", "QSP_TOKEN", "Q
 /** Variables of npm run gateway, and of the files in deploy/. */
 const otherVariables: readonly string[] = ["QSP_ENVOY", "QSP_UID", "QSP_GID", "QSP_BACKUP_DAYS"];
 
+/** Variables of an older version, and what took their place. */
+const replaced: ReadonlyMap<string, string> = new Map([["QSP_WORKERS", "QSP_REUSE_PORT"]]);
+
 /** Variables that Kubernetes and Docker set in each container for a service whose name begins with qsp. */
 const ofServiceLink = /^QSP_(\w+_)?(SERVICE_(HOST|PORT)(_\w+)?|PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?)$/;
 
@@ -37,7 +40,7 @@ export function findUnknownVariables(
     .sort()
     .slice(0, maxNamed)
     .map((name) => {
-      const [similar] = suggest(name, known);
+      const similar = replaced.get(name) ?? suggest(name, known)[0];
       const advice =
         similar === undefined ? "qsp serve --help lists the variables" : `did you mean ${similar}?`;
       return `the variable ${name.slice(0, 100)} is unknown and has no effect; ${advice}`;

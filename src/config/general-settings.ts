@@ -20,6 +20,10 @@ import {
 export const generalSettings = {
   host: defineText("host", "127.0.0.1", "address", "Address to listen on."),
   port: defineInteger("port", "8080", 0, 65_535, "Port to listen on; 0 picks a free one and prints it."),
+  reusePort: defineSwitch(
+    "reuse-port",
+    "Shares the port with other servers of the same store that have this setting: the system gives each connection to one of them (SO_REUSEPORT; Linux). Not with the service vpn, whose sessions belong to one server.",
+  ),
   openToNetwork: defineSwitch(
     "danger-open-to-network",
     "Allows an address other than loopback with --auth open, where anyone may call without a token.",

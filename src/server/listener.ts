@@ -21,8 +21,12 @@ import type { TlsOptions } from "./tls.ts";
 
 /** A port and the connections to it. */
 export interface Listener {
-  /** Binds; port 0 picks a free one. */
-  listen(port: number, host: string): Promise<AddressInfo>;
+  /**
+   * Binds; port 0 picks a free one.
+   *
+   * @param options.reusePort whether other programs may listen on the port too
+   */
+  listen(port: number, host: string, options?: { readonly reusePort?: boolean }): Promise<AddressInfo>;
   /** Uses other certificates from the next connection on. */
   renewTls(tls: TlsOptions): void;
   /**
@@ -133,10 +137,10 @@ export function createListener(options: ListenerOptions): Listener {
   };
 
   return {
-    listen: (port, host) =>
+    listen: (port, host, { reusePort = false } = {}) =>
       new Promise((resolve, reject) => {
         http1Server.once("error", reject);
-        http1Server.listen({ port, host }, () => {
+        http1Server.listen({ port, host, reusePort }, () => {
           http1Server.off("error", reject);
           resolve(http1Server.address() as AddressInfo);
         });

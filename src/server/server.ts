@@ -3,7 +3,6 @@
  *
  * It takes descriptors and implementations and does not depend on any of them.
  */
-import type { AddressInfo } from "node:net";
 import { createRegistry } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
@@ -34,7 +33,7 @@ import { forStreams } from "./interceptors/streams.ts";
 import { unaryInterceptor } from "./interceptors/unary.ts";
 import { validationInterceptor } from "./interceptors/validation.ts";
 import { findMaxBytes, toBodyLimits, toStructureLimits } from "./limits.ts";
-import { createListener } from "./listener.ts";
+import { createListener, type Listener } from "./listener.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import type { ServerOptions } from "./options.ts";
@@ -63,8 +62,7 @@ export interface Server {
   /** The REST side, with its routes. */
   readonly transcoder: Transcoder;
   readonly health: HealthBoard;
-  /** Starts; port 0 picks a free one. */
-  listen(port: number, host: string): Promise<AddressInfo>;
+  readonly listen: Listener["listen"];
   /**
    * Stops: refuses new calls, lets running calls finish, and aborts those that take longer.
    *

@@ -54,6 +54,12 @@ describe("a variable that nothing reads", { timeout }, () => {
     ]);
   });
 
+  it("is named with what took its place", () => {
+    expect(findUnknownVariables({ QSP_WORKERS: "2" }, settings)).toEqual([
+      "the variable QSP_WORKERS is unknown and has no effect; did you mean QSP_REUSE_PORT?",
+    ]);
+  });
+
   it("is not one of the client, of a setting, of tests, of another program, or of a link to a service", () => {
     const names = [
       ...["QSP_URL", "QSP_CA", "QSP_TOKEN", "QSP_PORT", "QSP_TEST_VECTORS", "PATH", "QSPX", "QSP_ENVOY"],
