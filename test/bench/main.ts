@@ -1,7 +1,7 @@
 /**
  * Measures what the server costs: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where parts
- * are calls, providers, start, memory, audit, verification, chain, devices, tunnel, kms, logs, pqc, overload and floods. The part
- * `calls` needs h2load (Debian: nghttp2-client).
+ * are calls, providers, start, servers, memory, audit, verification, chain, devices, tunnel, kms, logs, pqc, overload and floods. The parts
+ * `calls` and `servers` need h2load (Debian: nghttp2-client).
  *
  * Everything is compared with something else in the same run, since absolute times depend on the machine:
  * the figures to read are the ratios. Each pair is measured in turn, several times, and the medians compared.
@@ -20,6 +20,7 @@ import { measureOverload } from "./overload.ts";
 import { measurePqc } from "./pqc.ts";
 import { measureProviders } from "./providers.ts";
 import { writeResults } from "./results.ts";
+import { measureServers } from "./servers.ts";
 import { measureMemory, measureStart } from "./start.ts";
 import { chosenParts, inFlight, options, start, toMiB } from "./tools.ts";
 import { measureTunnel } from "./tunnel.ts";
@@ -32,6 +33,7 @@ const parts = {
   calls: () => measureCalls(app, grpcJs, dataDir),
   providers: measureProviders,
   start: () => measureStart(dataDir),
+  servers: () => measureServers(dataDir),
   audit: () => measureAudit(dataDir),
   verification: () => measureVerification(dataDir),
   memory: () => measureMemory(dataDir),

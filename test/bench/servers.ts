@@ -1,0 +1,38 @@
+/** What a second server on the same port gains: the same calls to one server, and to two with --reuse-port. */
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { type H2Load, measureWithH2load } from "./h2load.ts";
+import { report } from "./results.ts";
+import { begin, stop } from "./start.ts";
+import { grpc, measureMs, rounds } from "./tools.ts";
+
+/** So many that the system spreads them about evenly. Each makes one call at a time. */
+const connections = 128;
+
+/** Loads one server and a pair of servers in turn. Needs h2load, and Linux. */
+export async function measureServers(dataDir: string): Promise<void> {
+  const check: H2Load = {
+    call: grpc("/grpc.health.v1.Health/Check", new Uint8Array()),
+    connections,
+    inFlight: connections,
+  };
+  const alone = await begin(join(dataDir, "alone"));
+  const shared = ["--reuse-port", "--services", "pqc,kms"];
+  const first = await begin(join(dataDir, "pair"), ...shared);
+  const second = await begin(join(dataDir, "pair"), ...shared, "--port", new URL(first.url).port);
+  const rates: number[][] = [[], []];
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const [i, { url, child }] of [alone, first].entries()) {
+      const { callsPerSecond } = await measureWithH2load({ url, pid: child.pid ?? 0 }, check, measureMs);
+      rates[i]?.push(callsPerSecond);
+      // Lets connections go that h2load has closed.
+      await setTimeout(100);
+    }
+  }
+  for (const { child } of [alone, first, second]) await stop(child);
+  const [one = [], two = []] = rates;
+  report("Health.Check of one server", one, { unit: "calls/s" });
+  report("Health.Check of two servers on one port", two, { unit: "calls/s" });
+  const ratios = two.map((rate, i) => rate / (one[i] ?? Number.NaN));
+  report("Two servers against one, Health.Check", ratios, { unit: "times", target: "at least 1.6" });
+}
