@@ -1,12 +1,12 @@
 /** `qsp device`: acts as a device with its own key. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
+import { listVerb } from "./call-verbs.ts";
 import { deviceOption, importDeviceKey, readDevice, reserveDevice, writeDevice } from "./device-file.ts";
 import { signChallenge } from "./device-signatures.ts";
 import { distrustError, exitCodes } from "./exit-codes.ts";
-import { facts, time } from "./output.ts";
+import { facts } from "./output.ts";
 import { readPublicKeyPem, withProvider } from "./pem-keys.ts";
-import { printList } from "./print-list.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = IotService;
@@ -39,29 +39,21 @@ export const deviceVerbs: readonly Verb[] = [
     example: "qsp device authenticate",
     run: authenticate,
   },
-  {
-    name: "device list",
-    operands: [],
-    options: {},
+  listVerb(method.listDevices, {
+    line: "device list",
     meaning: "Lists the devices of the server.",
-    example: "qsp device list",
-    async run({ output, server }) {
-      return printList(output, method.listDevices.output, {
-        ask: (pageToken) => server.ask(method.listDevices, { pageToken }),
-        itemsOf: ({ devices }) => devices,
-        none: "There are no devices.",
-        headers: ["DEVICE", "NAME", "TYPE", "STATUS", "LAST SEEN", "FIRMWARE"],
-        toCells: (device) => [
-          device.deviceId,
-          device.deviceName,
-          device.deviceType,
-          device.registrationStatus,
-          time(device.lastSeenAt),
-          device.firmwareVersion === undefined ? "" : String(device.firmwareVersion),
-        ],
-      });
+    ask: () => ({}),
+    items: ({ devices }) => devices,
+    none: "There are no devices.",
+    columns: {
+      DEVICE: "deviceId",
+      NAME: "deviceName",
+      TYPE: "deviceType",
+      STATUS: "registrationStatus",
+      "LAST SEEN": "lastSeenAt",
+      FIRMWARE: "firmwareVersion",
     },
-  },
+  }),
 ];
 
 async function register({

@@ -15,10 +15,10 @@ export const verbTable: VerbTable = {
   "sigstore-kms": async () => (await import("./sigstore-kms.ts")).sigstoreVerbs,
   kms: async () => [
     ...(await import("./kms.ts")).kmsVerbs,
-    ...(await import("./kms-states.ts")).kmsStateVerbs,
+    ...(await import("./kms.ts")).kmsStateVerbs,
     ...(await import("./kms-import.ts")).kmsImportVerbs,
     ...(await import("./kms-public-keys.ts")).kmsPublicKeyVerbs,
-    ...(await import("./kms-csr.ts")).kmsCsrVerbs,
+    ...(await import("./kms.ts")).kmsCsrVerbs,
     ...(await import("./kms-grants.ts")).kmsGrantVerbs,
     ...(await import("./kms-secrets.ts")).kmsSecretVerbs,
     ...(await import("./kms-audit.ts")).kmsAuditVerbs,

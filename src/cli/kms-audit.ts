@@ -1,11 +1,12 @@
 /** `qsp kms audit` and `verify-audit`. */
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService, type VerifyAuditLogResponse } from "#gen/kms/kms_service_pb.ts";
+import { printList } from "./call-verbs.ts";
 import { oneOf } from "./client.ts";
 import { createProgress } from "./count-progress.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
-import { facts, time } from "./output.ts";
-import { printList } from "./print-list.ts";
+import { afterOption, entryFilterOptions, readEntryFilter, refuseAfter, watchEntries } from "./entry-log.ts";
+import { exitCodes } from "./exit-codes.ts";
+import { facts } from "./output.ts";
 import { readTime } from "./time-options.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
@@ -23,26 +24,26 @@ export const kmsAuditVerbs: readonly Verb[] = [
     name: "kms audit",
     operands: ["[KEY]"],
     options: {
-      operation: { value: "NAME", meaning: "Only entries of this operation", offers: operations },
-      outcome: { value: "OUTCOME", meaning: "Only entries with this outcome", offers: ["OK", "REFUSED"] },
-      user: { value: "USER", meaning: "Only entries of this user" },
-      from: {
-        value: "TIME",
-        meaning: "Only entries from this time on: 2030-01-31T12:00:00Z, or 12h for the last 12 hours",
-      },
-      to: { value: "TIME", meaning: "Only entries before this time" },
-      watch: { meaning: "Shows new entries until interrupted" },
+      ...entryFilterOptions(operations, "this user"),
       follow: { meaning: "Same as --watch" },
-      after: {
-        value: "SEQUENCE",
-        meaning: "With --watch, begins after this entry; 0 begins with the first",
-      },
+      ...afterOption,
     },
     meaning:
       "Lists the uses of keys, oldest first, including refused attempts. name/NAME selects the entries of all versions.\n" +
       "--json also shows the request IDs and the hashes of the entries.",
     example: 'qsp kms audit "$KEY"',
-    run: (input) => (isWatch(input) ? watch(input) : list(input)),
+    run(input) {
+      const isWatch = input.options.flag("watch") || input.options.flag("follow");
+      if (!isWatch) refuseAfter(input.options);
+      const filter = readFilter(input);
+      return isWatch
+        ? watchEntries(method.watchAuditLog, input, filter, ({ entry }) => entry, columns)
+        : printList(method.getAuditLog, input, filter, {
+            items: ({ auditLog }) => auditLog,
+            none: "There are no entries.",
+            columns,
+          });
+    },
   },
   {
     name: "kms verify-audit",
@@ -81,51 +82,18 @@ async function verifyWhole(server: VerbInput["server"]): Promise<VerifyAuditLogR
   throw new Error("the server ended the verification without a result");
 }
 
-function isWatch({ options }: VerbInput): boolean {
-  const isWanted = options.flag("watch") || options.flag("follow");
-  if (!isWanted && options.text("after") !== undefined) throw usageError("--after needs --watch");
-  return isWanted;
-}
-
 function readFilter({ operands: [keyId = ""], options }: VerbInput) {
   const [from, to] = [readTime(options, "from", -1), readTime(options, "to", -1)];
-  return {
-    keyId,
-    operation: options.text("operation") ?? "",
-    outcome: options.text("outcome") ?? "",
-    user: options.text("user") ?? "",
-    ...(from && { from }),
-    ...(to && { to }),
-  };
+  return { keyId, ...readEntryFilter(options), ...(from && { from }), ...(to && { to }) };
 }
 
-async function list(input: VerbInput): Promise<number> {
-  const { output, server } = input;
-  const filter = readFilter(input);
-  return printList(output, method.getAuditLog.output, {
-    ask: (pageToken) => server.ask(method.getAuditLog, { ...filter, pageToken }),
-    itemsOf: ({ auditLog }) => auditLog,
-    none: "There are no entries.",
-    headers,
-    toCells,
-  });
-}
-
-async function watch(input: VerbInput): Promise<number> {
-  const { options, output, server } = input;
-  const afterSequence = options.whole("after", 0, Number.MAX_SAFE_INTEGER);
-  const request = { ...readFilter(input), ...(afterSequence !== undefined && { afterSequence }) };
-  for await (const answer of server.stream(method.watchAuditLog, oneOf(request))) {
-    const { entry } = answer;
-    if (entry !== undefined)
-      output.answer(method.watchAuditLog.output, answer, () => toCells(entry).join("  "));
-  }
-  return exitCodes.done;
-}
-
-const headers = ["ENTRY", "TIME", "OPERATION", "OUTCOME", "USER", "ADDRESS", "KEY", "DETAILS"];
-
-function toCells(entry: AuditEntry): string[] {
-  const { sequence, timestamp, operation, outcome, user, clientAddress, keyId, details } = entry;
-  return [String(sequence), time(timestamp), operation, outcome, user, clientAddress || "-", keyId, details];
-}
+const columns = {
+  ENTRY: "sequence",
+  TIME: "timestamp",
+  OPERATION: "operation",
+  OUTCOME: "outcome",
+  USER: "user",
+  ADDRESS: ({ clientAddress }: AuditEntry) => clientAddress || "-",
+  KEY: "keyId",
+  DETAILS: "details",
+} as const;

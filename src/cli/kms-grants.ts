@@ -1,9 +1,9 @@
 /** `qsp kms grant`, `grants` and `revoke`: let other users use a key. */
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
-import { facts, time } from "./output.ts";
-import { printList } from "./print-list.ts";
+import { printList, unaryVerb } from "./call-verbs.ts";
+import { usageError } from "./exit-codes.ts";
+import { time } from "./output.ts";
 import { readTime } from "./time-options.ts";
 import type { Verb } from "./verb.ts";
 
@@ -12,9 +12,8 @@ const { method } = KmsService;
 const operations = ["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "GET_KEY"] as const;
 
 export const kmsGrantVerbs: readonly Verb[] = [
-  {
-    name: "kms grant",
-    operands: ["KEY", "USER"],
+  unaryVerb(method.createGrant, {
+    line: "kms grant KEY USER",
     options: {
       operations: {
         value: "LIST",
@@ -29,55 +28,57 @@ export const kmsGrantVerbs: readonly Verb[] = [
     },
     meaning: "Allows a user some operations of a key. name/NAME grants all versions, present and future.",
     example: 'qsp kms grant "$KEY" bob --operations SIGN,VERIFY --expires 30d',
-    async run({ operands: [keyId = "", grantee = ""], options, output, server }) {
+    ask({ operands: [keyId = "", grantee = ""], options }) {
       const expiresAt = readTime(options, "expires", 1);
       const list = options.text("operations");
       if (list === undefined)
         throw usageError(
           `--operations is missing; use one or more of ${operations.join(", ")}, separated by commas`,
         );
-      const answer = await server.ask(method.createGrant, {
+      return {
         keyId,
         grantee,
         operations: list.split(",").map((operation) => operation.trim().toUpperCase()),
         ...(expiresAt && { expiresAt }),
-      });
-      output.answer(method.createGrant.output, answer, () => describe(answer.grant));
-      return exitCodes.done;
+      };
     },
-  },
+    say: ({ grant }) => describe(grant),
+  }),
   {
     name: "kms grants",
     operands: ["[KEY]"],
     options: { received: { meaning: "Lists the grants that you received, instead of those of your keys" } },
     meaning: "Lists grants in the order of their creation, without revoked and expired ones.",
     example: "qsp kms grants --received",
-    async run({ operands: [keyId = ""], options, output, server }) {
-      const filter = { keyId, received: options.flag("received") };
-      return printList(output, method.listGrants.output, {
-        ask: (pageToken) => server.ask(method.listGrants, { ...filter, pageToken }),
-        itemsOf: ({ grants }) => grants,
-        none: "There are no grants.",
-        headers: ["GRANT", "KEY", "OWNER", "USER", "EXPIRES", "OPERATIONS"],
-        toCells: (grant) => [
-          ...[grant.grantId, nameKey(grant, filter.received), grant.owner, grant.grantee],
-          ...[time(grant.expiresAt) || "never", grant.operations.join(",")],
-        ],
-      });
+    run(input) {
+      const [keyId = ""] = input.operands;
+      const received = input.options.flag("received");
+      return printList(
+        method.listGrants,
+        input,
+        { keyId, received },
+        {
+          items: ({ grants }) => grants,
+          none: "There are no grants.",
+          columns: {
+            GRANT: "grantId",
+            KEY: (grant) => nameKey(grant, received),
+            OWNER: "owner",
+            USER: "grantee",
+            EXPIRES: ({ expiresAt }) => time(expiresAt) || "never",
+            OPERATIONS: "operations",
+          },
+        },
+      );
     },
   },
-  {
-    name: "kms revoke",
-    operands: ["GRANT"],
-    options: {},
+  unaryVerb(method.revokeGrant, {
+    line: "kms revoke GRANT",
     meaning: "Ends a grant.",
     example: 'qsp kms revoke "$GRANT"',
-    async run({ operands: [grantId = ""], output, server }) {
-      const answer = await server.ask(method.revokeGrant, { grantId });
-      output.answer(method.revokeGrant.output, answer, () => `${grantId} is revoked.`);
-      return exitCodes.done;
-    },
-  },
+    ask: ({ operands: [grantId = ""] }) => ({ grantId }),
+    say: (_, { operands: [grantId] }) => `${grantId} is revoked.`,
+  }),
 ];
 
 /** The key as calls take it. Without a user, a name is that of the caller. */
@@ -85,14 +86,11 @@ function nameKey({ keyId, name, owner }: Grant, isReceived = false): string {
   return keyId || (isReceived ? `user/${owner}/name/${name}` : `name/${name}`);
 }
 
-function describe(grant: Grant | undefined): string {
+function describe(grant: Grant | undefined) {
   if (grant === undefined) return "";
-  return facts({
-    grant: grant.grantId,
-    key: nameKey(grant),
-    owner: grant.owner,
-    user: grant.grantee,
-    operations: grant.operations.join(", "),
-    expires: time(grant.expiresAt) || "never",
-  });
+  const { grantId, owner, grantee: user, operations, expiresAt } = grant;
+  return {
+    ...{ grant: grantId, key: nameKey(grant), owner, user, operations: operations.join(", ") },
+    expires: time(expiresAt) || "never",
+  };
 }

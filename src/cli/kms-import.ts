@@ -2,6 +2,7 @@
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { wipe } from "../crypto/bytes.ts";
 import { isWrappingMethod, maxPlaintextBytes, wrap } from "../crypto/hpke.ts";
+import { unaryVerb } from "./call-verbs.ts";
 import type { ApiClient } from "./client.ts";
 import { CliError, exitCodes } from "./exit-codes.ts";
 import { readSecret } from "./files.ts";
@@ -14,9 +15,8 @@ import type { Verb } from "./verb.ts";
 const { method } = KmsService;
 
 export const kmsImportVerbs: readonly Verb[] = [
-  {
-    name: "kms import",
-    operands: ["FILE"],
+  unaryVerb(method.importKey, {
+    line: "kms import FILE",
     operandFiles: { FILE: "reads" },
     options: {
       algorithm: {
@@ -31,24 +31,19 @@ export const kmsImportVerbs: readonly Verb[] = [
       "Imports a secret key from a file, - for standard input: PKCS#8 in PEM or DER, as qsp keygen and openssl write it, a\n" +
       "JWK (RFC 9964), a raw seed, or a raw secret key. Wraps the key with HPKE (RFC 9180) before it leaves this machine.",
     example: "qsp kms import signer.key --name release",
-    async run({ operands: [path = ""], options, output, server }) {
+    async ask({ operands: [path = ""], options, server }) {
       const fields = { alias: options.text("alias") ?? "", ...readNewKey(options) };
       const file = await readSecret(path, maxPlaintextBytes);
       try {
         const key = readKeyFile(file, path, options.text("algorithm"));
         const wrapped = await wrapFor(server, key).finally(() => wipe(key.bytes));
-        const answer = await server.ask(method.importKey, {
-          ...wrapped,
-          ...fields,
-          algorithm: key.algorithm,
-        });
-        output.answer(method.importKey.output, answer, () => describeKey(answer.result));
+        return { ...wrapped, ...fields, algorithm: key.algorithm };
       } finally {
         wipe(file);
       }
-      return exitCodes.done;
     },
-  },
+    say: ({ result }) => describeKey(result),
+  }),
 ];
 
 /** Asks the server for a public key, and wraps a secret key with it. */

@@ -1,21 +1,24 @@
-/** `qsp kms create`, `list` and `get`. */
+/** `qsp kms create`, `list`, `get` and `csr`, and the verbs that change the state of a key. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { exitCodes } from "./exit-codes.ts";
+import { listVerb, unaryVerb } from "./call-verbs.ts";
+import { usageError } from "./exit-codes.ts";
 import { chosenAlias, describeKey, describeVersions, markVersion } from "./kms-describe.ts";
 import { newKeyOptions, readNewKey } from "./kms-new-key.ts";
-import { time } from "./output.ts";
+import { bytes, time } from "./output.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
-import { printList } from "./print-list.ts";
-import type { Verb } from "./verb.ts";
+import { readSeconds } from "./time-options.ts";
+import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = KmsService;
 
 const usages = ["SIGN", "KEM"] as const;
 
+/** The request of calls about one key. */
+const askKey = ({ operands: [keyId = ""] }: VerbInput) => ({ keyId });
+
 export const kmsVerbs: readonly Verb[] = [
-  {
-    name: "kms create",
-    operands: ["[ALIAS]"],
+  unaryVerb(method.createKey, {
+    line: "kms create [ALIAS]",
     options: {
       algorithm: {
         value: "NAME",
@@ -27,20 +30,16 @@ export const kmsVerbs: readonly Verb[] = [
     },
     meaning: "Creates a key. The server stores it.",
     example: "qsp kms create invoices --algorithm ML-DSA-87",
-    async run({ operands: [alias = ""], options, output, server }) {
-      const answer = await server.ask(method.createKey, {
-        alias,
-        algorithm: options.text("algorithm") ?? "",
-        usage: options.text("usage") ?? "",
-        ...readNewKey(options),
-      });
-      output.answer(method.createKey.output, answer, () => describeKey(answer.result));
-      return exitCodes.done;
-    },
-  },
-  {
-    name: "kms list",
-    operands: [],
+    ask: ({ operands: [alias = ""], options }) => ({
+      alias,
+      algorithm: options.text("algorithm") ?? "",
+      usage: options.text("usage") ?? "",
+      ...readNewKey(options),
+    }),
+    say: ({ result }) => describeKey(result),
+  }),
+  listVerb(method.listKeys, {
+    line: "kms list",
     options: {
       status: {
         value: "STATUS",
@@ -54,40 +53,120 @@ export const kmsVerbs: readonly Verb[] = [
     },
     meaning: "Lists keys in the order of their creation. A star marks the primary version of a name.",
     example: "qsp kms list --status ACTIVE",
-    async run({ options, output, server }) {
-      const filter = Object.fromEntries(
+    ask: ({ options }) =>
+      Object.fromEntries(
         ["status", "algorithm", "usage", "name", "label"].map((field) => [field, options.text(field) ?? ""]),
-      );
-      return printList(output, method.listKeys.output, {
-        ask: (pageToken) => server.ask(method.listKeys, { ...filter, pageToken }),
-        itemsOf: ({ keys }) => keys,
-        none: "There are no keys.",
-        headers: ["KEY", "ALGORITHM", "STATUS", "CREATED", "NAME", "ALIAS"],
-        toCells: (key) => [
-          ...[key.keyId, key.algorithm, key.status, time(key.createdAt)],
-          ...[markVersion(key), chosenAlias(key)],
-        ],
-      });
+      ),
+    items: ({ keys }) => keys,
+    none: "There are no keys.",
+    columns: {
+      KEY: "keyId",
+      ALGORITHM: "algorithm",
+      STATUS: "status",
+      CREATED: "createdAt",
+      NAME: markVersion,
+      ALIAS: chosenAlias,
     },
-  },
-  {
-    name: "kms get",
-    operands: ["KEY"],
-    options: {
-      "public-key": { value: "FILE", meaning: "File for the public key (PEM)", file: "writes" },
-    },
+  }),
+  unaryVerb(method.getKey, {
+    line: "kms get KEY",
+    options: { "public-key": { value: "FILE", meaning: "File for the public key (PEM)", file: "writes" } },
     meaning:
       "Describes a key: its ID, name/NAME with all versions of the name, name/NAME/VERSION, or user/USER/name/NAME.\n" +
       "Every verb that takes a KEY takes these forms.",
     example: 'qsp kms get "$KEY" --public-key invoices.pub',
-    async run({ operands: [keyId = ""], files, output, server }) {
-      const answer = await server.ask(method.getKey, { keyId });
-      files.write("public-key", answer.result?.publicKeyPem ?? "");
-      const { result, versions } = answer;
-      output.answer(method.getKey.output, answer, () =>
-        [describeKey(result), ...(versions.length > 0 ? ["", describeVersions(versions)] : [])].join("\n"),
-      );
-      return exitCodes.done;
+    ask: askKey,
+    writes: { "public-key": ({ result }) => result?.publicKeyPem ?? "" },
+    say: ({ result, versions }) =>
+      [describeKey(result), ...(versions.length > 0 ? ["", describeVersions(versions)] : [])].join("\n"),
+  }),
+];
+
+export const kmsStateVerbs: readonly Verb[] = [
+  unaryVerb(method.rotateKey, {
+    line: "kms rotate KEY",
+    meaning: "Replaces a key with a new one. The old key then only verifies and decapsulates.",
+    example: 'qsp kms rotate "$KEY"',
+    ask: askKey,
+    say: ({ newKey }) => describeKey(newKey),
+  }),
+  unaryVerb(method.disableKey, {
+    line: "kms disable KEY",
+    meaning: "Disables a key. It performs no operations until qsp kms enable.",
+    example: 'qsp kms disable "$KEY"',
+    ask: askKey,
+    say: ({ result }) => describeKey(result),
+  }),
+  unaryVerb(method.enableKey, {
+    line: "kms enable KEY",
+    meaning: "Enables a disabled key. A key that was rotated becomes ROTATED again.",
+    example: 'qsp kms enable "$DISABLED_KEY"',
+    ask: askKey,
+    say: ({ result }) => describeKey(result),
+  }),
+  unaryVerb(method.destroyKey, {
+    line: "kms destroy KEY",
+    options: {
+      after: {
+        value: "DURATION",
+        meaning: "Time to wait, such as 30d; at most 120d; qsp kms restore saves the key in the meantime",
+      },
+      yes: { meaning: "Required without --after: nothing restores the secret key" },
     },
-  },
+    meaning: "Erases the secret key permanently: at once with --yes, or after a waiting period.",
+    example: 'qsp kms destroy "$KEY" --after 30d',
+    ask({ operands: [keyId = ""], options }) {
+      const afterSeconds = readSeconds(options, "after", { max: 120 }) ?? 0;
+      if (afterSeconds > 0 || options.flag("yes")) return { keyId, afterSeconds };
+      throw usageError(
+        `--yes is missing: nothing restores the secret key of ${keyId}; --after 30d leaves time to restore it`,
+      );
+    },
+    say: ({ keyId, newStatus, destroyAt }) =>
+      `${keyId} is ${newStatus}${destroyAt === undefined ? "" : ` and will be destroyed at ${time(destroyAt)}`}.`,
+  }),
+  unaryVerb(method.restoreKey, {
+    line: "kms restore KEY",
+    meaning:
+      "Takes back a scheduled destruction. The key becomes DISABLED; qsp kms enable puts it back into use.",
+    example: 'qsp kms restore "$SCHEDULED_KEY"',
+    ask: askKey,
+    say: ({ result }) => describeKey(result),
+  }),
+];
+
+export const kmsCsrVerbs: readonly Verb[] = [
+  unaryVerb(method.createCsr, {
+    line: "kms csr KEY",
+    options: {
+      subject: {
+        value: "NAME",
+        meaning: "Subject (RFC 4514), the most specific part first; \\ before a comma in a value",
+      },
+      dns: { value: "NAME", meaning: "Host name; may occur several times", isMany: true },
+      ip: { value: "ADDRESS", meaning: "IP address; may occur several times", isMany: true },
+      email: { value: "ADDRESS", meaning: "Email address; may occur several times", isMany: true },
+      uri: { value: "URI", meaning: "Absolute URI; may occur several times", isMany: true },
+      out: { value: "FILE", meaning: "File for the request (PEM); default: standard output", file: "writes" },
+    },
+    meaning: "Creates a certificate request (PKCS#10, RFC 2986) for a key that signs, with these names.",
+    example: 'qsp kms csr "$KEY" --subject CN=release,O=Example --out release.csr',
+    ask({ operands: [keyId = ""], options }) {
+      if (!["subject", "dns", "ip", "email", "uri"].some((name) => options.flag(name)))
+        throw usageError("a request needs a name; use --subject, --dns, --ip, --email or --uri");
+      return {
+        keyId,
+        subject: options.text("subject") ?? "",
+        dnsNames: [...options.all("dns")],
+        ipAddresses: [...options.all("ip")],
+        emails: [...options.all("email")],
+        uris: [...options.all("uri")],
+      };
+    },
+    writes: { out: ({ result }) => result?.csrPem ?? "" },
+    say: ({ result: { csr, csrPem, algorithm } = {} }, _, { out }) =>
+      out === undefined
+        ? (csrPem ?? "").trimEnd()
+        : `${out}: request of ${bytes(csr?.length ?? 0)}, ${algorithm}`,
+  }),
 ];

@@ -3,6 +3,7 @@ import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { parseCheckpoint } from "../signed-notes/checkpoint.ts";
 import { NoteError, parseNote } from "../signed-notes/note.ts";
 import { formatProofFile } from "../signed-notes/proof-files.ts";
+import { unaryVerb } from "./call-verbs.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readWhole } from "./files.ts";
 import { facts } from "./output.ts";
@@ -17,30 +18,23 @@ const out = {
 } as const;
 
 export const logVerbs: readonly Verb[] = [
-  {
-    name: "log list",
-    operands: [],
-    options: {},
+  unaryVerb(method.listLogs, {
+    line: "log list",
     meaning:
       "Lists the verifiable logs with the keys that sign their checkpoints: first Ed25519, then ML-DSA-44, then ML-DSA-65.\n" +
       "Pin a key that you received on another way.",
-    example: "qsp log list",
-    async run({ output, server }) {
-      const answer = await server.ask(method.listLogs, {});
-      output.answer(method.listLogs.output, answer, () =>
-        answer.logs
-          .map(({ log, origin, verifierKeys, witnessKeys }) => {
-            const keys = [
-              ...verifierKeys.map((key) => `key      ${key}`),
-              ...witnessKeys.map((key) => `witness  ${key}`),
-            ];
-            return [facts({ log, origin }), ...keys].join("\n");
-          })
-          .join("\n\n"),
-      );
-      return exitCodes.done;
-    },
-  },
+    ask: () => ({}),
+    say: ({ logs }) =>
+      logs
+        .map(({ log, origin, verifierKeys, witnessKeys }) => {
+          const keys = [
+            ...verifierKeys.map((key) => `key      ${key}`),
+            ...witnessKeys.map((key) => `witness  ${key}`),
+          ];
+          return [facts({ log, origin }), ...keys].join("\n");
+        })
+        .join("\n\n"),
+  }),
   {
     name: "log checkpoint",
     operands: ["LOG"],

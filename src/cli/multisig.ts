@@ -1,18 +1,16 @@
 /** `qsp multisig`: wallets whose signers decide together. */
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
-import { facts } from "./output.ts";
+import { listVerb, unaryVerb } from "./call-verbs.ts";
+import { usageError } from "./exit-codes.ts";
 import { readPublicKey, withProvider } from "./pem-keys.ts";
-import { printList } from "./print-list.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = DefiService;
 const maxSigners = 100;
 
 export const multisigVerbs: readonly Verb[] = [
-  {
-    name: "multisig create",
-    operands: [],
+  unaryVerb(method.createMultisig, {
+    line: "multisig create",
     options: {
       threshold: { value: "NUMBER", meaning: "Number of signers that must sign" },
       signers: {
@@ -30,31 +28,28 @@ export const multisigVerbs: readonly Verb[] = [
     meaning:
       "Creates a wallet of signers. The server creates their keys, or they create them with qsp keygen.",
     example: "qsp multisig create --signer ada.pub --signer bob.pub --threshold 2",
-    run: create,
-  },
-  {
-    name: "multisig list",
-    operands: [],
-    options: {},
+    ask: readSigners,
+    say: ({ walletId: wallet, threshold, signers }) => ({
+      wallet,
+      threshold: `${threshold} of ${signers.length}`,
+      signers: signers.join(" "),
+    }),
+  }),
+  listVerb(method.listWallets, {
+    line: "multisig list",
     meaning: "Lists wallets of signers in the order of their creation.",
-    example: "qsp multisig list",
-    async run({ output, server }) {
-      return printList(output, method.listWallets.output, {
-        ask: (pageToken) => server.ask(method.listWallets, { pageToken }),
-        itemsOf: ({ wallets }) => wallets,
-        none: "There are no wallets of signers.",
-        headers: ["WALLET", "THRESHOLD", "SIGNERS"],
-        toCells: (wallet) => [
-          wallet.walletId,
-          `${wallet.threshold} of ${wallet.signers.length}`,
-          wallet.signers.join(" "),
-        ],
-      });
+    ask: () => ({}),
+    items: ({ wallets }) => wallets,
+    none: "There are no wallets of signers.",
+    columns: {
+      WALLET: "walletId",
+      THRESHOLD: ({ threshold, signers }) => `${threshold} of ${signers.length}`,
+      SIGNERS: ({ signers }) => signers.join(" "),
     },
-  },
+  }),
 ];
 
-async function create({ options, output, server }: VerbInput): Promise<number> {
+async function readSigners({ options }: VerbInput) {
   const files = options.all("signer");
   const signerCount = options.whole("signers", 1, maxSigners);
   const threshold = options.whole("threshold", 1, maxSigners);
@@ -67,17 +62,5 @@ async function create({ options, output, server }: VerbInput): Promise<number> {
   const signerPublicKeys = await withProvider(async (provider) =>
     files.map((file) => Uint8Array.from(readPublicKey(provider, file).exportRaw())),
   );
-  const answer = await server.ask(method.createMultisig, {
-    threshold,
-    signerPublicKeys,
-    ...(signerCount !== undefined && { signerCount }),
-  });
-  output.answer(method.createMultisig.output, answer, () =>
-    facts({
-      wallet: answer.walletId,
-      threshold: `${answer.threshold} of ${answer.signers.length}`,
-      signers: answer.signers.join(" "),
-    }),
-  );
-  return exitCodes.done;
+  return { threshold, signerPublicKeys, ...(signerCount !== undefined && { signerCount }) };
 }

@@ -1,25 +1,22 @@
 /** `qsp proposal`: proposals that the signers of a wallet decide on. */
-import { hash } from "node:crypto";
-import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
-import canonicalize from "canonicalize";
 import { DefiService, type Proposal } from "#gen/defi/defi_service_pb.ts";
+import { hashProposal } from "../client/hash-proposal.ts";
 import { deriveAddress } from "../crypto/address.ts";
 import { equalBytes } from "../crypto/bytes.ts";
+import { listVerb, unaryVerb } from "./call-verbs.ts";
 import { type ApiClient, askPages } from "./client.ts";
-import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
+import { distrustError, usageError } from "./exit-codes.ts";
 import { readData } from "./files.ts";
-import { facts, time } from "./output.ts";
+import { time } from "./output.ts";
 import { readSecretKey, withProvider } from "./pem-keys.ts";
-import { printList } from "./print-list.ts";
 import { readTime } from "./time-options.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = DefiService;
 
 export const proposalVerbs: readonly Verb[] = [
-  {
-    name: "proposal create",
-    operands: ["WALLET-ID", "DATA"],
+  unaryVerb(method.createProposal, {
+    line: "proposal create WALLET-ID DATA",
     operandFiles: { DATA: "data" },
     options: {
       title: { value: "TEXT", meaning: "Names the proposal" },
@@ -30,36 +27,40 @@ export const proposalVerbs: readonly Verb[] = [
     },
     meaning: "Creates a proposal for the signers of a wallet. The data is the text itself, @FILE, or -.",
     example: `qsp proposal create "$MULTISIG" 'pay 10 to bob' --title 'June'`,
-    run: create,
-  },
-  {
-    name: "proposal list",
-    operands: ["[WALLET-ID]"],
+    async ask({ operands: [walletId = "", data = ""], options }) {
+      const expiresAt = readTime(options, "expires", 1);
+      return {
+        walletId,
+        data: await readData(data),
+        title: options.text("title") ?? "",
+        ...(expiresAt && { expiresAt }),
+      };
+    },
+    say: ({ proposal }) => describe(proposal),
+  }),
+  listVerb(method.listProposals, {
+    line: "proposal list [WALLET-ID]",
     options: {
       status: { value: "STATUS", meaning: "Only proposals of this status", offers: ["PENDING", "EXECUTED"] },
     },
     meaning: "Lists proposals in the order of their creation.",
     example: "qsp proposal list --status PENDING",
-    async run({ operands: [walletId = ""], options, output, server }) {
-      const proposalStatus = options.text("status") ?? "";
-      return printList(output, method.listProposals.output, {
-        ask: (pageToken) => server.ask(method.listProposals, { walletId, proposalStatus, pageToken }),
-        itemsOf: ({ proposals }) => proposals,
-        none: "There are no proposals.",
-        headers: ["PROPOSAL", "STATUS", "SIGNED", "CREATED", "TITLE"],
-        toCells: (proposal) => [
-          proposal.proposalId,
-          proposal.proposalStatus,
-          `${proposal.signatureCount} of ${proposal.threshold}`,
-          time(proposal.createdAt),
-          proposal.title,
-        ],
-      });
+    ask: ({ operands: [walletId = ""], options }) => ({
+      walletId,
+      proposalStatus: options.text("status") ?? "",
+    }),
+    items: ({ proposals }) => proposals,
+    none: "There are no proposals.",
+    columns: {
+      PROPOSAL: "proposalId",
+      STATUS: "proposalStatus",
+      SIGNED: ({ signatureCount, threshold }) => `${signatureCount} of ${threshold}`,
+      CREATED: "createdAt",
+      TITLE: "title",
     },
-  },
-  {
-    name: "proposal sign",
-    operands: ["PROPOSAL-ID"],
+  }),
+  unaryVerb(method.signProposal, {
+    line: "proposal sign PROPOSAL-ID",
     options: {
       signer: { value: "ADDRESS", meaning: "Signs as this signer, whose key the server stores" },
       "key-file": {
@@ -71,52 +72,24 @@ export const proposalVerbs: readonly Verb[] = [
     meaning:
       "Adds a signer's signature. With --key-file, the command computes the hash itself from the fields of the proposal.",
     example: 'qsp proposal sign "$PROPOSAL" --key-file ada.key',
-    run: sign,
-  },
-  {
-    name: "proposal execute",
-    operands: ["PROPOSAL-ID"],
-    options: {},
+    ask: sign,
+    say: ({ proposal }) => describe(proposal),
+  }),
+  unaryVerb(method.executeProposal, {
+    line: "proposal execute PROPOSAL-ID",
     meaning: "Executes a proposal that has enough signatures.",
     example: 'qsp proposal execute "$SIGNED_PROPOSAL"',
-    async run({ operands: [proposalId = ""], output, server }) {
-      const answer = await server.ask(method.executeProposal, { proposalId });
-      output.answer(method.executeProposal.output, answer, () => describe(answer.proposal));
-      return exitCodes.done;
-    },
-  },
+    ask: ({ operands: [proposalId = ""] }) => ({ proposalId }),
+    say: ({ proposal }) => describe(proposal),
+  }),
 ];
 
-async function create({
-  operands: [walletId = "", data = ""],
-  options,
-  output,
-  server,
-}: VerbInput): Promise<number> {
-  const expiresAt = readTime(options, "expires", 1);
-  const answer = await server.ask(method.createProposal, {
-    walletId,
-    data: await readData(data),
-    title: options.text("title") ?? "",
-    ...(expiresAt && { expiresAt }),
-  });
-  output.answer(method.createProposal.output, answer, () => describe(answer.proposal));
-  return exitCodes.done;
-}
-
-async function sign({ operands: [proposalId = ""], options, output, server }: VerbInput): Promise<number> {
+function sign({ operands: [proposalId = ""], options, server }: VerbInput) {
   const signer = options.text("signer");
   const keyFile = options.text("key-file");
   if ((signer === undefined) === (keyFile === undefined))
     throw usageError("use exactly one of --signer and --key-file");
-  const answer = await server.ask(
-    method.signProposal,
-    keyFile === undefined
-      ? { proposalId, signer: signer ?? "" }
-      : await signHere(server, proposalId, keyFile),
-  );
-  output.answer(method.signProposal.output, answer, () => describe(answer.proposal));
-  return exitCodes.done;
+  return keyFile === undefined ? { proposalId, signer: signer ?? "" } : signHere(server, proposalId, keyFile);
 }
 
 function signHere(server: ApiClient, proposalId: string, keyFile: string) {
@@ -132,7 +105,7 @@ function signHere(server: ApiClient, proposalId: string, keyFile: string) {
     if (proposal === undefined)
       throw usageError(`proposal ${proposalId} does not exist; qsp proposal list shows the proposals`);
     if (proposal.damaged) throw distrustError(`proposal ${proposalId} was changed in the server's store`);
-    const signingHash = hashProposal(proposal);
+    const signingHash = await hashProposal(proposal);
     if (!equalBytes(signingHash, proposal.signingHash))
       throw distrustError(`the server's signingHash does not match the fields of proposal ${proposalId}`);
     const signature = Uint8Array.from(await provider.sign(secretKey, signingHash));
@@ -140,40 +113,13 @@ function signHere(server: ApiClient, proposalId: string, keyFile: string) {
   });
 }
 
-/** Hashes the bytes that signers sign; see DefiService in the proto. */
-function hashProposal({
-  proposalId,
-  walletId,
-  data,
-  title,
-  threshold,
-  createdAt,
-  expiresAt,
-}: Proposal): Uint8Array {
-  const canonical = canonicalize({
-    createdAt: instant(createdAt),
-    data: Buffer.from(data).toString("base64"),
-    expiresAt: instant(expiresAt),
-    proposalId,
-    purpose: "defi proposal",
-    threshold,
-    title,
-    walletId,
-  });
-  return hash("sha256", canonical ?? "", "buffer");
-}
-
-function instant(timestamp: Timestamp | undefined): string {
-  return timestamp === undefined ? "" : timestampDate(timestamp).toISOString();
-}
-
-function describe(proposal: Proposal | undefined): string {
-  return facts({
+function describe(proposal: Proposal | undefined) {
+  return {
     proposal: proposal?.proposalId,
     title: proposal?.title,
     status: proposal?.proposalStatus,
     signed: `${proposal?.signatureCount} of ${proposal?.threshold}`,
     expires: time(proposal?.expiresAt),
     executed: time(proposal?.executedAt),
-  });
+  };
 }

@@ -1,11 +1,11 @@
 /** `qsp tunnel`: acts as a peer of the gateway, with its own half of the key agreement. */
 import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { listVerb, unaryVerb } from "./call-verbs.ts";
 import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
 import { readChunks, readSize } from "./files.ts";
 import { bytes, counted, facts } from "./output.ts";
 import { parsePublicKey, readPublicKey, withProvider } from "./pem-keys.ts";
-import { printList } from "./print-list.ts";
 import { createProgress, withProgress } from "./progress.ts";
 import { askGatewayKeys, readTunnel, toHandshake, tunnelOption, writeTunnel } from "./tunnel-file.ts";
 import { type PeerSession, shakeHands } from "./tunnel-peer.ts";
@@ -55,44 +55,29 @@ export const tunnelVerbs: readonly Verb[] = [
     example: "qsp tunnel send contract.txt",
     run: send,
   },
-  {
-    name: "tunnel list",
-    operands: [],
-    options: {},
+  listVerb(method.listTunnels, {
+    line: "tunnel list",
     meaning: "Lists the tunnels of the gateway.",
-    example: "qsp tunnel list",
-    async run({ output, server }) {
-      return printList(output, method.listTunnels.output, {
-        ask: (pageToken) => server.ask(method.listTunnels, { pageToken }),
-        itemsOf: ({ tunnels }) => tunnels,
-        none: "There are no tunnels.",
-        headers: ["TUNNEL", "NAME", "ADDRESS", "SESSION", "PACKETS", "BYTES"],
-        toCells: (tunnel) => [
-          tunnel.tunnelId,
-          tunnel.peerName,
-          tunnel.assignedIp,
-          tunnel.sessionStatus,
-          String(tunnel.packetCount),
-          String(tunnel.byteCount),
-        ],
-      });
+    ask: () => ({}),
+    items: ({ tunnels }) => tunnels,
+    none: "There are no tunnels.",
+    columns: {
+      TUNNEL: "tunnelId",
+      NAME: "peerName",
+      ADDRESS: "assignedIp",
+      SESSION: "sessionStatus",
+      PACKETS: "packetCount",
+      BYTES: "byteCount",
     },
-  },
-  {
-    name: "tunnel down",
-    operands: [],
+  }),
+  unaryVerb(method.disconnect, {
+    line: "tunnel down",
     options: tunnelOption,
     meaning: "Ends the tunnel and removes its file.",
-    example: "qsp tunnel down",
-    async run({ files, output, server }) {
-      const path = files.need("tunnel");
-      const { tunnelId } = readTunnel(path, server.url);
-      const answer = await server.ask(method.disconnect, { tunnelId });
-      rmSync(path);
-      output.answer(method.disconnect.output, answer, () => `${answer.tunnelId} is ${answer.tunnelStatus}.`);
-      return exitCodes.done;
-    },
-  },
+    ask: ({ files, server }) => ({ tunnelId: readTunnel(files.need("tunnel"), server.url).tunnelId }),
+    finish: (_, { files }) => rmSync(files.need("tunnel")),
+    say: ({ tunnelId, tunnelStatus }) => `${tunnelId} is ${tunnelStatus}.`,
+  }),
 ];
 
 async function up({ operands: [peerName = ""], files, options, output, server }: VerbInput): Promise<number> {

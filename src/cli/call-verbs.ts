@@ -1,0 +1,176 @@
+/** Verbs that make one call, as declarations: what they ask, and how they say the answer. */
+import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { askPages } from "./client.ts";
+import { exitCodes } from "./exit-codes.ts";
+import type { FileUse } from "./file-uses.ts";
+import type { Options } from "./options.ts";
+import { facts, table, time } from "./output.ts";
+import type { Verb, VerbInput } from "./verb.ts";
+
+/** What all of them declare. */
+interface Declaration<I extends DescMessage> {
+  /** The verb with its operands: "wallet sign WALLET-ID TRANSACTION". */
+  readonly line: string;
+  readonly meaning: string;
+  /** By default the verb alone. */
+  readonly example?: string;
+  readonly options?: Options;
+  /** What it does with the files that operands name. */
+  readonly operandFiles?: Readonly<Record<string, FileUse>>;
+  /** The request that the command line describes. */
+  ask(input: VerbInput): MessageInitShape<I> | Promise<MessageInitShape<I>>;
+}
+
+/** The names and values of an answer; those that are empty or undefined are left out. */
+type Facts = Readonly<Record<string, string | undefined>>;
+
+/** A verb with one answer. */
+interface UnaryDeclaration<I extends DescMessage, O extends DescMessage> extends Declaration<I> {
+  /** Parts of the answer that options write to files. */
+  readonly writes?: Readonly<Record<string, (answer: MessageShape<O>) => string | Uint8Array>>;
+  /** Says the answer to people. @param files the names of those that were written, by their options */
+  say(
+    answer: MessageShape<O>,
+    input: VerbInput,
+    files: Readonly<Record<string, string | undefined>>,
+  ): string | Facts;
+  /** Runs between the writing of files and the printing of the answer, which it may change. */
+  finish?(answer: MessageShape<O>, input: VerbInput): void;
+  /** Whether the exit code is 0; otherwise it is 1: the answer is no. */
+  isYes?(answer: MessageShape<O>): boolean;
+}
+
+/** Declares a verb that makes a unary call and prints its answer. */
+export function unaryVerb<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  { ask, writes = {}, say, finish, isYes, ...declared }: UnaryDeclaration<I, O>,
+): Verb {
+  return {
+    ...describe(declared),
+    async run(input) {
+      const { files, output, server } = input;
+      const answer = await server.ask(method, await ask(input));
+      const written = Object.fromEntries(
+        Object.entries(writes).map(([option, part]) => [option, files.write(option, part(answer))]),
+      );
+      finish?.(answer, input);
+      output.answer(method.output, answer, () => {
+        const said = say(answer, input, written);
+        return typeof said === "string" ? said : facts(said);
+      });
+      return (isYes?.(answer) ?? true) ? exitCodes.done : exitCodes.no;
+    },
+  };
+}
+
+/** A verb whose answer is yes or no. */
+type VerdictDeclaration<I extends DescMessage, O extends DescMessage> = Omit<
+  UnaryDeclaration<I, O>,
+  "isYes" | "writes" | "finish"
+>;
+
+/** Declares a verb whose exit code says whether the answer is valid. */
+export function verdictVerb<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  declaration: VerdictDeclaration<I, O>,
+): Verb {
+  return unaryVerb(method, { ...declaration, isYes });
+}
+
+function isYes(answer: object): boolean {
+  if ("valid" in answer && typeof answer.valid === "boolean") return answer.valid;
+  throw new Error("the answer has no valid");
+}
+
+/** A value of a column: a field of an item, or what is made of it. */
+type Column<Item> = (keyof Item & string) | ((item: Item) => unknown);
+
+/** How a list is shown. */
+export interface Listing<Page, Item> {
+  readonly items: (page: Page) => Item[];
+  /** The sentence for an empty list; undefined if a list always has items. */
+  readonly none?: string | undefined;
+  readonly columns: Readonly<Record<string, Column<Item>>>;
+}
+
+/** A verb that lists. */
+interface ListDeclaration<I extends DescMessage, Page, Item> extends Declaration<I>, Listing<Page, Item> {}
+
+/** Declares a verb that requests all pages of a list, and prints them as one answer. */
+export function listVerb<I extends DescMessage, O extends DescMessage, Item extends object>(
+  method: DescMethodUnary<I, O>,
+  { ask, items, none, columns, ...declared }: ListDeclaration<I, MessageShape<O>, Item>,
+): Verb {
+  return {
+    ...describe(declared),
+    run: async (input) => printList(method, input, await ask(input), { items, none, columns }),
+  };
+}
+
+/** Requests all pages of a list, and prints them as one answer. @returns the exit code */
+export async function printList<I extends DescMessage, O extends DescMessage, Item extends object>(
+  method: DescMethodUnary<I, O>,
+  { output, server }: VerbInput,
+  request: MessageInitShape<I>,
+  { items, none, columns }: Listing<MessageShape<O>, Item>,
+): Promise<number> {
+  const ask = async (pageToken: string): Promise<Paged<MessageShape<O>>> => {
+    const page = await server.ask(method, { ...request, pageToken });
+    if (isPaged(page)) return page;
+    throw new Error(`the answer of ${method.name} has no nextPageToken`);
+  };
+  const answer = await askPages<Paged<MessageShape<O>>>(ask, items);
+  output.answer(method.output, answer, () => {
+    const rows = items(answer).map((item) => markDamage(item, toCells(item, columns)));
+    return rows.length === 0 && none !== undefined ? none : table(Object.keys(columns), rows);
+  });
+  return exitCodes.done;
+}
+
+type Paged<Page> = Page & { nextPageToken: string };
+
+function isPaged<Page extends object>(page: Page): page is Paged<Page> {
+  return "nextPageToken" in page && typeof page.nextPageToken === "string";
+}
+
+/** The cells of one row, in the order of the columns. */
+export function toCells<Item>(item: Item, columns: Readonly<Record<string, Column<Item>>>): string[] {
+  return Object.values(columns).map((column) =>
+    toText(typeof column === "function" ? column(item) : item[column]),
+  );
+}
+
+function toText(value: unknown): string {
+  if (value === undefined) return "";
+  return isTimestamp(value) ? time(value) : String(value);
+}
+
+function isTimestamp(value: unknown): value is Timestamp {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "$typeName" in value &&
+    value.$typeName === "google.protobuf.Timestamp"
+  );
+}
+
+/** The first cell is the ID, which is all that a server tells of a damaged record. */
+function markDamage(item: object, cells: readonly string[]): readonly string[] {
+  const isDamaged = "damaged" in item && item.damaged === true;
+  return isDamaged
+    ? [...cells.slice(0, 1), ...cells.slice(2).map(() => ""), "DAMAGED: changed outside the service"]
+    : cells;
+}
+
+function describe<I extends DescMessage>({
+  line,
+  meaning,
+  options = {},
+  operandFiles = {},
+  ...rest
+}: Omit<Declaration<I>, "ask">) {
+  const [, name = "", operands = ""] = /^([a-z -]+?)(?: ([A-Z[].*))?$/.exec(line) ?? [];
+  const { example = `qsp ${name}` } = rest;
+  return { name, operands: operands.split(" ").filter(Boolean), meaning, example, options, operandFiles };
+}
