@@ -27,7 +27,6 @@ import {
   type Target,
   withoutContent,
 } from "./http.ts";
-import { createNearPaths } from "./near-paths.ts";
 import { acceptQueryHeader, listQueryTypes } from "./query-method.ts";
 import { createRenderer } from "./rendering.ts";
 import { createRouter, type RouteMatch, type Router, type RoutingOrder } from "./router.ts";
@@ -86,7 +85,6 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   const router = createRouter(routes, options.routingOrder);
   const setup = createSetup(options, routes);
   const findStyle = createStyleFinder(router, routes);
-  const findNearPath = createNearPaths(routes);
   const renderFailure = (error: ConnectError, request?: RequestLine): RestResponse =>
     failureResponse(error, setup.registry, request === undefined ? "own" : findStyle(request));
 
@@ -99,7 +97,7 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     const match = router.match(request.method, path);
     if (match.route !== undefined) return runCall({ request, match, rawQuery, setup });
     const allow = allowedMethods(match.methods);
-    if (allow === "") throw routeNotFound(path, findNearPath(request.method, path));
+    if (allow === "") throw refuse("ROUTE_NOT_FOUND", `the path ${path} does not exist`, { path });
     const query = findMatch(router, "QUERY", path)?.route;
     const supported = { allow, ...(query && { [acceptQueryHeader]: listQueryTypes(query) }) };
     if (request.method === "OPTIONS") return emptyResponse(204, supported);
@@ -189,12 +187,6 @@ function findMatch(router: Router<Route>, httpMethod: string, path: string): Rou
 function answerAsterisk(method: string): RestResponse {
   if (method === "OPTIONS") return emptyResponse(204, {});
   throw refuse("TARGET_INVALID", `the target "*" is for OPTIONS, not for ${method}`);
-}
-
-function routeNotFound(path: string, similar: string | undefined): ConnectError {
-  const sentence = `the path ${path} does not exist`;
-  if (similar === undefined) return refuse("ROUTE_NOT_FOUND", sentence, { path });
-  return refuse("ROUTE_NOT_FOUND", `${sentence}; did you mean "${similar}"?`, { path, suggestion: similar });
 }
 
 function allowedMethods(methods: readonly string[]): string {
