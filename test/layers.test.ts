@@ -69,8 +69,8 @@ const mayImport: Record<string, RegExp> = {
   docs: /^(gen|errors|protocol|config|server|services\/registry)$/,
   // The printer of protos, without which there is no gen, and the bundler of the console.
   setup: /^(protos|console)$/,
-  // What other programs import, and browsers bundle.
-  client: /^(gen|audit)$/,
+  // What other programs import, and browsers bundle: of crypto, what runs there.
+  client: /^(gen|audit|crypto)$/,
   qsp: /^setup$/,
   "sigstore-kms-qsp": /^setup$/,
 };
@@ -135,6 +135,15 @@ describe("the modules of src", () => {
     const foreign =
       /^src\/(app|serve|server|kubernetes|transcoding|database|store|identity|cli\/operator|services\/[\w-]+\/(?!profiles\.ts))/;
     expect(loaded.filter((path) => foreign.test(path))).toEqual([]);
+  });
+
+  it("let the client, which browsers bundle, load nothing of Node", () => {
+    const loaded = listLoaded(files.filter((path) => path.startsWith("src/client/")));
+    expect(loaded).toContain("src/crypto/bytes.ts");
+    const ofNode = loaded.filter(
+      (path) => files.includes(path) && /from "node:/.test(readFileSync(join(root, path), "utf8")),
+    );
+    expect(ofNode).toEqual([]);
   });
 
   it.each(files.filter((path) => shared.test(path)))("%s names no service and no table of one", (path) => {

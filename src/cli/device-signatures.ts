@@ -1,12 +1,7 @@
 /** What a device signs, and under which context (proto/iot, IotService; FIPS 204, section 5.2). */
+import { deviceContexts, joinReading } from "../client/device-messages.ts";
 import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
 import type { DeviceState } from "./device-file.ts";
-
-/** The context of each use, for devices that registered with signing contexts. */
-const contexts = {
-  challenge: Buffer.from("qsp-iot-challenge-v1"),
-  numberedReading: Buffer.from("qsp-iot-numbered-reading-v1"),
-} as const;
 
 /** A device's key, and whether it signs with contexts. */
 export interface DeviceSigner {
@@ -26,17 +21,14 @@ export function signNumberedReading(
   sequence: number,
   telemetry: Uint8Array,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const message = Buffer.alloc(8 + telemetry.length);
-  message.writeBigUInt64BE(BigInt(sequence));
-  message.set(telemetry, 8);
-  return signAs(signer, "numberedReading", message);
+  return signAs(signer, "numberedReading", joinReading(sequence, telemetry));
 }
 
 async function signAs(
   { provider, secretKey, state }: DeviceSigner,
-  use: keyof typeof contexts,
+  use: keyof typeof deviceContexts,
   message: Uint8Array,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const options = state.signingContexts === true ? { context: contexts[use] } : {};
+  const options = state.signingContexts === true ? { context: deviceContexts[use] } : {};
   return Uint8Array.from(await provider.sign(secretKey, message, options));
 }

@@ -1,11 +1,7 @@
 /** Signs and verifies content of any size locally, without a server. */
 import { createHash } from "node:crypto";
-import {
-  isMlDsaAlgorithm,
-  isSignatureAlgorithm,
-  type MlDsaAlgorithm,
-  signatureAlgorithms,
-} from "../crypto/algorithms.ts";
+import { loadMlDsa } from "../client/ml-dsa.ts";
+import { isMlDsaAlgorithm, isSignatureAlgorithm, signatureAlgorithms } from "../crypto/algorithms.ts";
 import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../crypto/provider.ts";
 import { usageError } from "./exit-codes.ts";
 import { gather, readWhole } from "./files.ts";
@@ -63,18 +59,13 @@ export async function findVerifyingKey(
 async function verifyMu(key: PublicKey, signature: Uint8Array, mu: Uint8Array): Promise<boolean> {
   if (!isMlDsaAlgorithm(key.algorithm)) return false;
   // FIPS 204, algorithm 8 from line 8 on; node:crypto takes no mu.
-  const verifier = await loadVerifier(key.algorithm);
+  const verifier = await loadMlDsa(key.algorithm);
   return verifier.internal.verify(signature, mu, key.exportRaw(), { externalMu: true });
 }
 
 /** @returns undefined for an algorithm that does not sign */
 function signatureLength(algorithm: string): number | undefined {
   return isSignatureAlgorithm(algorithm) ? signatureAlgorithms[algorithm].signatureBytes : undefined;
-}
-
-async function loadVerifier(algorithm: MlDsaAlgorithm) {
-  const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");
-  return { "ML-DSA-44": ml_dsa44, "ML-DSA-65": ml_dsa65, "ML-DSA-87": ml_dsa87 }[algorithm];
 }
 
 /** The one chunk that is SHA-256 of all chunks. */

@@ -1,5 +1,6 @@
 /** The file of a peer's tunnel: its key, and the gateway's keys, so that another gateway cannot impersonate it. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { kemKeyContext } from "../client/tunnel-end.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import type { ApiClient } from "./client.ts";
 import { distrustError, usageError } from "./exit-codes.ts";
@@ -76,9 +77,6 @@ export async function toHandshake(
     peerPublicKey: publicKey,
   };
 }
-
-/** The context of the signature over the encapsulation key (proto/vpn). */
-const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem key");
 
 function toGatewayKeys(
   provider: CryptoProvider,

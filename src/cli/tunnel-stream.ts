@@ -61,14 +61,14 @@ export async function pingOnce(
   size: number,
 ): Promise<{ readonly packet: Uint8Array<ArrayBuffer>; readonly roundTripMs: number }> {
   const data = Uint8Array.from(randomBytes(size));
-  const packet = session.seal(data);
+  const packet = await session.seal(data);
   const startMs = performance.now();
   const there = await exchange.request({ packet: { case: "receive", value: { tunnelId, packet } } });
   if (!equalBytes(requireReceived(there), data))
     throw distrustError("the gateway opened a packet and returned other data");
   const back = await exchange.request({ packet: { case: "send", value: { tunnelId, data } } });
   const roundTripMs = performance.now() - startMs;
-  if (!equalBytes(session.open(requireSent(back)), data))
+  if (!equalBytes(await session.open(requireSent(back)), data))
     throw distrustError("the gateway sealed other data");
   return { packet, roundTripMs };
 }
@@ -93,7 +93,7 @@ export async function sendContent(
       for (let at = 0; at < chunk.length; at += maxPacketBytes) {
         const data = chunk.subarray(at, at + maxPacketBytes);
         waiting.push(data);
-        yield { packet: { case: "receive", value: { tunnelId, packet: session.seal(data) } } };
+        yield { packet: { case: "receive", value: { tunnelId, packet: await session.seal(data) } } };
       }
     }
   }

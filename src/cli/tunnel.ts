@@ -96,8 +96,7 @@ async function up({ operands: [peerName = ""], files, options, output, server }:
     const { tunnelId, assignedIp } = answer;
     const state = { url: server.url, tunnelId, assignedIp, secretKeyPem: secretKey.toPem(), ...keys };
     writeTunnel(path, state);
-    const session = await shakeHands(await toHandshake(provider, server, state, path));
-    session.close();
+    await shakeHands(await toHandshake(provider, server, state, path));
     output.answer(method.registerPeer.output, answer, () =>
       facts({
         tunnel: tunnelId,
@@ -119,11 +118,7 @@ function withSession(
   const state = readTunnel(path, server.url);
   return withProvider(async (provider) => {
     const session = await shakeHands(await toHandshake(provider, server, state, path));
-    try {
-      return await use(session, state.tunnelId);
-    } finally {
-      session.close();
-    }
+    return use(session, state.tunnelId);
   });
 }
 

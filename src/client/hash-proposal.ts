@@ -1,6 +1,7 @@
 /** The bytes that signers sign of a proposal, as DefiService in the proto says. */
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Proposal } from "../../gen/defi/defi_service_pb.ts";
+import { toBase64 } from "./base64.ts";
 
 /** The fields of a proposal that its signers sign. */
 export type SignedProposal = Pick<
@@ -14,7 +15,7 @@ export function writeSigningText(proposal: SignedProposal): string {
   // JSON.stringify writes texts and numbers as RFC 8785 does (section 3.2.2); the members are put into their order here.
   return JSON.stringify({
     createdAt: writeTime(createdAt),
-    data: btoa(Array.from(data, (byte) => String.fromCharCode(byte)).join("")),
+    data: toBase64(data),
     expiresAt: writeTime(expiresAt),
     proposalId,
     purpose: "defi proposal",

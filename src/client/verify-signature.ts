@@ -1,9 +1,10 @@
 /** Verifies signatures of ML-DSA (FIPS 204) without a server, in Node and browsers. */
+import { findMlDsa, type MlDsaName } from "./ml-dsa.ts";
 
 /** A signature, and the key and message to check it with. */
 export interface SignatureInput {
   /** The parameter set, as the server names it. */
-  readonly algorithm: "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87";
+  readonly algorithm: MlDsaName;
   /** Raw: 1312, 1952 or 2592 bytes (FIPS 204, table 2). */
   readonly publicKey: Uint8Array;
   /** The message itself, not a digest. */
@@ -26,12 +27,7 @@ export interface SignatureInput {
 export async function verifySignature(input: SignatureInput): Promise<boolean> {
   const { algorithm, publicKey, message, signature, context = new Uint8Array() } = input;
   requireBytes({ publicKey, message, signature, context });
-  const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");
-  const found = new Map([
-    ["ML-DSA-44", ml_dsa44],
-    ["ML-DSA-65", ml_dsa65],
-    ["ML-DSA-87", ml_dsa87],
-  ]).get(algorithm);
+  const found = await findMlDsa(algorithm);
   if (found === undefined) throw new TypeError("algorithm must be ML-DSA-44, ML-DSA-65 or ML-DSA-87");
   const { publicKey: keyBytes, signature: signatureBytes } = found.lengths;
   if (publicKey.length !== keyBytes)

@@ -4,7 +4,13 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import type { ApiClient } from "../../src/cli/client.ts";
 import { CliError } from "../../src/cli/exit-codes.ts";
-import { type HandshakeDeps, PeerSession, shakeHands } from "../../src/cli/tunnel-peer.ts";
+import {
+  createSession,
+  type HandshakeDeps,
+  type PeerSession,
+  shakeHands,
+} from "../../src/cli/tunnel-peer.ts";
+import { makeTunnelEnd } from "../../src/client/tunnel-end.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, KeyPair } from "../../src/crypto/provider.ts";
 import { confirmAsPeer, directionKeysAsPeer, openAsPeer, sealAsPeer } from "../services/vpn-peer.ts";
@@ -79,7 +85,7 @@ async function exitCodeOf(attempt: Promise<unknown>): Promise<number | undefined
 describe("a peer's handshake", () => {
   it("comes to a session with a gateway that does as the proto says", async () => {
     const session = await shakeHands(gatewayThat({}));
-    expect(session).toBeInstanceOf(PeerSession);
+    expect(await session.seal(Buffer.from("a packet"))).toHaveLength(28 + 8);
   });
 
   const deviations = {
@@ -95,6 +101,21 @@ describe("a peer's handshake", () => {
     },
   } as const satisfies Record<string, Deviation>;
 
+  it("overwrites the shared secret", async () => {
+    const deps = gatewayThat({});
+    const secrets: Uint8Array[] = [];
+    const noting: HandshakeDeps["provider"] = {
+      ...provider,
+      async encapsulate(publicKey) {
+        const made = await provider.encapsulate(publicKey);
+        secrets.push(made.sharedSecret);
+        return made;
+      },
+    };
+    await shakeHands({ ...deps, provider: noting });
+    expect(secrets).toEqual([new Uint8Array(32)]);
+  });
+
   it.each(Object.entries(deviations))("does not trust %s", async (_, deviation) => {
     expect(await exitCodeOf(shakeHands(gatewayThat(deviation)))).toBe(1);
   });
@@ -103,50 +124,47 @@ describe("a peer's handshake", () => {
 describe("a peer's session", () => {
   const secret = new Uint8Array(32).fill(7);
   const { toGateway, fromGateway } = directionKeysAsPeer(secret, "a transcript");
-  const newSession = (): PeerSession => new PeerSession(Uint8Array.from(secret), "a transcript");
+  const newSession = async (): Promise<PeerSession> =>
+    createSession(await makeTunnelEnd(secret, "a transcript"));
   const data = Buffer.from("a packet");
 
-  it("seals packets that another who has the key opens", () => {
-    expect(openAsPeer(toGateway, newSession().seal(data))).toEqual(Uint8Array.from(data));
+  it("seals packets that another who has the key opens", async () => {
+    const session = await newSession();
+    expect(openAsPeer(toGateway, await session.seal(data))).toEqual(Uint8Array.from(data));
   });
 
-  it("opens packets of another who has the key", () => {
-    expect(Buffer.from(newSession().open(sealAsPeer(fromGateway, data)))).toEqual(data);
+  it("opens packets of another who has the key", async () => {
+    const session = await newSession();
+    expect(Buffer.from(await session.open(sealAsPeer(fromGateway, data)))).toEqual(data);
   });
 
-  it("does not open its own packets", () => {
-    const session = newSession();
-    expect(() => session.open(session.seal(data))).toThrow(CliError);
+  it("does not open its own packets", async () => {
+    const session = await newSession();
+    await expect(session.open(await session.seal(data))).rejects.toThrow(CliError);
   });
 
-  it("seals each packet with an initialization vector of its own", () => {
-    const session = newSession();
-    const vectors = Array.from({ length: 100 }, () =>
-      Buffer.from(session.seal(data).subarray(0, 12)).toString("hex"),
-    );
-    expect(new Set(vectors).size).toBe(100);
+  it("seals each packet with an initialization vector of its own", async () => {
+    const session = await newSession();
+    const vectors = new Set<string>();
+    for (let i = 0; i < 100; i += 1)
+      vectors.add(Buffer.from((await session.seal(data)).subarray(0, 12)).toString("hex"));
+    expect(vectors.size).toBe(100);
   });
 
-  it("refuses a packet that comes a second time", () => {
-    const session = newSession();
+  it("refuses a packet that comes a second time", async () => {
+    const session = await newSession();
     const packet = sealAsPeer(fromGateway, data);
-    session.open(packet);
-    expect(() => session.open(packet)).toThrow(CliError);
+    await session.open(packet);
+    await expect(session.open(packet)).rejects.toThrow("twice");
   });
 
-  it.each([0, 12, 19, 20, 35])("refuses a packet with a bit of byte %i changed", (at) => {
+  it.each([0, 12, 19, 20, 35])("refuses a packet with a bit of byte %i changed", async (at) => {
     const packet = sealAsPeer(fromGateway, data);
     packet[at] = (packet[at] ?? 0) ^ 1;
-    expect(() => newSession().open(packet)).toThrow(CliError);
+    await expect((await newSession()).open(packet)).rejects.toThrow(CliError);
   });
 
-  it.each([0, 1, 27])("refuses a packet of %i bytes", (length) => {
-    expect(() => newSession().open(new Uint8Array(length))).toThrow(CliError);
-  });
-
-  it("overwrites the shared secret", () => {
-    const given = Uint8Array.from(secret);
-    new PeerSession(given, "a transcript").close();
-    expect(given).toEqual(new Uint8Array(32));
+  it.each([0, 1, 27])("refuses a packet of %i bytes", async (length) => {
+    await expect((await newSession()).open(new Uint8Array(length))).rejects.toThrow("too short");
   });
 });

@@ -1,6 +1,7 @@
 /** Computes what a server did between two readings of its metrics. */
+
+import { estimateQuantile, type Sample } from "../../client/prometheus-text.ts";
 import type { Snapshot } from "./fetch-metrics.ts";
-import type { Sample } from "./prometheus-text.ts";
 
 /** The activity of one call. */
 export interface CallActivity {
@@ -143,30 +144,6 @@ function measureLatency(old: Reading, now: Reading, where: Where): Latency {
     .sort((a, b) => a.upToSeconds - b.upToSeconds);
   const [p50Ms, p95Ms, p99Ms] = [0.5, 0.95, 0.99].map((share) => toMs(estimateQuantile(buckets, share)));
   return { p50Ms, p95Ms, p99Ms };
-}
-
-/** A bucket of a histogram: how many took at most so long, also those of the buckets before. */
-interface Bucket {
-  readonly upToSeconds: number;
-  readonly count: number;
-}
-
-/**
- * Estimates a quantile as histogram_quantile of Prometheus does: linearly within its bucket.
- *
- * @param buckets ascending; the last one is infinite
- * @returns undefined without a measurement, Infinity above the last finite bucket
- */
-export function estimateQuantile(buckets: readonly Bucket[], share: number): number | undefined {
-  const total = buckets.at(-1)?.count ?? 0;
-  if (!(total > 0)) return undefined;
-  const rank = share * total;
-  const at = buckets.findIndex(({ count }) => count >= rank);
-  const bucket = buckets[at];
-  if (bucket === undefined || bucket.upToSeconds === Infinity) return Infinity;
-  const { upToSeconds: from, count: below } = buckets[at - 1] ?? { upToSeconds: 0, count: 0 };
-  const within = bucket.count === below ? 1 : (rank - below) / (bucket.count - below);
-  return from + (bucket.upToSeconds - from) * within;
 }
 
 function toMs(seconds: number | undefined): number | undefined {

@@ -43,3 +43,27 @@ function parseLabels(text: string): ReadonlyMap<string, string> {
 function parseValue(text: string): number {
   return text.endsWith("Inf") ? (text.startsWith("-") ? -Infinity : Infinity) : Number(text);
 }
+
+/** A bucket of a histogram: how many took at most so long, also those of the buckets before. */
+export interface Bucket {
+  readonly upToSeconds: number;
+  readonly count: number;
+}
+
+/**
+ * Estimates a quantile as histogram_quantile of Prometheus does: linearly within its bucket.
+ *
+ * @param buckets ascending; the last one is infinite
+ * @returns undefined without a measurement, Infinity above the last finite bucket
+ */
+export function estimateQuantile(buckets: readonly Bucket[], share: number): number | undefined {
+  const total = buckets.at(-1)?.count ?? 0;
+  if (!(total > 0)) return undefined;
+  const rank = share * total;
+  const at = buckets.findIndex(({ count }) => count >= rank);
+  const bucket = buckets[at];
+  if (bucket === undefined || bucket.upToSeconds === Infinity) return Infinity;
+  const { upToSeconds: from, count: below } = buckets[at - 1] ?? { upToSeconds: 0, count: 0 };
+  const within = bucket.count === below ? 1 : (rank - below) / (bucket.count - below);
+  return from + (bucket.upToSeconds - from) * within;
+}
