@@ -23,21 +23,36 @@ import { openFiles } from "./verb-files.ts";
 export async function runCommandLine(args: readonly string[], table: VerbTable): Promise<number> {
   // An error without a listener would end the program with a stack. There is nowhere to report one of standard error.
   process.stderr.on("error", () => {});
-  const findFailure = watchOutput();
-  const exitCode = await runLine(args, table).catch((error) => complain(error, args));
+  const watch = watchOutput(args);
+  const exitCode = await runLine(args, table, watch).catch((error) => complain(error, args));
   await flush();
-  const failure = findFailure();
+  const failure = watch.findFailure();
   return failure === undefined || exitCode !== exitCodes.done ? exitCode : complain(failure, args);
 }
 
-/** Watches for output that is lost. @returns a function that finds the first failure */
-function watchOutput(): () => CliError | undefined {
+/** What happens to standard output. */
+interface OutputWatch {
+  /** The first failure so far. */
+  findFailure(): CliError | undefined;
+  /** From now on, a failure ends the client, and so does a reader that leaves. */
+  endAtOnce(): void;
+}
+
+/** Watches for output that is lost. */
+function watchOutput(args: readonly string[]): OutputWatch {
   let failure: CliError | undefined;
+  let endsAtOnce = false;
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     // A reader that left, as `head` does, has what it wants.
     if (error.code !== "EPIPE") failure ??= explainOutput(error);
+    if (endsAtOnce) process.exit(failure === undefined ? exitCodes.done : complain(failure, args));
   });
-  return () => failure;
+  return {
+    findFailure: () => failure,
+    endAtOnce: () => {
+      endsAtOnce = true;
+    },
+  };
 }
 
 function explainOutput(error: NodeJS.ErrnoException): CliError {
@@ -69,7 +84,7 @@ function spellOut(args: readonly string[]): readonly string[] {
   return args.map((word, i) => (word === "-h" && (end < 0 || i < end) ? "--help" : word));
 }
 
-async function runLine(given: readonly string[], table: VerbTable): Promise<number> {
+async function runLine(given: readonly string[], table: VerbTable, watch: OutputWatch): Promise<number> {
   const args = spellOut(given);
   const [first = "help"] = args;
   const write = (text: string): void => void process.stdout.write(text);
@@ -93,7 +108,7 @@ async function runLine(given: readonly string[], table: VerbTable): Promise<numb
   }
   // The operator's verbs and services shut down with their own handlers. What they do does not depend on a reader of their
   // output, which may leave early.
-  if (verb.settings === undefined && !verb.isService) endAtOnce(args);
+  if (verb.settings === undefined && !verb.isService) endAtOnce(args, watch);
   const line = readVerbLine(verb, args.slice(verb.name.split(" ").length));
   const { options } = line;
   if (options.flag("help")) {
@@ -145,13 +160,10 @@ function readHelp(): string | undefined {
 }
 
 /** Ends the client when it is interrupted, and when the reader of its output closes the pipe. */
-function endAtOnce(args: readonly string[]): void {
+function endAtOnce(args: readonly string[], watch: OutputWatch): void {
   process.once("SIGINT", () => process.exit(exitCodes.interrupted));
   process.once("uncaughtException", (error) => process.exit(complain(error, args)));
-  // `head` does this; it is not an error.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    process.exit(error.code === "EPIPE" ? exitCodes.done : complain(explainOutput(error), args));
-  });
+  watch.endAtOnce();
 }
 
 /** @throws CliError if options are before a verb, or between its words */
