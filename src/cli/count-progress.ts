@@ -34,3 +34,16 @@ export function createProgress(what: string): Progress {
     end: () => void (stderr.isTTY && last !== "" && stderr.write("\n")),
   };
 }
+
+/** Does work that reports its progress, and ends the line after it. @param what such as "entries verified" */
+export async function withCount<T>(
+  what: string,
+  work: (onProgress: Progress["show"]) => Promise<T>,
+): Promise<T> {
+  const progress = createProgress(what);
+  try {
+    return await work(progress.show);
+  } finally {
+    progress.end();
+  }
+}

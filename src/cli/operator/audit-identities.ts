@@ -2,7 +2,7 @@
 import type { AuditEntry } from "../../audit/chain.ts";
 import { readEntries } from "../../audit/log.ts";
 import { identityLog } from "../../audit/tables.ts";
-import { createProgress } from "../count-progress.ts";
+import { withCount } from "../count-progress.ts";
 import { describeVerification, readCheckpoint } from "./audit-verify.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
@@ -41,9 +41,9 @@ const verify: StoreVerb = {
     const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);
     return withStore(input, "existing", async (store) => {
-      const progress = createProgress("entries verified");
-      const found = await store.verifyIdentityLog({ outside, onProgress: progress.show });
-      progress.end();
+      const found = await withCount("entries verified", (onProgress) =>
+        store.verifyIdentityLog({ outside, onProgress }),
+      );
       process.stdout.write(`${describeVerification("identity log", found)}\n`);
       return found.valid ? 0 : 1;
     });

@@ -1,7 +1,7 @@
 import type { AuditVerification, SignedCheckpoint } from "../../audit/verification.ts";
 import { ConfigError } from "../../config.ts";
 import { verifyAudit } from "../../tlog/verify-audit.ts";
-import { createProgress } from "../count-progress.ts";
+import { withCount } from "../count-progress.ts";
 import { readText } from "../files.ts";
 import { counted } from "../output.ts";
 import type { StoreVerb } from "./store-verb.ts";
@@ -19,9 +19,9 @@ export const auditVerify: StoreVerb = {
     const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);
     return withStore(input, "existing", async (store, provider) => {
-      const progress = createProgress("entries verified");
-      const found = await verifyAudit(store, provider, { outside, onProgress: progress.show });
-      progress.end();
+      const found = await withCount("entries verified", (onProgress) =>
+        verifyAudit(store, provider, { outside, onProgress }),
+      );
       process.stdout.write(`${describeVerification("audit log", found)}\n`);
       return found.valid ? 0 : 1;
     });

@@ -1,6 +1,6 @@
 import { createChainStore } from "../../services/blockchain/store.ts";
 import { type ChainVerification, verifyChain } from "../../services/blockchain/verify-chain.ts";
-import { createProgress } from "../count-progress.ts";
+import { withCount } from "../count-progress.ts";
 import { counted } from "../output.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
@@ -13,10 +13,10 @@ export const chainVerify: StoreVerb = {
   example: "qsp chain verify",
   run: (input) =>
     withStore(input, "existing", async (store, provider) => {
-      const progress = createProgress("blocks verified");
       const chain = createChainStore(store);
-      const found = await verifyChain({ chain, provider }, { onProgress: progress.show });
-      progress.end();
+      const found = await withCount("blocks verified", (onProgress) =>
+        verifyChain({ chain, provider }, { onProgress }),
+      );
       process.stdout.write(`${describe(found)}\n`);
       return found.valid ? 0 : 1;
     }),

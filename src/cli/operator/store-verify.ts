@@ -10,7 +10,7 @@ import { verifyKeys } from "../../services/kms/verify-keys.ts";
 import { createBlockSource } from "../../services/tlog/block-source.ts";
 import { createAuditSource } from "../../tlog/source.ts";
 import { verifyTree } from "../../tlog/verify-tree.ts";
-import { createProgress } from "../count-progress.ts";
+import { withCount } from "../count-progress.ts";
 import { counted } from "../output.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
@@ -34,27 +34,27 @@ export const storeVerify: StoreVerb = {
       // A record on a damaged page has any content, or none, so looking at records would name wrong faults.
       if (pages.length > 0) return reportFaults(pages.map(describePageFault), "its file");
       const schema = await verifySchema({ kind, owners: tableOwners, reader: store.reader });
-      const keysProgress = createProgress("keys verified");
-      const keys = await verifyKeys({
-        ...{ store, keys: createKmsStore(store), provider },
-        ...{ location: input.location, masterKey: input.masterKey },
-        onProgress: keysProgress.show,
-      });
-      keysProgress.end();
-      const secretsProgress = createProgress("secrets opened");
-      const secrets = await verifySecrets(store, secretsProgress.show, keys.opened);
-      secretsProgress.end();
+      const keys = await withCount("keys verified", (onProgress) =>
+        verifyKeys({
+          ...{ store, keys: createKmsStore(store), provider, onProgress },
+          ...{ location: input.location, masterKey: input.masterKey },
+        }),
+      );
+      const secrets = await withCount("secrets opened", (onProgress) =>
+        verifySecrets(store, onProgress, keys.opened),
+      );
       const records = await verifyRecords(store, recordDeclarations);
       const lost = await listLostAccounts(store.reader);
       const answers = await store.verifyAnswers();
-      const logProgress = createProgress("entries of logs verified");
-      const trees = [];
-      for (const source of [createAuditSource(store), createBlockSource(store, provider)])
-        trees.push(await verifyTree({ store, provider, source, onProgress: logProgress.show }));
-      logProgress.end();
-      const identitiesProgress = createProgress("entries of the log of identities verified");
-      const identities = await store.verifyIdentityLog({ onProgress: identitiesProgress.show });
-      identitiesProgress.end();
+      const trees = await withCount("entries of logs verified", async (onProgress) => {
+        const sources = [createAuditSource(store), createBlockSource(store, provider)];
+        const found = [];
+        for (const source of sources) found.push(await verifyTree({ store, provider, source, onProgress }));
+        return found;
+      });
+      const identities = await withCount("entries of the log of identities verified", (onProgress) =>
+        store.verifyIdentityLog({ onProgress }),
+      );
       const faults = [
         ...schema.map((fault) => `In the schema, ${fault}.`),
         ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
