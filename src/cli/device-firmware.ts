@@ -1,4 +1,5 @@
 /** `qsp device firmware`: sends an image of any size that its vendor signed. */
+
 import { existsSync } from "node:fs";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { IotService, type UpdateFirmwareStreamRequestSchema } from "#gen/iot/iot_service_pb.ts";
@@ -6,6 +7,7 @@ import { theAnswer } from "./client.ts";
 import { defaultDeviceFile, deviceOption, readDevice } from "./device-file.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readChunks, readSize } from "./files.ts";
+import { inputFile } from "./options.ts";
 import { facts } from "./output.ts";
 import { readPublicKeyPem } from "./pem-keys.ts";
 import { createProgress, withProgress } from "./progress.ts";
@@ -22,16 +24,8 @@ export const deviceFirmwareVerbs: readonly Verb[] = [
     options: {
       // A server can also check firmware for no device.
       device: { ...deviceOption.device, file: "reads" },
-      signature: {
-        value: "FILE",
-        meaning: "File with the vendor's signature, from qsp sign --sha256",
-        file: "reads",
-      },
-      "vendor-key": {
-        value: "FILE",
-        meaning: "Vendor's public key, ML-DSA-87: PEM or a JWK; default: the pinned one",
-        file: "reads",
-      },
+      signature: inputFile("File with the vendor's signature, from qsp sign --sha256"),
+      "vendor-key": inputFile("Vendor's public key, ML-DSA-87: PEM or a JWK; default: the pinned one"),
       version: {
         value: "NUMBER",
         meaning: "Version of the image; the server rejects one below the installed version",

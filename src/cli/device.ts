@@ -1,10 +1,12 @@
 /** `qsp device`: acts as a device with its own key. */
+
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { listVerb } from "./call-verbs.ts";
 import { deviceOption, importDeviceKey, readDevice, reserveDevice, writeDevice } from "./device-file.ts";
 import { signChallenge } from "./device-signatures.ts";
 import { distrustError, exitCodes } from "./exit-codes.ts";
+import { inputFile } from "./options.ts";
 import { facts } from "./output.ts";
 import { readPublicKeyPem, withProvider } from "./pem-keys.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -19,11 +21,7 @@ export const deviceVerbs: readonly Verb[] = [
     options: {
       device: { ...deviceOption.device, file: "creates" },
       type: { value: "TEXT", meaning: "Type of the device" },
-      "vendor-key": {
-        value: "FILE",
-        meaning: "Public key of the firmware vendor to pin: ML-DSA-87, PEM or a JWK",
-        file: "reads",
-      },
+      "vendor-key": inputFile("Public key of the firmware vendor to pin: ML-DSA-87, PEM or a JWK"),
     },
     meaning:
       "Creates an ML-DSA-44 key in a file and registers its public key. The device signs challenges and readings with\n" +

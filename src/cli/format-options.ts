@@ -1,6 +1,6 @@
 /** The options of signing and verifying in a standard format. */
 import { usageError } from "./exit-codes.ts";
-import type { Options, ParsedOptions } from "./options.ts";
+import { inputFile, type Options, outputFile, type ParsedOptions } from "./options.ts";
 
 /** The formats of signatures beside the raw one. */
 export const formatNames = ["dsse", "cms", "jws", "cose"] as const;
@@ -29,11 +29,7 @@ const format = {
 export const signFormatOptions = {
   format,
   "payload-type": { value: "TYPE", meaning: "dsse: type of the content; default: by the name of the file" },
-  certificate: {
-    value: "FILE",
-    meaning: "cms: certificate of the key in PEM, and those of its CAs; default: the key alone",
-    file: "reads",
-  },
+  certificate: inputFile("cms: certificate of the key in PEM, and those of its CAs; default: the key alone"),
   encoding: {
     value: "NAME",
     meaning: "cms: pem (default) or der; jws: compact (default) or json",
@@ -45,11 +41,7 @@ export const signFormatOptions = {
 export const verifyFormatOptions = {
   format,
   "payload-type": { value: "TYPE", meaning: "dsse: type that the content must have" },
-  out: {
-    value: "FILE",
-    meaning: "dsse, cms, jws, cose: file for the content of FILE, once the signature verifies",
-    file: "writes",
-  },
+  out: outputFile("dsse, cms, jws, cose: file for the content of FILE, once the signature verifies"),
 } as const satisfies Options;
 
 /**

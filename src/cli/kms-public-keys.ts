@@ -1,4 +1,5 @@
 /** `qsp kms public-keys`: exports public keys for those who verify. */
+
 import { create, toJson } from "@bufbuild/protobuf";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import {
@@ -10,6 +11,7 @@ import { JwkSchema } from "#gen/pqc/jwk_pb.ts";
 import { type ApiClient, askPages } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { nameVersion } from "./kms-describe.ts";
+import { outputFile } from "./options.ts";
 import { counted, listing } from "./output.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
 import type { Verb } from "./verb.ts";
@@ -30,12 +32,8 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
         meaning: "Only keys of this algorithm",
         offers: keyAlgorithms.filter((name) => name.includes("-DSA-")),
       },
-      pem: { value: "FILE", meaning: "File for all keys in PEM, one after another", file: "writes" },
-      jwks: {
-        value: "FILE",
-        meaning: "File for the JSON Web Key Set (RFC 7517) of the ML-DSA keys",
-        file: "writes",
-      },
+      pem: outputFile("File for all keys in PEM, one after another"),
+      jwks: outputFile("File for the JSON Web Key Set (RFC 7517) of the ML-DSA keys"),
     },
     meaning:
       "Lists the public keys of all versions that can verify signatures, or those of a key or name, and writes them to files.",

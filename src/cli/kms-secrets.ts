@@ -1,8 +1,10 @@
 /** `qsp kms encapsulate` and `decapsulate`: write shared secrets to files. */
+
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { unaryVerb } from "./call-verbs.ts";
 import { usageError } from "./exit-codes.ts";
 import { readWhole } from "./files.ts";
+import { outputFile } from "./options.ts";
 import { bytes } from "./output.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
@@ -18,7 +20,7 @@ const secret = {
 export const kmsSecretVerbs: readonly Verb[] = [
   unaryVerb(method.encapsulate, {
     line: "kms encapsulate KEY",
-    options: { secret, ciphertext: { value: "FILE", meaning: "File for the ciphertext", file: "writes" } },
+    options: { secret, ciphertext: outputFile("File for the ciphertext") },
     meaning:
       "Generates a shared secret for an ML-KEM or X-Wing key, and the ciphertext from which the key recovers it.",
     example: 'qsp kms encapsulate "$KEM_KEY" --ciphertext shared.ct --secret shared.secret',

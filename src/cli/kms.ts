@@ -1,9 +1,11 @@
 /** `qsp kms create`, `list`, `get` and `csr`, and the verbs that change the state of a key. */
+
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { listVerb, unaryVerb } from "./call-verbs.ts";
 import { usageError } from "./exit-codes.ts";
 import { chosenAlias, describeKey, describeVersions, markVersion } from "./kms-describe.ts";
 import { newKeyOptions, readNewKey } from "./kms-new-key.ts";
+import { outputFile } from "./options.ts";
 import { bytes, time } from "./output.ts";
 import { keyAlgorithms } from "./pem-keys.ts";
 import { readSeconds } from "./time-options.ts";
@@ -70,7 +72,7 @@ export const kmsVerbs: readonly Verb[] = [
   }),
   unaryVerb(method.getKey, {
     line: "kms get KEY",
-    options: { "public-key": { value: "FILE", meaning: "File for the public key (PEM)", file: "writes" } },
+    options: { "public-key": outputFile("File for the public key (PEM)") },
     meaning:
       "Describes a key: its ID, name/NAME with all versions of the name, name/NAME/VERSION, or user/USER/name/NAME.\n" +
       "Every verb that takes a KEY takes these forms.",
@@ -147,7 +149,7 @@ export const kmsCsrVerbs: readonly Verb[] = [
       ip: { value: "ADDRESS", meaning: "IP address; may occur several times", isMany: true },
       email: { value: "ADDRESS", meaning: "Email address; may occur several times", isMany: true },
       uri: { value: "URI", meaning: "Absolute URI; may occur several times", isMany: true },
-      out: { value: "FILE", meaning: "File for the request (PEM); default: standard output", file: "writes" },
+      out: outputFile("File for the request (PEM); default: standard output"),
     },
     meaning: "Creates a certificate request (PKCS#10, RFC 2986) for a key that signs, with these names.",
     example: 'qsp kms csr "$KEY" --subject CN=release,O=Example --out release.csr',

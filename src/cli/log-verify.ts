@@ -1,4 +1,5 @@
 /** `qsp log verify`: verifies checkpoints and proofs of a log, without a server. */
+
 import type { CryptoProvider } from "../crypto/provider.ts";
 import { hashLeaf } from "../merkle/hashes.ts";
 import { verifyConsistency, verifyInclusion } from "../merkle/verify-proofs.ts";
@@ -9,6 +10,7 @@ import { parseVerifierKey, type VerifierKey } from "../signed-notes/verifier-key
 import { verifyNote } from "../signed-notes/verify.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
+import { inputFile } from "./options.ts";
 import { counted } from "./output.ts";
 import { withProvider } from "./pem-keys.ts";
 import type { Verb, VerbInput } from "./verb.ts";
@@ -40,11 +42,7 @@ export const logVerifyVerbs: readonly Verb[] = [
         value: "HEX",
         meaning: "With a proof of qsp log prove: the entryHash or blockHash that you know, 64 digits",
       },
-      checkpoint: {
-        value: "FILE",
-        meaning: "With a proof of qsp log prove-growth: the checkpoint that you stored",
-        file: "reads",
-      },
+      checkpoint: inputFile("With a proof of qsp log prove-growth: the checkpoint that you stored"),
     },
     meaning:
       "Verifies a checkpoint, or a proof of qsp log prove or prove-growth, without a server. The origin of the checkpoint\n" +

@@ -1,4 +1,5 @@
 /** `qsp log`: the verifiable logs of a server. */
+
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { parseCheckpoint } from "../signed-notes/checkpoint.ts";
 import { NoteError, parseNote } from "../signed-notes/note.ts";
@@ -6,16 +7,13 @@ import { formatProofFile } from "../signed-notes/proof-files.ts";
 import { unaryVerb } from "./call-verbs.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readWhole } from "./files.ts";
+import { outputFile } from "./options.ts";
 import { facts } from "./output.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
 const { method } = LogService;
 
-const out = {
-  value: "FILE",
-  meaning: "Writes to this file; default: standard output",
-  file: "writes",
-} as const;
+const out = outputFile("Writes to this file; default: standard output");
 
 export const logVerbs: readonly Verb[] = [
   unaryVerb(method.listLogs, {

@@ -21,6 +21,16 @@ export interface Option {
   readonly offers?: "files" | readonly string[];
 }
 
+/** An option that names a file to read. */
+export function inputFile(meaning: string): Option & { readonly value: string; readonly file: "reads" } {
+  return { value: "FILE", meaning, file: "reads" };
+}
+
+/** An option that names a file to write. */
+export function outputFile(meaning: string): Option & { readonly value: string; readonly file: "writes" } {
+  return { value: "FILE", meaning, file: "writes" };
+}
+
 /** Options by their names, without the dashes. */
 export type Options = Readonly<Record<string, Option>>;
 
@@ -61,16 +71,8 @@ export const commonOptions = {
 /** Options of verbs that call a server. */
 export const serverOptions = {
   url: { value: "URL", meaning: "URL of the server; default: QSP_URL, then http://127.0.0.1:8080" },
-  ca: {
-    value: "FILE",
-    meaning: "CA certificate (PEM) to trust for https; default: QSP_CA, then that of qsp login",
-    file: "reads",
-  },
-  "token-file": {
-    value: "FILE",
-    meaning: "File with the token; default: QSP_TOKEN, then the token of qsp login",
-    file: "reads",
-  },
+  ca: inputFile("CA certificate (PEM) to trust for https; default: QSP_CA, then that of qsp login"),
+  "token-file": inputFile("File with the token; default: QSP_TOKEN, then the token of qsp login"),
   timeout: {
     value: "SECONDS",
     meaning: "Time limit of a call, 1 to 86400; default: 30, no limit for streams",

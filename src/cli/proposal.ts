@@ -1,4 +1,5 @@
 /** `qsp proposal`: proposals that the signers of a wallet decide on. */
+
 import { DefiService, type Proposal } from "#gen/defi/defi_service_pb.ts";
 import { hashProposal } from "../client/hash-proposal.ts";
 import { deriveAddress } from "../crypto/address.ts";
@@ -7,6 +8,7 @@ import { listVerb, unaryVerb } from "./call-verbs.ts";
 import { type ApiClient, askPages } from "./client.ts";
 import { distrustError, usageError } from "./exit-codes.ts";
 import { readData } from "./files.ts";
+import { inputFile } from "./options.ts";
 import { time } from "./output.ts";
 import { readSecretKey, withProvider } from "./pem-keys.ts";
 import { readTime } from "./time-options.ts";
@@ -63,11 +65,7 @@ export const proposalVerbs: readonly Verb[] = [
     line: "proposal sign PROPOSAL-ID",
     options: {
       signer: { value: "ADDRESS", meaning: "Signs as this signer, whose key the server stores" },
-      "key-file": {
-        value: "FILE",
-        meaning: "Signs locally with the signer's own secret key (ML-DSA-65; PEM, DER or a JWK)",
-        file: "reads",
-      },
+      "key-file": inputFile("Signs locally with the signer's own secret key (ML-DSA-65; PEM, DER or a JWK)"),
     },
     meaning:
       "Adds a signer's signature. With --key-file, the command computes the hash itself from the fields of the proposal.",

@@ -1,7 +1,9 @@
 /** `qsp sign`: signs a file of any size, with a key of the server or a local key. */
+
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readSize } from "./files.ts";
 import { readFormat, signFormatOptions } from "./format-options.ts";
+import { inputFile } from "./options.ts";
 import { bytes } from "./output.ts";
 import { readSecretKey, requireSigning, withProvider } from "./pem-keys.ts";
 import { readContext, signContent } from "./signatures.ts";
@@ -15,11 +17,9 @@ export const signVerbs: readonly Verb[] = [
     operandFiles: { FILE: "reads" },
     options: {
       key: { value: "KEY", meaning: "Key of the server to sign with" },
-      "key-file": {
-        value: "FILE",
-        meaning: "Secret key to sign with locally: of qsp keygen, other PKCS#8 in PEM or DER, or a JWK",
-        file: "reads",
-      },
+      "key-file": inputFile(
+        "Secret key to sign with locally: of qsp keygen, other PKCS#8 in PEM or DER, or a JWK",
+      ),
       out: {
         value: "FILE",
         meaning: "File for the signature; default: FILE.sig, or FILE and the format",

@@ -1,9 +1,11 @@
 /** `qsp tunnel`: acts as a peer of the gateway, with its own half of the key agreement. */
+
 import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { listVerb, unaryVerb } from "./call-verbs.ts";
 import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
 import { readChunks, readSize } from "./files.ts";
+import { inputFile } from "./options.ts";
 import { bytes, counted, facts } from "./output.ts";
 import { parsePublicKey, readPublicKey, withProvider } from "./pem-keys.ts";
 import { createProgress, withProgress } from "./progress.ts";
@@ -20,12 +22,9 @@ export const tunnelVerbs: readonly Verb[] = [
     operands: ["[NAME]"],
     options: {
       ...tunnelOption,
-      "gateway-identity": {
-        value: "FILE",
-        meaning:
-          "Public key that the gateway must sign with, PEM or a JWK; default: the command trusts and stores the one that the gateway sends",
-        file: "reads",
-      },
+      "gateway-identity": inputFile(
+        "Public key that the gateway must sign with, PEM or a JWK; default: the command trusts and stores the one that the gateway sends",
+      ),
     },
     meaning:
       "Registers a peer with its own key and makes a handshake: encapsulates to the gateway's key, and verifies its\n" +

@@ -1,4 +1,5 @@
 /** `qsp verify`: verifies a file of any size, without a server if the public key is available. */
+
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { isSignatureAlgorithm } from "../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
@@ -7,6 +8,7 @@ import { CliError, exitCodes, usageError } from "./exit-codes.ts";
 import { readText } from "./files.ts";
 import { readFormat, verifyFormatOptions } from "./format-options.ts";
 import { describeSigner } from "./format-verdict.ts";
+import { inputFile } from "./options.ts";
 import { parsePublicKey, parsePublicKeys, requireSigning, withProvider } from "./pem-keys.ts";
 import { findVerifyingKey, readContext, readSignature } from "./signatures.ts";
 import { readContent } from "./signing.ts";
@@ -18,22 +20,14 @@ export const verifyVerbs: readonly Verb[] = [
     operands: ["FILE"],
     operandFiles: { FILE: "reads" },
     options: {
-      signature: {
-        value: "FILE",
-        meaning: "File with the signature: raw, in base64, or in the format",
-        file: "reads",
-      },
+      signature: inputFile("File with the signature: raw, in base64, or in the format"),
       key: { value: "KEY", meaning: "Key of the server to verify with, ACTIVE or ROTATED" },
-      "public-key": {
-        value: "FILE",
-        meaning: "Public keys, any of which may have signed: PEM, a JWK or a JWK set; without a server",
-        file: "reads",
-      },
-      certificate: {
-        value: "FILE",
-        meaning: "Certificate (PEM) whose key to verify with; its issuer and lifetime are not checked",
-        file: "reads",
-      },
+      "public-key": inputFile(
+        "Public keys, any of which may have signed: PEM, a JWK or a JWK set; without a server",
+      ),
+      certificate: inputFile(
+        "Certificate (PEM) whose key to verify with; its issuer and lifetime are not checked",
+      ),
       context: { value: "TEXT", meaning: "Context of the signature" },
       sha256: { meaning: "The signature covers SHA-256 of the file" },
       ...verifyFormatOptions,

@@ -1,7 +1,9 @@
 /** `qsp wallet`: keys with an address; the server stores them. */
+
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { listVerb, unaryVerb, verdictVerb } from "./call-verbs.ts";
 import { readData } from "./files.ts";
+import { inputFile, outputFile } from "./options.ts";
 import { bytes } from "./output.ts";
 import { readPublicKeyPem } from "./pem-keys.ts";
 import { readSignature } from "./signatures.ts";
@@ -14,7 +16,7 @@ export const walletVerbs: readonly Verb[] = [
     line: "wallet create [LABEL]",
     meaning: "Creates a wallet: an ML-DSA-65 key with an address. The server stores the key.",
     example: "qsp wallet create savings --public-key savings.pub",
-    options: { "public-key": { value: "FILE", meaning: "File for the public key (PEM)", file: "writes" } },
+    options: { "public-key": outputFile("File for the public key (PEM)") },
     ask: ({ operands: [label = ""] }) => ({ label }),
     writes: { "public-key": ({ publicKeyPem }) => publicKeyPem },
     say: ({ walletId: wallet, address, label }, _, files) => ({
@@ -34,11 +36,7 @@ export const walletVerbs: readonly Verb[] = [
     line: "wallet sign WALLET-ID TRANSACTION",
     operandFiles: { TRANSACTION: "data" },
     options: {
-      out: {
-        value: "FILE",
-        meaning: "File for the raw signature; default: prints it in base64",
-        file: "writes",
-      },
+      out: outputFile("File for the raw signature; default: prints it in base64"),
     },
     meaning: "Signs a transaction with a wallet's key. The transaction is the text itself, @FILE, or -.",
     example: `qsp wallet sign "$WALLET" 'pay 10 to bob' --out payment.sig`,
@@ -54,12 +52,8 @@ export const walletVerbs: readonly Verb[] = [
     line: "wallet verify TRANSACTION",
     operandFiles: { TRANSACTION: "data" },
     options: {
-      signature: { value: "FILE", meaning: "File with the signature, raw or in base64", file: "reads" },
-      "public-key": {
-        value: "FILE",
-        meaning: "Public key of the wallet: PEM, a JWK, or a JWK set of one key",
-        file: "reads",
-      },
+      signature: inputFile("File with the signature, raw or in base64"),
+      "public-key": inputFile("Public key of the wallet: PEM, a JWK, or a JWK set of one key"),
     },
     meaning: "Verifies a transaction's signature and prints the address of the signer.",
     example: "qsp wallet verify 'pay 7 to bob' --signature transaction.sig --public-key wallet.pub",

@@ -20,7 +20,7 @@ import type { CertificateRequest } from "../../crypto/read-certificate-request.t
 import type { CertificatePurpose } from "../../crypto/x509.ts";
 import { usageError } from "../exit-codes.ts";
 import { gather, readChunks } from "../files.ts";
-import type { Options, ParsedOptions } from "../options.ts";
+import { inputFile, type Options, type ParsedOptions } from "../options.ts";
 import { facts, harmless } from "../output.ts";
 import type { VerbFiles } from "../verb-files.ts";
 import { authorities, directoryIn, readAuthority } from "./ca-authority.ts";
@@ -30,11 +30,7 @@ const purposes = ["code", "document", "email", "client", "server"] as const sati
 
 /** The options of `ca issue` that go with a request. */
 export const requestOptions = {
-  csr: {
-    value: "FILE",
-    meaning: "Certificate request (PEM or DER) to issue a certificate for; - for standard input",
-    file: "reads",
-  },
+  csr: inputFile("Certificate request (PEM or DER) to issue a certificate for; - for standard input"),
   copy: {
     value: "PART",
     meaning: "Copies subject or names from the request; may occur twice",
