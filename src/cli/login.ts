@@ -4,6 +4,7 @@ import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { dropLogin, keepLogin, loginFile } from "./credentials.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readLines } from "./files.ts";
+import { readPassword } from "./read-password.ts";
 import type { Verb } from "./verb.ts";
 
 export const loginVerbs: readonly Verb[] = [
@@ -18,7 +19,7 @@ export const loginVerbs: readonly Verb[] = [
     example: 'echo "$PASSWORD" | qsp login ada',
     async run({ operands: [username = ""], output, server }) {
       server.requirePrivacy();
-      const password = await readPassword(username);
+      const password = await askPassword(username);
       const anonymous = server.withToken(undefined);
       const { token, expiresAt } = await anonymous.ask(PqcService.method.issueToken, { username, password });
       const until = expiresAt === undefined ? new Date(0) : timestampDate(expiresAt);
@@ -51,37 +52,12 @@ export const logoutVerbs: readonly Verb[] = [
   },
 ];
 
-async function readPassword(username: string): Promise<string> {
-  if (process.stdin.isTTY) return askHidden(`Password of ${username}: `);
+async function askPassword(username: string): Promise<string> {
+  if (process.stdin.isTTY) {
+    const typed = await readPassword(`Password of ${username}: `);
+    if (typed !== undefined) return typed;
+    throw usageError("the password is missing");
+  }
   for await (const line of readLines("-")) return line;
   return "";
-}
-
-/** Asks at the terminal without an echo of the answer. */
-function askHidden(question: string): Promise<string> {
-  const { stdin, stderr } = process;
-  // Set before the question, so that an immediate answer does not appear either.
-  stdin.setRawMode(true);
-  stderr.write(question);
-  stdin.setEncoding("utf8");
-  return new Promise((resolve, reject) => {
-    let typed = "";
-    const end = (finish: () => void): void => {
-      stdin.setRawMode(false);
-      stdin.pause();
-      stdin.off("data", onData);
-      stderr.write("\n");
-      finish();
-    };
-    const onData = (text: string | Buffer): void => {
-      for (const letter of String(text)) {
-        if (letter === "\r" || letter === "\n") return end(() => resolve(typed));
-        // In raw mode the terminal sends no signals: handle Ctrl-C, and Ctrl-D for the end.
-        if (letter === "\u0003") return end(() => process.exit(exitCodes.interrupted));
-        if (letter === "\u0004") return end(() => reject(usageError("the password is missing")));
-        typed = letter === "\u007f" || letter === "\b" ? [...typed].slice(0, -1).join("") : typed + letter;
-      }
-    };
-    stdin.on("data", onData);
-  });
 }

@@ -3,8 +3,8 @@ import { ConfigError } from "../../config.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
 import { userRoles } from "../../identity/tables.ts";
 import { createUserStore, type UserStore } from "../../identity/users.ts";
+import { readPassword } from "../read-password.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
-import { readPassword } from "./read-password.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
@@ -87,7 +87,7 @@ function withUsers(input: StoreVerbInput, work: (users: UserStore) => Promise<st
 
 /** @throws ConfigError for an invalid password; the message does not repeat it */
 async function readNewPassword(name: string): Promise<string> {
-  const password = await readPassword(`Password for ${name}: `);
+  const password = (await readPassword(`Password for ${name}: `)) ?? "";
   const characters = [...password].length;
   if (characters === 0)
     throw new ConfigError(`the password is empty; it needs at least ${minPasswordCharacters} characters`);
