@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Findings } from "../../../src/client/tunnel-end.ts";
 import { Failure } from "../../../src/console/page/failure.ts";
 import {
   attack,
@@ -14,7 +15,6 @@ import {
   send,
   withSize,
 } from "../../../src/console/page/parts/diagrams/sequence.ts";
-import type { Findings } from "../../../src/console/page/stories/tunnel/handshake.ts";
 import {
   drawTunnel,
   parties,

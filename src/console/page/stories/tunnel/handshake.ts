@@ -1,45 +1,7 @@
-/** The checks of a handshake before an end uses the key. */
-import { verifyHere } from "../../algorithms.ts";
+/** What the page says of the checks of a handshake. */
+import type { Findings } from "../../../../client/tunnel-end.ts";
 import { type Check, reportBrowser, reportEqual } from "../../checks.ts";
-import { buildTranscript, type TunnelEnd } from "../../tunnel-end.ts";
-import { areEqual, toUtf8 } from "../../values.ts";
-
-/** The gateway's half of a handshake, as it arrived. */
-export interface GatewayHalf {
-  readonly ciphertext: Uint8Array;
-  readonly transcript: string;
-  readonly signature: Uint8Array;
-  readonly keyConfirmation: Uint8Array;
-}
-
-/** The facts that this end knows without the other side. */
-export interface KnownFacts {
-  readonly tunnelId: string;
-  readonly publicKey: Uint8Array;
-  readonly identityPublicKey: Uint8Array;
-}
-
-export interface Findings {
-  /** Whether the transcript equals the one that this end writes itself. */
-  readonly isOurTranscript: boolean;
-  /** Whether the gateway's identity signed the transcript that arrived. */
-  readonly isSigned: boolean;
-  /** Whether the other side has the same session key. */
-  readonly isConfirmed: boolean;
-}
-
-/** Checks the gateway's half before this end uses the key. */
-export async function checkHandshake(
-  { ciphertext, transcript, signature, keyConfirmation }: GatewayHalf,
-  end: TunnelEnd,
-  { tunnelId, publicKey, identityPublicKey }: KnownFacts,
-): Promise<Findings> {
-  return {
-    isOurTranscript: transcript === (await buildTranscript(tunnelId, ciphertext, publicKey)),
-    isSigned: await verifyHere("ML-DSA-65", signature, toUtf8(transcript), identityPublicKey),
-    isConfirmed: areEqual(keyConfirmation, await end.confirm(transcript)),
-  };
-}
+import { Failure } from "../../failure.ts";
 
 /** All three must hold, because an intermediary can fulfil any single one. */
 export function isTrusted({ isOurTranscript, isSigned, isConfirmed }: Findings): boolean {
@@ -63,4 +25,16 @@ export function sayTrusted(findings: Findings, expected: string): string {
 export function readTranscript(text: string) {
   const [tunnelId = "", ciphertext = "", keyHash = ""] = text.split(":");
   return { tunnelId, ciphertext, keyHash };
+}
+
+/** Browsers have AES on secure origins only: https, and the machine itself. @throws Failure elsewhere */
+export function requireSecureOrigin(): void {
+  // The type has no undefined, as it is of secure origins.
+  const subtle: SubtleCrypto | undefined = crypto.subtle;
+  if (subtle !== undefined) return;
+  throw new Failure(
+    "ORIGIN_INSECURE",
+    "BROWSER",
+    "Your browser encrypts on secure pages only. Open this page over https, or on the machine of the server.",
+  );
 }

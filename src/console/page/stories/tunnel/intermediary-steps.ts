@@ -1,11 +1,17 @@
 /** The steps of an intermediary, Mallory, who swaps a key and is caught by the gateway's signature. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import {
+  buildTranscript,
+  checkHandshake,
+  type GatewayHalf,
+  keyForm,
+  makeTunnelEnd,
+} from "../../../../client/tunnel-end.ts";
 import { loadKem, verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { makeSigningKey } from "../../signing-key.ts";
-import { buildTranscript, keyForm, makeTunnelEnd } from "../../tunnel-end.ts";
 import { areEqual, toUtf8 } from "../../values.ts";
-import { checkHandshake, type GatewayHalf, readTranscript } from "./handshake.ts";
+import { readTranscript } from "./handshake.ts";
 
 const { registerPeer, handshake, verifyHandshake, disconnect } = VpnService.method;
 

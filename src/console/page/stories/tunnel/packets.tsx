@@ -1,4 +1,6 @@
 /** Packets of a tunnel, both ways; one that comes twice, and one that was changed. */
+
+import { packetOverhead } from "../../../../client/tunnel-end.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
 import { Checks } from "../../parts/checks.tsx";
@@ -8,7 +10,6 @@ import { FailureNote } from "../../parts/failure-note.tsx";
 import { TextField } from "../../parts/fields.tsx";
 import { RefusedStep } from "../../parts/steps.tsx";
 import { Step } from "../../step.tsx";
-import { packetOverhead } from "../../tunnel-end.ts";
 import { formatBytes, fromUtf8 } from "../../values.ts";
 import { titles } from "./sequence.ts";
 import type { Tunnel } from "./use-tunnel.ts";

@@ -1,4 +1,6 @@
 /** The sequence diagram of a tunnel: what you, an attacker and the gateway send, and what each of you finds. */
+
+import type { Findings } from "../../../../client/tunnel-end.ts";
 import {
   type Act,
   attack,
@@ -12,7 +14,7 @@ import {
   withSize,
 } from "../../parts/diagrams/sequence.ts";
 import type { StepViewOf } from "../../parts/diagrams/step-view.ts";
-import { type Findings, isTrusted } from "./handshake.ts";
+import { isTrusted } from "./handshake.ts";
 import type { catchIntermediary, swapKeys } from "./intermediary-steps.ts";
 import type {
   changePackets,

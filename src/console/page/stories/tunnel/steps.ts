@@ -1,16 +1,21 @@
 /** The steps of a tunnel: a handshake, packets both ways, a new key, and the end. The browser is one of its ends. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import {
+  buildTranscript,
+  checkHandshake,
+  kemKeyContext,
+  keyForm,
+  makeTunnelEnd,
+  type TunnelEnd,
+} from "../../../../client/tunnel-end.ts";
 import { loadKem, verifyHere } from "../../algorithms.ts";
 import { type Caller, withoutToken } from "../../caller.ts";
 import { Failure } from "../../failure.ts";
-import { buildTranscript, keyForm, makeTunnelEnd, type TunnelEnd } from "../../tunnel-end.ts";
 import { areEqual, changeByte, toUtf8 } from "../../values.ts";
-import { checkHandshake, isTrusted } from "./handshake.ts";
+import { isTrusted, requireSecureOrigin } from "./handshake.ts";
 
 const { getGatewayInfo, registerPeer, handshake, verifyHandshake, disconnect } = VpnService.method;
 const { sendPacket, receivePacket, rekey } = VpnService.method;
-/** The context of the identity's signature over the encapsulation key. */
-const kemKeyContext = toUtf8("quantum-safe-playground vpn kem key");
 /** The first byte of a packet after the initialization vector. */
 const firstCiphertextByte = 12;
 
@@ -46,6 +51,7 @@ export async function shakeHands(
   const { signature, transcript, ciphertext, keyConfirmation } = answer;
   const { valid } = await call(verifyHandshake, { signature, transcript });
   const sharedSecret = (await loadKem("ML-KEM-1024")).decapsulate(ciphertext, secretKey);
+  requireSecureOrigin();
   const made = await makeTunnelEnd(sharedSecret, await buildTranscript(tunnelId, ciphertext, publicKey));
   const findings = await checkHandshake(answer, made, { tunnelId, publicKey, identityPublicKey });
   end.current = isTrusted(findings) ? made : undefined;

@@ -1,8 +1,8 @@
 /** All steps of the story, so that its diagram sees them together. */
 import { useRef } from "preact/hooks";
+import type { TunnelEnd } from "../../../../client/tunnel-end.ts";
 import { useForm } from "../../form.ts";
 import { useStep } from "../../step.tsx";
-import type { TunnelEnd } from "../../tunnel-end.ts";
 import { catchIntermediary, swapKeys } from "./intermediary-steps.ts";
 import {
   changePackets,
