@@ -6,7 +6,7 @@ import { readSnapshot } from "../../../src/console/page/views/activity/metrics-t
 import {
   compareSnapshots,
   countSince,
-  estimateQuantile,
+  estimateMs,
   findNewest,
 } from "../../../src/console/page/views/activity/rates.ts";
 import { createMetrics } from "../../../src/server/metrics.ts";
@@ -88,13 +88,13 @@ describe("findNewest", () => {
   });
 });
 
-describe("estimateQuantile", () => {
+describe("estimateMs", () => {
   it("stays at the last bound for what is above all", () => {
     const buckets = new Map([
       [0.1, 1],
       [Number.POSITIVE_INFINITY, 10],
     ]);
-    expect(estimateQuantile(buckets, 0.95)).toBe(100);
+    expect(estimateMs(buckets, 0.95)).toBe(100);
   });
 });
 

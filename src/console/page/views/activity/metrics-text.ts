@@ -1,4 +1,5 @@
 /** Reads the text of GET /metrics (Prometheus exposition format 0.0.4), as far as it is about calls. */
+import { parseMetrics } from "../../../../client/prometheus-text.ts";
 
 /** Counts of one RPC since the server started. */
 export interface MethodCounts {
@@ -19,31 +20,25 @@ export interface Snapshot {
   readonly durations: ReadonlyMap<number, number>;
 }
 
-const sample = /^(qsp_calls_total|qsp_call_duration_seconds_(?:bucket|sum|count))\{([^}]*)\} (\S+)$/gm;
-const label = /(\w+)="((?:[^"\\]|\\.)*)"/g;
 const noCounts: MethodCounts = { answered: 0, failed: 0, seconds: 0, measured: 0 };
 
 /** @param at when the text was read */
 export function readSnapshot(text: string, at: number): Snapshot {
   const methods = new Map<string, MethodCounts>();
   const durations = new Map<number, number>();
-  for (const [, name, labels = "", number] of text.matchAll(sample)) {
-    const { method = "", code, le = "" } = readLabels(labels);
-    const value = Number(number);
+  for (const { name, labels, value } of parseMetrics(text)) {
+    const method = labels.get("method") ?? "";
     const counts = methods.get(method) ?? noCounts;
     if (name === "qsp_calls_total") {
-      const field = code === "OK" ? "answered" : "failed";
+      const field = labels.get("code") === "OK" ? "answered" : "failed";
       methods.set(method, { ...counts, [field]: counts[field] + value });
     } else if (name === "qsp_call_duration_seconds_sum") methods.set(method, { ...counts, seconds: value });
     else if (name === "qsp_call_duration_seconds_count") methods.set(method, { ...counts, measured: value });
-    else {
+    else if (name === "qsp_call_duration_seconds_bucket") {
+      const le = labels.get("le");
       const bound = le === "+Inf" ? Number.POSITIVE_INFINITY : Number(le);
       durations.set(bound, (durations.get(bound) ?? 0) + value);
     }
   }
   return { at, methods, durations };
-}
-
-function readLabels(text: string): Readonly<Record<string, string>> {
-  return Object.fromEntries([...text.matchAll(label)].map(([, name = "", value = ""]) => [name, value]));
 }

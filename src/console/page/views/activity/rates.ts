@@ -1,4 +1,5 @@
 /** The calls between two readings of the counters. */
+import { estimateQuantile } from "../../../../client/prometheus-text.ts";
 import type { MethodCounts, Snapshot } from "./metrics-text.ts";
 
 /** The activity of all calls in one interval. */
@@ -23,8 +24,8 @@ export function compareSnapshots(before: Snapshot, after: Snapshot): Rates {
     at: after.at,
     callsPerSecond: (sum("answered") + sum("failed")) / seconds,
     failuresPerSecond: sum("failed") / seconds,
-    medianMs: estimateQuantile(durations, 0.5),
-    p95Ms: estimateQuantile(durations, 0.95),
+    medianMs: estimateMs(durations, 0.5),
+    p95Ms: estimateMs(durations, 0.95),
   };
 }
 
@@ -63,24 +64,16 @@ function subtract(now: number, then: number): number {
 }
 
 /**
- * Estimates a quantile from cumulative buckets: within a bucket, durations are taken as evenly spread.
+ * Estimates a quantile of durations in milliseconds.
  *
- * @param buckets by upper bound in seconds
- * @returns milliseconds; for the last bucket, which has no bound, the bound below it
+ * @param durations cumulative, by upper bound in seconds
+ * @returns for the last bucket, which has no bound, the bound below it
  */
-export function estimateQuantile(buckets: ReadonlyMap<number, number>, quantile: number): number | undefined {
-  const bounds = [...buckets].sort(([a], [b]) => a - b);
-  const total = bounds.at(-1)?.[1] ?? 0;
-  if (total === 0) return undefined;
-  const rank = quantile * total;
-  let [below, lower] = [0, 0];
-  for (const [bound, count] of bounds) {
-    if (count >= rank) {
-      if (bound === Number.POSITIVE_INFINITY) return 1000 * lower;
-      const share = count === below ? 1 : (rank - below) / (count - below);
-      return 1000 * (lower + share * (bound - lower));
-    }
-    [below, lower] = [count, bound];
-  }
-  return undefined;
+export function estimateMs(durations: ReadonlyMap<number, number>, share: number): number | undefined {
+  const buckets = [...durations]
+    .map(([upToSeconds, count]) => ({ upToSeconds, count }))
+    .sort((a, b) => a.upToSeconds - b.upToSeconds);
+  const seconds = estimateQuantile(buckets, share);
+  if (seconds === undefined) return undefined;
+  return 1000 * (seconds === Number.POSITIVE_INFINITY ? (buckets.at(-2)?.upToSeconds ?? 0) : seconds);
 }
