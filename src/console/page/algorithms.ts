@@ -1,4 +1,5 @@
 /** The algorithms in the browser: @noble/post-quantum, fetched when first needed. */
+import { findMlDsa } from "../../client/ml-dsa.ts";
 
 /** Checks signatures. */
 export interface BrowserSigner {
@@ -43,10 +44,7 @@ export async function signHere(name: string, message: Uint8Array) {
 }
 
 async function findSigner(name: string) {
-  if (name.startsWith("ML-DSA")) {
-    const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");
-    return { "ML-DSA-44": ml_dsa44, "ML-DSA-65": ml_dsa65, "ML-DSA-87": ml_dsa87 }[name];
-  }
+  if (name.startsWith("ML-DSA")) return findMlDsa(name);
   const { slh_dsa_sha2_128f, slh_dsa_sha2_128s } = await import("@noble/post-quantum/slh-dsa.js");
   return { "SLH-DSA-SHA2-128f": slh_dsa_sha2_128f, "SLH-DSA-SHA2-128s": slh_dsa_sha2_128s }[name];
 }

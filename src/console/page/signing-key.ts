@@ -1,12 +1,11 @@
 /** Keys that the browser makes and keeps to itself. */
+import { loadMlDsa, type MlDsaName } from "../../client/ml-dsa.ts";
 import { sha256 } from "./algorithms.ts";
 import { toHex } from "./values.ts";
 
-export type SigningAlgorithm = "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87";
-
 /** A key pair whose secret half only this page has. */
 export interface SigningKey {
-  readonly algorithm: SigningAlgorithm;
+  readonly algorithm: MlDsaName;
   readonly publicKey: Uint8Array;
   readonly secretKeyBytes: number;
   /** Signs the message itself, with a context (FIPS 204, section 5.2); an empty one if none is given. */
@@ -14,9 +13,8 @@ export interface SigningKey {
 }
 
 /** Makes a key pair (FIPS 204, section 5.1). */
-export async function makeSigningKey(algorithm: SigningAlgorithm): Promise<SigningKey> {
-  const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");
-  const signer = { "ML-DSA-44": ml_dsa44, "ML-DSA-65": ml_dsa65, "ML-DSA-87": ml_dsa87 }[algorithm];
+export async function makeSigningKey(algorithm: MlDsaName): Promise<SigningKey> {
+  const signer = await loadMlDsa(algorithm);
   const { publicKey, secretKey } = signer.keygen();
   return {
     algorithm,

@@ -1,6 +1,6 @@
 /** A request as a tree of values, which each language writes in its own way. */
 import { type DescField, type DescMessage, isFieldSet, type Message, ScalarType } from "@bufbuild/protobuf";
-import { toBase64 } from "../base64.ts";
+import { toBase64 } from "../../../client/base64.ts";
 import { shorten } from "../values.ts";
 import { readText } from "./literals.ts";
 

@@ -1,6 +1,7 @@
 /** The steps of a device: it registers, answers challenges and sends readings. The browser plays it. */
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { deviceContexts, joinReading } from "../../../../client/device-messages.ts";
 import { verifyHere } from "../../algorithms.ts";
 import { type Caller, withoutToken } from "../../caller.ts";
 import { readToken, verifyToken } from "../../jwt.ts";
@@ -8,9 +9,7 @@ import { makeSigningKey, type SigningKey } from "../../signing-key.ts";
 import { areEqual, changeByte, toUtf8 } from "../../values.ts";
 
 const { registerDevice, issueChallenge, authenticate, sendTelemetry } = IotService.method;
-/** The contexts keep a signature for one use from being valid for another (proto/iot, IotService). */
-const challengeContext = toUtf8("qsp-iot-challenge-v1");
-const readingContext = toUtf8("qsp-iot-numbered-reading-v1");
+const { challenge: challengeContext, numberedReading: readingContext } = deviceContexts;
 
 export type Registered = Awaited<ReturnType<typeof registerWithKey>>;
 export type Authenticated = Awaited<ReturnType<typeof answerChallenge>>;
@@ -100,7 +99,7 @@ export async function sendReading(
   { text, sequence }: { readonly text: string; readonly sequence: number },
 ) {
   const telemetry = toUtf8(text);
-  const signed = joinSigned(sequence, telemetry);
+  const signed = joinReading(sequence, telemetry);
   const signature = registered.device.sign(signed, readingContext);
   const reading: Reading = { telemetry, sequence, signature };
   return { reading, signed, ...(await sendAndVerify(caller, registered, token, reading)) };
@@ -134,16 +133,8 @@ async function sendAndVerify(
   reading: Reading,
 ) {
   const { verified: server, reason } = await call(sendTelemetry, { deviceId, ...reading }, { token });
-  const signed = joinSigned(reading.sequence, reading.telemetry);
+  const signed = joinReading(reading.sequence, reading.telemetry);
   const { algorithm, publicKey } = device;
   const browser = await verifyHere(algorithm, reading.signature, signed, publicKey, readingContext);
   return { reason, verdicts: { server, browser } };
-}
-
-/** Joins what a device signs for a reading: 8 bytes of its sequence, big-endian, and the telemetry. */
-function joinSigned(sequence: number, telemetry: Uint8Array): Uint8Array {
-  const bytes = new Uint8Array(8 + telemetry.length);
-  new DataView(bytes.buffer).setBigUint64(0, BigInt(sequence));
-  bytes.set(telemetry, 8);
-  return bytes;
 }

@@ -1,11 +1,11 @@
 /** The steps of a proposal: the browser writes and hashes what is signed itself, from what the reader typed. */
 import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
+import { hashProposal, type SignedProposal, writeSigningText } from "../../../../client/hash-proposal.ts";
 import { verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import { areEqual, toUtf8 } from "../../values.ts";
-import { hashProposal, type ProposalFacts, writeSigningText } from "./proposal.ts";
 import { makeBrowserSigner, makeServiceSigner, type Signer } from "./signers.ts";
 
 const { createMultisig, createProposal, signProposal, executeProposal } = DefiService.method;
@@ -46,16 +46,12 @@ export async function propose(
   { title, text }: { readonly title: string; readonly text: string },
 ) {
   const data = toUtf8(text);
-  const expiresAt = new Date(Date.now() + lifetimeMs);
-  const { proposal } = await call(createProposal, {
-    ...{ walletId, title, data },
-    expiresAt: timestampFromMs(expiresAt.getTime()),
-  });
+  const expiresAt = timestampFromMs(Date.now() + lifetimeMs);
+  const { proposal } = await call(createProposal, { walletId, title, data, expiresAt });
   if (proposal?.createdAt === undefined) throw new Error("the server sent no proposal");
-  const { proposalId } = proposal;
-  const createdAt = timestampDate(proposal.createdAt);
+  const { proposalId, createdAt } = proposal;
   // ID and time come from the server; everything else is the reader's own input, not the server's answer.
-  const facts: ProposalFacts = { walletId, title, data, expiresAt, threshold, proposalId, createdAt };
+  const facts: SignedProposal = { walletId, title, data, expiresAt, threshold, proposalId, createdAt };
   const hash = await hashProposal(facts);
   return { proposalId, hash, text: writeSigningText(facts), isSame: areEqual(hash, proposal.signingHash) };
 }
