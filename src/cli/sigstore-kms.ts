@@ -5,13 +5,13 @@ import { mlDsaNames } from "../crypto/algorithms.ts";
 import { type ApiClient, createClient } from "./client.ts";
 import { exitCodes, findReason, toCliError, usageError } from "./exit-codes.ts";
 import { readChunks } from "./files.ts";
-import { findSigner } from "./format-verdict.ts";
 import { withProvider } from "./pem-keys.ts";
-import { signOnServer } from "./signing.ts";
+import { signOnServer } from "./signing/keys.ts";
+import { findSigner } from "./signing/verdict.ts";
+import { findServerKey } from "./signing/verify.ts";
 import { readMessage } from "./sigstore-message.ts";
 import { readBytes, readSigstoreRequest, type SigstoreRequest } from "./sigstore-request.ts";
 import type { Verb } from "./verb.ts";
-import { findServerKey } from "./verify.ts";
 
 /** The result of a method, under its name. */
 type SigstoreResult = Readonly<Record<string, string | readonly string[]>>;

@@ -6,7 +6,7 @@ import { readData } from "./files.ts";
 import { inputFile, outputFile } from "./options.ts";
 import { bytes } from "./output.ts";
 import { readPublicKeyPem } from "./pem-keys.ts";
-import { readSignature } from "./signatures.ts";
+import { readSignature } from "./signing/local.ts";
 import type { Verb } from "./verb.ts";
 
 const { method } = WalletService;

@@ -253,7 +253,7 @@ describe("every verb declares its files", () => {
     expect(writers.map((path) => path.replaceAll("\\", "/")).sort()).toEqual([
       // The log-ins and the state of devices and tunnels.
       "cli/credentials.ts",
-      "cli/device-file.ts",
+      "cli/device/state.ts",
       "cli/file-uses.ts",
       // A new file that SQLite fills, the directory of the CA, and copies of a backup and of a damaged store.
       "cli/operator/backup.ts",

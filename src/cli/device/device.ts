@@ -2,14 +2,14 @@
 
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { listVerb } from "./call-verbs.ts";
-import { deviceOption, importDeviceKey, readDevice, reserveDevice, writeDevice } from "./device-file.ts";
-import { signChallenge } from "./device-signatures.ts";
-import { distrustError, exitCodes } from "./exit-codes.ts";
-import { inputFile } from "./options.ts";
-import { facts } from "./output.ts";
-import { readPublicKeyPem, withProvider } from "./pem-keys.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { listVerb } from "../call-verbs.ts";
+import { distrustError, exitCodes } from "../exit-codes.ts";
+import { inputFile } from "../options.ts";
+import { facts } from "../output.ts";
+import { readPublicKeyPem, withProvider } from "../pem-keys.ts";
+import type { Verb, VerbInput } from "../verb.ts";
+import { signChallenge } from "./sign.ts";
+import { deviceOption, importDeviceKey, readDevice, reserveDevice, writeDevice } from "./state.ts";
 
 const { method } = IotService;
 const deviceAlgorithm = "ML-DSA-44";

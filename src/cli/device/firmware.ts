@@ -3,16 +3,16 @@
 import { existsSync } from "node:fs";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { IotService, type UpdateFirmwareStreamRequestSchema } from "#gen/iot/iot_service_pb.ts";
-import { theAnswer } from "./client.ts";
-import { defaultDeviceFile, deviceOption, readDevice } from "./device-file.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
-import { readChunks, readSize } from "./files.ts";
-import { inputFile } from "./options.ts";
-import { facts } from "./output.ts";
-import { readPublicKeyPem } from "./pem-keys.ts";
-import { createProgress, withProgress } from "./progress.ts";
-import { readSignature } from "./signatures.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { theAnswer } from "../client.ts";
+import { exitCodes, usageError } from "../exit-codes.ts";
+import { readChunks, readSize } from "../files.ts";
+import { inputFile } from "../options.ts";
+import { facts } from "../output.ts";
+import { readPublicKeyPem } from "../pem-keys.ts";
+import { createProgress, withProgress } from "../progress.ts";
+import { readSignature } from "../signing/local.ts";
+import type { Verb, VerbInput } from "../verb.ts";
+import { defaultDeviceFile, deviceOption, readDevice } from "./state.ts";
 
 const { method } = IotService;
 

@@ -5,7 +5,12 @@ import {
   type SendTelemetryRequestSchema,
   type StreamTelemetryRequestSchema,
 } from "#gen/iot/iot_service_pb.ts";
-import type { ApiClient } from "./client.ts";
+import type { ApiClient } from "../client.ts";
+import { exitCodes, usageError } from "../exit-codes.ts";
+import { readByteLines, readData } from "../files.ts";
+import { withProvider } from "../pem-keys.ts";
+import type { Verb, VerbInput } from "../verb.ts";
+import { type DeviceSigner, signNumberedReading } from "./sign.ts";
 import {
   type DeviceState,
   deviceOption,
@@ -13,12 +18,7 @@ import {
   importDeviceKey,
   readDevice,
   takeSequences,
-} from "./device-file.ts";
-import { type DeviceSigner, signNumberedReading } from "./device-signatures.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
-import { readByteLines, readData } from "./files.ts";
-import { withProvider } from "./pem-keys.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+} from "./state.ts";
 
 const { method } = IotService;
 /** Numbers that a stream reserves at a time; each reservation writes the file. */

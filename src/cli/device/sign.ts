@@ -1,7 +1,7 @@
 /** What a device signs, and under which context (proto/iot, IotService; FIPS 204, section 5.2). */
-import { deviceContexts, joinReading } from "../client/device-messages.ts";
-import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
-import type { DeviceState } from "./device-file.ts";
+import { deviceContexts, joinReading } from "../../client/device-messages.ts";
+import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import type { DeviceState } from "./state.ts";
 
 /** A device's key, and whether it signs with contexts. */
 export interface DeviceSigner {

@@ -1,9 +1,9 @@
 /** The file of a device: its key, its identity and its next sequence number. */
 import { rmSync } from "node:fs";
-import type { CryptoProvider, SecretKey } from "../crypto/provider.ts";
-import { parseSecretKey } from "./pem-keys.ts";
-import { areTexts, readState, type StateKind, writeState } from "./state-file.ts";
-import { createFile } from "./write-file.ts";
+import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import { parseSecretKey } from "../pem-keys.ts";
+import { areTexts, readState, type StateKind, writeState } from "../state-file.ts";
+import { createFile } from "../write-file.ts";
 
 /** The default path of a device's file. */
 export const defaultDeviceFile = "device.json";

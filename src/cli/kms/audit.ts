@@ -1,14 +1,14 @@
 /** `qsp kms audit` and `verify-audit`. */
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService, type VerifyAuditLogResponse } from "#gen/kms/kms_service_pb.ts";
-import { printList } from "./call-verbs.ts";
-import { oneOf } from "./client.ts";
-import { createProgress } from "./count-progress.ts";
-import { afterOption, entryFilterOptions, readEntryFilter, refuseAfter, watchEntries } from "./entry-log.ts";
-import { exitCodes } from "./exit-codes.ts";
-import { facts } from "./output.ts";
-import { readTime } from "./time-options.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { printList } from "../call-verbs.ts";
+import { oneOf } from "../client.ts";
+import { createProgress } from "../count-progress.ts";
+import { afterOption, entryFilterOptions, readEntryFilter, refuseAfter, watchEntries } from "../entry-log.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { facts } from "../output.ts";
+import { readTime } from "../time-options.ts";
+import type { Verb, VerbInput } from "../verb.ts";
 
 const { method } = KmsService;
 

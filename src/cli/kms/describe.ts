@@ -1,7 +1,7 @@
 /** Describes keys of the server for people. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import type { ExportedKey } from "#gen/kms/kms_service_pb.ts";
-import { facts, table, time } from "./output.ts";
+import { facts, table, time } from "../output.ts";
 
 /** "team/release/2", the version of a name; "" for a key without a name. */
 export function nameVersion({ name, version }: Pick<KeyRecord | ExportedKey, "name" | "version">): string {

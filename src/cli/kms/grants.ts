@@ -1,11 +1,11 @@
 /** `qsp kms grant`, `grants` and `revoke`: let other users use a key. */
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { printList, unaryVerb } from "./call-verbs.ts";
-import { usageError } from "./exit-codes.ts";
-import { time } from "./output.ts";
-import { readTime } from "./time-options.ts";
-import type { Verb } from "./verb.ts";
+import { printList, unaryVerb } from "../call-verbs.ts";
+import { usageError } from "../exit-codes.ts";
+import { time } from "../output.ts";
+import { readTime } from "../time-options.ts";
+import type { Verb } from "../verb.ts";
 
 const { method } = KmsService;
 

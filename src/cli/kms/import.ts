@@ -1,16 +1,16 @@
 /** `qsp kms import`: wraps a secret key locally and imports it. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { wipe } from "../crypto/bytes.ts";
-import { isWrappingMethod, maxPlaintextBytes, wrap } from "../crypto/hpke.ts";
-import { unaryVerb } from "./call-verbs.ts";
-import type { ApiClient } from "./client.ts";
-import { CliError, exitCodes } from "./exit-codes.ts";
-import { readSecret } from "./files.ts";
-import { type KeyFile, readKeyFile } from "./key-file.ts";
-import { describeKey } from "./kms-describe.ts";
-import { newKeyOptions, readNewKey } from "./kms-new-key.ts";
-import { keyAlgorithms, withProvider } from "./pem-keys.ts";
-import type { Verb } from "./verb.ts";
+import { wipe } from "../../crypto/bytes.ts";
+import { isWrappingMethod, maxPlaintextBytes, wrap } from "../../crypto/hpke.ts";
+import { unaryVerb } from "../call-verbs.ts";
+import type { ApiClient } from "../client.ts";
+import { CliError, exitCodes } from "../exit-codes.ts";
+import { readSecret } from "../files.ts";
+import { type KeyFile, readKeyFile } from "../key-file.ts";
+import { keyAlgorithms, withProvider } from "../pem-keys.ts";
+import type { Verb } from "../verb.ts";
+import { describeKey } from "./describe.ts";
+import { newKeyOptions, readNewKey } from "./new-key.ts";
 
 const { method } = KmsService;
 

@@ -1,15 +1,15 @@
 /** `qsp kms create`, `list`, `get` and `csr`, and the verbs that change the state of a key. */
 
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { listVerb, unaryVerb } from "./call-verbs.ts";
-import { usageError } from "./exit-codes.ts";
-import { chosenAlias, describeKey, describeVersions, markVersion } from "./kms-describe.ts";
-import { newKeyOptions, readNewKey } from "./kms-new-key.ts";
-import { outputFile } from "./options.ts";
-import { bytes, time } from "./output.ts";
-import { keyAlgorithms } from "./pem-keys.ts";
-import { readSeconds } from "./time-options.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { listVerb, unaryVerb } from "../call-verbs.ts";
+import { usageError } from "../exit-codes.ts";
+import { outputFile } from "../options.ts";
+import { bytes, time } from "../output.ts";
+import { keyAlgorithms } from "../pem-keys.ts";
+import { readSeconds } from "../time-options.ts";
+import type { Verb, VerbInput } from "../verb.ts";
+import { chosenAlias, describeKey, describeVersions, markVersion } from "./describe.ts";
+import { newKeyOptions, readNewKey } from "./new-key.ts";
 
 const { method } = KmsService;
 

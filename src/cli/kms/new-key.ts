@@ -1,7 +1,7 @@
 /** The options of verbs that make a key: `qsp kms create` and `import`. */
-import { usageError } from "./exit-codes.ts";
-import type { Options, ParsedOptions } from "./options.ts";
-import { readSeconds } from "./time-options.ts";
+import { usageError } from "../exit-codes.ts";
+import type { Options, ParsedOptions } from "../options.ts";
+import { readSeconds } from "../time-options.ts";
 
 /** Options of a new key, besides its algorithm and its alias. */
 export const newKeyOptions = {

@@ -8,13 +8,13 @@ import {
   KmsService,
 } from "#gen/kms/kms_service_pb.ts";
 import { JwkSchema } from "#gen/pqc/jwk_pb.ts";
-import { type ApiClient, askPages } from "./client.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
-import { nameVersion } from "./kms-describe.ts";
-import { outputFile } from "./options.ts";
-import { counted, listing } from "./output.ts";
-import { keyAlgorithms } from "./pem-keys.ts";
-import type { Verb } from "./verb.ts";
+import { type ApiClient, askPages } from "../client.ts";
+import { exitCodes, usageError } from "../exit-codes.ts";
+import { outputFile } from "../options.ts";
+import { counted, listing } from "../output.ts";
+import { keyAlgorithms } from "../pem-keys.ts";
+import type { Verb } from "../verb.ts";
+import { nameVersion } from "./describe.ts";
 
 const { method } = KmsService;
 

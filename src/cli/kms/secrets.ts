@@ -1,12 +1,12 @@
 /** `qsp kms encapsulate` and `decapsulate`: write shared secrets to files. */
 
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { unaryVerb } from "./call-verbs.ts";
-import { usageError } from "./exit-codes.ts";
-import { readWhole } from "./files.ts";
-import { outputFile } from "./options.ts";
-import { bytes } from "./output.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { unaryVerb } from "../call-verbs.ts";
+import { usageError } from "../exit-codes.ts";
+import { readWhole } from "../files.ts";
+import { outputFile } from "../options.ts";
+import { bytes } from "../output.ts";
+import type { Verb, VerbInput } from "../verb.ts";
 
 const { method } = KmsService;
 

@@ -2,14 +2,14 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { KmsService, type SignResult, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
-import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
-import { type ApiClient, theAnswer } from "./client.ts";
-import { findReason, usageError } from "./exit-codes.ts";
-import { gather, readChunks, readSize } from "./files.ts";
-import { parsePublicKey, readSecretKey, requireSigning } from "./pem-keys.ts";
-import { createProgress, withProgress } from "./progress.ts";
-import { type Content, hashContent, signContent } from "./signatures.ts";
-import type { VerbInput } from "./verb.ts";
+import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
+import { type ApiClient, theAnswer } from "../client.ts";
+import { findReason, usageError } from "../exit-codes.ts";
+import { gather, readChunks, readSize } from "../files.ts";
+import { parsePublicKey, readSecretKey, requireSigning } from "../pem-keys.ts";
+import { createProgress, withProgress } from "../progress.ts";
+import type { VerbInput } from "../verb.ts";
+import { type Content, hashContent, signContent } from "./local.ts";
 
 /** A signature, and the key that made it. */
 export interface Signed {

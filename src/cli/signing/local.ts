@@ -1,10 +1,10 @@
 /** Signs and verifies content of any size locally, without a server. */
 import { createHash } from "node:crypto";
-import { loadMlDsa } from "../client/ml-dsa.ts";
-import { isMlDsaAlgorithm, isSignatureAlgorithm, signatureAlgorithms } from "../crypto/algorithms.ts";
-import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../crypto/provider.ts";
-import { usageError } from "./exit-codes.ts";
-import { gather, readWhole } from "./files.ts";
+import { loadMlDsa } from "../../client/ml-dsa.ts";
+import { isMlDsaAlgorithm, isSignatureAlgorithm, signatureAlgorithms } from "../../crypto/algorithms.ts";
+import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../../crypto/provider.ts";
+import { usageError } from "../exit-codes.ts";
+import { gather, readWhole } from "../files.ts";
 import { formatNames } from "./format-options.ts";
 
 /** SLH-DSA reads a message twice (FIPS 205, section 9.2), so the whole message is in memory. */

@@ -1,14 +1,14 @@
 /** `qsp sign`: signs a file of any size, with a key of the server or a local key. */
 
-import { exitCodes, usageError } from "./exit-codes.ts";
-import { readSize } from "./files.ts";
+import { exitCodes, usageError } from "../exit-codes.ts";
+import { readSize } from "../files.ts";
+import { inputFile } from "../options.ts";
+import { bytes } from "../output.ts";
+import { readSecretKey, requireSigning, withProvider } from "../pem-keys.ts";
+import type { Verb, VerbInput } from "../verb.ts";
 import { readFormat, signFormatOptions } from "./format-options.ts";
-import { inputFile } from "./options.ts";
-import { bytes } from "./output.ts";
-import { readSecretKey, requireSigning, withProvider } from "./pem-keys.ts";
-import { readContext, signContent } from "./signatures.ts";
-import { chooseKey, readContent, type Signed, signOnServer } from "./signing.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { chooseKey, readContent, type Signed, signOnServer } from "./keys.ts";
+import { readContext, signContent } from "./local.ts";
 
 export const signVerbs: readonly Verb[] = [
   {
@@ -42,7 +42,7 @@ export const signVerbs: readonly Verb[] = [
     async run(input) {
       const { files, options, output } = input;
       const format = readFormat(options, "sign");
-      if (format !== undefined) return (await import("./sign-format.ts")).signInFormat(input, format);
+      if (format !== undefined) return (await import("./sign-in-format.ts")).signInFormat(input, format);
       const { signature, ...about } = await sign(input, readContent(input));
       const file = files.write("out", signature);
       const base64 = Buffer.from(signature).toString("base64");

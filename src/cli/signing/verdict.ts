@@ -1,10 +1,10 @@
 /** The parts of verification that all formats share. */
-import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
-import { maxEmbeddedBytes } from "../formats/limits.ts";
-import { usageError } from "./exit-codes.ts";
-import { gather } from "./files.ts";
-import { findVerifyingKey } from "./signatures.ts";
-import type { VerbInput } from "./verb.ts";
+import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
+import { maxEmbeddedBytes } from "../../formats/limits.ts";
+import { usageError } from "../exit-codes.ts";
+import { gather } from "../files.ts";
+import type { VerbInput } from "../verb.ts";
+import { findVerifyingKey } from "./local.ts";
 
 /** The trusted keys, any of which may have signed. */
 export interface VerifyingKeys {

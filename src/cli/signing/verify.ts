@@ -1,18 +1,18 @@
 /** `qsp verify`: verifies a file of any size, without a server if the public key is available. */
 
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { isSignatureAlgorithm } from "../crypto/algorithms.ts";
-import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
-import type { ApiClient } from "./client.ts";
-import { CliError, exitCodes, usageError } from "./exit-codes.ts";
-import { readText } from "./files.ts";
+import { isSignatureAlgorithm } from "../../crypto/algorithms.ts";
+import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
+import type { ApiClient } from "../client.ts";
+import { CliError, exitCodes, usageError } from "../exit-codes.ts";
+import { readText } from "../files.ts";
+import { inputFile } from "../options.ts";
+import { parsePublicKey, parsePublicKeys, requireSigning, withProvider } from "../pem-keys.ts";
+import type { Verb, VerbInput } from "../verb.ts";
 import { readFormat, verifyFormatOptions } from "./format-options.ts";
-import { describeSigner } from "./format-verdict.ts";
-import { inputFile } from "./options.ts";
-import { parsePublicKey, parsePublicKeys, requireSigning, withProvider } from "./pem-keys.ts";
-import { findVerifyingKey, readContext, readSignature } from "./signatures.ts";
-import { readContent } from "./signing.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { readContent } from "./keys.ts";
+import { findVerifyingKey, readContext, readSignature } from "./local.ts";
+import { describeSigner } from "./verdict.ts";
 
 export const verifyVerbs: readonly Verb[] = [
   {
@@ -43,7 +43,10 @@ export const verifyVerbs: readonly Verb[] = [
         const format = readFormat(options, "verify");
         const publicKeys = await findPublicKeys(provider, input);
         if (format !== undefined)
-          return (await import("./verify-format.ts")).verifyInFormat(input, format, { provider, publicKeys });
+          return (await import("./verify-in-format.ts")).verifyInFormat(input, format, {
+            provider,
+            publicKeys,
+          });
         const signatureFile = options.need("signature");
         const context = readContext(options.text("context"));
         const algorithms = publicKeys.map(({ algorithm }) => algorithm);
@@ -83,7 +86,7 @@ async function findPublicKeys(
 
 async function readKeyOf(provider: CryptoProvider, file: string): Promise<PublicKey> {
   // Loaded on demand, because it loads the parsers of ASN.1.
-  const { readCertificates } = await import("../formats/certificate.ts");
+  const { readCertificates } = await import("../../formats/certificate.ts");
   const [{ publicKeyPem }] = readCertificates(readText(file), file);
   return parsePublicKey(provider, publicKeyPem, file);
 }

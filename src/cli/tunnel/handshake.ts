@@ -7,11 +7,11 @@ import {
   makeTunnelEnd,
   packetOverhead,
   type TunnelEnd,
-} from "../client/tunnel-end.ts";
-import { wipe } from "../crypto/bytes.ts";
-import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
-import type { ApiClient } from "./client.ts";
-import { distrustError } from "./exit-codes.ts";
+} from "../../client/tunnel-end.ts";
+import { wipe } from "../../crypto/bytes.ts";
+import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
+import type { ApiClient } from "../client.ts";
+import { distrustError } from "../exit-codes.ts";
 
 /** The gateway as a peer knows it. */
 export interface GatewayKeys {

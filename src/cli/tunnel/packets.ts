@@ -2,10 +2,10 @@
 import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type TunnelRequestSchema, type TunnelResponse, VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { equalBytes } from "../crypto/bytes.ts";
-import type { ApiClient } from "./client.ts";
-import { CliError, distrustError, exitCodes } from "./exit-codes.ts";
-import type { PeerSession } from "./tunnel-peer.ts";
+import { equalBytes } from "../../crypto/bytes.ts";
+import type { ApiClient } from "../client.ts";
+import { CliError, distrustError, exitCodes } from "../exit-codes.ts";
+import type { PeerSession } from "./handshake.ts";
 
 /** Maximum bytes that a packet carries. */
 export const maxPacketBytes = 65_536;

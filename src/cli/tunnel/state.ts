@@ -1,12 +1,12 @@
 /** The file of a peer's tunnel: its key, and the gateway's keys, so that another gateway cannot impersonate it. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { kemKeyContext } from "../client/tunnel-end.ts";
-import type { CryptoProvider } from "../crypto/provider.ts";
-import type { ApiClient } from "./client.ts";
-import { distrustError, usageError } from "./exit-codes.ts";
-import { parsePublicKey, parseSecretKey } from "./pem-keys.ts";
-import { areTexts, readState, type StateKind, writeState } from "./state-file.ts";
-import type { GatewayKeys, HandshakeDeps } from "./tunnel-peer.ts";
+import { kemKeyContext } from "../../client/tunnel-end.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import type { ApiClient } from "../client.ts";
+import { distrustError, usageError } from "../exit-codes.ts";
+import { parsePublicKey, parseSecretKey } from "../pem-keys.ts";
+import { areTexts, readState, type StateKind, writeState } from "../state-file.ts";
+import type { GatewayKeys, HandshakeDeps } from "./handshake.ts";
 
 /** The option of all verbs of a tunnel. */
 export const tunnelOption = {

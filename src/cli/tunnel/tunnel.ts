@@ -2,17 +2,17 @@
 
 import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { listVerb, unaryVerb } from "./call-verbs.ts";
-import { distrustError, exitCodes, usageError } from "./exit-codes.ts";
-import { readChunks, readSize } from "./files.ts";
-import { inputFile } from "./options.ts";
-import { bytes, counted, facts } from "./output.ts";
-import { parsePublicKey, readPublicKey, withProvider } from "./pem-keys.ts";
-import { createProgress, withProgress } from "./progress.ts";
-import { askGatewayKeys, readTunnel, toHandshake, tunnelOption, writeTunnel } from "./tunnel-file.ts";
-import { type PeerSession, shakeHands } from "./tunnel-peer.ts";
-import { findRefusal, maxPacketBytes, openExchange, pingOnce, sendContent } from "./tunnel-stream.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { listVerb, unaryVerb } from "../call-verbs.ts";
+import { distrustError, exitCodes, usageError } from "../exit-codes.ts";
+import { readChunks, readSize } from "../files.ts";
+import { inputFile } from "../options.ts";
+import { bytes, counted, facts } from "../output.ts";
+import { parsePublicKey, readPublicKey, withProvider } from "../pem-keys.ts";
+import { createProgress, withProgress } from "../progress.ts";
+import type { Verb, VerbInput } from "../verb.ts";
+import { type PeerSession, shakeHands } from "./handshake.ts";
+import { findRefusal, maxPacketBytes, openExchange, pingOnce, sendContent } from "./packets.ts";
+import { askGatewayKeys, readTunnel, toHandshake, tunnelOption, writeTunnel } from "./state.ts";
 
 const { method } = VpnService;
 
