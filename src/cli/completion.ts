@@ -80,18 +80,23 @@ ${values.join("\n")}
 /** Not `words` and not `options`: zsh has its own. */
 const variables = "verb following flags values previous word i";
 
-function bashScript(verbs: readonly Verb[]): string {
-  return `# qsp completion bash
-_qsp() {
+/** What both scripts begin with, which count and name the words of the line differently. */
+function findVerb(verbs: readonly Verb[], words: string, current: string, first: number): string {
+  return `_qsp() {
   local ${variables}
-  word="\${COMP_WORDS[COMP_CWORD]}"
-  previous="\${COMP_WORDS[COMP_CWORD-1]}"
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    [[ "\${COMP_WORDS[i]}" == -* ]] && break
-    verb="\${verb:+$verb }\${COMP_WORDS[i]}"
+  word="\${${words}[${current}]}"
+  previous="\${${words}[${current}-1]}"
+  for ((i = ${first}; i < ${current}; i++)); do
+    [[ "\${${words}[i]}" == -* ]] && break
+    verb="\${verb:+$verb }\${${words}[i]}"
     [[ " ${leafVerbs(verbs)} " == *"|$verb|"* ]] && break
   done
-${cases(verbs)}
+${cases(verbs)}`;
+}
+
+function bashScript(verbs: readonly Verb[]): string {
+  return `# qsp completion bash
+${findVerb(verbs, "COMP_WORDS", "COMP_CWORD", 1)}
   case "$values" in
     -files) mapfile -t COMPREPLY < <(compgen -f -- "$word"); return ;;
     -none) COMPREPLY=(); return ;;
@@ -111,16 +116,7 @@ complete -o filenames -F _qsp qsp`;
 function zshScript(verbs: readonly Verb[]): string {
   return `#compdef qsp
 # qsp completion zsh
-_qsp() {
-  local ${variables}
-  word="\${words[CURRENT]}"
-  previous="\${words[CURRENT-1]}"
-  for ((i = 2; i < CURRENT; i++)); do
-    [[ "\${words[i]}" == -* ]] && break
-    verb="\${verb:+$verb }\${words[i]}"
-    [[ " ${leafVerbs(verbs)} " == *"|$verb|"* ]] && break
-  done
-${cases(verbs)}
+${findVerb(verbs, "words", "CURRENT", 2)}
   case "$values" in
     -files) _files; return ;;
     -none) return ;;
