@@ -7,7 +7,7 @@ import { listScopes, servicePackages } from "../../services/registry.ts";
 import type { ParsedOptions } from "../options.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
-import { withStore } from "./with-store.ts";
+import { printFromStore } from "./with-store.ts";
 
 const clientAdd: StoreVerb = {
   name: "client add",
@@ -102,10 +102,7 @@ function withClients(
   input: StoreVerbInput,
   work: (clients: ClientStore) => Promise<string>,
 ): Promise<number> {
-  return withStore(input, "existing", async (store) => {
-    process.stdout.write(`${await work(createClientStore(store))}\n`);
-    return 0;
-  });
+  return printFromStore(input, (store) => work(createClientStore(store)));
 }
 
 /** Only the secret is on standard output, so that a script can store it. */

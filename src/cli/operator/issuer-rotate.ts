@@ -2,7 +2,7 @@ import { ConfigError } from "../../config.ts";
 import { rotateIssuerKey } from "../../identity/issuer.ts";
 import { createIssuerStore } from "../../identity/issuer-store.ts";
 import type { StoreVerb } from "./store-verb.ts";
-import { withStore } from "./with-store.ts";
+import { printFromStore } from "./with-store.ts";
 
 /** Creates a new key that signs tokens, with or without running servers. */
 export const issuerRotate: StoreVerb = {
@@ -16,14 +16,13 @@ export const issuerRotate: StoreVerb = {
     if (word !== undefined && word !== "revoke")
       throw new ConfigError(`"${word}" is unknown; use revoke or no operand`);
     const revoke = word === "revoke";
-    return withStore(input, "existing", async (store, provider) => {
+    return printFromStore(input, async (store, provider) => {
       const deps = { provider, store: createIssuerStore(store), now: () => new Date() };
       const keyId = await rotateIssuerKey(deps, { revoke });
       const rest = revoke
         ? "Tokens of the previous keys are refused from now on."
         : "Tokens of the previous key are accepted until they expire, within an hour.";
-      process.stdout.write(`Tokens are signed with the key ${keyId} from now on. ${rest}\n`);
-      return 0;
+      return `Tokens are signed with the key ${keyId} from now on. ${rest}`;
     });
   },
 };

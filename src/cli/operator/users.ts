@@ -6,7 +6,7 @@ import { createUserStore, type UserStore } from "../../identity/users.ts";
 import { readPassword } from "../read-password.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
-import { withStore } from "./with-store.ts";
+import { printFromStore } from "./with-store.ts";
 
 const userAdd: StoreVerb = {
   name: "user add",
@@ -79,10 +79,7 @@ export const userVerbs: readonly StoreVerb[] = [userAdd, userPasswd, userRemove,
 
 /** Works on the users of a store, with or without running servers, and prints the result. */
 function withUsers(input: StoreVerbInput, work: (users: UserStore) => Promise<string>): Promise<number> {
-  return withStore(input, "existing", async (store) => {
-    process.stdout.write(`${await work(createUserStore(store))}\n`);
-    return 0;
-  });
+  return printFromStore(input, (store) => work(createUserStore(store)));
 }
 
 /** @throws ConfigError for an invalid password; the message does not repeat it */

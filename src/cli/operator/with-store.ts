@@ -24,3 +24,14 @@ export async function withStore<T>(
     await provider.close();
   }
 }
+
+/** Works on a store that exists, and prints what the work says. @returns the exit code */
+export function printFromStore(
+  input: StoreVerbInput,
+  work: (store: Store, provider: CryptoProvider) => Promise<string>,
+): Promise<number> {
+  return withStore(input, "existing", async (store, provider) => {
+    process.stdout.write(`${await work(store, provider)}\n`);
+    return 0;
+  });
+}
