@@ -68,16 +68,6 @@ export function table(headers: readonly string[], rows: readonly (readonly strin
     .join("\n");
 }
 
-/** Formats a table with a row for each item, or the sentence `none` if there are no items. */
-export function listing<Item>(
-  none: string,
-  headers: readonly string[],
-  items: readonly Item[],
-  cellsOf: (item: Item) => readonly string[],
-): string {
-  return items.length === 0 ? none : table(headers, items.map(cellsOf));
-}
-
 /** Formats lines of a name and a value; leaves out empty and undefined values. */
 export function facts(pairs: Readonly<Record<string, string | undefined>>): string {
   const known = Object.entries(pairs).filter(([, value]) => value !== undefined && value !== "");

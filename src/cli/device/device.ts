@@ -8,8 +8,8 @@ import { inputFile } from "../options.ts";
 import { facts } from "../output.ts";
 import { readPublicKeyPem, withProvider } from "../pem-keys.ts";
 import type { Verb, VerbInput } from "../verb.ts";
-import { signChallenge } from "./sign.ts";
-import { deviceOption, importDeviceKey, readDevice, reserveDevice, writeDevice } from "./state.ts";
+import { withSigner } from "./sign.ts";
+import { deviceOption, readDevice, reserveDevice, writeDevice } from "./state.ts";
 
 const { method } = IotService;
 const deviceAlgorithm = "ML-DSA-44";
@@ -101,14 +101,13 @@ async function authenticate({ files, output, server }: VerbInput): Promise<numbe
   const path = files.need("device");
   const state = readDevice(path, server.url);
   const { deviceId } = state;
-  return withProvider(async (provider) => {
-    const secretKey = await importDeviceKey(provider, path, state);
+  return withSigner(path, state, async (signer) => {
     // Challenges and their answers need no token.
     const anonymous = server.withToken(undefined);
     const { challenge } = await anonymous.ask(method.issueChallenge, { deviceId });
     if (challenge.length !== 32)
       throw distrustError(`${server.url} sent a challenge of ${challenge.length} bytes; expected 32`);
-    const signature = await signChallenge({ provider, secretKey, state }, challenge);
+    const signature = await signer.signChallenge(challenge);
     const answer = await anonymous.ask(method.authenticate, { deviceId, challenge, signature });
     const { authenticated, reason, token, expiresAt } = answer;
     const tokenExpiresAt = expiresAt && timestampDate(expiresAt).toISOString();

@@ -1,24 +1,12 @@
 /** `qsp device send` and `stream`: send readings that the device signs. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import {
-  IotService,
-  type SendTelemetryRequestSchema,
-  type StreamTelemetryRequestSchema,
-} from "#gen/iot/iot_service_pb.ts";
+import { IotService, type StreamTelemetryRequestSchema } from "#gen/iot/iot_service_pb.ts";
 import type { ApiClient } from "../client.ts";
 import { exitCodes, usageError } from "../exit-codes.ts";
 import { readByteLines, readData } from "../files.ts";
-import { withProvider } from "../pem-keys.ts";
 import type { Verb, VerbInput } from "../verb.ts";
-import { type DeviceSigner, signNumberedReading } from "./sign.ts";
-import {
-  type DeviceState,
-  deviceOption,
-  findToken,
-  importDeviceKey,
-  readDevice,
-  takeSequences,
-} from "./state.ts";
+import { type DeviceSigner, withSigner } from "./sign.ts";
+import { type DeviceState, deviceOption, findToken, readDevice, takeSequences } from "./state.ts";
 
 const { method } = IotService;
 /** Numbers that a stream reserves at a time; each reservation writes the file. */
@@ -54,14 +42,11 @@ async function send({ operands: [reading = ""], files, output, server }: VerbInp
   const state = readDevice(path, server.url);
   const telemetry = await readData(reading);
   if (telemetry.length === 0) throw usageError("READING is empty");
-  return withProvider(async (provider) => {
-    const secretKey = await importDeviceKey(provider, path, state);
-    const sequence = state.nextSequence;
+  return withSigner(path, state, async (signer) => {
+    const { deviceId, nextSequence: sequence } = state;
     takeSequences(path, state, 1);
-    const request = await signReading(
-      { provider, secretKey, state },
-      { deviceId: state.deviceId, telemetry, sequence },
-    );
+    const signature = await signer.signReading(sequence, telemetry);
+    const request = { deviceId, telemetry, sequence, signature };
     const answer = await asDevice(server, state).ask(method.sendTelemetry, request);
     output.answer(method.sendTelemetry.output, answer, () => describe(sequence, answer));
     return answer.verified ? exitCodes.done : exitCodes.no;
@@ -71,11 +56,10 @@ async function send({ operands: [reading = ""], files, output, server }: VerbInp
 async function stream({ operands: [file = "-"], files, output, server }: VerbInput): Promise<number> {
   const path = files.need("device");
   const state = readDevice(path, server.url);
-  return withProvider(async (provider) => {
-    const secretKey = await importDeviceKey(provider, path, state);
+  return withSigner(path, state, async (signer) => {
     let answered = state.nextSequence;
     let areAllVerified = true;
-    const requests = signLines({ provider, secretKey, state }, { path, state, lines: readByteLines(file) });
+    const requests = signLines(signer, path, state, readByteLines(file));
     for await (const answer of asDevice(server, state).stream(method.streamTelemetry, requests)) {
       const sequence = answered;
       answered += 1;
@@ -88,15 +72,9 @@ async function stream({ operands: [file = "-"], files, output, server }: VerbInp
 
 async function* signLines(
   signer: DeviceSigner,
-  {
-    path,
-    state,
-    lines,
-  }: {
-    readonly path: string;
-    readonly state: DeviceState;
-    readonly lines: AsyncIterable<Uint8Array<ArrayBuffer>>;
-  },
+  path: string,
+  state: DeviceState,
+  lines: AsyncIterable<Uint8Array<ArrayBuffer>>,
 ): AsyncGenerator<MessageInitShape<typeof StreamTelemetryRequestSchema>> {
   const { deviceId } = state;
   let sequence = state.nextSequence;
@@ -104,20 +82,10 @@ async function* signLines(
   for await (const telemetry of lines) {
     if (telemetry.length === 0) continue;
     if (sequence === saved.nextSequence) saved = takeSequences(path, saved, sequencesAtOnce);
-    yield { reading: await signReading(signer, { deviceId, telemetry, sequence }) };
+    const signature = await signer.signReading(sequence, telemetry);
+    yield { reading: { deviceId, telemetry, sequence, signature } };
     sequence += 1;
   }
-}
-
-async function signReading(
-  signer: DeviceSigner,
-  reading: {
-    readonly deviceId: string;
-    readonly telemetry: Uint8Array<ArrayBuffer>;
-    readonly sequence: number;
-  },
-): Promise<MessageInitShape<typeof SendTelemetryRequestSchema>> {
-  return { ...reading, signature: await signNumberedReading(signer, reading.sequence, reading.telemetry) };
 }
 
 /** Calls with the device's own token if it has one, otherwise with the user's token. */

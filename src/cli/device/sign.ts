@@ -1,34 +1,31 @@
-/** What a device signs, and under which context (proto/iot, IotService; FIPS 204, section 5.2). */
+/** What a device signs with its key (proto/iot, IotService; FIPS 204, section 5.2). */
 import { deviceContexts, joinReading } from "../../client/device-messages.ts";
-import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import { parseSecretKey, withProvider } from "../pem-keys.ts";
 import type { DeviceState } from "./state.ts";
 
-/** A device's key, and whether it signs with contexts. */
+/** A device's key, which signs with a context for each use if the device registered so. */
 export interface DeviceSigner {
-  readonly provider: CryptoProvider;
-  readonly secretKey: SecretKey;
-  readonly state: Pick<DeviceState, "signingContexts">;
+  /** Signs the 32 bytes of a challenge. */
+  signChallenge(challenge: Uint8Array): Promise<Uint8Array<ArrayBuffer>>;
+  /** Signs a reading with its number. */
+  signReading(sequence: number, telemetry: Uint8Array): Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** Signs the 32 bytes of a challenge. */
-export function signChallenge(signer: DeviceSigner, challenge: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
-  return signAs(signer, "challenge", challenge);
-}
-
-/** Signs a reading with its number: 8 bytes, big-endian, followed by the telemetry. */
-export function signNumberedReading(
-  signer: DeviceSigner,
-  sequence: number,
-  telemetry: Uint8Array,
-): Promise<Uint8Array<ArrayBuffer>> {
-  return signAs(signer, "numberedReading", joinReading(sequence, telemetry));
-}
-
-async function signAs(
-  { provider, secretKey, state }: DeviceSigner,
-  use: keyof typeof deviceContexts,
-  message: Uint8Array,
-): Promise<Uint8Array<ArrayBuffer>> {
-  const options = state.signingContexts === true ? { context: deviceContexts[use] } : {};
-  return Uint8Array.from(await provider.sign(secretKey, message, options));
+/** Lends the signer of a device to a function. @param path names the device's file in an error */
+export function withSigner<T>(
+  path: string,
+  { secretKeyPem, signingContexts = false }: DeviceState,
+  use: (signer: DeviceSigner) => Promise<T>,
+): Promise<T> {
+  return withProvider(async (provider: CryptoProvider) => {
+    const secretKey = await parseSecretKey(provider, secretKeyPem, path);
+    const sign = async (message: Uint8Array, context: Uint8Array) =>
+      Uint8Array.from(await provider.sign(secretKey, message, signingContexts ? { context } : {}));
+    return use({
+      signChallenge: (challenge) => sign(challenge, deviceContexts.challenge),
+      signReading: (sequence, telemetry) =>
+        sign(joinReading(sequence, telemetry), deviceContexts.numberedReading),
+    });
+  });
 }

@@ -1,7 +1,5 @@
 /** The file of a device: its key, its identity and its next sequence number. */
 import { rmSync } from "node:fs";
-import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
-import { parseSecretKey } from "../pem-keys.ts";
 import { areTexts, readState, type StateKind, writeState } from "../state-file.ts";
 import { createFile } from "../write-file.ts";
 
@@ -67,13 +65,4 @@ export function takeSequences(path: string, state: DeviceState, count: number): 
 /** Finds the device's own token, if it has a valid one. */
 export function findToken({ token, tokenExpiresAt }: DeviceState): string | undefined {
   return tokenExpiresAt !== undefined && new Date(tokenExpiresAt) > new Date() ? token : undefined;
-}
-
-/** The device's key. */
-export function importDeviceKey(
-  provider: CryptoProvider,
-  path: string,
-  state: DeviceState,
-): Promise<SecretKey> {
-  return parseSecretKey(provider, state.secretKeyPem, path);
 }

@@ -11,7 +11,7 @@ import { JwkSchema } from "#gen/pqc/jwk_pb.ts";
 import { type ApiClient, askPages } from "../client.ts";
 import { exitCodes, usageError } from "../exit-codes.ts";
 import { outputFile } from "../options.ts";
-import { counted, listing } from "../output.ts";
+import { counted, table } from "../output.ts";
 import { keyAlgorithms } from "../pem-keys.ts";
 import type { Verb } from "../verb.ts";
 import { nameVersion } from "./describe.ts";
@@ -122,10 +122,9 @@ function renderKeySet({ keys }: ExportPublicKeysResponse): string {
 }
 
 function describe({ exported }: ExportPublicKeysResponse): string {
-  return listing("There are no keys.", ["KEY", "ALGORITHM", "STATUS", "NAME"], exported, (key) => [
-    ...[key.keyId, key.algorithm, key.status],
-    nameVersion(key),
-  ]);
+  if (exported.length === 0) return "There are no keys.";
+  const rows = exported.map((key) => [key.keyId, key.algorithm, key.status, nameVersion(key)]);
+  return table(["KEY", "ALGORITHM", "STATUS", "NAME"], rows);
 }
 
 function describeFiles(
