@@ -4,7 +4,7 @@ import { runInNewContext } from "node:vm";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Algorithm, mlDsaNames, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { WorkerPool } from "../../src/crypto/noble/worker-pool.ts";
+import { WorkerPool } from "../../src/crypto/openssl/mu-workers.ts";
 import type { CryptoProvider, KeyPair, PublicKey, SignatureOptions } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";

@@ -2,7 +2,7 @@ import { shake128 } from "@noble/hashes/sha3.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { MlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { mlDsa, mlKem } from "../../src/crypto/noble/parameter-sets.ts";
+import { mlDsa, mlKem } from "../../src/crypto/noble.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 

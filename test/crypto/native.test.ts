@@ -27,7 +27,7 @@ import {
   nativeTarget,
   nativeVersion,
 } from "../../src/crypto/native/load.ts";
-import { mlDsa, mlKem } from "../../src/crypto/noble/parameter-sets.ts";
+import { mlDsa, mlKem } from "../../src/crypto/noble.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
 import { isNativeSkipped, nativeNeed } from "../support/crypto-providers.ts";

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { WorkerPool } from "../../src/crypto/noble/worker-pool.ts";
+import { WorkerPool } from "../../src/crypto/openssl/mu-workers.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";

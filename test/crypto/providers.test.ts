@@ -12,7 +12,7 @@ import {
   slhDsaNames,
 } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { slhDsa } from "../../src/crypto/noble/parameter-sets.ts";
+import { slhDsa } from "../../src/crypto/noble.ts";
 import type { CryptoProvider, ProviderName } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";

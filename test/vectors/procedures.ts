@@ -2,7 +2,7 @@ import { type Algorithm, algorithms, isMlDsaAlgorithm } from "../../src/crypto/a
 import { decodeBase64url } from "../../src/crypto/base64url.ts";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { verifyJwt } from "../../src/crypto/jwt.ts";
-import { mlDsa } from "../../src/crypto/noble/parameter-sets.ts";
+import { mlDsa } from "../../src/crypto/noble.ts";
 import type { CryptoProvider, PublicKey, SecretKeyMaterial } from "../../src/crypto/provider.ts";
 import { importPublicJwk } from "../crypto/import-jwk.ts";
 import { bytesOf, textOf, type Vector } from "./vector-files.ts";

@@ -2,7 +2,7 @@ import type { Algorithm, StandardAlgorithm } from "../algorithms.ts";
 import { copyBytes, wipe } from "../bytes.ts";
 import type { Engine } from "../engine.ts";
 import type { NobleKeyPair } from "./operations.ts";
-import type { WorkerPool } from "./worker-pool.ts";
+import type { WorkerPool } from "../openssl/mu-workers.ts";
 
 /** An X-Wing public key as plain bytes. */
 export class XWingPublicKey {

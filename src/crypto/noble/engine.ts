@@ -8,7 +8,7 @@ import { copyBytes, wipe } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
 import type { Engine } from "../engine.ts";
 import type { NobleKeyPair } from "./operations.ts";
-import { WorkerPool } from "./worker-pool.ts";
+import { WorkerPool } from "../openssl/mu-workers.ts";
 
 /**
  * The engine over @noble/post-quantum and @noble/curves: plain JavaScript, which does not guarantee

@@ -17,7 +17,7 @@ import type { CheckedSignatureOptions, SecretKeyForm, SeedOrRaw } from "../engin
 import { readEncapsulationKey } from "../ml-kem.ts";
 import type { Encapsulation } from "../provider.ts";
 import { deriveMlDsaPublicKey } from "./ml-dsa-key.ts";
-import { expandSeed, mlDsa, mlKem, slhDsa } from "./parameter-sets.ts";
+import { expandSeed, mlDsa, mlKem, slhDsa } from "../noble.ts";
 import { findXWing } from "./x-wing.ts";
 
 /** A key pair as plain bytes; the secret key is in the expanded form, for X-Wing the seed. */

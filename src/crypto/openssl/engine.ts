@@ -23,8 +23,8 @@ import { CryptoError } from "../crypto-error.ts";
 import type { CheckedSignatureOptions, Engine, IncrementalHash, SeedOrRaw } from "../engine.ts";
 import { decodePkcs8 } from "../key-encoding.ts";
 import { addXWing, type XWingPublicKey, type XWingSecretKey } from "../noble/add-x-wing.ts";
-import { expandSeed } from "../noble/parameter-sets.ts";
-import { WorkerPool } from "../noble/worker-pool.ts";
+import { expandSeed } from "../noble.ts";
+import { WorkerPool } from "./mu-workers.ts";
 import type { Encapsulation } from "../provider.ts";
 import { type OpenSslSecretKey, parsePublicKey, parseSecretKey, startKeyGeneration } from "./key-objects.ts";
 

@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { findThread } from "../../program-files.ts";
 import { copyDeep, wipeDeep } from "../bytes.ts";
 import { CryptoError, type CryptoErrorCode } from "../crypto-error.ts";
-import type { Operations } from "./operations.ts";
+import type { Operations } from "../noble/operations.ts";
 
 /** A message to a worker: the name of an operation and its one argument. */
 export interface WorkerRequest {
@@ -78,7 +78,7 @@ export class WorkerPool {
 
   #startWorker(): Worker | undefined {
     if (this.#jobs.size >= this.#maxWorkers) return undefined;
-    const worker = new Worker(findThread("crypto/noble/noble-thread.ts"), { name: "noble", execArgv: [] });
+    const worker = new Worker(findThread("crypto/openssl/mu-thread.ts"), { name: "noble", execArgv: [] });
     this.#jobs.set(worker, undefined);
     worker.on("message", (reply: WorkerReply) => this.#finish(worker, reply));
     worker.on("error", (error) => this.#bury(worker, new Error("a noble worker died", { cause: error })));

@@ -1,8 +1,8 @@
 import { parentPort } from "node:worker_threads";
 import { wipeDeep } from "../bytes.ts";
 import { CryptoError } from "../crypto-error.ts";
-import { operations } from "./operations.ts";
-import type { WorkerReply, WorkerRequest } from "./worker-pool.ts";
+import { operations } from "../noble/operations.ts";
+import type { WorkerReply, WorkerRequest } from "./mu-workers.ts";
 
 /**
  * The thread of one worker: answers one request at a time. Input and result are copies that belong

@@ -15,7 +15,7 @@ import {
   slh_dsa_shake_256s,
 } from "@noble/post-quantum/slh-dsa.js";
 import type { KEM, Signer } from "@noble/post-quantum/utils.js";
-import type { MlDsaAlgorithm, MlKemAlgorithm, SlhDsaAlgorithm } from "../algorithms.ts";
+import type { MlDsaAlgorithm, MlKemAlgorithm, SlhDsaAlgorithm } from "./algorithms.ts";
 
 export const mlDsa: Readonly<Record<MlDsaAlgorithm, DSA>> = {
   "ML-DSA-44": ml_dsa44,
