@@ -68,8 +68,8 @@ const settings: readonly {
     flag: "--crypto-provider",
     variable: "QSP_CRYPTO_PROVIDER",
     fallback: "auto",
-    good: ["noble", "noble"],
-    bad: ["libsodium", "OpenSSL"],
+    good: ["openssl", "openssl"],
+    bad: ["libsodium", "OpenSSL", "noble"],
   },
   {
     key: "maxMetadataBytes",
@@ -255,11 +255,11 @@ describe("the program", { timeout: 120_000 }, () => {
 
   it("takes its settings from variables as well", async () => {
     const dataDir = makeTemporaryDirectory();
-    const env = { QSP_CRYPTO_PROVIDER: "noble", QSP_LOG_LEVEL: "debug" };
+    const env = { QSP_CRYPTO_PROVIDER: "openssl", QSP_LOG_LEVEL: "debug" };
     const server = await startServer({ dataDir, env });
     const health = await (await fetch(`${server.url}/api/health`)).text();
     const { stderr } = await server.stop();
-    expect(health).toContain('"cryptoProvider":"@noble/post-quantum ');
+    expect(health).toContain('"cryptoProvider":"OpenSSL ');
     expect(stderr).toContain('"method":"pqc.TokenService/GetHealth"');
   });
 });

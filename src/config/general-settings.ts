@@ -75,8 +75,8 @@ export const generalSettings = {
   cryptoProvider: defineChoice(
     "crypto-provider",
     "auto",
-    ["auto", "native", "openssl", "noble"],
-    "Cryptographic provider: native (AWS-LC, fastest; npm run native builds it), openssl (Node's), noble (JavaScript), or auto: native if it is built and works, otherwise openssl.",
+    ["auto", "native", "openssl"],
+    "Cryptographic provider: native (AWS-LC, fastest; npm run native builds it), openssl (Node's), or auto: native if it is built and works, otherwise openssl.",
   ),
   trustedProxies: defineNetworks(
     "trusted-proxies",

@@ -178,7 +178,7 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
       if (isMlKemAlgorithm(algorithm)) checkDecapsulationKey(algorithm, form.raw);
       if (algorithm === "ECDSA-P256") checkScalar(form.raw);
     }
-    const imported = await this.#engine.importSecretKey(algorithm, seedInstead(algorithm, form));
+    const imported = await this.#engine.importSecretKey(algorithm, form);
     return this.#adoptSecretKey(algorithm, imported);
   }
 
@@ -228,11 +228,6 @@ function toSecretKeyForm(
   if (seed !== undefined) return { kind: "seed", seed };
   if (raw !== undefined) return { kind: "raw", raw };
   throw new CryptoError("INVALID_ARGUMENT", `the ${algorithm} secret key must be raw, seed or pem`);
-}
-
-/** The raw form of an X-Wing secret key is its seed, which engines expect. */
-function seedInstead(algorithm: Algorithm, form: SecretKeyForm): SecretKeyForm {
-  return algorithm === "X-Wing" && form.kind === "raw" ? { kind: "seed", seed: form.raw } : form;
 }
 
 /** The fixed length of a signature in bytes; undefined for DER, whose length varies. */

@@ -53,7 +53,7 @@ const costs: Readonly<Record<Algorithm, Costs>> = {
   "ML-KEM-512": { generate: 0.05, useSecret: 0.05, usePublic: 0.04 },
   "ML-KEM-768": { generate: 0.07, useSecret: 0.06, usePublic: 0.05 },
   "ML-KEM-1024": { generate: 0.1, useSecret: 0.08, usePublic: 0.06 },
-  "X-Wing": { generate: 1, useSecret: 2.5, usePublic: 2.5 },
+  "X-Wing": { generate: 0.15, useSecret: 0.15, usePublic: 0.2 },
 };
 
 /** Work that takes longer than this, in milliseconds, is slow. */

@@ -5,7 +5,6 @@ import type { NativeAddon } from "./native/addon.ts";
 import { createNativeEngine } from "./native/engine.ts";
 import { testKnownAnswers } from "./native/known-answers.ts";
 import { loadNative } from "./native/load.ts";
-import { createNobleEngine } from "./noble/engine.ts";
 import { createOpenSslEngine } from "./openssl/engine.ts";
 import type { CryptoProvider, ProviderName } from "./provider.ts";
 import { testProvider } from "./self-test.ts";
@@ -35,9 +34,9 @@ export async function createCryptoProvider(
   choice: ProviderChoice,
   options: CreateProviderOptions = {},
 ): Promise<CryptoProvider> {
-  if (choice === "auto") return (await createIfUsable(options)) ?? createTested(createOpenSslEngine());
   if (choice === "native") return createNative(options.nativeFolder);
-  return choice === "openssl" ? createTested(createOpenSslEngine()) : createTested(createNobleEngine());
+  const native = choice === "auto" ? await createIfUsable(options) : undefined;
+  return native ?? createTested(createOpenSslEngine());
 }
 
 /** Creates the native provider, or returns undefined if it is not there or does not work. */

@@ -29,26 +29,25 @@ export interface IncrementalHash {
 /**
  * The functions of one library on which `CheckedProvider` is built. The engine may rely on checked
  * inputs: types, lengths and options are right, ML-KEM keys have passed the checks of FIPS 203,
- * sections 7.2 and 7.3, that need no arithmetic, X-Wing secret keys come as seeds, and handles are its own.
- * It throws INVALID_KEY for bad key material that only the engine can detect.
+ * sections 7.2 and 7.3, that need no arithmetic, and handles are its own. The raw form of an X-Wing secret key is its
+ * seed. It throws INVALID_KEY for bad key material that only the engine can detect.
  *
  * @typeParam PublicHandle the library's form of a parsed public key.
  * @typeParam SecretHandle the library's form of a parsed secret key, which includes the public half.
- * @typeParam Name the algorithms of the engine.
  */
-export interface Engine<PublicHandle, SecretHandle, Name extends Algorithm = Algorithm> {
+export interface Engine<PublicHandle, SecretHandle> {
   readonly name: ProviderName;
   readonly version: string;
   readonly cpuPath?: string;
 
-  generateKeyPair(algorithm: Name): Promise<SecretHandle>;
-  importPublicKey(algorithm: Name, raw: Uint8Array): PublicHandle;
-  importSecretKey(algorithm: Name, form: SecretKeyForm): Promise<SecretHandle>;
+  generateKeyPair(algorithm: Algorithm): Promise<SecretHandle>;
+  importPublicKey(algorithm: Algorithm, raw: Uint8Array): PublicHandle;
+  importSecretKey(algorithm: Algorithm, form: SecretKeyForm): Promise<SecretHandle>;
   publicHalf(secretKey: SecretHandle): PublicHandle;
 
   exportPublicKey(publicKey: PublicHandle): Uint8Array;
-  exportSecretKey(algorithm: Name, secretKey: SecretHandle): Uint8Array;
-  exportSeed(algorithm: Name, secretKey: SecretHandle): Uint8Array | undefined;
+  exportSecretKey(algorithm: Algorithm, secretKey: SecretHandle): Uint8Array;
+  exportSeed(algorithm: Algorithm, secretKey: SecretHandle): Uint8Array | undefined;
   eraseSecretKey(secretKey: SecretHandle): void;
 
   sign(
@@ -65,12 +64,8 @@ export interface Engine<PublicHandle, SecretHandle, Name extends Algorithm = Alg
     signature: Uint8Array,
     options: CheckedSignatureOptions,
   ): Promise<boolean>;
-  encapsulate(algorithm: Name & KemAlgorithm, publicKey: PublicHandle): Promise<Encapsulation>;
-  decapsulate(
-    algorithm: Name & KemAlgorithm,
-    secretKey: SecretHandle,
-    ciphertext: Uint8Array,
-  ): Promise<Uint8Array>;
+  encapsulate(algorithm: KemAlgorithm, publicKey: PublicHandle): Promise<Encapsulation>;
+  decapsulate(algorithm: KemAlgorithm, secretKey: SecretHandle, ciphertext: Uint8Array): Promise<Uint8Array>;
 
   sha256(message: Uint8Array): Uint8Array;
   /** SHAKE256 (FIPS 202, section 6.2). */

@@ -1,6 +1,6 @@
 import type { Algorithm } from "./algorithms.ts";
 
-export type ProviderName = "native" | "openssl" | "noble";
+export type ProviderName = "native" | "openssl";
 
 /**
  * A parsed public key. It belongs to the provider that created it, and other providers refuse it.
@@ -127,9 +127,8 @@ export interface MuHash {
 export interface CryptoProvider {
   readonly name: ProviderName;
   /**
-   * The libraries that do the work, such as "OpenSSL 3.5.8", "@noble/post-quantum 0.7.1", or
-   * "AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8": the first for ML-DSA and ML-KEM, the second for the rest. All providers
-   * leave X-Wing to @noble/post-quantum.
+   * The libraries that do the work: "OpenSSL 3.5.8", or "AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8", the first for ML-DSA and
+   * ML-KEM, the second for the rest.
    */
   readonly version: string;
   /**

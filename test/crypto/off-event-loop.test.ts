@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { type MlDsaAlgorithm, mlDsaNames } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { WorkerPool } from "../../src/crypto/openssl/mu-workers.ts";
+import { mlDsa } from "../../src/crypto/noble.ts";
+import { type MuRequest, MuWorkers } from "../../src/crypto/openssl/mu-workers.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";
@@ -21,8 +23,8 @@ describeProviders("%s works beside the event loop", (name) => {
   afterAll(() => provider.close());
 
   // The faster a provider, the more it does before the event loop has come round ten times.
-  const count = { noble: 16, openssl: 64, native: 1000 }[name];
-  /** Of signatures over mu, which noble makes for OpenSSL as well. */
+  const count = { openssl: 64, native: 1000 }[name];
+  /** Of signatures over mu, which noble makes for OpenSSL. */
   const muCount = name === "native" ? count : 16;
 
   it("while signatures are made", async () => {
@@ -45,7 +47,7 @@ describeProviders("%s works beside the event loop", (name) => {
     const { publicKey, secretKey } = await provider.generateKeyPair("X-Wing");
     const { ciphertext } = await provider.encapsulate(publicKey);
     const turns = await countTurns(() =>
-      Array.from({ length: 16 }, (_, i) =>
+      Array.from({ length: 64 }, (_, i) =>
         i % 2 === 0 ? provider.encapsulate(publicKey) : provider.decapsulate(secretKey, ciphertext),
       ),
     );
@@ -101,24 +103,47 @@ describeProviders("the threads of %s", (name) => {
   });
 });
 
-describe("the workers of noble", () => {
+describe("the workers that sign mu", () => {
+  const mu = new Uint8Array(64).fill(7);
+  /** A request of its own: the workers wipe what they get. */
+  const request = (algorithm: MlDsaAlgorithm, fill = 1): MuRequest => ({
+    algorithm,
+    secretKey: { kind: "seed", seed: new Uint8Array(32).fill(fill) },
+    mu: Uint8Array.from(mu),
+  });
+
   it("answer more calls than there are workers, each with its own result", async () => {
-    const pool = new WorkerPool(2);
-    const algorithms = ["ML-DSA-44", "ML-KEM-512", "ECDSA-P256", "ML-DSA-87", "ML-KEM-1024"] as const;
-    const keyPairs = await Promise.all(
-      algorithms.map((algorithm) => pool.run("generateKeyPair", { algorithm })),
+    const workers = new MuWorkers(2);
+    onTestFinished(() => workers.close());
+    const jobs = mlDsaNames.flatMap((algorithm) => [1, 2].map((fill) => ({ algorithm, fill })));
+    const signatures = await Promise.all(
+      jobs.map(({ algorithm, fill }) => workers.sign(request(algorithm, fill))),
     );
-    expect(keyPairs.map(({ publicKey }) => publicKey.length)).toEqual([1312, 800, 65, 2592, 1568]);
-    await pool.close();
+    const verdicts = jobs.map(({ algorithm, fill }, i) => {
+      const { publicKey } = mlDsa[algorithm].keygen(new Uint8Array(32).fill(fill));
+      return mlDsa[algorithm].internal.verify(signatures[i] ?? mu, mu, publicKey, { externalMu: true });
+    });
+    expect(verdicts).toEqual(jobs.map(() => true));
+  });
+
+  it("wipe the secret key and mu that they were given, also if they do not sign", async () => {
+    const workers = new MuWorkers(1);
+    const requests = [1, 2].map((fill) => request("ML-DSA-44", fill));
+    const jobs = requests.map((each) => refusal(() => workers.sign(each)));
+    await workers.close();
+    await Promise.all(jobs);
+    const left = requests.flatMap(({ secretKey, mu }) => [
+      ...(secretKey.kind === "seed" ? secretKey.seed : secretKey.raw),
+      ...mu,
+    ]);
+    expect(left.every((byte) => byte === 0)).toBe(true);
   });
 
   it("refuse what they had not finished when they are closed, and everything after", async () => {
-    const pool = new WorkerPool(1);
-    const unfinished = [1, 2, 3].map(() =>
-      refusal(() => pool.run("generateKeyPair", { algorithm: "ML-DSA-65" })),
-    );
-    await pool.close();
+    const workers = new MuWorkers(1);
+    const unfinished = [1, 2, 3].map(() => refusal(() => workers.sign(request("ML-DSA-65"))));
+    await workers.close();
     expect(await Promise.all(unfinished)).toEqual(["CLOSED", "CLOSED", "CLOSED"]);
-    expect(await refusal(() => pool.run("generateKeyPair", { algorithm: "ML-DSA-65" }))).toBe("CLOSED");
+    expect(await refusal(() => workers.sign(request("ML-DSA-65")))).toBe("CLOSED");
   });
 });

@@ -52,7 +52,7 @@ describe("the wrapper of the program", () => {
 
   it("works: it makes a store, and finds it again", async () => {
     const node = `#!/bin/sh\nshift\nexec '${process.execPath}' '${main}' "$@"\n`;
-    const { directory, start } = install({ node, settings: "QSP_CRYPTO_PROVIDER=noble\n" });
+    const { directory, start } = install({ node, settings: "QSP_CRYPTO_PROVIDER=openssl\n" });
     expect(await start(["store", "init"])).toMatchObject({ code: 0 });
     expect(existsSync(join(directory, "data/qsp.db"))).toBe(true);
     expect(existsSync(join(directory, "key"))).toBe(true);

@@ -14,6 +14,6 @@ export const nativeNeed = isNativeSkipped ? " (needs npm run native)" : "";
 
 /** Makes a group of tests for each provider. @param title with %s for its name */
 export function describeProviders(title: string, tests: (name: ProviderName) => void): void {
-  for (const name of ["openssl", "noble"] as const) describe(title.replace("%s", name), () => tests(name));
+  describe(title.replace("%s", "openssl"), () => tests("openssl"));
   describe.skipIf(isNativeSkipped)(title.replace("%s", "native") + nativeNeed, () => tests("native"));
 }

@@ -1,27 +1,31 @@
 import { parentPort } from "node:worker_threads";
-import { wipeDeep } from "../bytes.ts";
-import { CryptoError } from "../crypto-error.ts";
-import { operations } from "../noble/operations.ts";
-import type { WorkerReply, WorkerRequest } from "./mu-workers.ts";
+import { wipe, wipeDeep } from "../bytes.ts";
+import { expandSeed, mlDsa } from "../noble.ts";
+import type { MuReply, MuRequest } from "./mu-workers.ts";
 
 /**
- * The thread of one worker: answers one request at a time. Input and result are copies that belong
- * to this thread, so both are wiped as soon as the reply, itself a copy, is sent.
+ * The thread of one worker: answers one request at a time. The request is a copy that belongs to this thread, so it is
+ * wiped as soon as it is answered.
  */
-parentPort?.on("message", ({ operation, input }: WorkerRequest) => {
-  const reply = answer(operation, input);
-  parentPort?.postMessage(reply);
-  wipeDeep(input);
-  wipeDeep(reply);
+parentPort?.on("message", (request: MuRequest) => {
+  parentPort?.postMessage(answer(request));
+  wipeDeep(request);
 });
 
-function answer(operation: WorkerRequest["operation"], input: unknown): WorkerReply {
+function answer(request: MuRequest): MuReply {
   try {
-    // The pool pairs every operation with its own input; the types do not survive the thread boundary.
-    const run = operations[operation] as (input: unknown) => unknown;
-    return { ok: true, result: run(input) };
+    return { ok: true, signature: sign(request) };
   } catch (error) {
-    if (error instanceof CryptoError) return { ok: false, code: error.code, message: error.message };
-    return { ok: false, code: undefined, message: String(error) };
+    return { ok: false, message: String(error) };
+  }
+}
+
+/** Signs with the hedged form of FIPS 204, section 3.4: without `extraEntropy` the library draws its 32 bytes. */
+function sign({ algorithm, secretKey, mu }: MuRequest): Uint8Array {
+  const expanded = secretKey.kind === "seed" ? expandSeed(algorithm, secretKey.seed) : secretKey.raw;
+  try {
+    return mlDsa[algorithm].internal.sign(mu, expanded, { externalMu: true });
+  } finally {
+    wipe(expanded);
   }
 }

@@ -1,30 +1,34 @@
 import { Worker } from "node:worker_threads";
 import { findThread } from "../../program-files.ts";
-import { copyDeep, wipeDeep } from "../bytes.ts";
-import { CryptoError, type CryptoErrorCode } from "../crypto-error.ts";
-import type { Operations } from "../noble/operations.ts";
+import type { MlDsaAlgorithm } from "../algorithms.ts";
+import { wipeDeep } from "../bytes.ts";
+import { CryptoError } from "../crypto-error.ts";
+import type { SeedOrRaw } from "../engine.ts";
 
-/** A message to a worker: the name of an operation and its one argument. */
-export interface WorkerRequest {
-  readonly operation: keyof Operations;
-  readonly input: unknown;
+/** A message to a worker. */
+export interface MuRequest {
+  readonly algorithm: MlDsaAlgorithm;
+  /** Of a key that passed the checks of OpenSSL: the noble library signs with damaged keys. */
+  readonly secretKey: SeedOrRaw;
+  readonly mu: Uint8Array;
 }
 
-/** The worker's reply. A failure without a code is a bug, not a refusal. */
-export type WorkerReply =
-  | { readonly ok: true; readonly result: unknown }
-  | { readonly ok: false; readonly code: CryptoErrorCode | undefined; readonly message: string };
+/** The worker's reply. */
+export type MuReply =
+  | { readonly ok: true; readonly signature: Uint8Array }
+  | { readonly ok: false; readonly message: string };
 
-interface Job extends WorkerRequest {
-  readonly resolve: (result: unknown) => void;
+interface Job {
+  readonly request: MuRequest;
+  readonly resolve: (signature: Uint8Array) => void;
   readonly reject: (error: Error) => void;
 }
 
 /**
- * Runs operations on worker threads, first come, first served. Threads start when there is work
- * for them, keep the process alive only while they work, and live until `close`.
+ * Signs μ on worker threads, because the noble library takes about 10 ms: first come, first served. Threads start when
+ * there is work for them, keep the process alive only while they work, and live until `close`.
  */
-export class WorkerPool {
+export class MuWorkers {
   readonly #maxWorkers: number;
   readonly #queue: Job[] = [];
   readonly #idle: Worker[] = [];
@@ -37,19 +41,15 @@ export class WorkerPool {
   }
 
   /**
-   * Copies the input before it returns, so that the caller may change or wipe it while the job waits.
+   * Signs μ (FIPS 204, algorithm 7 from line 7 on).
    *
-   * @throws the operation's error; CLOSED when the pool is closed before or during the job.
+   * @param request is wiped, so its bytes must be copies.
+   * @throws CLOSED when the workers are closed before or during the job.
    */
-  run<Name extends keyof Operations>(
-    operation: Name,
-    input: Parameters<Operations[Name]>[0],
-  ): Promise<ReturnType<Operations[Name]>> {
+  sign(request: MuRequest): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       if (this.#closed) return reject(closedError());
-      // The worker runs the operation of this name, so the result has this type.
-      const settle = (result: unknown) => resolve(result as ReturnType<Operations[Name]>);
-      this.#queue.push({ operation, input: copyDeep(input), resolve: settle, reject });
+      this.#queue.push({ request, resolve, reject });
       this.#dispatch();
     });
   }
@@ -58,7 +58,7 @@ export class WorkerPool {
   async close(): Promise<void> {
     this.#closed = true;
     const waiting = this.#queue.splice(0);
-    for (const job of waiting) wipeDeep(job.input);
+    for (const { request } of waiting) wipeDeep(request);
     const unfinished = [...this.#jobs.values(), ...waiting];
     const workers = [...this.#jobs.keys()];
     this.#jobs.clear();
@@ -72,32 +72,32 @@ export class WorkerPool {
     if (worker === undefined || job === undefined) return;
     this.#jobs.set(worker, job);
     worker.ref();
-    worker.postMessage({ operation: job.operation, input: job.input } satisfies WorkerRequest);
-    wipeDeep(job.input);
+    worker.postMessage(job.request);
+    wipeDeep(job.request);
   }
 
   #startWorker(): Worker | undefined {
     if (this.#jobs.size >= this.#maxWorkers) return undefined;
-    const worker = new Worker(findThread("crypto/openssl/mu-thread.ts"), { name: "noble", execArgv: [] });
+    const worker = new Worker(findThread("crypto/openssl/mu-thread.ts"), { name: "mu", execArgv: [] });
     this.#jobs.set(worker, undefined);
-    worker.on("message", (reply: WorkerReply) => this.#finish(worker, reply));
-    worker.on("error", (error) => this.#bury(worker, new Error("a noble worker died", { cause: error })));
+    worker.on("message", (reply: MuReply) => this.#finish(worker, reply));
+    worker.on("error", (error) =>
+      this.#bury(worker, new Error("a worker that signs mu died", { cause: error })),
+    );
     worker.on("exit", (exitCode) =>
-      this.#bury(worker, new Error(`a noble worker ended with code ${exitCode}`)),
+      this.#bury(worker, new Error(`a worker that signs mu ended with code ${exitCode}`)),
     );
     return worker;
   }
 
-  #finish(worker: Worker, reply: WorkerReply): void {
+  #finish(worker: Worker, reply: MuReply): void {
     const job = this.#jobs.get(worker);
     if (job === undefined) return;
     this.#jobs.set(worker, undefined);
     this.#idle.push(worker);
     worker.unref();
-    if (reply.ok) job.resolve(reply.result);
-    else if (reply.code === undefined)
-      job.reject(new Error(`noble failed to ${job.operation}: ${reply.message}`));
-    else job.reject(new CryptoError(reply.code, reply.message));
+    if (reply.ok) job.resolve(reply.signature);
+    else job.reject(new Error(`noble failed to sign mu: ${reply.message}`));
     this.#dispatch();
   }
 

@@ -1,0 +1,121 @@
+/**
+ * X-Wing (draft-connolly-cfrg-xwing-kem-11) of the ML-KEM-768 and the X25519 of node:crypto, which has X-Wing itself
+ * only as an experiment of its Web Crypto API.
+ */
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPair,
+  hash,
+  type KeyObject,
+} from "node:crypto";
+import { promisify } from "node:util";
+import { kemAlgorithms } from "../algorithms.ts";
+import { copyBytes, wipe } from "../bytes.ts";
+import type { Encapsulation } from "../provider.ts";
+import { parsePublicKey } from "./key-objects.ts";
+import { agree, decapsulate, encapsulate, plainBytes } from "./thread-pool.ts";
+
+const mlKem768 = kemAlgorithms["ML-KEM-768"];
+/** Section 5.3: the label \.//^\ ends the input of the combiner. */
+const label = Uint8Array.fromHex("5c2e2f2f5e5c");
+
+/** The raw key, and its halves (section 5.2). */
+export class XWingPublicKey {
+  readonly raw: Uint8Array;
+  readonly mlKem: KeyObject;
+  readonly x25519: KeyObject;
+
+  /** @param raw 1216 bytes, which are copied. @throws INVALID_KEY */
+  constructor(raw: Uint8Array) {
+    this.raw = copyBytes(raw);
+    this.mlKem = parsePublicKey("ML-KEM-768", this.raw.subarray(0, mlKem768.publicKeyBytes));
+    this.x25519 = parseX25519(this.raw.subarray(mlKem768.publicKeyBytes));
+  }
+}
+
+/** The seed, and the keys that it expands to (section 5.2). Parsing takes as long as that of an ML-KEM-768 key. */
+export class XWingSecretKey {
+  readonly seed: Uint8Array;
+  readonly publicKey: XWingPublicKey;
+  readonly mlKem: KeyObject;
+  readonly x25519: KeyObject;
+
+  /** @param seed 32 bytes, which are copied. */
+  constructor(seed: Uint8Array) {
+    this.seed = copyBytes(seed);
+    const expanded = createHash("shake256", { outputLength: 96 }).update(this.seed).digest();
+    const [mlKem, x25519] = [expanded.subarray(0, mlKem768.seedBytes), expanded.subarray(mlKem768.seedBytes)];
+    this.mlKem = createPrivateKey({ key: mlKem, format: "raw-seed", asymmetricKeyType: "ml-kem-768" });
+    this.x25519 = createPrivateKey({ key: x25519, format: "raw-private", asymmetricKeyType: "x25519" });
+    wipe(expanded);
+    const halves = [this.mlKem, this.x25519].map((half) => exportRaw(createPublicKey(half)));
+    this.publicKey = new XWingPublicKey(Buffer.concat(halves));
+  }
+}
+
+/** Section 5.4. */
+export async function encapsulateXWing({ raw, mlKem, x25519 }: XWingPublicKey): Promise<Encapsulation> {
+  const [inner, ephemeral] = await Promise.all([encapsulate(mlKem), promisify(generateKeyPair)("x25519")]);
+  const point = exportRaw(ephemeral.publicKey);
+  const x25519Secret = await agreeX25519(ephemeral.privateKey, x25519);
+  return {
+    ciphertext: plainBytes(Buffer.concat([inner.ciphertext, point])),
+    sharedSecret: combine(inner.sharedSecret, x25519Secret, point, raw),
+  };
+}
+
+/** Section 5.5. @param ciphertext 1120 bytes. */
+export async function decapsulateXWing(
+  secretKey: XWingSecretKey,
+  ciphertext: Uint8Array,
+): Promise<Uint8Array> {
+  const inner = ciphertext.subarray(0, mlKem768.ciphertextBytes);
+  const point = copyBytes(ciphertext.subarray(mlKem768.ciphertextBytes));
+  const [mlKemSecret, x25519Secret] = await Promise.all([
+    decapsulate(secretKey.mlKem, inner),
+    agreeX25519(secretKey.x25519, parseX25519(point)),
+  ]);
+  return combine(mlKemSecret, x25519Secret, point, secretKey.publicKey.raw);
+}
+
+/**
+ * X25519 as RFC 7748, section 5, defines it, which is what the draft uses: with a point of low order the result is zero.
+ * OpenSSL fails then, and only then, because every other key is right by its length.
+ */
+async function agreeX25519(secretKey: KeyObject, publicKey: KeyObject): Promise<Uint8Array> {
+  try {
+    return await agree(secretKey, publicKey);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ERR_OSSL_FAILED_DURING_DERIVATION")
+      return new Uint8Array(32);
+    throw error;
+  }
+}
+
+/**
+ * Section 5.3: SHA3-256 over both secrets, which it wipes, the X25519 ciphertext, the X25519 public key and the label.
+ *
+ * @param publicKey the X-Wing key.
+ */
+function combine(
+  mlKemSecret: Uint8Array,
+  x25519Secret: Uint8Array,
+  point: Uint8Array,
+  publicKey: Uint8Array,
+): Uint8Array {
+  const parts = [mlKemSecret, x25519Secret, point, publicKey.subarray(mlKem768.publicKeyBytes), label];
+  const input = Buffer.concat(parts);
+  const sharedSecret = hash("sha3-256", input, "buffer");
+  wipe(input, mlKemSecret, x25519Secret);
+  return plainBytes(sharedSecret);
+}
+
+function parseX25519(raw: Uint8Array): KeyObject {
+  return createPublicKey({ key: raw, format: "raw-public", asymmetricKeyType: "x25519" });
+}
+
+function exportRaw(publicKey: KeyObject): Uint8Array {
+  return plainBytes(publicKey.export({ format: "raw-public" }));
+}
