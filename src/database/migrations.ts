@@ -15,18 +15,16 @@ export function createMigrations(
   kind: DatabaseKind,
   owners: readonly TableOwner[],
 ): Record<string, Migration> {
-  const steps = owners.flatMap((owner) => Object.entries(owner.steps));
-  return Object.fromEntries(
-    steps.map(([name, list]) => [name, { up: (db) => runAll(db, list(sqlTypes[kind])) }]),
-  );
+  const steps = listSteps(kind, owners);
+  return Object.fromEntries(steps.map(([name, list]) => [name, { up: (db) => runAll(db, list) }]));
 }
 
 async function runAll(db: Kysely<unknown>, statements: readonly string[]): Promise<void> {
   for (const statement of statements) await sql.raw(statement).execute(db);
 }
 
-/** Lists the statements of all steps in the order in which they run. */
-export function listStatements(kind: DatabaseKind, owners: readonly TableOwner[]): string[] {
+/** Lists the steps of all owners with their statements, in the order in which they run. */
+export function listSteps(kind: DatabaseKind, owners: readonly TableOwner[]): [string, readonly string[]][] {
   const steps = owners.flatMap((owner) => Object.entries(owner.steps));
-  return steps.sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, list]) => list(sqlTypes[kind]));
+  return steps.sort(([a], [b]) => (a < b ? -1 : 1)).map(([name, list]) => [name, list(sqlTypes[kind])]);
 }

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type Kysely, sql } from "kysely";
 import { DEFAULT_MIGRATION_LOCK_TABLE, DEFAULT_MIGRATION_TABLE } from "kysely/migration";
 import type { DatabaseKind } from "./connection.ts";
-import { listStatements } from "./migrations.ts";
+import { listSteps } from "./migrations.ts";
 import { listTables, type Schema, type TableOwner } from "./schema.ts";
 import { StorageError } from "./store-error.ts";
 
@@ -116,7 +116,8 @@ function isOurs({ type, name }: SchemaObject): boolean {
 function createNew(owners: readonly TableOwner[]): SqliteObject[] {
   const database = new DatabaseSync(":memory:");
   try {
-    for (const statement of listStatements("sqlite", owners)) database.exec(statement);
+    for (const [, statements] of listSteps("sqlite", owners))
+      for (const one of statements) database.exec(one);
     return database
       .prepare(selectObjects)
       .all()
