@@ -2,9 +2,9 @@
 import { type Kysely, type SelectQueryBuilder, sql } from "kysely";
 import type { Statement } from "../database/connection.ts";
 import type { Reader } from "../database/database.ts";
-import { readTime } from "../database/row-values.ts";
 import type { Schema } from "../database/schema.ts";
 import { StoreFailureError } from "../database/store-error.ts";
+import { fromRow, toRow } from "../records/columns.ts";
 import { cutPage, maxCounted, type Page, type PageRequest } from "../records/pages.ts";
 import { equalTags } from "../records/tag.ts";
 import {
@@ -18,7 +18,13 @@ import {
   tagHead,
 } from "./chain.ts";
 import { createRecentHashes, type RecentHashes } from "./recent-hashes.ts";
-import { type AuditEntriesTable, type AuditHeadTable, keyLog, type LogTables } from "./tables.ts";
+import {
+  type AuditEntriesTable,
+  type AuditHeadTable,
+  entryColumns,
+  keyLog,
+  type LogTables,
+} from "./tables.ts";
 
 /** Takes the entries of one transaction. */
 export interface AuditAppender {
@@ -128,7 +134,7 @@ export function createAuditChain(
           const placed = { ...emptyContext, ...entry, sequence: head.sequence + 1, timestamp: now() };
           const entryHash = hashEntry(placed, head.entryHash, tables);
           head = { sequence: placed.sequence, entryHash };
-          entries.push(toRow({ ...placed, entryHash }, tagEntry(tagKey, { ...placed, entryHash })));
+          entries.push(toAuditRow({ ...placed, entryHash }, tagEntry(tagKey, { ...placed, entryHash })));
         },
         finish() {
           if (entries.length === 0) return [];
@@ -146,22 +152,11 @@ export function createAuditChain(
   };
 }
 
-/** The columns of an entry, in the order in which they are written to the database. */
-const columns = [
-  "sequence",
-  "key_id",
-  "operation",
-  "user_name",
-  "occurred_at_ms",
-  "outcome",
-  "details",
-  "entry_hash",
-  "entry_tag",
-  "client_address",
-  "request_id",
-  "owner",
-  "key_name",
-] as const satisfies readonly (keyof AuditEntriesTable)[];
+/** The names of the columns of an entry, in the order in which they are written to the database. */
+const columns = Object.values(entryColumns).map(({ name }) => name);
+
+/** The columns without the tag: those of an `AuditEntry`. */
+const { entryTag: _entryTag, ...contentColumns } = entryColumns;
 
 /** Which entries to read; a filter that is left out matches all. */
 export interface AuditFilter {
@@ -238,7 +233,7 @@ export async function readEntries(
 
 /** Tells whether an entry passes a filter. */
 export function matchesFilter(entry: AuditEntry, filter: AuditFilter): boolean {
-  const row = toRow(entry, "");
+  const row = toAuditRow(entry, "");
   return listConditions(filter).every(([column, operator, value]) => {
     if (operator === "=") return row[column] === value;
     return operator === ">=" ? row[column] >= value : row[column] < value;
@@ -247,22 +242,18 @@ export function matchesFilter(entry: AuditEntry, filter: AuditFilter): boolean {
 
 type Condition = readonly [keyof AuditEntriesTable, "=" | ">=" | "<", string | number];
 
-function listConditions({ from, to, ...equal }: AuditFilter): Condition[] {
-  const columnOf = {
-    keyId: "key_id",
-    owner: "owner",
-    keyName: "key_name",
-    operation: "operation",
-    outcome: "outcome",
-    user: "user_name",
-  } as const satisfies Record<keyof typeof equal, keyof AuditEntriesTable>;
-  const conditions: Condition[] = [];
-  for (const [property, column] of Object.entries(columnOf)) {
-    const value = equal[property as keyof typeof equal];
-    if (value !== undefined) conditions.push([column, "=", value]);
-  }
-  if (from !== undefined) conditions.push(["occurred_at_ms", ">=", from.getTime()]);
-  if (to !== undefined) conditions.push(["occurred_at_ms", "<", to.getTime()]);
+/** The filters by one value. Their order is part of page tokens. */
+const equalFilters = ["keyId", "owner", "keyName", "operation", "outcome", "user"] as const;
+
+function listConditions(filter: AuditFilter): Condition[] {
+  const { timestamp } = entryColumns;
+  const { from, to } = filter;
+  const conditions = equalFilters.flatMap((property): Condition[] => {
+    const value = filter[property];
+    return value === undefined ? [] : [[entryColumns[property].name, "=", value]];
+  });
+  if (from !== undefined) conditions.push([timestamp.name, ">=", from.getTime()]);
+  if (to !== undefined) conditions.push([timestamp.name, "<", to.getTime()]);
   return conditions;
 }
 
@@ -333,39 +324,11 @@ function toHead(row: AuditHeadTable | undefined): AuditHead {
 
 /** Converts a row to an entry. */
 export function toEntry(row: AuditEntriesTable): AuditEntry {
-  return {
-    sequence: row.sequence,
-    keyId: row.key_id,
-    operation: row.operation,
-    user: row.user_name,
-    timestamp: readTime(row.occurred_at_ms),
-    // Verification checks it through the chain's hash.
-    outcome: row.outcome as AuditEntry["outcome"],
-    details: row.details,
-    entryHash: row.entry_hash,
-    clientAddress: row.client_address,
-    requestId: row.request_id,
-    owner: row.owner,
-    keyName: row.key_name,
-  };
+  return fromRow(contentColumns, row);
 }
 
-function toRow(entry: AuditEntry, entryTag: string): AuditEntriesTable {
-  return {
-    sequence: entry.sequence,
-    key_id: entry.keyId,
-    operation: entry.operation,
-    user_name: entry.user,
-    occurred_at_ms: entry.timestamp.getTime(),
-    outcome: entry.outcome,
-    details: entry.details,
-    entry_hash: entry.entryHash,
-    entry_tag: entryTag,
-    client_address: entry.clientAddress,
-    request_id: entry.requestId,
-    owner: entry.owner,
-    key_name: entry.keyName,
-  };
+function toAuditRow(entry: AuditEntry, entryTag: string): AuditEntriesTable {
+  return toRow(entryColumns, { ...entry, entryTag });
 }
 
 function chunk<T>(values: readonly T[], size: number): T[][] {

@@ -1,4 +1,6 @@
 import type { SqlTypes, TableOwner } from "../database/schema.ts";
+import { column, type RowOf } from "../records/columns.ts";
+import { addColumns, createTable } from "../records/create-table.ts";
 
 /** The tables of one log. */
 export interface LogTables {
@@ -29,40 +31,45 @@ export const identityLog: LogTables = {
   subject: "subject",
 };
 
-/** Events of keys, or of identities. The rows form a hash chain: see chain.ts. */
-export interface AuditEntriesTable {
+/** The columns of an entry. The rows form a hash chain: see chain.ts. */
+export const entryColumns = {
   /** Counts from 1 without gaps. */
-  sequence: number;
-  key_id: string;
-  operation: string;
-  user_name: string;
-  occurred_at_ms: number;
-  outcome: string;
-  details: string;
-  entry_hash: string;
+  sequence: column.integer("sequence"),
+  keyId: column.text("key_id"),
+  operation: column.text("operation"),
+  user: column.text("user_name"),
+  timestamp: column.time("occurred_at_ms"),
+  // Verification checks it through the chain's hash.
+  outcome: column.text<"outcome", "OK" | "REFUSED">("outcome"),
+  details: column.text("details"),
+  entryHash: column.text("entry_hash"),
   /** Binds entry_hash to a key that the database does not hold in the clear. */
-  entry_tag: string;
-  client_address: string;
-  request_id: string;
-  owner: string;
-  key_name: string;
-}
+  entryTag: column.text("entry_tag"),
+  clientAddress: column.text("client_address"),
+  requestId: column.text("request_id"),
+  owner: column.text("owner"),
+  keyName: column.text("key_name"),
+};
 
-/** The end of the chain, in one row. */
-export interface AuditHeadTable {
-  id: number;
-  sequence: number;
-  entry_hash: string;
-  head_tag: string;
-}
+/** The columns of the end of the chain, which is one row. */
+const headColumns = {
+  id: column.integer("id"),
+  sequence: column.integer("sequence"),
+  entryHash: column.text("entry_hash"),
+  tag: column.text("head_tag"),
+};
 
-/** Signed ends of the chain at earlier times. */
-export interface AuditCheckpointsTable {
-  sequence: number;
-  entry_hash: string;
-  signed_at_ms: number;
-  signature: Uint8Array;
-}
+/** The columns of signed ends of the chain at earlier times. */
+const checkpointColumns = {
+  sequence: column.integer("sequence"),
+  entryHash: column.text("entry_hash"),
+  signedAtMs: column.integer("signed_at_ms"),
+  signature: column.bytes("signature"),
+};
+
+export type AuditEntriesTable = RowOf<typeof entryColumns>;
+export type AuditHeadTable = RowOf<typeof headColumns>;
+export type AuditCheckpointsTable = RowOf<typeof checkpointColumns>;
 
 declare module "../database/schema.ts" {
   interface Schema {
@@ -74,6 +81,9 @@ declare module "../database/schema.ts" {
     identity_checkpoints: AuditCheckpointsTable;
   }
 }
+
+/** The columns that entries had at first, and those that the second step added. */
+const { clientAddress, requestId, owner, keyName, ...firstColumns } = entryColumns;
 
 /** The tables of both logs. */
 export const auditTables: TableOwner = {
@@ -87,44 +97,18 @@ export const auditTables: TableOwner = {
   },
   steps: {
     "0001-audit": (types) => [
-      `create table audit_entries (
-        sequence ${types.integer} not null primary key,
-        key_id text not null,
-        operation text not null,
-        user_name text not null,
-        occurred_at_ms ${types.integer} not null,
-        outcome text not null,
-        details text not null,
-        entry_hash text not null,
-        entry_tag text not null
-      )`,
+      createTable(types, { name: keyLog.entries, columns: firstColumns, key: ["sequence"] }),
       "create index audit_entries_by_key_id_sequence on audit_entries (key_id, sequence)",
       ...createEnds(keyLog, types),
     ],
-    "0002-audit": () => [
-      ...["client_address", "request_id", "owner", "key_name"].map(
-        (column) => `alter table audit_entries add column ${column} text not null default ''`,
-      ),
+    "0002-audit": (types) => [
+      ...addColumns(types, keyLog.entries, [clientAddress, requestId, owner, keyName]),
       "create index audit_entries_by_owner_sequence on audit_entries (owner, sequence)",
       `create index audit_entries_by_owner_key_name_sequence on audit_entries (owner, key_name, sequence)
         where key_name <> ''`,
     ],
     "0003-audit": (types) => [
-      `create table identity_entries (
-        sequence ${types.integer} not null primary key,
-        key_id text not null,
-        operation text not null,
-        user_name text not null,
-        occurred_at_ms ${types.integer} not null,
-        outcome text not null,
-        details text not null,
-        entry_hash text not null,
-        entry_tag text not null,
-        client_address text not null,
-        request_id text not null,
-        owner text not null,
-        key_name text not null
-      )`,
+      createTable(types, { name: identityLog.entries, columns: entryColumns, key: ["sequence"] }),
       "create index identity_entries_by_key_id_sequence on identity_entries (key_id, sequence)",
       ...createEnds(identityLog, types),
     ],
@@ -132,19 +116,9 @@ export const auditTables: TableOwner = {
 };
 
 /** Creates the tables of the end of a log and of its checkpoints. */
-function createEnds({ head, checkpoints }: LogTables, { bytes, integer }: SqlTypes): string[] {
+function createEnds({ head, checkpoints }: LogTables, types: SqlTypes): string[] {
   return [
-    `create table ${head} (
-        id ${integer} not null primary key,
-        sequence ${integer} not null,
-        entry_hash text not null,
-        head_tag text not null
-      )`,
-    `create table ${checkpoints} (
-        sequence ${integer} not null primary key,
-        entry_hash text not null,
-        signed_at_ms ${integer} not null,
-        signature ${bytes} not null
-      )`,
+    createTable(types, { name: head, columns: headColumns, key: ["id"] }),
+    createTable(types, { name: checkpoints, columns: checkpointColumns, key: ["sequence"] }),
   ];
 }

@@ -6,8 +6,8 @@ import type { SqlTypes, TableOwner } from "./schema.ts";
 
 // SQLite's integers have up to 64 bits; PostgreSQL's have 32.
 const sqlTypes: Readonly<Record<DatabaseKind, SqlTypes>> = {
-  sqlite: { kind: "sqlite", bytes: "blob", integer: "integer" },
-  postgres: { kind: "postgres", bytes: "bytea", integer: "bigint" },
+  sqlite: { kind: "sqlite", text: "text", bytes: "blob", integer: "integer" },
+  postgres: { kind: "postgres", text: "text", bytes: "bytea", integer: "bigint" },
 };
 
 /** Creates the steps of all owners, by name. */

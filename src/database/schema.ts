@@ -13,6 +13,7 @@ export interface Schema {}
 export interface SqlTypes {
   /** For a step that needs a function of one database. */
   readonly kind: DatabaseKind;
+  readonly text: string;
   readonly bytes: string;
   /** Of up to 64 bits. */
   readonly integer: string;

@@ -3,6 +3,7 @@ import { algorithms } from "../crypto/algorithms.ts";
 import { tokenAlgorithms } from "../crypto/jwt.ts";
 import type { TableOwner } from "../database/schema.ts";
 import { type AnyRow, column, type TaggedRow } from "../records/columns.ts";
+import { createRecordTable } from "../records/create-table.ts";
 import type { TableDeclaration } from "../records/table-declaration.ts";
 
 /** The condition of the index of the entries that change an account or a key of the issuer. */
@@ -60,7 +61,7 @@ const userColumns = {
   generation: column.text("generation"),
   createdAt: column.time("created_at_ms"),
   /** The owner of the user's records. It is random and never changes. A later user of the same name gets another. */
-  userId: column.text("user_id"),
+  userId: column.unique(column.text("user_id")),
 };
 
 export const userTable: TableDeclaration<typeof userColumns> = {
@@ -83,7 +84,7 @@ const clientColumns = {
   generation: column.text("generation"),
   createdAt: column.time("created_at_ms"),
   /** The owner of the client's records, as `userId` is for a user. */
-  userId: column.text("user_id"),
+  userId: column.unique(column.text("user_id")),
   /** The scopes that it may request. */
   scopes: column.spacedList("scopes"),
   /** The audiences that it may request tokens for, besides the issuer itself. */
@@ -149,42 +150,15 @@ export const identityTables: TableOwner = {
   },
   identityTables: ["issuer_keys", "users", "oauth_clients"],
   steps: {
-    "0001-identity": ({ bytes, integer }) => [
-      `create table issuer_keys (
-        key_id text not null primary key,
-        algorithm text not null,
-        public_key ${bytes} not null,
-        created_at_ms ${integer} not null,
-        retired_at_ms ${integer},
-        record_tag text not null
-      )`,
-      `create table users (
-        name text not null primary key,
-        role text not null,
-        password_hash text not null,
-        generation text not null,
-        created_at_ms ${integer} not null,
-        user_id text not null unique,
-        record_tag text not null
-      )`,
+    "0001-identity": (types) => [
+      createRecordTable(types, issuerKeyTable),
+      createRecordTable(types, userTable),
     ],
-    "0002-identity": ({ integer }) => [
-      `create table oauth_clients (
-        name text not null primary key,
-        role text not null,
-        secret_hash text not null,
-        generation text not null,
-        created_at_ms ${integer} not null,
-        user_id text not null unique,
-        scopes text not null,
-        audiences text not null,
-        resources text not null,
-        may_exchange ${integer} not null,
-        record_tag text not null
-      )`,
+    "0002-identity": (types) => [
+      createRecordTable(types, clientTable),
       `create table revoked_tokens (
         token_id text not null primary key,
-        expires_at_ms ${integer} not null
+        expires_at_ms ${types.integer} not null
       )`,
       "create index revoked_tokens_by_end on revoked_tokens (expires_at_ms)",
     ],

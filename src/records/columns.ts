@@ -1,13 +1,23 @@
-/** Columns of tables: how a row stores a value, and what the value adds to the tag of its record. */
+/**
+ * Columns of tables: how a row stores a value, and what the value adds to the tag of its record. The statements that
+ * create a table (create-table.ts) and the types of its rows follow from them.
+ */
 import { readInt32, readOptionalTime, readTime, readUint32 } from "../database/row-values.ts";
 import type { TagField } from "./tag.ts";
 
 /** The values that databases keep in a column. */
 export type ColumnValue = string | number | Uint8Array | null;
 
+/** What a column stores; databases name the types differently. */
+export type ColumnType = "text" | "integer" | "bytes";
+
 /** One column: `Value` in records, `Raw` in rows. */
 export interface Column<Name extends string, Value, Raw extends ColumnValue> {
   readonly name: Name;
+  readonly type: ColumnType;
+  readonly isNullable?: boolean;
+  /** Whether no two rows have the same value. */
+  readonly isUnique?: boolean;
   toRow(value: Value): Raw;
   /** Accepts every value: one that no message can carry was written outside of the server, and the tag shows it. */
   fromRow(raw: Raw): Value;
@@ -38,6 +48,7 @@ export type ListedRow<C extends Columns> = TaggedRow<C> & { position: number };
 function text<Name extends string, Value extends string = string>(name: Name): Column<Name, Value, string> {
   return {
     name,
+    type: "text",
     toRow: (value) => value,
     fromRow: (raw) => raw as Value,
     listTagFields: (value) => [value],
@@ -54,18 +65,22 @@ function choice<Name extends string, const Value extends string>(
 }
 
 /** A value that the row stores unchanged. */
-function plain<Name extends string, Value extends TagField>(name: Name): Column<Name, Value, Value> {
-  return { name, toRow: (value) => value, fromRow: (raw) => raw, listTagFields: (value) => [value] };
+function plain<Name extends string, Value extends TagField>(
+  name: Name,
+  type: ColumnType,
+): Column<Name, Value, Value> {
+  return { name, type, toRow: (value) => value, fromRow: (raw) => raw, listTagFields: (value) => [value] };
 }
 
 function bytes<Name extends string>(name: Name): Column<Name, Uint8Array, Uint8Array> {
-  return plain(name);
+  return plain(name, "bytes");
 }
 
 /** Stored as 1 or 0. */
 function flag<Name extends string>(name: Name): Column<Name, boolean, number> {
   const toRow = (value: boolean): number => (value ? 1 : 0);
-  return { name, toRow, fromRow: (raw) => raw === 1, listTagFields: (value) => [toRow(value)] };
+  const fromRow = (raw: number): boolean => raw === 1;
+  return { name, type: "integer", toRow, fromRow, listTagFields: (value) => [toRow(value)] };
 }
 
 /** A flag whose name is in the tag if it is set; otherwise it adds nothing. */
@@ -77,6 +92,8 @@ function namedFlag<Name extends string>(name: Name, tagged: string): Column<Name
 function optionalFlag<Name extends string>(name: Name): Column<Name, boolean, number | null> {
   return {
     name,
+    type: "integer",
+    isNullable: true,
     toRow: (value) => (value ? 1 : null),
     fromRow: (raw) => raw === 1,
     listTagFields: (value) => [value ? 1 : ""],
@@ -84,7 +101,7 @@ function optionalFlag<Name extends string>(name: Name): Column<Name, boolean, nu
 }
 
 function integer<Name extends string>(name: Name): Column<Name, number, number> {
-  return plain(name);
+  return plain(name, "integer");
 }
 
 /** A non-negative number that fits an int32 field. */
@@ -95,13 +112,15 @@ function int32<Name extends string>(name: Name): Column<Name, number, number> {
 /** Stored as milliseconds since 1970, UTC. */
 function time<Name extends string>(name: Name): Column<Name, Date, number> {
   const toRow = (value: Date): number => value.getTime();
-  return { name, toRow, fromRow: readTime, listTagFields: (value) => [toRow(value)] };
+  return { name, type: "integer", toRow, fromRow: readTime, listTagFields: (value) => [toRow(value)] };
 }
 
 /** A time that may be unset; the tag then has an empty field. */
 function optionalTime<Name extends string>(name: Name): Column<Name, Date | undefined, number | null> {
   return {
     name,
+    type: "integer",
+    isNullable: true,
     toRow: (value) => value?.getTime() ?? null,
     fromRow: readOptionalTime,
     listTagFields: (value) => [value?.getTime() ?? ""],
@@ -111,10 +130,13 @@ function optionalTime<Name extends string>(name: Name): Column<Name, Date | unde
 /** A value that may be missing; the tag then has an empty field. */
 function optional<Name extends string, Value extends string | number>(
   name: Name,
+  type: ColumnType,
   read: (raw: Value) => Value | undefined = (raw) => raw,
 ): Column<Name, Value | undefined, Value | null> {
   return {
     name,
+    type,
+    isNullable: true,
     toRow: (value) => value ?? null,
     fromRow: (raw) => (raw === null ? undefined : read(raw)),
     listTagFields: (value) => [value ?? ""],
@@ -122,7 +144,7 @@ function optional<Name extends string, Value extends string | number>(
 }
 
 function optionalText<Name extends string>(name: Name): Column<Name, string | undefined, string | null> {
-  return optional(name);
+  return optional(name, "text");
 }
 
 /** One of several strings, or undefined; any other string reads as undefined. */
@@ -131,21 +153,21 @@ function optionalChoice<Name extends string, const Value extends string>(
   values: readonly Value[],
 ): Column<Name, Value | undefined, string | null> {
   const read = (raw: string | null): Value | undefined => values.find((value) => value === raw);
-  return { ...optional<Name, Value>(name), fromRow: read };
+  return { ...optional<Name, Value>(name, "text"), fromRow: read };
 }
 
 function optionalInteger<Name extends string>(name: Name): Column<Name, number | undefined, number | null> {
-  return optional(name);
+  return optional(name, "integer");
 }
 
 function optionalUint32<Name extends string>(name: Name): Column<Name, number | undefined, number | null> {
-  return optional(name, readUint32);
+  return optional(name, "integer", readUint32);
 }
 
 /** Strings as a JSON array. */
 function jsonList<Name extends string>(name: Name): Column<Name, readonly string[], string> {
   const toRow = (value: readonly string[]): string => JSON.stringify(value);
-  return { name, toRow, fromRow: readStrings, listTagFields: (value) => [toRow(value)] };
+  return { name, type: "text", toRow, fromRow: readStrings, listTagFields: (value) => [toRow(value)] };
 }
 
 function readStrings(json: string): string[] {
@@ -161,7 +183,7 @@ function readStrings(json: string): string[] {
 function spacedList<Name extends string>(name: Name): Column<Name, readonly string[], string> {
   const toRow = (value: readonly string[]): string => value.join(" ");
   const fromRow = (raw: string | null): string[] => (raw ? raw.split(" ") : []);
-  return { name, toRow, fromRow, listTagFields: (value) => [toRow(value)] };
+  return { name, type: "text", toRow, fromRow, listTagFields: (value) => [toRow(value)] };
 }
 
 /** Strings by name, as a JSON object in the order of the names; empty text if there are none. */
@@ -170,7 +192,7 @@ function textMap<Name extends string>(name: Name): Column<Name, TextMap, string>
     const pairs = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
     return pairs.length === 0 ? "" : JSON.stringify(Object.fromEntries(pairs));
   };
-  return { name, toRow, fromRow: readTextMap, listTagFields: (value) => [toRow(value)] };
+  return { name, type: "text", toRow, fromRow: readTextMap, listTagFields: (value) => [toRow(value)] };
 }
 
 /** Strings by name. */
@@ -184,6 +206,13 @@ function readTextMap(json: string): TextMap {
   } catch {
     return {};
   }
+}
+
+/** No two rows have the same value. */
+function unique<Name extends string, Value, Raw extends ColumnValue>(
+  column: Column<Name, Value, Raw>,
+): Column<Name, Value, Raw> {
+  return { ...column, isUnique: true };
 }
 
 /** Leaves a column out of the tag: the tag does not detect changes to it. */
@@ -228,6 +257,7 @@ export const column = {
   optionalInteger,
   optionalUint32,
   optionalTime,
+  unique,
   untagged,
   added,
 };

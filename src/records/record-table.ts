@@ -20,6 +20,8 @@ import type { Quota } from "./quota.ts";
 import { countRecords } from "./record-counts.ts";
 import {
   anyTable,
+  defaultOrder,
+  defaultTagColumn,
   type Filters,
   nameList,
   nameNarrowed,
@@ -69,11 +71,6 @@ export interface Narrowing {
   readonly isReversed?: boolean;
   readonly where: RawBuilder<boolean>;
 }
-
-/** The column of tags, unless the table names another. */
-const defaultTagColumn = "record_tag";
-/** The column that orders a table, unless it names another. */
-const defaultOrder = "position";
 
 /** Opens a table of a store. */
 export function openTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {

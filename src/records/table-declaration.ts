@@ -7,6 +7,11 @@ import type { SealedKey } from "../secrets/sealed-keys.ts";
 import type { AnyRow, Columns, ColumnValue, RecordOf } from "./columns.ts";
 import type { Quota } from "./quota.ts";
 
+/** The column of tags, unless the table names another. */
+export const defaultTagColumn = "record_tag";
+/** The column that orders a table, unless it names another. */
+export const defaultOrder = "position";
+
 /** The declaration of a table. */
 export interface TableDeclaration<C extends Columns> {
   readonly name: string;

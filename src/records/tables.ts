@@ -1,26 +1,38 @@
 import type { TableOwner } from "../database/schema.ts";
+import { column, type RowOf } from "./columns.ts";
+import { createTable } from "./create-table.ts";
 
 /** Answers to calls with an idempotency key. */
-export interface IdempotentAnswersTable {
-  /** The caller. */
-  user_id: string;
-  idempotency_key: string;
-  request_hash: string;
-  /** Sealed: an answer may hold a secret that is shown only once. */
-  sealed_answer: Uint8Array;
-  answered_at_ms: number;
-}
+const answerTable = {
+  name: "idempotent_answers",
+  columns: {
+    /** The caller. */
+    userId: column.text("user_id"),
+    idempotencyKey: column.text("idempotency_key"),
+    requestHash: column.text("request_hash"),
+    /** Sealed: an answer may hold a secret that is shown only once. */
+    sealedAnswer: column.bytes("sealed_answer"),
+    answeredAtMs: column.integer("answered_at_ms"),
+  },
+  key: ["userId", "idempotencyKey"],
+} as const;
 
 /** The number of rows of each list: see list-counts.ts. */
-export interface ListCountsTable {
-  /** The list with its filters. */
-  list_name: string;
-  row_count: number;
-}
+const countTable = {
+  name: "list_counts",
+  columns: {
+    /** The list with its filters. */
+    listName: column.text("list_name"),
+    rowCount: column.integer("row_count"),
+  },
+  key: ["listName"],
+} as const;
+
+export type IdempotentAnswersTable = RowOf<typeof answerTable.columns>;
 
 declare module "../database/schema.ts" {
   interface Schema {
-    list_counts: ListCountsTable;
+    list_counts: RowOf<typeof countTable.columns>;
     idempotent_answers: IdempotentAnswersTable;
   }
 }
@@ -29,19 +41,9 @@ declare module "../database/schema.ts" {
 export const recordTables: TableOwner = {
   tables: { list_counts: ["list_name"], idempotent_answers: ["user_id", "idempotency_key"] },
   steps: {
-    "0001-records": ({ bytes, integer }) => [
-      `create table list_counts (
-        list_name text not null primary key,
-        row_count ${integer} not null
-      )`,
-      `create table idempotent_answers (
-        user_id text not null,
-        idempotency_key text not null,
-        request_hash text not null,
-        sealed_answer ${bytes} not null,
-        answered_at_ms ${integer} not null,
-        primary key (user_id, idempotency_key)
-      )`,
+    "0001-records": (types) => [
+      createTable(types, countTable),
+      createTable(types, answerTable),
       "create index idempotent_answers_by_answered_at_ms on idempotent_answers (answered_at_ms)",
     ],
   },

@@ -1,47 +1,70 @@
 import type { TableOwner } from "../database/schema.ts";
+import { column, type RowOf } from "../records/columns.ts";
+import { createTable } from "../records/create-table.ts";
 
 /** Roots of full tiles. The hashes of leaves are not here: they are computed from the entries. */
-export interface TlogHashesTable {
-  log: string;
-  /** 1 or more: each hash covers 256^level leaves. */
-  level: number;
-  hash_index: number;
-  hash: Uint8Array;
-  record_tag: string;
-}
+const hashTable = {
+  name: "tlog_hashes",
+  columns: {
+    log: column.text("log"),
+    /** 1 or more: each hash covers 256^level leaves. */
+    level: column.integer("level"),
+    index: column.integer("hash_index"),
+    hash: column.bytes("hash"),
+    tag: column.text("record_tag"),
+  },
+  key: ["log", "level", "index"],
+} as const;
 
 /** Checkpoints that this log has published. */
-export interface TlogCheckpointsTable {
-  log: string;
-  tree_size: number;
-  root: Uint8Array;
-  signed_at_ms: number;
-  /** The signed note, without the cosignatures of witnesses. */
-  note: string;
-  record_tag: string;
-}
+const checkpointTable = {
+  name: "tlog_checkpoints",
+  columns: {
+    log: column.text("log"),
+    size: column.integer("tree_size"),
+    root: column.bytes("root"),
+    signedAtMs: column.integer("signed_at_ms"),
+    /** The signed note, without the cosignatures of witnesses. */
+    note: column.text("note"),
+    tag: column.text("record_tag"),
+  },
+  key: ["log", "size"],
+} as const;
 
 /** Cosignatures of witnesses. */
-export interface TlogCosignaturesTable {
-  log: string;
-  tree_size: number;
-  witness: string;
-  /** 32 bits. */
-  key_id: number;
-  /** With its time in the first eight bytes. */
-  signature: Uint8Array;
-  record_tag: string;
-}
+const cosignatureTable = {
+  name: "tlog_cosignatures",
+  columns: {
+    log: column.text("log"),
+    size: column.integer("tree_size"),
+    witness: column.text("witness"),
+    /** 32 bits. */
+    keyId: column.integer("key_id"),
+    /** With its time in the first eight bytes. */
+    signature: column.bytes("signature"),
+    tag: column.text("record_tag"),
+  },
+  key: ["log", "size", "witness", "keyId"],
+} as const;
 
 /** Up to which entry a verification found a log valid. */
-export interface TlogVerifiedTable {
-  log: string;
-  sequence: number;
-  entry_hash: string;
-  root: Uint8Array;
-  verified_at_ms: number;
-  record_tag: string;
-}
+const verifiedTable = {
+  name: "tlog_verified",
+  columns: {
+    log: column.text("log"),
+    sequence: column.integer("sequence"),
+    entryHash: column.text("entry_hash"),
+    root: column.bytes("root"),
+    verifiedAtMs: column.integer("verified_at_ms"),
+    tag: column.text("record_tag"),
+  },
+  key: ["log"],
+} as const;
+
+export type TlogHashesTable = RowOf<typeof hashTable.columns>;
+export type TlogCheckpointsTable = RowOf<typeof checkpointTable.columns>;
+export type TlogCosignaturesTable = RowOf<typeof cosignatureTable.columns>;
+export type TlogVerifiedTable = RowOf<typeof verifiedTable.columns>;
 
 declare module "../database/schema.ts" {
   interface Schema {
@@ -61,43 +84,11 @@ export const tlogTables: TableOwner = {
     tlog_verified: ["log"],
   },
   steps: {
-    "0003-tlog": ({ bytes, integer }) => [
-      `create table tlog_hashes (
-        log text not null,
-        level ${integer} not null,
-        hash_index ${integer} not null,
-        hash ${bytes} not null,
-        record_tag text not null,
-        primary key (log, level, hash_index)
-      )`,
-      `create table tlog_checkpoints (
-        log text not null,
-        tree_size ${integer} not null,
-        root ${bytes} not null,
-        signed_at_ms ${integer} not null,
-        note text not null,
-        record_tag text not null,
-        primary key (log, tree_size)
-      )`,
-      `create table tlog_cosignatures (
-        log text not null,
-        tree_size ${integer} not null,
-        witness text not null,
-        key_id ${integer} not null,
-        signature ${bytes} not null,
-        record_tag text not null,
-        primary key (log, tree_size, witness, key_id)
-      )`,
+    "0003-tlog": (types) => [
+      createTable(types, hashTable),
+      createTable(types, checkpointTable),
+      createTable(types, cosignatureTable),
     ],
-    "0004-tlog": ({ bytes, integer }) => [
-      `create table tlog_verified (
-        log text not null primary key,
-        sequence ${integer} not null,
-        entry_hash text not null,
-        root ${bytes} not null,
-        verified_at_ms ${integer} not null,
-        record_tag text not null
-      )`,
-    ],
+    "0004-tlog": (types) => [createTable(types, verifiedTable)],
   },
 };

@@ -1,5 +1,6 @@
 import type { TableOwner } from "../../database/schema.ts";
 import { column, type ListedRow, type RowOf, type TaggedRow } from "../../records/columns.ts";
+import { createRecordTable, createTable } from "../../records/create-table.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
 
@@ -59,7 +60,7 @@ export const headTable: TableDeclaration<typeof headColumns> = {
 
 /** Peers have no owner and no tag: each call of ConnectPeer asks the peer again. */
 export const peerColumns = {
-  address: column.text("address"),
+  address: column.unique(column.text("address")),
   /** Whether it answered when it was last called. */
   isConnected: column.flag("is_connected"),
   height: column.optionalInteger("height"),
@@ -85,38 +86,23 @@ export const blockchainTables: TableOwner = {
     blockchain_peers: ["position"],
   },
   steps: {
-    "0001-blockchain": ({ bytes, integer }) => [
-      `create table blockchain_validators (
-        position ${integer} not null primary key,
-        address text not null unique,
-        name text not null,
-        public_key ${bytes} not null,
-        owner text not null,
-        created_at_ms ${integer} not null,
-        record_tag text not null
-      )`,
-      `create table blockchain_blocks (
-        block_index ${integer} not null primary key,
-        prev_hash text not null,
-        data ${bytes} not null,
-        timestamp_ms ${integer} not null,
-        block_hash text not null,
-        signature ${bytes} not null,
-        validator_address text not null
-      )`,
-      `create table blockchain_head (
-        id ${integer} not null primary key,
-        chain_length ${integer} not null,
-        head_hash text not null,
-        record_tag text not null
-      )`,
-      `create table blockchain_peers (
-        position ${integer} not null primary key,
-        address text not null unique,
-        is_connected ${integer} not null,
-        height ${integer},
-        last_seen_at_ms ${integer}
-      )`,
+    "0001-blockchain": (types) => [
+      createRecordTable(types, validatorTable),
+      createTable(types, {
+        name: "blockchain_blocks",
+        columns: blockColumns,
+        key: ["index"],
+      }),
+      createRecordTable(types, {
+        ...headTable,
+        columns: { id: column.integer("id"), ...headColumns },
+        key: ["id"],
+      }),
+      createTable(types, {
+        name: "blockchain_peers",
+        columns: { position: column.integer("position"), ...peerColumns },
+        key: ["position"],
+      }),
     ],
   },
 };

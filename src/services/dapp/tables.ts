@@ -1,5 +1,6 @@
 import type { TableOwner } from "../../database/schema.ts";
 import { column, type ListedRow } from "../../records/columns.ts";
+import { createRecordTable } from "../../records/create-table.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
 
@@ -42,18 +43,8 @@ declare module "../../database/schema.ts" {
 export const dappTables: TableOwner = {
   tables: { dapp_contracts: ["position"] },
   steps: {
-    "0001-dapp": ({ bytes, integer }) => [
-      `create table dapp_contracts (
-        position ${integer} not null primary key,
-        contract_id text not null unique,
-        name text not null,
-        code_hash text not null,
-        signature ${bytes} not null,
-        public_key ${bytes} not null,
-        owner text not null,
-        deployed_at_ms ${integer} not null,
-        record_tag text not null
-      )`,
+    "0001-dapp": (types) => [
+      createRecordTable(types, contractTable),
       "create index dapp_contracts_by_owner_position on dapp_contracts (owner, position)",
     ],
   },

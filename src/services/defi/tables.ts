@@ -1,5 +1,6 @@
 import type { TableOwner } from "../../database/schema.ts";
-import { column, type ListedRow, type TaggedRow } from "../../records/columns.ts";
+import { column, type ListedRow, type RowOf, type TaggedRow } from "../../records/columns.ts";
+import { createRecordTable, createTable } from "../../records/create-table.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
 
@@ -73,13 +74,23 @@ export const proposalTable: TableDeclaration<typeof proposalColumns> = {
   describe: ({ proposalId }) => `proposal ${proposalId}`,
 };
 
+/** These rows have no tag, because signatures are verified when their proposal is executed. */
+const signatureTable = {
+  name: "defi_signatures",
+  columns: {
+    proposalId: column.text("proposal_id"),
+    signer: column.text("signer"),
+    signature: column.bytes("signature"),
+  },
+  key: ["proposalId", "signer"],
+} as const;
+
 declare module "../../database/schema.ts" {
   interface Schema {
     defi_wallets: ListedRow<typeof walletColumns>;
     defi_signers: TaggedRow<typeof signerColumns>;
     defi_proposals: ListedRow<typeof proposalColumns>;
-    /** These rows have no tag, because signatures are verified when their proposal is executed. */
-    defi_signatures: { proposal_id: string; signer: string; signature: Uint8Array };
+    defi_signatures: RowOf<typeof signatureTable.columns>;
   }
 }
 
@@ -92,49 +103,15 @@ export const defiTables: TableOwner = {
     defi_signatures: ["proposal_id", "signer"],
   },
   steps: {
-    "0001-defi": ({ bytes, integer }) => [
-      `create table defi_wallets (
-        position ${integer} not null primary key,
-        wallet_id text not null unique,
-        threshold ${integer} not null,
-        signers text not null,
-        owner text not null,
-        created_at_ms ${integer} not null,
-        record_tag text not null
-      )`,
+    "0001-defi": (types) => [
+      createRecordTable(types, walletTable),
       "create index defi_wallets_by_owner_position on defi_wallets (owner, position)",
-      `create table defi_signers (
-        wallet_id text not null,
-        address text not null,
-        public_key ${bytes} not null,
-        is_server_held ${integer} not null,
-        record_tag text not null,
-        primary key (wallet_id, address)
-      )`,
-      `create table defi_proposals (
-        position ${integer} not null primary key,
-        proposal_id text not null unique,
-        wallet_id text not null,
-        data ${bytes} not null,
-        title text not null,
-        threshold ${integer} not null,
-        proposal_status text not null,
-        signed_by text not null,
-        owner text not null,
-        created_at_ms ${integer} not null,
-        expires_at_ms ${integer},
-        executed_at_ms ${integer},
-        record_tag text not null
-      )`,
+      createRecordTable(types, signerTable),
+      createRecordTable(types, proposalTable),
       "create index defi_proposals_by_owner_position on defi_proposals (owner, position)",
       "create index defi_proposals_by_wallet_id_position on defi_proposals (wallet_id, position)",
       "create index defi_proposals_by_proposal_status_position on defi_proposals (proposal_status, position)",
-      `create table defi_signatures (
-        proposal_id text not null,
-        signer text not null,
-        signature ${bytes} not null,
-        primary key (proposal_id, signer)
-      )`,
+      createTable(types, signatureTable),
     ],
   },
 };

@@ -1,6 +1,7 @@
 /** The key rings of Google's interface. Its keys are names of the key service, which begin with the name of a ring. */
 import type { TableOwner } from "../../database/schema.ts";
 import { column, type ListedRow, type RecordOf } from "../../records/columns.ts";
+import { createRecordTable } from "../../records/create-table.ts";
 import { recordQuota } from "../../records/quota.ts";
 import { openTable } from "../../records/record-table.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
@@ -34,15 +35,8 @@ declare module "../../database/schema.ts" {
 export const googleKmsTables: TableOwner = {
   tables: { google_key_rings: ["position"] },
   steps: {
-    "0002-google-kms": ({ integer }) => [
-      `create table google_key_rings (
-        position ${integer} not null primary key,
-        owner text not null,
-        ring_name text not null,
-        created_at_ms ${integer} not null,
-        record_tag text not null,
-        unique (owner, ring_name)
-      )`,
+    "0002-google-kms": (types) => [
+      createRecordTable(types, ringTable),
       "create index google_key_rings_by_owner_position on google_key_rings (owner, position)",
     ],
   },

@@ -1,5 +1,6 @@
 import type { TableOwner } from "../../database/schema.ts";
 import { column, type ListedRow, type RowOf, type TaggedRow } from "../../records/columns.ts";
+import { createRecordTable, createTable } from "../../records/create-table.ts";
 import { sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
@@ -91,39 +92,27 @@ declare module "../../database/schema.ts" {
   }
 }
 
+/** The order of the columns in the table. */
+const { owner, registeredAt, hasSigningContexts, ...recordColumns } = deviceColumns;
+
 /** The tables of devices and challenges: see store.ts, device-state.ts and challenge-store.ts. */
 export const iotTables: TableOwner = {
   tables: { iot_devices: ["position"], iot_challenges: ["challenge_hash"] },
   steps: {
-    "0001-iot": ({ bytes, integer }) => [
-      `create table iot_devices (
-        position ${integer} not null primary key,
-        device_id text not null unique,
-        device_name text not null,
-        device_type text not null,
-        public_key ${bytes} not null,
-        is_simulated ${integer} not null,
-        vendor_public_key ${bytes} not null,
-        signing_contexts ${integer} not null,
-        owner text not null,
-        registered_at_ms ${integer} not null,
-        record_tag text not null,
-        last_seen_at_ms ${integer},
-        last_sequence ${integer},
-        firmware_version ${integer},
-        firmware_hash text,
-        reading_form text,
-        former_images text not null,
-        state_tag text not null
-      )`,
+    "0001-iot": (types) => [
+      createRecordTable(types, {
+        ...stateTable,
+        columns: {
+          ...recordColumns,
+          hasSigningContexts,
+          owner,
+          registeredAt,
+          recordTag: column.text("record_tag"),
+          ...stateColumns,
+        },
+      }),
       "create index iot_devices_by_owner_position on iot_devices (owner, position)",
-      `create table iot_challenges (
-        challenge_hash text not null primary key,
-        device_id text not null,
-        issued_to text not null,
-        expires_at_ms ${integer} not null,
-        used_at_ms ${integer}
-      )`,
+      createTable(types, challengeTable),
       "create index iot_challenges_by_expires_at_ms on iot_challenges (expires_at_ms)",
       `create index iot_challenges_open on iot_challenges (issued_to, expires_at_ms)
         where used_at_ms is null`,

@@ -4,18 +4,25 @@
  */
 import { type Kysely, sql } from "kysely";
 import type { Schema, SqlTypes } from "../../database/schema.ts";
-import type { TextMap } from "../../records/columns.ts";
+import { column, type RowOf, type TextMap } from "../../records/columns.ts";
+import { createTable } from "../../records/create-table.ts";
 
 /** The labels of keys and of names. */
-export interface KmsLabelsTable {
-  /** As in the JSON object of the labels: `"team":"payments"`. */
-  member: string;
-  owner: string;
-  /** Empty for the label of a name. */
-  key_id: string;
-  /** Empty for the label of a key without a name. */
-  key_name: string;
-}
+const labelTable = {
+  name: "kms_labels",
+  columns: {
+    /** As in the JSON object of the labels: `"team":"payments"`. */
+    member: column.text("member"),
+    owner: column.text("owner"),
+    /** Empty for the label of a name. */
+    keyId: column.text("key_id"),
+    /** Empty for the label of a key without a name. */
+    name: column.text("key_name"),
+  },
+  key: ["member", "owner", "keyId", "name"],
+} as const;
+
+export type KmsLabelsTable = RowOf<typeof labelTable.columns>;
 
 /** What has labels: a key or a name. */
 export interface Labelled {
@@ -62,9 +69,9 @@ export function selectLabelled(member: string) {
 }
 
 /** The statements that create the index and fill it. A text that is no JSON has no labels: its record is damaged. */
-export function createLabelIndex({ kind }: SqlTypes): string[] {
+export function createLabelIndex(types: SqlTypes): string[] {
   const members =
-    kind === "sqlite"
+    types.kind === "sqlite"
       ? (table: string) =>
           `json_quote(each.key) || ':' || json_quote(each.value), owner, $ from ${table},
             json_each(case when json_valid(labels) then labels else '{}' end) as each`
@@ -74,13 +81,7 @@ export function createLabelIndex({ kind }: SqlTypes): string[] {
   const fill = (table: string, ids: string): string =>
     `insert into kms_labels select ${members(table).replace("$", ids)} where labels <> '' on conflict do nothing`;
   return [
-    `create table kms_labels (
-        member text not null,
-        owner text not null,
-        key_id text not null,
-        key_name text not null,
-        primary key (member, owner, key_id, key_name)
-      )`,
+    createTable(types, labelTable),
     "create index kms_labels_by_owner_key on kms_labels (owner, key_name, key_id)",
     fill("kms_keys", "key_id, ''"),
     fill("kms_names", "'', key_name"),

@@ -1,5 +1,6 @@
 import type { TableOwner } from "../../database/schema.ts";
-import { column, type ListedRow } from "../../records/columns.ts";
+import { column, type ListedRow, type RowOf } from "../../records/columns.ts";
+import { createRecordTable, createTable } from "../../records/create-table.ts";
 import type { Quota } from "../../records/quota.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
 
@@ -7,7 +8,7 @@ const columns = {
   tunnelId: column.text("tunnel_id"),
   peerName: column.text("peer_name"),
   /** The last 16 bits of its address. */
-  addressNumber: column.integer("address_number"),
+  addressNumber: column.unique(column.integer("address_number")),
   /** Raw ML-KEM-1024. */
   publicKey: column.bytes("public_key"),
   /** Whether the gateway generated the peer's key pair and stores its secret key. */
@@ -32,11 +33,21 @@ export const tunnelTable: TableDeclaration<typeof columns> = {
   describe: ({ tunnelId }) => `tunnel ${tunnelId}`,
 };
 
+const ciphertextTable = {
+  name: "vpn_used_ciphertexts",
+  columns: {
+    tunnelId: column.text("tunnel_id"),
+    keyForm: column.text("key_form"),
+    /** SHA-256. */
+    ciphertextHash: column.text("ciphertext_hash"),
+  },
+  key: ["ciphertextHash"],
+} as const;
+
 declare module "../../database/schema.ts" {
   interface Schema {
     vpn_tunnels: ListedRow<typeof columns>;
-    /** The hash is SHA-256. */
-    vpn_used_ciphertexts: { tunnel_id: string; key_form: string; ciphertext_hash: string };
+    vpn_used_ciphertexts: RowOf<typeof ciphertextTable.columns>;
   }
 }
 
@@ -44,24 +55,10 @@ declare module "../../database/schema.ts" {
 export const vpnTables: TableOwner = {
   tables: { vpn_tunnels: ["position"], vpn_used_ciphertexts: ["ciphertext_hash"] },
   steps: {
-    "0001-vpn": ({ bytes, integer }) => [
-      `create table vpn_tunnels (
-        position ${integer} not null primary key,
-        tunnel_id text not null unique,
-        peer_name text not null,
-        address_number ${integer} not null unique,
-        public_key ${bytes} not null,
-        is_server_held ${integer} not null,
-        owner text not null,
-        created_at_ms ${integer} not null,
-        record_tag text not null
-      )`,
+    "0001-vpn": (types) => [
+      createRecordTable(types, tunnelTable),
       "create index vpn_tunnels_by_owner_position on vpn_tunnels (owner, position)",
-      `create table vpn_used_ciphertexts (
-        tunnel_id text not null,
-        key_form text not null,
-        ciphertext_hash text not null primary key
-      )`,
+      createTable(types, ciphertextTable),
       "create index vpn_used_ciphertexts_by_tunnel on vpn_used_ciphertexts (tunnel_id)",
     ],
   },

@@ -1,12 +1,13 @@
 import type { TableOwner } from "../../database/schema.ts";
 import { column, type ListedRow } from "../../records/columns.ts";
+import { createRecordTable } from "../../records/create-table.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { TableDeclaration } from "../../records/table-declaration.ts";
 
 const columns = {
   walletId: column.text("wallet_id"),
   label: column.text("label"),
-  address: column.text("address"),
+  address: column.unique(column.text("address")),
   /** Raw. */
   publicKey: column.bytes("public_key"),
   /** The user who made it. */
@@ -39,17 +40,8 @@ declare module "../../database/schema.ts" {
 export const walletTables: TableOwner = {
   tables: { wallets: ["position"] },
   steps: {
-    "0001-wallet": ({ bytes, integer }) => [
-      `create table wallets (
-        position ${integer} not null primary key,
-        wallet_id text not null unique,
-        label text not null,
-        address text not null unique,
-        public_key ${bytes} not null,
-        owner text not null,
-        created_at_ms ${integer} not null,
-        record_tag text not null
-      )`,
+    "0001-wallet": (types) => [
+      createRecordTable(types, walletTable),
       "create index wallets_by_owner_position on wallets (owner, position)",
     ],
   },
