@@ -32,18 +32,15 @@ interface Question {
 
 /** Creates the function that decides. */
 export function createCheck({ findTokenHolder, issuerUrl }: CheckDeps): Check {
-  // The codec gives the same attributes for the same bytes.
-  const questions = new WeakMap<AttributeContext, Question>();
   const refuseToken = (error: unknown): CheckResponse => {
     if (!refusesToken(error)) throw error;
     return deny(Code.Unauthenticated, error.rawMessage, 'Bearer error="invalid_token"');
   };
   return (attributes) => {
     if (attributes === undefined) return denyOther();
-    const question = questions.get(attributes) ?? readQuestion(attributes, issuerUrl);
+    const question = readQuestion(attributes, issuerUrl);
     if (!("token" in question)) return question;
     const { token, requirements } = question;
-    questions.set(attributes, question);
     try {
       const found = findTokenHolder(token);
       if (!(found instanceof Promise)) return decide(found, requirements, issuerUrl);
