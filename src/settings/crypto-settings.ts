@@ -5,7 +5,7 @@ import type { Config } from "../config.ts";
 /** Threads of libuv's pool if UV_THREADPOOL_SIZE is not set. */
 const defaultPoolThreads = 4;
 
-/** Threads that compute: workers, or libuv's pool without the password threads; at most one for each core. */
+/** Threads of libuv's pool that compute, without those for passwords; at most one for each core. */
 export function countCryptoThreads({ maxPasswordChecks }: Config): number {
   const poolThreads = Number(process.env.UV_THREADPOOL_SIZE) || defaultPoolThreads;
   return Math.max(1, Math.min(os.availableParallelism(), poolThreads - maxPasswordChecks));

@@ -69,21 +69,18 @@ describeStores("a store that is not there", (makePlace) => {
     },
   );
 
-  it.each([1, 2])(
-    "ends a start that requires it with exit code 2 and what to do, and nothing is made (%d event loops)",
-    async (workers) => {
-      const place = await makePlace();
-      const args = ["serve", "--port", "0", "--workers", `${workers}`, ...place.settings];
-      const { code, stdout, stderr } = await runToEndHere(args, { QSP_REQUIRE_STORE: "true" });
-      expect([code, stdout]).toEqual([2, ""]);
-      expect(stderr).toMatch(
-        /^qsp: [^\n]+does not (exist|contain a store); [^\n]+qsp restore[^\n]+qsp store init\n$/,
-      );
-      expect(stderr).toContain(place.location.kind === "sqlite" ? place.location.path : "postgres://");
-      expect(existsSync(place.keyFile)).toBe(false);
-      await expect(place.query("select * from kysely_migration")).rejects.toThrow(/kysely_migration/);
-    },
-  );
+  it("ends a start that requires it with exit code 2 and what to do, and nothing is made", async () => {
+    const place = await makePlace();
+    const args = ["serve", "--port", "0", ...place.settings];
+    const { code, stdout, stderr } = await runToEndHere(args, { QSP_REQUIRE_STORE: "true" });
+    expect([code, stdout]).toEqual([2, ""]);
+    expect(stderr).toMatch(
+      /^qsp: [^\n]+does not (exist|contain a store); [^\n]+qsp restore[^\n]+qsp store init\n$/,
+    );
+    expect(stderr).toContain(place.location.kind === "sqlite" ? place.location.path : "postgres://");
+    expect(existsSync(place.keyFile)).toBe(false);
+    await expect(place.query("select * from kysely_migration")).rejects.toThrow(/kysely_migration/);
+  });
 });
 
 describe("a server with --require-store", () => {
