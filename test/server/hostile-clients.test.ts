@@ -19,8 +19,10 @@ import {
 } from "./raw.ts";
 import type { LocalServer } from "./serve.ts";
 
-/** How long the server waits for headers and bodies here: longer than a busy machine keeps this process waiting. */
-const limits = { maxHeaderMs: 400, maxReceiveMs: 400 };
+/** How long the server waits for headers and bodies: longer than a busy machine keeps this process waiting. */
+const limits = { maxHeaderMs: 20_000, maxReceiveMs: 20_000 };
+/** The same where a test waits until the time is over. */
+const hastyLimits = { maxHeaderMs: 400, maxReceiveMs: 400 };
 
 const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const emptySettings = frame(4, 0, 0, Buffer.alloc(0));
@@ -36,6 +38,8 @@ afterEach(async () => {
   // No call of its failed, and there were some.
   expect(await bystander.stop()).toBeGreaterThan(2);
 });
+
+const serveHastily = (): Promise<LocalServer> => serveProbe({}, hastyLimits);
 
 describe("a connection that sends", () => {
   it("garbage behind a call gets the answer of the call, and no other", async () => {
@@ -76,11 +80,12 @@ describe("a connection that sends", () => {
   );
 
   it("nothing is closed after the time for headers", async () => {
-    expect(await readToEnd(connectTcp(local.port))).toBe("");
+    const { port } = await serveHastily();
+    expect(await readToEnd(connectTcp(port))).toBe("");
   });
 
   it.each(["P", "PR"])("%j and nothing more is closed after the time for headers", async (bytes) => {
-    const socket = connectTcp(local.port);
+    const socket = connectTcp((await serveHastily()).port);
     socket.write(bytes);
     expect(await readToEnd(socket)).toBe("");
   });
@@ -98,7 +103,7 @@ describe("a connection that sends", () => {
   });
 
   it("half of its headers is answered with 408 after the time for headers", async () => {
-    const socket = connectTcp(local.port);
+    const socket = connectTcp((await serveHastily()).port);
     socket.write("GET /probe/look HTTP/1.1\r\nhost: x\r\nx-half: ");
     const answer = await readToEnd(socket);
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
@@ -106,7 +111,7 @@ describe("a connection that sends", () => {
   });
 
   it("half of its body is answered with 408 after the time for bodies", async () => {
-    const socket = connectTcp(local.port);
+    const socket = connectTcp((await serveHastily()).port);
     socket.write(post("/probe/ask", 'content-length: 100\r\nconnection: close\r\n\r\n{"text":'));
     const answer = await readToEnd(socket);
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
@@ -114,7 +119,7 @@ describe("a connection that sends", () => {
   });
 
   it("its body too slowly is answered with 408 after the time for bodies", async () => {
-    const socket = connectTcp(local.port);
+    const socket = connectTcp((await serveHastily()).port);
     socket.write(post("/probe/ask", "content-length: 100000\r\nconnection: close\r\n\r\n"));
     const drip = setInterval(() => socket.write(" "), 5);
     const answer = await readToEnd(socket);
@@ -123,7 +128,7 @@ describe("a connection that sends", () => {
   });
 
   it("its body on and on after it was answered with 408 is closed after that time again", async () => {
-    const socket = connectTcp(local.port);
+    const socket = connectTcp((await serveHastily()).port);
     socket.write(post("/probe/ask", "content-length: 100000\r\n\r\n"));
     const drip = setInterval(() => socket.write(" "), 5);
     const answer = await readToEnd(socket);
@@ -193,7 +198,7 @@ describe("a call over HTTP/2 that", () => {
   it.each(["application/grpc", "application/grpc+json", "application/grpc-web+proto"])(
     "never ends its request is refused after the time for bodies, with %s",
     async (type) => {
-      const session = connectHttp2(local.url);
+      const session = connectHttp2((await serveHastily()).url);
       const stream = session.request({
         ":method": "POST",
         ":path": "/probing.Probe/Ask",
@@ -206,7 +211,7 @@ describe("a call over HTTP/2 that", () => {
   );
 
   it("never ends its request is refused after the time for bodies, over Connect", async () => {
-    const session = connectHttp2(local.url);
+    const session = connectHttp2((await serveHastily()).url);
     const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": "application/json" };
     const stream = session.request(headers);
     stream.write("{");
@@ -218,9 +223,10 @@ describe("a call over HTTP/2 that", () => {
 
   it("is a stream may take longer than that between two messages", async () => {
     const items = createOutgoing<{ text: string }>();
-    const call = connectProbe("gRPC", local.url).collect(items);
+    const { url } = await serveHastily();
+    const call = connectProbe("gRPC", url).collect(items);
     items.send({ text: "a" });
-    await delay(2 * limits.maxReceiveMs);
+    await delay(2 * hastyLimits.maxReceiveMs);
     items.send({ text: "b" });
     items.end();
     expect((await call).text).toBe("ab");
