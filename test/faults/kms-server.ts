@@ -12,8 +12,6 @@ export type KmsClient = Client<typeof KmsService>;
 /** A program that serves the key service. */
 export interface KmsServer extends RunningServer {
   readonly kms: KmsClient;
-  /** Milliseconds from its start to the line that says it is ready. */
-  readonly startedInMs: number;
 }
 
 /** Starts the program; it is killed at the end of the test, if it still runs then. */
@@ -21,14 +19,12 @@ export async function startKmsServer(
   options: StartOptions,
   atEnd: AtEnd = onTestFinished,
 ): Promise<KmsServer> {
-  const startedMs = performance.now();
   const server = await startServer(options);
   atEnd(async () => {
     await server.stop("SIGKILL");
   });
-  const startedInMs = performance.now() - startedMs;
   const sessionManager = new Http2SessionManager(server.url);
   void server.exit.then(() => sessionManager.abort());
   const kms = createClient(KmsService, createGrpcTransport({ baseUrl: server.url, sessionManager }));
-  return { ...server, kms, startedInMs };
+  return { ...server, kms };
 }

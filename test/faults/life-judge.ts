@@ -7,19 +7,13 @@ import { readAudit } from "../services/kms/read-audit.ts";
 import type { KmsClient } from "./kms-server.ts";
 import { type Line, type Lives, type Logged, move, newVersion, replay, type State } from "./life-model.ts";
 
-/** When a program was ready, and how late it may do what is due. */
-export interface Punctuality {
-  readonly readyAtMs: number;
-  readonly maxLateMs: number;
-}
-
 /**
  * Looks for whatever the store says that cannot be true, after all destructions that are due soon have happened. Takes
  * what the store says as known from then on. Nobody else may use the store meanwhile.
  *
  * @returns a sentence each.
  */
-export async function judgeLives(lives: Lives, kms: KmsClient, punctuality: Punctuality): Promise<string[]> {
+export async function judgeLives(lives: Lives, kms: KmsClient): Promise<string[]> {
   const before = await listKeys(kms);
   const overdue = await findOverdue(kms, findDueSoon(lives, before));
   const [keys, entries, verified] = [await listKeys(kms), await readAudit(kms), await kms.verifyAuditLog({})];
@@ -32,13 +26,12 @@ export async function judgeLives(lives: Lives, kms: KmsClient, punctuality: Punc
     ...say(!verified.valid, `the audit log is broken at ${verified.firstBrokenSequence}: ${verified.reason}`),
     ...say(logged.size !== keys.length, `${keys.length} keys, by the log ${logged.size}`),
     ...keys.flatMap((key) => compareWithLog(key, logged.get(key.keyId))),
-    ...[...logged].flatMap(([keyId, key]) => checkDestructions(keyId, key, punctuality)),
+    ...[...logged].flatMap(([keyId, key]) => checkDestructions(keyId, key)),
     ...[...lives.lines.values()].flatMap((line) => checkLine(line, byName.get(line.name) ?? [], logged)),
     ...(await checkByName(lives, kms)),
     ...(await checkGrants(lives, kms)),
   ];
-  const destroyed = [...logged.values()].flatMap(({ destructions }) => destructions);
-  if (destroyed.some(({ atMs }) => atMs > punctuality.readyAtMs)) lives.happened.add("DESTROY");
+  if ([...logged.values()].some(({ destructions }) => destructions.length > 0)) lives.happened.add("DESTROY");
   for (const line of lives.lines.values()) settle(lives, line, byName.get(line.name) ?? [], logged);
   return found;
 }
@@ -65,8 +58,8 @@ function findDueSoon({ lines }: Lives, keys: readonly KeyRecord[]): Set<string> 
   return new Set([...scheduled, ...acknowledged].map(({ keyId }) => keyId));
 }
 
-/** Milliseconds after which what is due is late beyond doubt. */
-const patienceMs = 60_000;
+/** Milliseconds after which what is due by then is late beyond doubt. */
+const patienceMs = soonMs + 120_000;
 
 /** Watches the log until each of some keys has been destroyed by the schedule. @returns the keys that were not */
 async function findOverdue(kms: KmsClient, waiting: Set<string>): Promise<string[]> {
@@ -87,21 +80,15 @@ function compareWithLog({ keyId, status }: KeyRecord, logged: Logged | undefined
   return say(status !== logged?.state, `${keyId}: is ${status}, by the log ${logged?.state}`);
 }
 
-/** A destruction happens at most once, not before its time, and soon after it when the program has begun. */
-function checkDestructions(
-  keyId: string,
-  { destructions }: Logged,
-  { readyAtMs, maxLateMs }: Punctuality,
-): string[] {
+/** A destruction happens at most once, and not before its time. */
+function checkDestructions(keyId: string, { destructions }: Logged): string[] {
   return [
     ...say(destructions.length > 1, `${keyId}: was destroyed ${destructions.length} times`),
     ...destructions.flatMap(({ user, atMs, dueMs }) => {
       if (dueMs === undefined) return [`${keyId}: was destroyed by ${user}, and not scheduled`];
-      const lateMs = atMs - Math.max(dueMs, readyAtMs);
       return [
         ...say(user !== "schedule", `${keyId}: was destroyed by ${user}`),
         ...say(atMs < dueMs, `${keyId}: was destroyed ${dueMs - atMs} ms early`),
-        ...say(atMs > readyAtMs && lateMs > maxLateMs, `${keyId}: was destroyed ${lateMs} ms late`),
       ];
     }),
   ];
