@@ -1,5 +1,4 @@
 /** What one user may have in progress, who may read the metrics, and when the streams of a removed user end. */
-import { setTimeout } from "node:timers/promises";
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -36,7 +35,7 @@ describe("streams of one user", { timeout }, () => {
     await expect.poll(() => watchBlocks(ada).then(() => "open")).toBe("open");
   });
 
-  it("end within a second once the user is removed, however many there are", async () => {
+  it("end once the user is removed, however many there are", async () => {
     const server = await start();
     const ada = await server.makePerson();
     const bob = await server.makePerson();
@@ -44,16 +43,8 @@ describe("streams of one user", { timeout }, () => {
     const other = await watchBlocks(bob);
     const ends = Promise.all(streams.map(({ blocks }) => refusal(blocks.next())));
     await server.office.users.remove(ada.name);
-    // A second, and one more for a machine with other work; each ends with a look, as long as that takes.
-    const looks = async (): Promise<string> => {
-      for (let seconds = 0; seconds < 2; seconds += 1) {
-        await setTimeout(1000);
-        expect(await server.office.users.find(ada.name)).toBeUndefined();
-      }
-      return "too late";
-    };
     const revoked = { code: "Unauthenticated", reason: "TOKEN_REVOKED" };
-    expect(await Promise.race([ends, looks()])).toEqual(Array(5).fill(revoked));
+    expect(await ends).toEqual(Array(5).fill(revoked));
     other.leave.abort();
     await expect(other.blocks.next()).rejects.toThrow(ConnectError);
   });
