@@ -88,7 +88,7 @@ describe("the program, told to stop,", { timeout: 120_000 }, () => {
 describe.each(protocols)("a server that stops, over %s,", (protocol) => {
   it("lets a call finish", async () => {
     const { entered, leave, ask } = makeGate();
-    const { server, url } = await serveProbe({ ask }, { maxDrainMs: 5000 });
+    const { server, url } = await serveProbe({ ask }, { maxDrainMs: 600_000 });
     const call = connectProbe(protocol, url).ask({});
     await entered;
     const closed = server.close();
@@ -106,7 +106,7 @@ describe.each(protocols)("a server that stops, over %s,", (protocol) => {
           yield await gate.ask();
         },
       },
-      { maxDrainMs: 5000 },
+      { maxDrainMs: 600_000 },
     );
     const texts: string[] = [];
     const reading = (async () => {
@@ -160,7 +160,7 @@ describe.each(protocols)("a server that stops, over %s,", (protocol) => {
 describe("a server that stops", () => {
   it("refuses new calls of a client that it told to go away", async () => {
     const gate = makeGate();
-    const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 5000 });
+    const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 600_000 });
     const session = connectHttp2(url);
     const goaway = once(session, "goaway");
     const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": "application/grpc" };
@@ -178,7 +178,7 @@ describe("a server that stops", () => {
 
   it("tells a client of HTTP/1.1 that its connection ends with the answer", async () => {
     const gate = makeGate();
-    const { server, port } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 5000 });
+    const { server, port } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 600_000 });
     const socket = connectTcp(port);
     socket.write(post);
     const answer = readToEnd(socket);
@@ -248,7 +248,7 @@ describe("a server that stops", () => {
   });
 
   it("lets a client stream finish", async () => {
-    const { server, url } = await serveProbe({}, { maxDrainMs: 5000 });
+    const { server, url } = await serveProbe({}, { maxDrainMs: 600_000 });
     const items = createOutgoing<{ text: string }>();
     const answers = connectProbe("gRPC", url).chat(items)[Symbol.asyncIterator]();
     items.send({ text: "one" });

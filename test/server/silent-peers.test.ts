@@ -64,7 +64,7 @@ it("a peer that answers PING may say nothing else", async () => {
     socket.write(writeFrame(frameTypes.ping, flags.ack, 0, chunk.subarray(at + 9, at + 17)));
   });
   // The server asks every 200 ms, and looks for answers every second.
-  await expect.poll(() => answered).toBe(15);
+  await expect.poll(() => answered).toBeGreaterThanOrEqual(15);
   expect(socket.closed).toBe(false);
 });
 
@@ -78,7 +78,7 @@ it("a peer that closes its connection is asked by SETTINGS, and may wait for its
     answered += 1;
     socket.write(writeFrame(frameTypes.settings, flags.ack, 0, Buffer.alloc(0)));
   });
-  await expect.poll(() => answered).toBe(15);
+  await expect.poll(() => answered).toBeGreaterThanOrEqual(15);
   expect(socket.closed).toBe(false);
 });
 
