@@ -108,7 +108,7 @@ async function expectOnlyLater(watched: Watched): Promise<void> {
   const session = connectHttp2(watched.url);
   const later = requestHttp2(session, "application/grpc");
   await expect.poll(() => watched.begun.filter(({ aborted }) => !aborted)).toHaveLength(1);
-  expect(watched.running.size).toBe(1);
+  await expect.poll(() => watched.running.size).toBe(1);
   later.close(http2.constants.NGHTTP2_CANCEL);
   await expect.poll(() => watched.running.size).toBe(0);
   await expectNobodyWatched(watched);
