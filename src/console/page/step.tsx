@@ -1,148 +1,44 @@
-/**
- * A step of a story: what happens and why, a button, and the result.
- *
- * useStep runs a step and keeps its result; Step shows both. A step that needs the results of others names them and
- * waits for them. When one of them runs again, the step loses its own result.
- */
-import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+/** Shows a step of a story: what happens and why, a button, and the result. */
+import { useEffect, useRef } from "preact/hooks";
 import { formatStepAddress, toSlug } from "./address.ts";
-import type { Caller } from "./caller.ts";
-import { type CallRecord, createCaller } from "./calls.ts";
-import type { CreatedAt } from "./created-records.ts";
-import { type Failure, toFailure } from "./failure.ts";
 import { usePlace } from "./kept-pages.tsx";
 import { Calls } from "./parts/call-view.tsx";
 import { FailureNote } from "./parts/failure-note.tsx";
+import type { Step, StoryState } from "./story-step.ts";
 import { useAddress } from "./use-address.ts";
 
-/** Where a step stands. */
-export interface StepState<T> {
-  readonly status: "waiting" | "ready" | "running" | "done" | "failed";
-  /** The result, once the step is done. */
-  readonly value: T | undefined;
-  readonly failure: Failure | undefined;
-  readonly calls: readonly CallRecord[];
-  /** Distinguishes one outcome from the next; 0 before the first. */
-  readonly stamp: number;
-  /** @param at links what the step creates to the step; the address of the page by default */
-  start(at?: CreatedAt): Promise<void>;
+interface StepViewProps<S> {
+  readonly step: Step<unknown, S>;
+  readonly story: StoryState<S>;
 }
 
-interface Outcome<T> {
-  readonly status: "running" | "done" | "failed";
-  /** The outcomes of other steps that it depends on. */
-  readonly basis: string;
-  readonly stamp: number;
-  readonly value?: T;
-  readonly failure?: Failure;
-  readonly calls: readonly CallRecord[];
-}
-
-let lastStamp = 0;
-
-/** The state of a step that runs this function: StepOf<typeof signMessage>. */
-export type StepOf<Run extends (...args: never) => unknown> = StepState<Awaited<ReturnType<Run>>>;
-
-/** The results of steps, in their order. */
-type Results<Steps extends readonly StepState<unknown>[]> = {
-  readonly [At in keyof Steps]: Steps[At] extends StepState<infer T> ? T : never;
-};
-
-/**
- * @param run does the step; it gets the results of the steps in `after`
- * @param after steps that have to be done first
- */
-export function useStep<T, const Steps extends readonly StepState<unknown>[] = readonly []>(
-  run: (caller: Caller, ...results: Results<Steps>) => Promise<T>,
-  // Without the parameter, `run` gets no results either.
-  after: Steps = [] as unknown as Steps,
-): StepState<T> {
-  const [kept, setOutcome] = useState<Outcome<T>>();
-  const running = useRef(0);
-  const basis = after.map(({ stamp }) => stamp).join(" ");
-  const isReady = after.every(({ stamp }) => stamp > 0);
-  const outcome = kept?.basis === basis ? kept : undefined;
-
-  const start = async (at?: CreatedAt): Promise<void> => {
-    if (!isReady || outcome?.status === "running") return;
-    lastStamp += 1;
-    const stamp = lastStamp;
-    running.current = stamp;
-    const calls: CallRecord[] = [];
-    const finish = (end: Pick<Outcome<T>, "status" | "value" | "failure">): void => {
-      // A reader who starts a step again while it runs wants the newer outcome.
-      if (running.current === stamp) setOutcome({ ...end, basis, stamp, calls });
-    };
-    finish({ status: "running" });
-    try {
-      // The steps are done, so each of them has a result.
-      const results = after.map(({ value }) => value) as unknown as Results<Steps>;
-      finish({
-        status: "done",
-        value: await run(
-          createCaller((call) => calls.push(call), at),
-          ...results,
-        ),
-      });
-    } catch (thrown) {
-      finish({ status: "failed", failure: toFailure(thrown) });
-    }
-  };
-
-  return {
-    status: outcome?.status ?? (isReady ? "ready" : "waiting"),
-    value: outcome?.value,
-    failure: outcome?.failure,
-    calls: outcome?.calls ?? [],
-    stamp: outcome?.status === "done" ? outcome.stamp : 0,
-    start,
-  };
-}
-
-/** The parts of a step before it runs. */
-export interface StepFrameProps<T> {
-  readonly step: StepState<T>;
-  readonly title: string;
-  /** Names the step in its address; made from the title if left out. Must be unique on the page. */
-  readonly slug?: string;
-  /** The button's text. */
-  readonly action: string;
-  /** Explains what happens and why. */
-  readonly children: ComponentChildren;
-  /** Fields for what the reader can choose. */
-  readonly fields?: ComponentChildren;
-  /** The call that the button makes, if it is known before. */
-  readonly plan?: CallRecord;
-}
-
-interface StepProps<T> extends StepFrameProps<T> {
-  /** Says in one sentence what the step found; a screen reader reads it out. */
-  readonly outcome: (value: T) => string;
-  /** Shows the result. */
-  readonly result?: (value: T) => ComponentChildren;
-}
-
-/** Shows a step. */
-export function Step<T>({ step, title, slug, action, children, fields, plan, ...shown }: StepProps<T>) {
-  const { status, value, failure, calls } = step;
-  const { outcome, result } = shown;
-  const isDone = status === "done" && value !== undefined;
-  const address = useStepAddress(slug ?? toSlug(title));
-  const shownCalls = calls.length > 0 ? calls : plan === undefined ? [] : [plan];
+export function StepView<S>({ step, story }: StepViewProps<S>) {
+  const { title, action, why, fields = {} } = step;
+  const { status, value, failure, calls } = story.at(step);
+  const isDone = status === "done";
+  const result = isDone && step.shows?.(value, story);
   return (
     <li class="step" data-status={status}>
-      <StepHeading title={title} {...address} />
+      <StepHeading title={title} {...useStepAddress(toSlug(title))} />
       <div class="why">
-        {children}
-        {fields && <div class="fields">{fields}</div>}
+        {typeof why === "string" ? <p>{why}</p> : why}
+        {step.fields && (
+          <div class="fields">
+            {Object.values(fields).map((field) =>
+              field.view(
+                { value: story.valueIn(field), onChange: (typed) => story.fill(field, typed) },
+                story,
+              ),
+            )}
+          </div>
+        )}
       </div>
       <p class="act">
         <button
           type="button"
           class="primary"
           aria-disabled={status === "waiting" || status === "running"}
-          onClick={() => void step.start({ href: address.href, title })}
+          onClick={() => void story.start(step)}
         >
           {action}
         </button>
@@ -150,13 +46,19 @@ export function Step<T>({ step, title, slug, action, children, fields, plan, ...
         {status === "running" && <span class="hint">Working …</span>}
       </p>
       <p class="outcome" role="status">
-        {isDone ? outcome(value) : ""}
+        {isDone ? step.says(value) : ""}
       </p>
       {failure && <FailureNote failure={failure} />}
-      {isDone && result && <div class="result">{result(value)}</div>}
-      <Calls calls={shownCalls} />
+      {result && <div class="result">{result}</div>}
+      <Calls calls={calls.length > 0 ? calls : planCalls(step, story)} />
     </li>
   );
+}
+
+function planCalls<S>({ plan, fields = {}, reads = {} }: Step<unknown, S>, { valueIn }: StoryState<S>) {
+  const values = Object.entries({ ...fields, ...reads }).map(([name, field]) => [name, valueIn(field)]);
+  // The values are those that the step declares.
+  return plan === undefined ? [] : [plan(Object.fromEntries(values) as never)];
 }
 
 /** Where a step is, and whether the reader has come for it. */

@@ -7,27 +7,15 @@
  *   `call(Service.method.name, request)` makes a call with generated code and returns the answer; `callRefused(…)` makes
  *   one that the server should refuse and returns the Failure. Whatever the server claims of a signature, verify again
  *   here: verifyHere, loadKem and sha256 in algorithms.ts.
- * - page.tsx says what is shown. It exports Page, which returns <Story title lead> with a <Step> for each step, in order.
- *   Further files of the folder hold steps that belong together, so that no file has more than 200 lines.
+ * - page.tsx declares each step as one object (story-step.ts), and the story with its steps in order. Read stories/sign
+ *   first. `after` names the steps whose results `run` gets; when one of them runs again, the step loses its own result.
+ *   `fields` are what the reader can choose (parts/step-fields.tsx), `says` makes one sentence of the result, which is
+ *   read out, `shows` shows it with the functions of parts/show.tsx, and `draws` draws it in the sequence diagram.
+ *   `plan` is the call that is known before the button is pressed.
  *
- * To write one, read stories/sign, which uses most of what there is:
- *
- * - useStep(run, after) runs a step. `after` names the steps whose results `run` gets. When one of them runs again, the
- *   step loses its own result.
- * - <Step step title action fields outcome result plan>: `children` say what happens and why; `fields` hold what the
- *   reader can choose, bound with useForm; `outcome` makes one sentence of the result, which is read out; `result` shows
- *   it; `plan` is planCall(method, request) for a call that is known before the button is pressed. Each call is shown
- *   with its request, answer and sizes, and as curl, grpcurl, Python, Go and TypeScript (snippets/).
- * - Each step has an address, such as "#/keys/steps/rotate", which is made from its title; `slug` names another one. The
- *   page keeps a story as the reader left it (kept-pages.tsx), so a story needs no code for that.
- * - <RefusedStep> is a step with one call that the server should refuse, <TamperStep> one that changes a byte and has
- *   both sides verify the result.
- * - In `result`: <Bytes> for keys, signatures and ciphertexts, <ByteChange> for a changed byte, <Facts> for names and
- *   values, <Checks> for what each side found (checks.ts has the reports and sentences), <FailureNote isExpected> for a
- *   refusal that was expected, <SizeChart> for sizes.
- * - useStream() watches a server stream, as stories/keys does with the audit log.
- * - Buttons, fields and headings come from these parts, so that keyboard, screen reader, phone and both themes work. No
- *   style attributes and no markup from strings: the page's Content-Security-Policy forbids the first.
+ * Each step has an address, such as "#/keys/steps/rotate", which is made from its title. The page keeps a story as the
+ * reader left it (kept-pages.tsx). Buttons, fields and headings come from the parts, so that keyboard, screen reader,
+ * phone and both themes work. No markup from strings: the page's Content-Security-Policy forbids it.
  */
 import type { PageEntry } from "./page-entry.ts";
 

@@ -1,29 +1,75 @@
-/** The frame of a story: its heading, what it is about, and its steps in an ordered list. */
+/** The page of a story: its heading, what it is about, its diagram, and its steps in an ordered list. */
 import type { ComponentChildren } from "preact";
 import { usePlace } from "./kept-pages.tsx";
+import { Scene } from "./parts/diagrams/scene.tsx";
+import type { Act, Party } from "./parts/diagrams/sequence.ts";
+import { SequenceDiagram } from "./parts/diagrams/sequence-diagram.tsx";
+import { StepView } from "./step.tsx";
+import type { Step, StoryState } from "./story-step.ts";
+import { useStory } from "./use-story.ts";
 
-interface StoryProps {
+interface StoryDeclaration<S> {
   readonly title: string;
   /** Introduces the story, and names its standards. */
   readonly lead: ComponentChildren;
-  /** Steps. */
-  readonly children: ComponentChildren;
+  readonly steps: readonly Step<unknown, S>[];
+  /** The parties of the sequence diagram, for a story whose steps draw one. */
+  readonly parties?: readonly Party[];
+  /** Another diagram. */
+  readonly scene?: { readonly title: string; shows(story: StoryState<S>): ComponentChildren };
+  /** A last item of the list. */
+  readonly aside?: (story: StoryState<S>) => ComponentChildren;
   /** The content below the steps. */
-  readonly after?: ComponentChildren;
+  readonly below?: (story: StoryState<S>) => ComponentChildren;
+  /** What the steps share, such as a stream. */
+  readonly useShared: () => S;
 }
 
-export function Story({ title, lead, children, after }: StoryProps) {
+/** Makes the page of a story whose steps share something. */
+export function defineSharedStory<S>({ useShared, ...declaration }: StoryDeclaration<S>) {
+  return function Page() {
+    return <StoryView {...declaration} story={useStory(useShared())} />;
+  };
+}
+
+/** Makes the page of a story. */
+export function defineStory(declaration: Omit<StoryDeclaration<unknown>, "useShared">) {
+  return defineSharedStory({ ...declaration, useShared: () => undefined });
+}
+
+interface StoryViewProps<S> extends Omit<StoryDeclaration<S>, "useShared"> {
+  readonly story: StoryState<S>;
+}
+
+function StoryView<S>({ title, lead, steps, parties, scene, aside, below, story }: StoryViewProps<S>) {
   return (
     <>
       <header class="lead">
         <h1 tabIndex={-1}>{title}</h1>
         <p>{lead}</p>
       </header>
-      <ol class="steps">{children}</ol>
-      {after}
+      <ol class="steps">
+        {parties && (
+          <SequenceDiagram title="Who sends what" parties={parties} acts={drawActs(steps, story)} />
+        )}
+        {scene && <Scene title={scene.title}>{scene.shows(story)}</Scene>}
+        {steps.map((step) => (
+          <StepView key={step.title} step={step} story={story} />
+        ))}
+        {aside?.(story)}
+      </ol>
+      {below?.(story)}
       <StartAgain />
     </>
   );
+}
+
+function drawActs<S>(steps: readonly Step<unknown, S>[], story: StoryState<S>): readonly Act[] {
+  return steps.map((step) => {
+    const { status, failure, value } = story.at(step);
+    const rows = step.draws?.(value) ?? [];
+    return { title: step.title, status, failure: failure?.reason, start: () => story.start(step), rows };
+  });
 }
 
 function StartAgain() {

@@ -9,8 +9,7 @@ import {
   measureGraph,
   placeState,
 } from "../../../src/console/page/parts/diagrams/lifecycle.ts";
-import { keyLifecycle, walkLife } from "../../../src/console/page/stories/keys/lifecycle.ts";
-import { makeDoneStep, makeReadyStep } from "./steps.ts";
+import { keyLifecycle } from "../../../src/console/page/stories/keys/lifecycle.ts";
 
 const lifecycle: Lifecycle = {
   states: [
@@ -82,16 +81,5 @@ describe("the life of a key", () => {
   it("has boxes for its longest state and the mark beside it", () => {
     expect(measureBox(keyLifecycle)).toBeGreaterThan(7.5 * "✓ DESTROY_SCHEDULED".length);
     expect(measureBox(lifecycle)).toBe(134);
-  });
-
-  it("follows the steps of the story", () => {
-    const walk = walkLife({
-      creating: makeDoneStep({ keyId: "key-1", status: "ACTIVE", publicKey: new Uint8Array() }),
-      suspending: makeReadyStep(),
-      rotating: makeReadyStep(),
-      scheduling: makeReadyStep(),
-      destroying: makeReadyStep(),
-    });
-    expect(walk).toEqual(["ACTIVE"]);
   });
 });

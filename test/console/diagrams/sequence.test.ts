@@ -1,13 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { Findings } from "../../../src/client/tunnel-end.ts";
-import { Failure } from "../../../src/console/page/failure.ts";
 import {
   attack,
-  drawAct,
   find,
   findNext,
   judge,
   nameParties,
+  type Party,
   placeArrow,
   placeBox,
   placeText,
@@ -15,13 +14,13 @@ import {
   send,
   withSize,
 } from "../../../src/console/page/parts/diagrams/sequence.ts";
-import {
-  drawTunnel,
-  parties,
-  type TunnelSteps,
-  titles,
-} from "../../../src/console/page/stories/tunnel/sequence.ts";
-import { makeDoneStep, makeFailedStep, makeReadyStep } from "./steps.ts";
+import { judgeHandshake } from "../../../src/console/page/stories/tunnel/handshake.ts";
+
+const parties: readonly Party[] = [
+  { name: "Your browser" },
+  { name: "Mallory", isAttacker: true },
+  { name: "Gateway" },
+];
 
 describe("a sequence diagram", () => {
   it("draws an arrow from the middle of a party to the middle of another, in either direction", () => {
@@ -54,12 +53,9 @@ describe("a sequence diagram", () => {
   });
 
   it("offers the first step that is not done", () => {
-    const acts = [makeDoneStep(1), makeFailedStep("UNREACHABLE"), makeReadyStep()].map((step, at) =>
-      drawAct(`step ${at}`, step, () => []),
-    );
+    const acts = (["done", "failed", "ready"] as const).map((status) => ({ status }));
     expect(findNext(acts)).toBe(1);
     expect(findNext(acts.slice(0, 1))).toBeUndefined();
-    expect(acts.map(({ failure }) => failure)).toEqual([undefined, "UNREACHABLE", undefined]);
   });
 
   it("has no verdict before there is one", () => {
@@ -68,58 +64,23 @@ describe("a sequence diagram", () => {
   });
 });
 
-const names = Object.keys(titles) as (keyof TunnelSteps)[];
+describe("the verdict on a handshake", () => {
+  const good: Findings = { isOurTranscript: true, isSigned: true, isConfirmed: true };
 
-/** A tunnel in which only some steps are done. */
-function makeTunnel(done: Partial<Record<keyof TunnelSteps, unknown>>): TunnelSteps {
-  const steps = names.map((name) => [name, name in done ? makeDoneStep(done[name]) : makeReadyStep()]);
-  // The values are what the tests give the drawing to read.
-  return Object.fromEntries(steps) as unknown as TunnelSteps;
-}
-
-function verdictsOf(steps: TunnelSteps, name: keyof TunnelSteps): (string | undefined)[] {
-  const act = drawTunnel(steps).find(({ title }) => title === titles[name]);
-  return (act?.rows ?? []).map(({ verdict }) => verdict && `${verdict.holds} ${verdict.says}`);
-}
-
-describe("the diagram of a tunnel", () => {
-  it("shows all steps in the order of the story before any is done, without a verdict", () => {
-    const acts = drawTunnel(makeTunnel({}));
-    expect(acts.map(({ title }) => title)).toEqual(names.map((name) => titles[name]));
-    expect(acts.flatMap(({ rows }) => rows).filter(({ verdict }) => verdict !== undefined)).toEqual([]);
-    expect(acts.every(({ rows }) => rows.length > 0)).toBe(true);
-  });
-
-  it("stops a replayed packet, with the gateway's reason", () => {
-    const repeating = new Failure("PACKET_REPLAYED", "ALREADY_EXISTS", "again");
-    expect(verdictsOf(makeTunnel({ repeating }), "repeating")).toEqual(["false refused: PACKET_REPLAYED"]);
+  it("names what is wrong first", () => {
+    const faults = [
+      { ...good, isOurTranscript: false, isSigned: false },
+      { ...good, isSigned: false, isConfirmed: false },
+      { ...good, isConfirmed: false },
+    ];
+    expect(faults.map((findings) => judgeHandshake(findings, "accepted")?.says)).toEqual([
+      "refused: it is not about your key",
+      "refused: not the gateway's signature",
+      "refused: another session key",
+    ]);
   });
 
   it("says that an attack works if it does", () => {
-    const altering = {
-      isOpened: true,
-      refusal: new Failure("PACKET_INVALID", "INVALID_ARGUMENT", "changed"),
-    };
-    expect(verdictsOf(makeTunnel({ altering }), "altering")).toEqual([
-      "true opened",
-      "false refused: PACKET_INVALID",
-    ]);
-  });
-
-  it("names what is wrong with each handshake of the attacker", () => {
-    const good: Findings = { isOurTranscript: true, isSigned: true, isConfirmed: true };
-    const catching = {
-      passedOn: { ...good, isOurTranscript: false },
-      rewritten: { ...good, isSigned: false },
-      resigned: { ...good, isConfirmed: false },
-    };
-    expect(verdictsOf(makeTunnel({ catching }), "catching")).toEqual([
-      "false refused: it is not about your key",
-      "false refused: not the gateway's signature",
-      "false refused: another session key",
-    ]);
-    expect(verdictsOf(makeTunnel({ catching: { ...catching, resigned: good } }), "catching")[2]).toBe(
-      "true accepted",
-    );
+    expect(judgeHandshake(good, "accepted")).toEqual({ holds: true, says: "accepted" });
   });
 });

@@ -7,7 +7,7 @@ import {
   installFirmware,
   rollBack,
   sendChangedFirmware,
-} from "../../../src/console/page/stories/devices/firmware-steps.ts";
+} from "../../../src/console/page/stories/devices/firmware.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 /** A server that accepts all firmware. */

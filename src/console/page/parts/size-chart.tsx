@@ -1,5 +1,5 @@
 /** Sizes as bars on one scale, with numbers next to them, so that no information is only in the picture. */
-import { classicalSignatures, classicalSigningKeys, type SizeRow } from "../classical.ts";
+import type { SizeRow } from "../classical.ts";
 import { formatNumber } from "../values.ts";
 
 interface SizeChartProps {
@@ -43,22 +43,5 @@ export function SizeChart({
         ))}
       </tbody>
     </table>
-  );
-}
-
-interface SizesProps {
-  readonly algorithm: string;
-  readonly bytes: number;
-}
-
-/** The size of a signature beside classical ones. */
-export function SignatureSizes({ algorithm, bytes }: SizesProps) {
-  return <SizeChart title="Signature, bytes" rows={[...classicalSignatures, { label: algorithm, bytes }]} />;
-}
-
-/** The size of a signer's public key beside classical ones. */
-export function PublicKeySizes({ algorithm, bytes }: SizesProps) {
-  return (
-    <SizeChart title="Public key, bytes" rows={[...classicalSigningKeys, { label: algorithm, bytes }]} />
   );
 }

@@ -1,6 +1,5 @@
 /** The content of a sequence diagram: parties, the messages between them, and their findings. */
 import { formatBytes } from "../../values.ts";
-import type { StepView } from "./step-view.ts";
 
 /** A party of a protocol, drawn as a vertical line. */
 export interface Party {
@@ -39,29 +38,18 @@ export interface Finding {
 
 export type Row = Message | Finding;
 
+/** Where a step stands: "waiting" for steps before it, or "ready". */
+export type StepStatus = "waiting" | "ready" | "running" | "done" | "failed";
+
 /** A step of a story, as its diagram shows it. */
 export interface Act {
   /** The title of the step. */
   readonly title: string;
-  readonly status: StepView<unknown>["status"];
+  readonly status: StepStatus;
   /** The reason why the step failed. */
   readonly failure: string | undefined;
   readonly start: () => Promise<void>;
   readonly rows: readonly Row[];
-}
-
-/**
- * Makes an act of a step.
- *
- * @param draw draws the rows; without a value, as they are expected
- */
-export function drawAct<T>(
-  title: string,
-  step: StepView<T>,
-  draw: (value: T | undefined) => readonly Row[],
-): Act {
-  const { status, failure, start, value } = step;
-  return { title, status, failure: failure?.reason, start, rows: draw(value) };
 }
 
 /** A message of an honest party. */
@@ -106,7 +94,7 @@ export function withSize(text: string, bytes: Uint8Array | undefined): string {
 }
 
 /** The first step that the reader can do next; undefined after the last. */
-export function findNext(acts: readonly Act[]): number | undefined {
+export function findNext(acts: readonly Pick<Act, "status">[]): number | undefined {
   const at = acts.findIndex(({ status }) => status !== "done");
   return at < 0 ? undefined : at;
 }

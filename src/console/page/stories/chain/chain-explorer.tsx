@@ -2,7 +2,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { fromHex } from "../../hex.ts";
 import { HashMark } from "../../parts/diagrams/hash-mark.tsx";
-import { Scene } from "../../parts/diagrams/scene.tsx";
 import { changeByte, formatNumber } from "../../values.ts";
 import { type CheckedBlock, checkBlocks, type Validators } from "./blocks.ts";
 import { efforts, forgeBlocks } from "./forge.ts";
@@ -39,30 +38,25 @@ export function ChainExplorer({ blocks, validators }: ChainExplorerProps) {
   }, [blocks, flipped, validators]);
 
   const bad = checked.filter(({ holds }) => !holds).length;
+  if (newest.length === 0) return <p class="hint">Watch the chain, and its newest blocks appear here.</p>;
   return (
-    <Scene title="Break a link in your copy">
-      {newest.length === 0 ? (
-        <p class="hint">Watch the chain, and its newest blocks appear here.</p>
-      ) : (
-        <>
-          <ol class="links" aria-label="Newest blocks">
-            {checked.map((one) => (
-              <Link
-                key={one.block.index}
-                checked={one}
-                isFlipped={one.block.index === flipped}
-                onFlip={setFlipped}
-              />
-            ))}
-          </ol>
-          <p role="status">
-            {bad === 0
-              ? "Your browser recomputed every hash and link: all are valid."
-              : `${formatNumber(bad)} of ${formatNumber(checked.length)} blocks are not valid.`}
-          </p>
-        </>
-      )}
-    </Scene>
+    <>
+      <ol class="links" aria-label="Newest blocks">
+        {checked.map((one) => (
+          <Link
+            key={one.block.index}
+            checked={one}
+            isFlipped={one.block.index === flipped}
+            onFlip={setFlipped}
+          />
+        ))}
+      </ol>
+      <p role="status">
+        {bad === 0
+          ? "Your browser recomputed every hash and link: all are valid."
+          : `${formatNumber(bad)} of ${formatNumber(checked.length)} blocks are not valid.`}
+      </p>
+    </>
   );
 }
 

@@ -2,34 +2,28 @@
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { browserLibrary } from "../../algorithms.ts";
 import { planCall } from "../../calls.ts";
-import { sayExpected } from "../../checks.ts";
-import { type FormState, useForm } from "../../form.ts";
-import { Bytes } from "../../parts/bytes-view.tsx";
-import { Checks } from "../../parts/checks.tsx";
-import { Evidence } from "../../parts/diagrams/evidence.tsx";
-import { Scene } from "../../parts/diagrams/scene.tsx";
-import { SignatureGates } from "../../parts/diagrams/signature-gates.tsx";
-import { Choice, TextField } from "../../parts/fields.tsx";
-import { SizeChart } from "../../parts/size-chart.tsx";
-import { RefusedStep } from "../../parts/steps.tsx";
-import { Step, type StepOf, useStep } from "../../step.tsx";
-import { Story } from "../../story.tsx";
+import { reportBrowser, reportEqual, sayExpected } from "../../checks.ts";
+import { fromHex } from "../../hex.ts";
+import { type Gate, SignatureGates } from "../../parts/diagrams/signature-gates.tsx";
+import { bytes, change, checks, evidence, facts, hint, pair, showRefusal, sizes } from "../../parts/show.tsx";
+import { areaField, choiceField, textField } from "../../parts/step-fields.tsx";
+import { defineStory } from "../../story.tsx";
+import { type StoryState, step } from "../../story-step.ts";
 import { formatBytes, toUtf8 } from "../../values.ts";
-import { BrokenHalfResult } from "./broken-half.tsx";
-import { Code } from "./code.tsx";
-import { Composite } from "./composite.tsx";
 import { curveLibrary } from "./dual.ts";
-import { drawGates } from "./gates.ts";
 import {
   algorithm,
   areBothHalvesValid,
+  type BrokenHalf,
   breakComposite,
   breakHalf,
+  changeCode,
   cutSignature,
+  deployAndCheck,
   halves,
   mirrorSignature,
   reportHalves,
-  type SignedMessage,
+  reportTogether,
   sayBroken,
   signWithBoth,
   stripComposite,
@@ -37,158 +31,248 @@ import {
   verifyHalves,
 } from "./steps.ts";
 
-export function Page() {
-  const form = useForm({ text: "Release the escrow" });
-  const { text } = form.values;
-  const signing = useStep((caller) => signWithBoth(caller, text));
-  const cutting = useStep(cutSignature, [signing]);
-  const pair = useForm<"half">({ half: "ECDSA" });
-  const joined = useForm<"half">({ half: algorithm });
-  const verifying = useStep(verifyHalves, [signing]);
-  const breaking = useStep((caller, message) => breakHalf(caller, message, pair.values.half), [signing]);
-  const mirroring = useStep(mirrorSignature, [signing]);
-  const composing = useStep(verifyCompositeHalves, [signing]);
-  const breakingComposite = useStep(
-    (caller, message) => breakComposite(caller, message, joined.values.half),
-    [signing],
-  );
-  const stripping = useStep(stripComposite, [signing]);
-  const gates = { verifying, breaking, mirroring, composing, breakingComposite, stripping };
+const { deployContract, dualSign } = DappService.method;
+const sampleCode = `contract Escrow {
+  function release() {
+    require(caller == buyer);
+    pay(seller, 100);
+  }
+}`;
 
-  return (
-    <Story
-      title="Contracts, signed twice"
-      lead="Code is hashed and signed, so that all parties see the same contract. A message is signed with two algorithms: ECDSA, which has been tested for decades, and ML-DSA, which resists quantum computers. A forger must break both."
-    >
-      <Scene title="Two signatures, valid only together">
-        <SignatureGates label="Attempts" gates={drawGates(gates)} />
-      </Scene>
-      <Code />
-      <Step
-        step={signing}
-        title="Sign a message twice"
-        action="Sign"
-        plan={planCall(DappService.method.dualSign, { data: toUtf8(text) })}
-        fields={<TextField label="Message" {...form.bind("text")} />}
-        outcome={({ signed }) =>
-          `ECDSA made ${formatBytes(signed.ecdsaSignature.length)}, ${algorithm} ${formatBytes(signed.mldsaSignature.length)}.`
-        }
-        result={(message) => <TwoSignatures {...message} />}
-      >
-        <p>
-          The same bytes, with secp256r1 and SHA-256, and with {algorithm}: each with a key pair generated for
-          this call. In addition to the two signatures, the server creates one composite signature.
-        </p>
-      </Step>
-      <HalfByHalf {...gates} form={pair} />
-      <Composite {...gates} form={joined} />
-      <RefusedStep step={cutting} title="Cut a signature short" action="Cut and verify">
-        <p>Bytes that cannot be a signature are an error of the caller, not an invalid signature.</p>
-      </RefusedStep>
-    </Story>
-  );
-}
+const deploying = step({
+  title: "Deploy a contract",
+  action: "Deploy",
+  why: `The server keeps the hash, signed with a key pair made for this contract; the secret half is gone afterwards. It
+    does not run the code, and does not keep it.`,
+  fields: { name: textField("Human-readable name", "Escrow"), code: areaField("Code", 6, sampleCode) },
+  plan: (given) => planCall(deployContract, given),
+  run: deployAndCheck,
+  says: ({ contract, isHashEqual, isSigned }) =>
+    isHashEqual && isSigned
+      ? `The code's hash is signed with ${formatBytes(contract.signature.length)}; your browser finds hash and signature valid.`
+      : "Your browser finds that the hash or the signature is not valid.",
+  shows: ({ contract, ...found }) => [
+    facts({ Contract: contract.contractId }),
+    bytes("SHA-256 of the code", fromHex(contract.codeHash)),
+    bytes("Signature over the hash", contract.signature),
+    bytes("Public key", contract.publicKey, algorithm),
+    checkCode(found),
+  ],
+});
 
-function TwoSignatures({ data, signed }: SignedMessage) {
-  return (
-    <>
-      <Evidence label="Message and signatures">
-        <Bytes label="Message" value={data} />
-        <Bytes label="ECDSA signature" value={signed.ecdsaSignature} />
-        <Bytes label={`${algorithm} signature`} value={signed.mldsaSignature} />
-      </Evidence>
-      <div class="pair">
-        <SizeChart
-          title="Signature, bytes"
-          rows={[
-            { label: "ECDSA, DER", bytes: signed.ecdsaSignature.length, isClassical: true },
-            { label: algorithm, bytes: signed.mldsaSignature.length },
-            { label: "Composite", bytes: signed.compositeSignature.length },
-          ]}
-        />
-        <SizeChart
-          title="Public key, bytes"
-          rows={[
-            { label: "ECDSA P-256", bytes: signed.ecdsaPublicKey.length, isClassical: true },
-            { label: algorithm, bytes: signed.mldsaPublicKey.length },
-            { label: "Composite", bytes: signed.compositePublicKey.length },
-          ]}
-        />
-      </div>
-    </>
+const rewriting = step({
+  title: "Change the code by one bit",
+  action: "Change and check",
+  why: `A recipient of the code needs only the hash, the signature and the public key. Your browser makes no call, and
+    detects the change itself.`,
+  after: { deploying },
+  run: (_caller, given) => changeCode(given.deploying),
+  says: ({ isHashEqual, isSigned }) =>
+    sayExpected(
+      !isHashEqual && !isSigned,
+      "The changed code has another hash, which the signature does not cover.",
+      "Your browser does not detect the change",
+    ),
+  shows: (found) => [
+    change(found.change),
+    bytes("SHA-256 of the changed code", found.hash),
+    checkCode(found),
+  ],
+});
+
+function checkCode({ isHashEqual, isSigned }: Readonly<Record<"isHashEqual" | "isSigned", boolean>>) {
+  return checks(
+    reportEqual("SHA-256 of the code", isHashEqual),
+    reportBrowser("the signature over that hash", isSigned),
   );
 }
 
-interface HalfByHalfProps {
-  readonly form: FormState<"half">;
-  readonly verifying: StepOf<typeof verifyHalves>;
-  readonly breaking: StepOf<typeof breakHalf>;
-  readonly mirroring: StepOf<typeof mirrorSignature>;
+const signing = step({
+  title: "Sign a message twice",
+  action: "Sign",
+  why: `The same bytes, with secp256r1 and SHA-256, and with ${algorithm}: each with a key pair generated for this call. In
+    addition to the two signatures, the server creates one composite signature.`,
+  fields: { text: textField("Message", "Release the escrow") },
+  plan: ({ text }) => planCall(dualSign, { data: toUtf8(text) }),
+  run: (caller, { text }) => signWithBoth(caller, text),
+  says: ({ signed }) =>
+    `ECDSA made ${formatBytes(signed.ecdsaSignature.length)}, ${algorithm} ${formatBytes(signed.mldsaSignature.length)}.`,
+  shows: ({ data, signed }) => [
+    evidence(
+      "Message and signatures",
+      bytes("Message", data),
+      bytes("ECDSA signature", signed.ecdsaSignature),
+      bytes(`${algorithm} signature`, signed.mldsaSignature),
+    ),
+    pair(
+      sizes("Signature, bytes", [
+        { label: "ECDSA, DER", bytes: signed.ecdsaSignature.length, isClassical: true },
+        { label: algorithm, bytes: signed.mldsaSignature.length },
+        { label: "Composite", bytes: signed.compositeSignature.length },
+      ]),
+      sizes("Public key, bytes", [
+        { label: "ECDSA P-256", bytes: signed.ecdsaPublicKey.length, isClassical: true },
+        { label: algorithm, bytes: signed.mldsaPublicKey.length },
+        { label: "Composite", bytes: signed.compositePublicKey.length },
+      ]),
+    ),
+  ],
+});
+
+const verifying = step({
+  title: "Verify each signature, on both sides",
+  action: "Verify",
+  why: "Each half counts by itself; the message counts as signed only if both are valid.",
+  after: { signing },
+  run: (caller, given) => verifyHalves(caller, given.signing),
+  says: (verdicts) =>
+    sayExpected(
+      areBothHalvesValid(verdicts),
+      "Both sides find both signatures valid.",
+      "The sides do not find both valid",
+    ),
+  shows: (verdicts) => [
+    checks(reportHalves(verdicts)),
+    hint(`Your browser verifies ECDSA with ${curveLibrary}, ${algorithm} with ${browserLibrary}.`),
+  ],
+});
+
+const breaking = step({
+  title: "Break one half",
+  action: "Break and verify",
+  why: `One bit of the last byte of one signature changes. The other half remains valid, but that is not enough. If one
+    algorithm is broken in the future, the other one still protects the message.`,
+  fields: { half: choiceField("Half to break", "ECDSA", halves) },
+  after: { signing },
+  run: (caller, given) => breakHalf(caller, given.signing, given.half),
+  says: sayBroken,
+  shows: showBroken,
+});
+
+const mirroring = step({
+  title: "Another ECDSA signature, without the key",
+  action: "Mirror and verify",
+  why: `Anyone can replace s with n − s, where n is the order of the curve. This does not forge a message, but changes the
+    bytes of the signature. Do not use these bytes, or their hash, as an identifier.`,
+  after: { signing },
+  run: (caller, given) => mirrorSignature(caller, given.signing),
+  says: (verdicts) =>
+    sayExpected(
+      areBothHalvesValid(verdicts),
+      "The signature has other bytes, and both sides find it valid.",
+      "The mirrored signature is not valid for both sides",
+    ),
+  shows: ({ original, mirrored, ...verdicts }) => [
+    bytes("As the server created it: r and s", original),
+    bytes("Mirrored: r and n − s", mirrored),
+    checks(reportHalves(verdicts)),
+  ],
+});
+
+const composing = step({
+  title: "Verify the composite",
+  action: "Verify",
+  why: `The composite id-MLDSA65-ECDSA-P256-SHA512 is one signature with one key. Both components sign a prefix, the name
+    of the composite, and SHA-512 of the message. Your browser assembles these bytes itself.`,
+  after: { signing },
+  run: (caller, given) => verifyCompositeHalves(caller, given.signing),
+  says: ({ signature, ...verdicts }) =>
+    sayExpected(
+      areBothHalvesValid(verdicts),
+      `One signature of ${formatBytes(signature.length)}: both sides find both halves valid.`,
+      "The sides do not find both halves valid",
+    ),
+  shows: ({ signature, publicKey, ...verdicts }) => [
+    evidence(
+      "Composite signature and key",
+      bytes("Composite signature", signature),
+      bytes("Composite public key", publicKey),
+    ),
+    checks(reportHalves(verdicts)),
+  ],
+});
+
+const breakingComposite = step({
+  title: "Break one half of the composite",
+  action: "Break and verify",
+  why: "The ML-DSA half is the first part of the signature, the ECDSA half is the last part.",
+  fields: { half: choiceField("Half of the composite to break", algorithm, halves) },
+  after: { signing },
+  run: (caller, given) => breakComposite(caller, given.signing, given.half),
+  says: sayBroken,
+  shows: showBroken,
+});
+
+const stripping = step({
+  title: "Take the composite apart",
+  action: "Strip and verify",
+  why: `Anyone who takes the ${algorithm} half out of a composite cannot use it as a separate signature, because its signed
+    bytes begin with the name of the composite. This step sends it together with the valid ECDSA signature of an earlier
+    step.`,
+  after: { signing },
+  run: (caller, given) => stripComposite(caller, given.signing),
+  says: ({ server, browser }) =>
+    sayExpected(
+      !server.mldsaValid && !browser.mldsaValid,
+      `Neither side accepts the half as an ${algorithm} signature of the message.`,
+      "One side accepts the half as a separate signature",
+    ),
+  shows: (verdicts) => checks(reportHalves(verdicts)),
+});
+
+const cutting = step({
+  title: "Cut a signature short",
+  action: "Cut and verify",
+  why: "Bytes that cannot be a signature are an error of the caller, not an invalid signature.",
+  after: { signing },
+  run: (caller, given) => cutSignature(caller, given.signing),
+  ...showRefusal(),
+});
+
+function showBroken({ change: changed, ...verdicts }: BrokenHalf) {
+  return [change(changed), checks(reportHalves(verdicts), reportTogether(verdicts))];
 }
 
-/** The two signatures, each by itself. */
-function HalfByHalf({ form, verifying, breaking, mirroring }: HalfByHalfProps) {
-  return (
-    <>
-      <Step
-        step={verifying}
-        title="Verify each signature, on both sides"
-        action="Verify"
-        outcome={(verdicts) =>
-          sayExpected(
-            areBothHalvesValid(verdicts),
-            "Both sides find both signatures valid.",
-            "The sides do not find both valid",
-          )
-        }
-        result={(verdicts) => (
-          <>
-            <Checks checks={reportHalves(verdicts)} />
-            <p class="hint">
-              Your browser verifies ECDSA with {curveLibrary}, {algorithm} with {browserLibrary}.
-            </p>
-          </>
-        )}
-      >
-        <p>Each half counts by itself; the message counts as signed only if both are valid.</p>
-      </Step>
-      <Step
-        step={breaking}
-        title="Break one half"
-        action="Break and verify"
-        fields={<Choice label="Half to break" {...form.bind("half")} options={halves} />}
-        outcome={sayBroken}
-        result={(broken) => <BrokenHalfResult {...broken} />}
-      >
-        <p>
-          One bit of the last byte of one signature changes. The other half remains valid, but that is not
-          enough. If one algorithm is broken in the future, the other one still protects the message.
-        </p>
-      </Step>
-      <Step
-        step={mirroring}
-        title="Another ECDSA signature, without the key"
-        action="Mirror and verify"
-        outcome={(verdicts) =>
-          sayExpected(
-            areBothHalvesValid(verdicts),
-            "The signature has other bytes, and both sides find it valid.",
-            "The mirrored signature is not valid for both sides",
-          )
-        }
-        result={({ original, mirrored, ...verdicts }) => (
-          <>
-            <Bytes label="As the server created it: r and s" value={original} />
-            <Bytes label="Mirrored: r and n − s" value={mirrored} />
-            <Checks checks={reportHalves(verdicts)} />
-          </>
-        )}
-      >
-        <p>
-          Anyone can replace s with n − s, where n is the order of the curve. This does not forge a message,
-          but changes the bytes of the signature. Do not use these bytes, or their hash, as an identifier.
-        </p>
-      </Step>
-    </>
-  );
+/** The attempts, and what both sides found of each half. */
+function drawGates({ read }: StoryState): readonly Gate[] {
+  const attempts = [
+    ["As they were signed", verifying],
+    ["One bit of one signature changed", breaking],
+    ["ECDSA signature mirrored", mirroring],
+    ["Composite of both", composing],
+    ["One bit of the composite changed", breakingComposite],
+    ["A half taken out of the composite", stripping],
+  ] as const;
+  return attempts.map(([title, attempt]) => {
+    const found = read(attempt);
+    return {
+      title,
+      halves: [
+        { name: "ECDSA", holds: found?.server.ecdsaValid && found.browser.ecdsaValid },
+        { name: algorithm, holds: found?.server.mldsaValid && found.browser.mldsaValid },
+      ],
+    };
+  });
 }
+
+export const Page = defineStory({
+  title: "Contracts, signed twice",
+  lead: `Code is hashed and signed, so that all parties see the same contract. A message is signed with two algorithms:
+    ECDSA, which has been tested for decades, and ML-DSA, which resists quantum computers. A forger must break both.`,
+  scene: {
+    title: "Two signatures, valid only together",
+    shows: (story) => <SignatureGates label="Attempts" gates={drawGates(story)} />,
+  },
+  steps: [
+    deploying,
+    rewriting,
+    signing,
+    verifying,
+    breaking,
+    mirroring,
+    composing,
+    breakingComposite,
+    stripping,
+    cutting,
+  ],
+});

@@ -23,7 +23,7 @@ const { deployContract, dualSign, dualVerify } = DappService.method;
 export const algorithm = "ML-DSA-65";
 export const halves = ["ECDSA", algorithm] as const;
 
-export interface Deployed {
+interface Deployed {
   readonly code: string;
   readonly contract: DeployContractResponse;
 }
@@ -41,7 +41,7 @@ type SignedPair = Pick<
 > & { readonly data: Uint8Array };
 
 /** The results of each side for each half. */
-export interface HalfVerdicts {
+interface HalfVerdicts {
   readonly server: Halves & { readonly bothValid: boolean };
   readonly browser: Halves;
 }

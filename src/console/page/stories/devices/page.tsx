@@ -1,180 +1,220 @@
 /** A device: it registers, authenticates, sends readings, and accepts firmware only from its vendor. */
-import { reportBoth, reportEqual, reportNoSecret, reportServer, sayExpected } from "../../checks.ts";
-import { classicalSigningKeys } from "../../classical.ts";
-import { Bytes } from "../../parts/bytes-view.tsx";
-import { Checks } from "../../parts/checks.tsx";
-import { Evidence } from "../../parts/diagrams/evidence.tsx";
-import { SequenceDiagram } from "../../parts/diagrams/sequence-diagram.tsx";
-import { TextField } from "../../parts/fields.tsx";
-import { SignatureSizes, SizeChart } from "../../parts/size-chart.tsx";
-import { Step } from "../../step.tsx";
-import { Story } from "../../story.tsx";
-import { formatBytes } from "../../values.ts";
-import { Firmware } from "./firmware.tsx";
-import { Readings } from "./readings.tsx";
-import { drawDevices, parties, titles } from "./sequence.ts";
-import { DeviceToken } from "./token.tsx";
-import { type Devices, useDevices } from "./use-devices.ts";
+import type { RefObject } from "preact";
+import { useRef } from "preact/hooks";
+import { reportBoth, reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
+import { attack, send } from "../../parts/diagrams/sequence.ts";
+import { bytes, change, checks, evidence, signatureSizes } from "../../parts/show.tsx";
+import { textField } from "../../parts/step-fields.tsx";
+import { defineSharedStory } from "../../story.tsx";
+import { step } from "../../story-step.ts";
+import { formatBytes, formatNumber } from "../../values.ts";
+import {
+  authenticating,
+  device,
+  judgeServer,
+  making,
+  mallory,
+  parties,
+  pretending,
+  reading,
+  registering,
+  repeating,
+  server,
+  vendor,
+} from "./enrolment-steps.tsx";
+import {
+  type FirmwareOutcome,
+  imageBytes,
+  impersonateVendor,
+  installFirmware,
+  newVersion,
+  rollBack,
+  sendChangedFirmware,
+} from "./firmware.ts";
+import { repeatReading, sendChangedReading, sendReading } from "./steps.ts";
 
-const claim = "the device's signature over the challenge";
+/** The number of the last reading. */
+type LastSequence = RefObject<number>;
 
-export function Page() {
-  const devices = useDevices();
-  const { form, making, registering } = devices;
+const claim = "the device's signature over sequence and reading";
 
-  return (
-    <Story
-      title="Devices"
-      lead="A device is small, remote, and in use for twenty years. It has its own secret key, signs with ML-DSA-44, and is identified by its public key. Here your browser acts as the device and as its firmware vendor."
-    >
-      <SequenceDiagram title="Who sends what" parties={parties} acts={drawDevices(devices)} />
-      <Step
-        step={making}
-        title={titles.making}
-        action="Generate two key pairs"
-        outcome={({ device, vendor }) =>
-          `The device's public key has ${formatBytes(device.publicKey.length)}, the vendor's ${formatBytes(vendor.publicKey.length)}.`
-        }
-        result={({ device, vendor }) => (
-          <>
-            <Evidence label="Both public keys">
-              <Bytes
-                label="Public key of the device, ML-DSA-44"
-                value={device.publicKey}
-                publicKeyOf={device.algorithm}
-              />
-              <Bytes
-                label="Public key of the vendor, ML-DSA-87"
-                value={vendor.publicKey}
-                publicKeyOf={vendor.algorithm}
-              />
-            </Evidence>
-            <SizeChart
-              title="Public key, bytes"
-              rows={[
-                ...classicalSigningKeys,
-                { label: device.algorithm, bytes: device.publicKey.length },
-                { label: vendor.algorithm, bytes: vendor.publicKey.length },
-              ]}
-            />
-          </>
-        )}
-      >
-        <p>
-          ML-DSA-44 has the smallest signatures of ML-DSA, which suits slow connections. Firmware must be
-          trusted for the life of the device, so the vendor uses the strongest set, ML-DSA-87. The secret keys
-          stay in this page. No call is made.
-        </p>
-      </Step>
-      <Step
-        step={registering}
-        title={titles.registering}
-        action="Register"
-        fields={<TextField label="Name of the device" {...form.bind("name")} />}
-        outcome={({ deviceId, registrationStatus, isSameKey }) =>
-          sayExpected(
-            isSameKey,
-            `${registrationStatus}: the device ID is ${deviceId}.`,
-            "The server registered another key",
-          )
-        }
-        result={({ isSameKey, hasNoSecret }) => (
-          <Checks
-            checks={[
-              reportEqual("the registered key, compared with the key of the device", isSameKey),
-              reportNoSecret(hasNoSecret),
-            ]}
-          />
-        )}
-      >
-        <p>
-          The server stores the device's public key and the public key of its firmware vendor. It never
-          receives a secret key. The device uses signing contexts. It signs challenges and readings with
-          different contexts, so that a signature for one is never valid for the other.
-        </p>
-      </Step>
-      <Authentication {...devices} />
-      <Imposture {...devices} />
-      <DeviceToken step={devices.reading} />
-      <Readings {...devices} />
-      <Firmware {...devices} />
-    </Story>
+const measuring = step({
+  title: "The device sends a reading",
+  action: "Sign and send",
+  why: `Each reading has a number, one higher than the last. The device signs the 8 bytes of the number and then the
+    reading, so neither can be changed. The first reading also decides that all readings of this device have numbers.
+    The call uses the device's own token.`,
+  fields: { text: textField("Reading", '{"celsius": 21.5}') },
+  after: { registering, authenticating },
+  run: (caller, given, last: LastSequence) => {
+    const sequence = (last.current ?? 0) + 1;
+    last.current = sequence;
+    return sendReading(caller, given.registering, given.authenticating, { text: given.text, sequence });
+  },
+  says: ({ verdicts, reason, ...sent }) =>
+    verdicts.server
+      ? `The server accepts reading ${formatNumber(sent.reading.sequence)}: ${formatBytes(sent.reading.telemetry.length)}, and a signature of ${formatBytes(sent.reading.signature.length)}.`
+      : `The server rejects it: ${reason}.`,
+  shows: ({ signed, verdicts, ...sent }) => [
+    evidence(
+      "Signed bytes and signature",
+      bytes("Signed bytes: sequence and reading", signed),
+      bytes("Signature", sent.reading.signature),
+    ),
+    checks(reportBoth(claim, verdicts)),
+  ],
+  draws: (value) => [
+    send(
+      device,
+      server,
+      value ? `reading ${value.reading.sequence}, signed` : "reading, signed",
+      judgeServer(value?.verdicts.server, "valid", value),
+    ),
+  ],
+});
+
+const alteringReading = step({
+  title: "An attacker changes the reading in transit",
+  action: "Change and send",
+  why: "One bit of the reading is another one; number and signature are as they were.",
+  after: { registering, authenticating, measuring },
+  run: (caller, given) =>
+    sendChangedReading(caller, given.registering, given.authenticating, given.measuring),
+  says: ({ verdicts, reason }) =>
+    sayExpected(!verdicts.server, `The server rejects it: ${reason}.`, "The server accepted it"),
+  shows: ({ verdicts, ...altered }) => [change(altered.change), checks(reportBoth(claim, verdicts))],
+  draws: (value) => [
+    attack(mallory, server, "one bit changed", judgeServer(value?.verdicts.server, "accepted", value)),
+  ],
+});
+
+const repeatingReading = step({
+  title: "An attacker repeats an old reading",
+  action: "Send it again",
+  why: `Nothing was changed, so the signature is valid. Without the number, an old harmless reading could hide a new
+    alarm.`,
+  after: { registering, authenticating, measuring },
+  run: (caller, given) => repeatReading(caller, given.registering, given.authenticating, given.measuring),
+  says: ({ sequence, verdicts, reason }) =>
+    sayExpected(
+      !verdicts.server,
+      `The server rejects reading ${formatNumber(sequence)} again: ${reason}.`,
+      "The server accepted it twice",
+    ),
+  shows: ({ verdicts }) =>
+    checks(
+      reportBrowser(claim, verdicts.browser),
+      reportServer(
+        "the sequence, compared with the last accepted one",
+        verdicts.server,
+        verdicts.server ? "new" : "old",
+      ),
+    ),
+  draws: (value) => [
+    attack(
+      mallory,
+      server,
+      value ? `reading ${value.sequence} again` : "the reading again",
+      judgeServer(value?.verdicts.server, "accepted", value),
+    ),
+  ],
+});
+
+const installing = step({
+  title: "The vendor sends firmware",
+  action: "Sign and send",
+  why: `The image is ${formatNumber(imageBytes)} random bytes, as version ${newVersion}. The vendor signs its hash with
+    ML-DSA-87. The server computes the hash of the received image, and accepts only the vendor of the registration.`,
+  after: { registering },
+  run: (caller, given) => installFirmware(caller, given.registering),
+  says: ({ result, image, signature }) =>
+    `${result}: ${formatBytes(image.length)}, and a signature of ${formatBytes(signature.length)}.`,
+  shows: ({ image, digest, signature, ...outcome }) => [
+    evidence(
+      "Image, hash and signature",
+      bytes("Image", image),
+      bytes("SHA-256 of the image, which is signed", digest),
+      bytes("Signature of the vendor", signature),
+    ),
+    checkFirmware(outcome),
+    signatureSizes("ML-DSA-87", signature),
+  ],
+  draws: (value) => [send(vendor, server, `firmware, version ${newVersion}, signed`, judgeFirmware(value))],
+});
+
+const rollingBack = step({
+  title: "Older firmware with a valid signature",
+  action: `Send version ${newVersion - 1}`,
+  why: `The vendor once signed version ${newVersion - 1} too, and it had a hole. The signature holds; the server refuses all
+    the same, because the device has version ${newVersion}. The sender states the version; the vendor does not sign it.`,
+  after: { registering, installing },
+  run: (caller, given) => rollBack(caller, given.registering),
+  says: (outcome) => sayRejected(outcome),
+  shows: checkFirmware,
+  draws: (value) => [attack(mallory, server, `version ${newVersion - 1}, genuine`, judgeFirmware(value))],
+});
+
+const impersonating = step({
+  title: "Firmware of another vendor",
+  action: "Sign with another vendor's key",
+  why: `The request has a valid signature and the matching key. The key in a request proves nothing, because the device
+    has a pinned vendor.`,
+  after: { registering },
+  run: (caller, given) => impersonateVendor(caller, given.registering),
+  says: (outcome) => sayRejected(outcome),
+  shows: ({ isOthers, ...outcome }) => [
+    checks(reportBrowser("the signature, with the key in the request", isOthers)),
+    checkFirmware(outcome),
+  ],
+  draws: (value) => [attack(mallory, server, "firmware signed by another vendor", judgeFirmware(value))],
+});
+
+const alteringFirmware = step({
+  title: "Firmware with one bit changed",
+  action: "Change and send",
+  why: "The vendor's image and the vendor's signature; one bit of the image is another one.",
+  after: { registering, installing },
+  run: (caller, given) => sendChangedFirmware(caller, given.registering, given.installing),
+  says: (outcome) => sayRejected(outcome),
+  shows: ({ change: changed, ...outcome }) => [change(changed), checkFirmware(outcome)],
+  draws: (value) => [attack(mallory, server, "firmware, one bit changed", judgeFirmware(value))],
+});
+
+function sayRejected({ result, reason, isAccepted }: FirmwareOutcome): string {
+  return sayExpected(!isAccepted, `${result}: ${reason}.`, result);
+}
+
+function checkFirmware({ isSameHash, isVendors, isAccepted, reason }: FirmwareOutcome) {
+  return checks(
+    reportEqual("the hash that the server computed", isSameHash),
+    reportBrowser("the pinned vendor's signature over the hash", isVendors),
+    reportServer("vendor, signature and version", isAccepted, isAccepted ? "accepted" : reason),
   );
 }
 
-/** The answer of the device to a challenge. */
-function Authentication({ authenticating }: Pick<Devices, "authenticating">) {
-  return (
-    <Step
-      step={authenticating}
-      title={titles.authenticating}
-      action="Request a challenge and sign it"
-      outcome={({ verdicts, reason }) =>
-        verdicts.server
-          ? "The server authenticated the device and issued a token."
-          : `The server did not authenticate the device: ${reason}.`
-      }
-      result={({ challenge, signature, verdicts }) => (
-        <>
-          <Evidence label="Challenge and signature">
-            <Bytes label="Challenge" value={challenge} />
-            <Bytes label="Signature" value={signature} />
-          </Evidence>
-          <Checks checks={reportBoth(claim, verdicts)} />
-          <SignatureSizes algorithm="ML-DSA-44" bytes={signature.length} />
-        </>
-      )}
-    >
-      <p>
-        The challenge is 32 unpredictable bytes. It is valid for this device only, one time, within 60
-        seconds. Only the device with the secret key can sign it. There is no password that could leak.
-      </p>
-    </Step>
-  );
+function judgeFirmware(outcome: FirmwareOutcome | undefined) {
+  return judgeServer(outcome?.isAccepted, "accepted", outcome);
 }
 
-/** Answers to challenges that do not come from the device. */
-function Imposture({ repeating, pretending }: Pick<Devices, "repeating" | "pretending">) {
-  return (
-    <>
-      <Step
-        step={repeating}
-        title={titles.repeating}
-        action="Send it again"
-        outcome={({ authenticated, reason }) =>
-          sayExpected(!authenticated, `Not authenticated: ${reason}.`, "The server accepted it twice")
-        }
-        result={({ authenticated }) => (
-          <Checks
-            checks={[
-              reportServer(
-                "the challenge, used a second time",
-                authenticated,
-                authenticated ? "taken" : "refused",
-              ),
-            ]}
-          />
-        )}
-      >
-        <p>
-          An attacker recorded the answer and sends it again. The signature is genuine, but the first answer
-          used the challenge up.
-        </p>
-      </Step>
-      <Step
-        step={pretending}
-        title={titles.pretending}
-        action="Sign with another key"
-        outcome={({ verdicts, reason }) =>
-          sayExpected(!verdicts.server, `Not authenticated: ${reason}.`, "The server accepted it")
-        }
-        result={({ verdicts }) => <Checks checks={reportBoth(claim, verdicts)} />}
-      >
-        <p>
-          The other device requests a challenge for the ID of your device, and signs with its own key. A wrong
-          answer also uses the challenge up, which prevents further attempts.
-        </p>
-      </Step>
-    </>
-  );
-}
+export const Page = defineSharedStory<LastSequence>({
+  title: "Devices",
+  lead: `A device is small, remote, and in use for twenty years. It has its own secret key, signs with ML-DSA-44, and is
+    identified by its public key. Here your browser acts as the device and as its firmware vendor.`,
+  parties,
+  useShared: () => useRef(0),
+  steps: [
+    making,
+    registering,
+    authenticating,
+    repeating,
+    pretending,
+    reading,
+    measuring,
+    alteringReading,
+    repeatingReading,
+    installing,
+    rollingBack,
+    impersonating,
+    alteringFirmware,
+  ],
+});

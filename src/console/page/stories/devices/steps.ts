@@ -12,8 +12,8 @@ const { registerDevice, issueChallenge, authenticate, sendTelemetry } = IotServi
 const { challenge: challengeContext, numberedReading: readingContext } = deviceContexts;
 
 export type Registered = Awaited<ReturnType<typeof registerWithKey>>;
-export type Authenticated = Awaited<ReturnType<typeof answerChallenge>>;
-export type SentReading = Awaited<ReturnType<typeof sendReading>>;
+type Authenticated = Awaited<ReturnType<typeof answerChallenge>>;
+type SentReading = Awaited<ReturnType<typeof sendReading>>;
 
 export async function makeKeys() {
   return { device: await makeSigningKey("ML-DSA-44"), vendor: await makeSigningKey("ML-DSA-87") };

@@ -1,19 +1,25 @@
 /** A proposal: three signers create a wallet, two of them sign, a stranger cannot, and it executes once. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { reportEqual, sayExpected } from "../../checks.ts";
-import { useForm } from "../../form.ts";
-import { Bytes } from "../../parts/bytes-view.tsx";
-import { Checks } from "../../parts/checks.tsx";
+import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
+import type { Lifecycle } from "../../parts/diagrams/lifecycle.ts";
 import { LifecycleGraph } from "../../parts/diagrams/lifecycle-graph.tsx";
+import type { Ballot } from "../../parts/diagrams/quorum.ts";
 import { Quorum } from "../../parts/diagrams/quorum.tsx";
-import { Scene } from "../../parts/diagrams/scene.tsx";
-import { TextField } from "../../parts/fields.tsx";
+import {
+  bytes,
+  checks,
+  code,
+  facts,
+  heading,
+  refused,
+  showRefusal,
+  signatureSizes,
+} from "../../parts/show.tsx";
+import { textField } from "../../parts/step-fields.tsx";
 import { settings } from "../../settings.ts";
-import { Step, type StepOf, useStep } from "../../step.tsx";
-import { Story } from "../../story.tsx";
-import { listBallots, proposalLifecycle, walkProposal } from "./quorum.ts";
-import { SignerList } from "./signatures.tsx";
-import { Signing } from "./signing.tsx";
+import { defineStory } from "../../story.tsx";
+import { type StoryState, step } from "../../story-step.ts";
+import type { Signer } from "./signers.ts";
 import {
   algorithm,
   executeEarly,
@@ -21,119 +27,214 @@ import {
   foundWallet,
   gatherSigners,
   propose,
+  type Signed,
   signAs,
   signAsStranger,
   signTwice,
   threshold,
 } from "./steps.ts";
 
-export function Page() {
-  const form = useForm({ title: "Buy a new roof", text: "Pay 40,000 to the roofer" });
-  const gathering = useStep((caller) => gatherSigners(caller, settings.services.has(KmsService.typeName)));
-  const founding = useStep(foundWallet, [gathering]);
-  const proposing = useStep((caller, wallet) => propose(caller, wallet, form.values), [founding]);
+const title = textField("Title", "Buy a new roof");
 
-  const hurrying = useStep(executeEarly, [proposing]);
-  const intruding = useStep(signAsStranger, [gathering, proposing]);
-  const signing = useStep(signTwice, [gathering, proposing, hurrying]);
-  const joining = useStep(
-    (caller, { grace }, proposed) => signAs(caller, grace, proposed),
-    [gathering, proposing, signing],
-  );
-  const executing = useStep(executeTwice, [proposing, joining]);
-  const steps = { gathering, proposing, hurrying, intruding, signing, joining, executing };
+const gathering = step({
+  title: "Three signers generate their keys",
+  action: "Generate three keys",
+  why: `Your secret key is generated here and stays in this page. Grace and Alan have their keys in the key service, if it
+    runs, and call it to sign. A signer's address is the first part of SHA-256 of the public key.`,
+  run: (caller) => gatherSigners(caller, settings.services.has(KmsService.typeName)),
+  says: ({ you, grace, alan }) => `Your key is ${you.place}, Grace's ${grace.place}, Alan's ${alan.place}.`,
+  shows: ({ you, all }) => [
+    bytes("Your public key", you.publicKey, algorithm),
+    heading("Addresses of the signers"),
+    facts(Object.fromEntries(all.map(({ name, address, place }) => [`${name}, ${place}`, code(address)]))),
+  ],
+});
 
-  return (
-    <Story
-      title="Governance"
-      lead="A wallet has three signers and acts when two of them sign. Each signer signs the exact content of the proposal with ML-DSA-65, so a signature cannot be moved to another proposal."
-    >
-      <Scene title="Who has signed">
-        <Quorum subject={form.values.title} ballots={listBallots(steps)} threshold={threshold} />
+const founding = step({
+  title: "They create a wallet",
+  action: "Create the wallet",
+  why: "The server gets the three public keys and no secret key. It cannot sign for any of the signers.",
+  after: { gathering },
+  run: (caller, given) => foundWallet(caller, given.gathering),
+  says: ({ walletId, isSame }) =>
+    sayExpected(
+      isSame,
+      `The wallet is ${walletId}. It needs ${threshold} of 3 signatures.`,
+      "The wallet has other signers than these three",
+    ),
+  shows: ({ isSame }) =>
+    checks(reportEqual("the signers' addresses, compared with those of their keys", isSame)),
+});
+
+const proposing = step({
+  title: "A signer creates a proposal",
+  action: "Propose",
+  why: `The signers sign the hash of a text that contains the wallet, the content, the threshold and the time of expiry.
+    Your browser writes this text from your request, not from the answer of the server, and compares the hashes.`,
+  fields: { title, text: textField("Content of the proposal", "Pay 40,000 to the roofer") },
+  after: { founding },
+  run: (caller, given) => propose(caller, given.founding, given),
+  says: ({ proposalId, isSame }) =>
+    sayExpected(
+      isSame,
+      `It is ${proposalId}, and accepts signatures for one hour.`,
+      "The server stored a different proposal",
+    ),
+  shows: ({ hash, text, isSame }) => [
+    heading("What is signed"),
+    <pre key="text" class="code">
+      {text}
+    </pre>,
+    bytes("SHA-256 of it", hash),
+    checks(reportEqual("the server's hash of the proposal", isSame)),
+  ],
+});
+
+const hurrying = step({
+  title: "Execution without signatures",
+  action: "Execute without signatures",
+  why: "There are no signatures yet.",
+  after: { proposing },
+  run: (caller, given) => executeEarly(caller, given.proposing),
+  ...showRefusal("The server refuses"),
+});
+
+const intruding = step({
+  title: "A stranger signs",
+  action: "Sign as a stranger",
+  why: "He has his own key and signs the right hash. First he uses his own address, then that of Grace.",
+  after: { gathering, proposing },
+  run: (caller, given) => signAsStranger(caller, given.gathering, given.proposing),
+  says: ({ asHimself, asGrace }) =>
+    `Under his own address: ${asHimself.reason}. Under Grace's address: ${asGrace.reason}.`,
+  shows: ({ asHimself, asGrace, isGraces }) => [
+    refused(asHimself),
+    refused(asGrace),
+    checks(
+      reportBrowser("his signature, with Grace's public key", isGraces),
+      reportServer("his signature, under Grace's address", asGrace.reason !== "SIGNATURE_INVALID"),
+    ),
+  ],
+});
+
+const signing = step({
+  title: "You sign",
+  action: "Sign in your browser",
+  why: `Your browser signs the hash that it computed itself, and sends the signature. Then it sends the signature
+    again.`,
+  after: { gathering, proposing, hurrying },
+  run: (caller, given) => signTwice(caller, given.gathering, given.proposing),
+  says: ({ count, again }) =>
+    `The proposal has ${count} of ${threshold} signatures. Yours counts once: ${again.reason}.`,
+  shows: (signed, { read }) => [
+    showSignature(signed, read(gathering)?.all),
+    signatureSizes(algorithm, signed.signature),
+    refused(signed.again),
+  ],
+});
+
+const joining = step({
+  title: "Grace signs",
+  action: "Sign as Grace",
+  why: "Her key never leaves its place. Your browser also verifies her signature, with her public key.",
+  after: { gathering, proposing, signing },
+  run: (caller, given) => signAs(caller, given.gathering.grace, given.proposing),
+  says: ({ count }) => `The proposal has ${count} of ${threshold} signatures.`,
+  shows: (signed, { read }) => showSignature(signed, read(gathering)?.all),
+});
+
+const executing = step({
+  title: "Execute it, once",
+  action: "Execute twice",
+  why: `The server verifies all stored signatures again, and executes the proposal. When callers race, one of them
+    executes it.`,
+  after: { proposing, joining },
+  run: (caller, given) => executeTwice(caller, given.proposing),
+  says: ({ status, again }) => `The proposal is ${status}. A second time it is refused: ${again.reason}.`,
+  shows: ({ status, executedAt, again }) => [
+    facts({ Status: status, "Executed at": executedAt?.toISOString() }),
+    refused(again),
+  ],
+});
+
+/** A signature, what each side found of it, and who has signed by now. */
+function showSignature({ signature, signedBy, verdicts }: Signed, signers: readonly Signer[] = []) {
+  return [
+    bytes("Signature", signature),
+    checks(
+      reportBrowser("the signature over the hash", verdicts.browser),
+      reportServer("the signature over the hash", verdicts.server),
+    ),
+    heading("Signatures, as the server counts them"),
+    facts(
+      Object.fromEntries(
+        signers.map(({ name, address }) => [name, signedBy.includes(address) ? "signed" : "not yet"]),
+      ),
+    ),
+  ];
+}
+
+const proposalLifecycle: Lifecycle = {
+  states: [
+    { name: "PENDING", column: 0, row: 0 },
+    { name: "EXECUTED", column: 1.9, row: 0 },
+    { name: "expired", column: 1.9, row: 0.9 },
+  ],
+  transitions: [
+    { from: "PENDING", to: "EXECUTED", label: "2 of 3 signed" },
+    { from: "PENDING", to: "expired", label: "after 1 hour" },
+  ],
+};
+
+/** The signers as the server counts them, and the stranger once he has tried. */
+function listBallots({ read }: StoryState): readonly Ballot[] {
+  const latest = read(joining) ?? read(signing);
+  const signers: readonly Pick<Signer, "name" | "place" | "address">[] =
+    read(gathering)?.all ??
+    ["You", "Grace", "Alan"].map((name) => ({ name, place: "no key yet", address: name }));
+  const verdicts = { You: read(signing)?.verdicts, Grace: read(joining)?.verdicts };
+  const ballots = signers.map(({ name, place, address }): Ballot => {
+    if (!latest?.signedBy.includes(address)) return { name, place, state: "open" };
+    const verdict = name === "You" || name === "Grace" ? verdicts[name] : undefined;
+    return { name, place, state: "signed", detail: verdict && nameVerdict(verdict.browser) };
+  });
+  const refusals = read(intruding);
+  return [
+    ...ballots,
+    {
+      name: "A stranger",
+      place: "with his own key",
+      state: refusals ? "refused" : "open",
+      detail: refusals && `${refusals.asHimself.reason}, ${refusals.asGrace.reason}`,
+    },
+  ];
+}
+
+function nameVerdict(isValid: boolean): string {
+  return isValid ? "checked by your browser" : "not valid for your browser";
+}
+
+/** The states of the proposal so far, in their order. */
+function walkProposal({ read }: StoryState): readonly string[] {
+  return [read(proposing) && "PENDING", read(executing)?.status].filter((state) => state !== undefined);
+}
+
+export const Page = defineStory({
+  title: "Governance",
+  lead: `A wallet has three signers and acts when two of them sign. Each signer signs the exact content of the proposal
+    with ML-DSA-65, so a signature cannot be moved to another proposal.`,
+  scene: {
+    title: "Who has signed",
+    shows: (story) => (
+      <>
+        <Quorum subject={story.valueIn(title)} ballots={listBallots(story)} threshold={threshold} />
         <LifecycleGraph
           label="States of a proposal"
           lifecycle={proposalLifecycle}
-          walk={walkProposal(steps)}
+          walk={walkProposal(story)}
         />
-      </Scene>
-      <Gathering step={gathering} />
-      <Step
-        step={founding}
-        title="They create a wallet"
-        action="Create the wallet"
-        outcome={({ walletId, isSame }) =>
-          sayExpected(
-            isSame,
-            `The wallet is ${walletId}. It needs ${threshold} of 3 signatures.`,
-            "The wallet has other signers than these three",
-          )
-        }
-        result={({ isSame }) => (
-          <Checks
-            checks={[reportEqual("the signers' addresses, compared with those of their keys", isSame)]}
-          />
-        )}
-      >
-        <p>The server gets the three public keys and no secret key. It cannot sign for any of the signers.</p>
-      </Step>
-      <Step
-        step={proposing}
-        title="A signer creates a proposal"
-        action="Propose"
-        fields={
-          <>
-            <TextField label="Title" {...form.bind("title")} />
-            <TextField label="Content of the proposal" {...form.bind("text")} />
-          </>
-        }
-        outcome={({ proposalId, isSame }) =>
-          sayExpected(
-            isSame,
-            `It is ${proposalId}, and accepts signatures for one hour.`,
-            "The server stored a different proposal",
-          )
-        }
-        result={({ hash, text, isSame }) => (
-          <>
-            <h3>What is signed</h3>
-            <pre class="code">{text}</pre>
-            <Bytes label="SHA-256 of it" value={hash} />
-            <Checks checks={[reportEqual("the server's hash of the proposal", isSame)]} />
-          </>
-        )}
-      >
-        <p>
-          The signers sign the hash of a text that contains the wallet, the content, the threshold and the
-          time of expiry. Your browser writes this text from your request, not from the answer of the server,
-          and compares the hashes.
-        </p>
-      </Step>
-      <Signing {...steps} signers={gathering.value?.all ?? []} />
-    </Story>
-  );
-}
-
-function Gathering({ step }: { readonly step: StepOf<typeof gatherSigners> }) {
-  return (
-    <Step
-      step={step}
-      title="Three signers generate their keys"
-      action="Generate three keys"
-      outcome={({ you, grace, alan }) =>
-        `Your key is ${you.place}, Grace's ${grace.place}, Alan's ${alan.place}.`
-      }
-      result={({ you, all }) => (
-        <>
-          <Bytes label="Your public key" value={you.publicKey} publicKeyOf={algorithm} />
-          <SignerList signers={all} />
-        </>
-      )}
-    >
-      <p>
-        Your secret key is generated here and stays in this page. Grace and Alan have their keys in the key
-        service, if it runs, and call it to sign. A signer's address is the first part of SHA-256 of the
-        public key.
-      </p>
-    </Step>
-  );
-}
+      </>
+    ),
+  },
+  steps: [gathering, founding, proposing, hurrying, intruding, signing, joining, executing],
+});

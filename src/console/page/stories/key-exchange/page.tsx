@@ -3,169 +3,105 @@ import type { ComponentChildren } from "preact";
 import { browserLibrary } from "../../algorithms.ts";
 import { reportEqual, sayExpected } from "../../checks.ts";
 import { classicalExchange } from "../../classical.ts";
-import { ByteChange, Bytes } from "../../parts/bytes-view.tsx";
-import { Checks } from "../../parts/checks.tsx";
-import { SequenceDiagram } from "../../parts/diagrams/sequence-diagram.tsx";
-import { Choice } from "../../parts/fields.tsx";
-import { SizeChart } from "../../parts/size-chart.tsx";
-import { Step } from "../../step.tsx";
-import { Story } from "../../story.tsx";
+import { attack, find, judge, send, withSize } from "../../parts/diagrams/sequence.ts";
+import { bytes, change, checks, hint, pair, sizes } from "../../parts/show.tsx";
+import { choiceField } from "../../parts/step-fields.tsx";
+import { defineStory } from "../../story.tsx";
+import { step } from "../../story-step.ts";
 import { formatBytes, formatMs } from "../../values.ts";
-import { drawExchange, parties, titles } from "./sequence.ts";
-import type { Exchange } from "./steps.ts";
-import { type KeyExchange, useKeyExchange } from "./use-exchange.ts";
+import { decapsulate, decapsulateChanged, type Exchange, encapsulate, makeKeyPair } from "./steps.ts";
 
 const algorithms = ["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024", "X-Wing"];
+const [you, mallory, server] = [0, 1, 2];
 
-export function Page() {
-  const exchange = useKeyExchange();
-  const { form, preparing, encapsulating } = exchange;
+const preparing = step({
+  title: "Your browser generates a key pair",
+  action: "Generate a key pair",
+  why: "The secret key stays in this page. No call is made.",
+  fields: { algorithm: choiceField("Algorithm", "ML-KEM-768", algorithms) },
+  run: (_caller, { algorithm }) => makeKeyPair(algorithm),
+  says: ({ publicKey, ms }) =>
+    `The public key has ${formatBytes(publicKey.length)}. It took ${formatMs(ms)}, with ${browserLibrary}.`,
+  shows: ({ algorithm, publicKey, secretKey }) =>
+    sides(
+      [bytes("Public key", publicKey, algorithm), bytes("Secret key", secretKey)],
+      hint("Has nothing yet."),
+    ),
+  draws: (value) => [find(you, withSize("secret key, which stays here", value?.secretKey))],
+});
 
-  return (
-    <Story
-      title="Key exchange"
-      lead="Two sides need a shared secret that an eavesdropper cannot learn. With ML-KEM, or with X-Wing, its hybrid with X25519, one side sends a public key. The other side generates a secret, and sends a ciphertext from which only the first side can recover it."
-    >
-      <SequenceDiagram title="Who sends what" parties={parties} acts={drawExchange(exchange)} />
-      <Step
-        step={preparing}
-        title={titles.preparing}
-        action="Generate a key pair"
-        fields={<Choice label="Algorithm" {...form.bind("algorithm")} options={algorithms} />}
-        outcome={({ publicKey, ms }) =>
-          `The public key has ${formatBytes(publicKey.length)}. It took ${formatMs(ms)}, with ${browserLibrary}.`
-        }
-        result={({ algorithm, publicKey, secretKey }) => (
-          <Sides
-            browser={
-              <>
-                <Bytes label="Public key" value={publicKey} publicKeyOf={algorithm} />
-                <Bytes label="Secret key" value={secretKey} />
-              </>
-            }
-            server={<p class="hint">Has nothing yet.</p>}
-          />
-        )}
-      >
-        <p>The secret key stays in this page. No call is made.</p>
-      </Step>
-      <Step
-        step={encapsulating}
-        title={titles.encapsulating}
-        action="Send the public key"
-        outcome={({ ciphertext, sharedSecret }) =>
-          `The ciphertext has ${formatBytes(ciphertext.length)}, the secret in it ${formatBytes(sharedSecret.length)}.`
-        }
-        result={({ ciphertext, sharedSecret }) => (
-          <Sides
-            browser={<Bytes label="Ciphertext, received" value={ciphertext} />}
-            server={
-              <>
-                <Bytes label="Ciphertext, sent" value={ciphertext} />
-                <Bytes label="Shared secret" value={sharedSecret} />
-              </>
-            }
-          />
-        )}
-      >
-        <p>
-          The server draws 32 random bytes. From them it computes a shared secret and a ciphertext for your
-          key, and sends the ciphertext. Here it also shows its secret, so that you can compare. In a real
-          exchange, it would not.
-        </p>
-      </Step>
-      <Decapsulation {...exchange} />
-      {encapsulating.value && <ExchangeSizes {...encapsulating.value} />}
-    </Story>
-  );
-}
+const encapsulating = step({
+  title: "The server encapsulates a secret",
+  action: "Send the public key",
+  why: `The server draws 32 random bytes. From them it computes a shared secret and a ciphertext for your key, and sends
+    the ciphertext. Here it also shows its secret, so that you can compare. In a real exchange, it would not.`,
+  after: { preparing },
+  run: (caller, given) => encapsulate(caller, given.preparing),
+  says: ({ ciphertext, sharedSecret }) =>
+    `The ciphertext has ${formatBytes(ciphertext.length)}, the secret in it ${formatBytes(sharedSecret.length)}.`,
+  shows: ({ ciphertext, sharedSecret }) =>
+    sides(bytes("Ciphertext, received", ciphertext), [
+      bytes("Ciphertext, sent", ciphertext),
+      bytes("Shared secret", sharedSecret),
+    ]),
+  draws: (value) => [
+    send(you, server, withSize("public key", value?.publicKey)),
+    find(server, "shared secret", undefined, value?.sharedSecret),
+    send(server, you, withSize("ciphertext", value?.ciphertext)),
+  ],
+});
 
-function Decapsulation({ decapsulating, breaking }: Pick<KeyExchange, "decapsulating" | "breaking">) {
-  return (
-    <>
-      <Step
-        step={decapsulating}
-        title={titles.decapsulating}
-        action="Decapsulate"
-        outcome={({ isEqual }) =>
-          sayExpected(isEqual, "Both sides have the same secret.", "The sides have different secrets")
-        }
-        result={(secrets) => (
-          <>
-            <Secrets {...secrets} />
-            <p class="hint">Your browser took {formatMs(secrets.ms)}.</p>
-          </>
-        )}
-      >
-        <p>
-          With the secret key, your browser recovers the same 32 bytes. They can now be the key of a cipher.
-        </p>
-      </Step>
-      <Step
-        step={breaking}
-        title={titles.breaking}
-        action="Change and decapsulate"
-        outcome={({ isEqual }) =>
-          sayExpected(!isEqual, "Your browser gets another secret, and no error.", "The secrets are equal")
-        }
-        result={({ change, ...secrets }) => (
-          <>
-            <ByteChange {...change} />
-            <Secrets {...secrets} />
-          </>
-        )}
-      >
-        <p>
-          An error would tell an attacker something about the secret key. So ML-KEM rejects implicitly (FIPS
-          203, section 6.3): a changed ciphertext gives a secret that no one else has. The first message that
-          is encrypted with it fails.
-        </p>
-      </Step>
-    </>
-  );
-}
+const decapsulating = step({
+  title: "Your browser opens the ciphertext",
+  action: "Decapsulate",
+  why: "With the secret key, your browser recovers the same 32 bytes. They can now be the key of a cipher.",
+  after: { preparing, encapsulating },
+  run: (_caller, given) => decapsulate(given.preparing, given.encapsulating),
+  says: ({ isEqual }) =>
+    sayExpected(isEqual, "Both sides have the same secret.", "The sides have different secrets"),
+  shows: (secrets) => [showSecrets(secrets), hint(`Your browser took ${formatMs(secrets.ms)}.`)],
+  draws: (value) => [
+    find(
+      [you, server],
+      "shared secret",
+      judge(value?.isEqual, "equal", "different"),
+      value?.ours,
+      value?.theirs,
+    ),
+  ],
+});
 
-interface SecretsProps {
-  readonly ours: Uint8Array;
-  readonly theirs: Uint8Array;
-  readonly isEqual: boolean;
-}
+const breaking = step({
+  title: "An attacker changes one bit in transit",
+  action: "Change and decapsulate",
+  why: `An error would tell an attacker something about the secret key. So ML-KEM rejects implicitly (FIPS 203, section
+    6.3): a changed ciphertext gives a secret that no one else has. The first message that is encrypted with it fails.`,
+  after: { preparing, encapsulating },
+  run: (_caller, given) => decapsulateChanged(given.preparing, given.encapsulating),
+  says: ({ isEqual }) =>
+    sayExpected(!isEqual, "Your browser gets another secret, and no error.", "The secrets are equal"),
+  shows: (secrets) => [change(secrets.change), showSecrets(secrets)],
+  draws: (value) => [
+    attack(mallory, you, "the ciphertext, one bit changed"),
+    find(
+      [you, server],
+      "secret",
+      judge(value?.isEqual, "equal", "different: no message opens"),
+      value?.ours,
+      value?.theirs,
+    ),
+  ],
+});
 
-function Secrets({ ours, theirs, isEqual }: SecretsProps) {
-  return (
-    <>
-      <Sides
-        browser={<Bytes label="Shared secret" value={ours} />}
-        server={<Bytes label="Shared secret" value={theirs} />}
-      />
-      <Checks checks={[reportEqual("the two secrets", isEqual)]} />
-    </>
-  );
-}
-
-function ExchangeSizes({ algorithm, publicKey, ciphertext }: Exchange) {
-  const maxBytes = Math.max(publicKey.length, ciphertext.length);
-  return (
-    <li class="step aside">
-      <h2>Transferred bytes, compared with X25519</h2>
-      <div class="pair">
-        <SizeChart
-          title="Browser to server, bytes"
-          rows={[...classicalExchange, { label: algorithm, bytes: publicKey.length }]}
-          maxBytes={maxBytes}
-        />
-        <SizeChart
-          title="Server to browser, bytes"
-          rows={[...classicalExchange, { label: algorithm, bytes: ciphertext.length }]}
-          maxBytes={maxBytes}
-        />
-      </div>
-    </li>
-  );
+function showSecrets({ ours, theirs, isEqual }: Awaited<ReturnType<typeof decapsulate>>) {
+  return [
+    sides(bytes("Shared secret", ours), bytes("Shared secret", theirs)),
+    checks(reportEqual("the two secrets", isEqual)),
+  ];
 }
 
 /** The values that each side knows, next to each other. */
-function Sides({ browser, server }: Record<"browser" | "server", ComponentChildren>) {
+function sides(browser: ComponentChildren, theirs: ComponentChildren) {
   return (
     <div class="sides">
       <section>
@@ -174,8 +110,33 @@ function Sides({ browser, server }: Record<"browser" | "server", ComponentChildr
       </section>
       <section>
         <h3>The server</h3>
-        {server}
+        {theirs}
       </section>
     </div>
   );
 }
+
+function compareSizes({ algorithm, publicKey, ciphertext }: Exchange) {
+  const maxBytes = Math.max(publicKey.length, ciphertext.length);
+  const compare = (title: string, { length }: Uint8Array) =>
+    sizes(title, [...classicalExchange, { label: algorithm, bytes: length }], maxBytes);
+  return (
+    <li class="step aside">
+      <h2>Transferred bytes, compared with X25519</h2>
+      {pair(compare("Browser to server, bytes", publicKey), compare("Server to browser, bytes", ciphertext))}
+    </li>
+  );
+}
+
+export const Page = defineStory({
+  title: "Key exchange",
+  lead: `Two sides need a shared secret that an eavesdropper cannot learn. With ML-KEM, or with X-Wing, its hybrid with
+    X25519, one side sends a public key. The other side generates a secret, and sends a ciphertext from which only the
+    first side can recover it.`,
+  parties: [{ name: "Your browser" }, { name: "Mallory", isAttacker: true }, { name: "Server" }],
+  steps: [preparing, encapsulating, decapsulating, breaking],
+  aside: ({ read }) => {
+    const exchange = read(encapsulating);
+    return exchange && compareSizes(exchange);
+  },
+});

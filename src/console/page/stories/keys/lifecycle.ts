@@ -1,13 +1,5 @@
-/** The life of a key, as docs/keys.md describes it, and how far a key has come in the story. */
+/** The life of a key, as docs/keys.md describes it. */
 import type { Lifecycle } from "../../parts/diagrams/lifecycle.ts";
-import type { StepView, StepViewOf } from "../../parts/diagrams/step-view.ts";
-import type {
-  destroyManagedKey,
-  ManagedKey,
-  rotateManagedKey,
-  scheduleAndRestore,
-  suspendManagedKey,
-} from "./steps.ts";
 
 export const keyLifecycle: Lifecycle = {
   states: [
@@ -30,29 +22,3 @@ export const keyLifecycle: Lifecycle = {
     { from: "ROTATED", to: "DESTROYED", label: "destroy" },
   ],
 };
-
-/** The steps that change the key. */
-export interface LifeSteps {
-  readonly creating: StepView<ManagedKey>;
-  readonly suspending: StepViewOf<typeof suspendManagedKey>;
-  readonly rotating: StepViewOf<typeof rotateManagedKey>;
-  readonly scheduling: StepViewOf<typeof scheduleAndRestore>;
-  readonly destroying: StepViewOf<typeof destroyManagedKey>;
-}
-
-/** The states of the key so far, in their order. */
-export function walkLife({
-  creating,
-  suspending,
-  rotating,
-  scheduling,
-  destroying,
-}: LifeSteps): readonly string[] {
-  return [
-    creating.value?.status,
-    ...(suspending.value?.states ?? []),
-    rotating.value?.oldKey?.status,
-    ...(scheduling.value?.states ?? []),
-    destroying.value?.newStatus,
-  ].filter((state) => state !== undefined);
-}

@@ -15,7 +15,7 @@ const waitingSeconds = 7 * 24 * 60 * 60;
 /** How many earlier entries the page shows when the stream starts. */
 const earlierEntries = 2;
 
-export type ManagedKey = Awaited<ReturnType<typeof createManagedKey>>;
+type ManagedKey = Awaited<ReturnType<typeof createManagedKey>>;
 
 export interface Signed {
   readonly signature: Uint8Array;

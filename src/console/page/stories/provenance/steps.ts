@@ -11,7 +11,7 @@ import { canonicalize, changeLetter, hashMetadata, isUnbroken, type Metadata } f
 const { mint, transfer, verify, getToken, getHistory } = NftService.method;
 export const algorithm = "ML-DSA-65";
 
-export type Minted = Awaited<ReturnType<typeof mintToken>>;
+type Minted = Awaited<ReturnType<typeof mintToken>>;
 
 export async function mintToken({ call }: Caller, { name, description, artworkUri }: Metadata) {
   const metadata = { name, description, artworkUri };

@@ -12,7 +12,7 @@ import {
 
 const { issueToken, verifyToken: verifyOnServer, getJwks, getSecureData } = TokenService.method;
 
-export interface IssuedToken {
+interface IssuedToken {
   readonly token: string;
   readonly parts: TokenParts;
 }

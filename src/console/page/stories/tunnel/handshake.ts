@@ -2,6 +2,7 @@
 import type { Findings } from "../../../../client/tunnel-end.ts";
 import { type Check, reportBrowser, reportEqual } from "../../checks.ts";
 import { Failure } from "../../failure.ts";
+import { judge, type Verdict } from "../../parts/diagrams/sequence.ts";
 
 /** All three must hold, because an intermediary can fulfil any single one. */
 export function isTrusted({ isOurTranscript, isSigned, isConfirmed }: Findings): boolean {
@@ -19,6 +20,17 @@ export function reportHandshake({ isOurTranscript, isSigned, isConfirmed }: Find
 /** The sentence for a handshake. */
 export function sayTrusted(findings: Findings, expected: string): string {
   return isTrusted(findings) ? expected : "This handshake is not valid. Your browser does not use its key.";
+}
+
+/** Says what is wrong with a handshake first. */
+export function judgeHandshake(findings: Findings | undefined, yes: string): Verdict | undefined {
+  if (findings === undefined) return undefined;
+  const fault = !findings.isOurTranscript
+    ? "refused: it is not about your key"
+    : !findings.isSigned
+      ? "refused: not the gateway's signature"
+      : "refused: another session key";
+  return judge(isTrusted(findings), yes, fault);
 }
 
 /** A transcript in its parts: the tunnel, the ciphertext, and the hash of the key that it was made for. */

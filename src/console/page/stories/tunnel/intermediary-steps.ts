@@ -16,7 +16,7 @@ import { readTranscript } from "./handshake.ts";
 const { registerPeer, handshake, verifyHandshake, disconnect } = VpnService.method;
 
 /** The values of Mallory and of you after she has swapped the keys. */
-export type SwappedKeys = Awaited<ReturnType<typeof swapKeys>>;
+type SwappedKeys = Awaited<ReturnType<typeof swapKeys>>;
 
 export async function swapKeys({ call }: Caller) {
   const kem = await loadKem("ML-KEM-1024");

@@ -1,165 +1,138 @@
 /** A tunnel: two ends agree on a key, packets go both ways, the key is replaced, and an intermediary is caught. */
-import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { browserLibrary } from "../../algorithms.ts";
-import { withoutToken } from "../../caller.ts";
-import { planCall } from "../../calls.ts";
-import { reportBrowser, reportNoSecret, reportServer } from "../../checks.ts";
-import { classicalExchange } from "../../classical.ts";
-import { Bytes } from "../../parts/bytes-view.tsx";
-import { Checks } from "../../parts/checks.tsx";
-import { Evidence } from "../../parts/diagrams/evidence.tsx";
-import { SequenceDiagram } from "../../parts/diagrams/sequence-diagram.tsx";
-import { Facts } from "../../parts/facts.tsx";
-import { FailureNote } from "../../parts/failure-note.tsx";
-import { TextField } from "../../parts/fields.tsx";
-import { SizeChart } from "../../parts/size-chart.tsx";
-import { Step } from "../../step.tsx";
-import { Story } from "../../story.tsx";
-import { formatBytes, shorten } from "../../values.ts";
-import { readTranscript, reportHandshake, sayTrusted } from "./handshake.ts";
-import { Intermediary } from "./intermediary.tsx";
-import { Packets } from "./packets.tsx";
-import { Rekey } from "./rekey.tsx";
-import { drawTunnel, parties, titles } from "./sequence.ts";
-import { type Tunnel, useTunnel } from "./use-tunnel.ts";
+import { useRef } from "preact/hooks";
+import type { TunnelEnd } from "../../../../client/tunnel-end.ts";
+import { type Check, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
+import { attack, find, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
+import { bytes, checks, code, evidence, facts, refused } from "../../parts/show.tsx";
+import { defineSharedStory } from "../../story.tsx";
+import { step } from "../../story-step.ts";
+import { isTrusted, judgeHandshake, reportHandshake } from "./handshake.ts";
+import { catchIntermediary, swapKeys } from "./intermediary-steps.ts";
+import { altering, receiving, rekeying, repeating, sending } from "./packet-steps.tsx";
+import { gateway, mallory, meeting, parties, registering, shaking, you } from "./setup-steps.tsx";
+import { type EndHolder, endTunnel } from "./steps.ts";
 
-export function Page() {
-  const tunnel = useTunnel();
-  const { meeting, registering } = tunnel;
+const swapping = step({
+  title: "An attacker in the middle swaps the keys",
+  action: "Swap the keys",
+  why: `Mallory controls the connection. She registers her own public key instead of yours, decapsulates the gateway's
+    ciphertext, and sends you her own ciphertext. ML-KEM alone cannot detect this: it does not identify the other side.
+    This page acts as Mallory, with real calls to the gateway.`,
+  after: { meeting },
+  run: (caller) => swapKeys(caller),
+  says: ({ readsGateway }) =>
+    sayExpected(
+      readsGateway,
+      "She shares one key with the gateway and another with you, and could read everything.",
+      "She does not share a key with the gateway",
+    ),
+  shows: ({ yours, hers, withGateway, withYou }) =>
+    evidence(
+      "Public keys and secrets",
+      bytes("Your public key, which she intercepted", yours.publicKey, "ML-KEM-1024"),
+      bytes("Her public key, which the gateway got", hers.publicKey, "ML-KEM-1024"),
+      bytes("Her key with the gateway", withGateway),
+      bytes("Her key with you", withYou),
+    ),
+  draws: (value) => [
+    send(you, mallory, withSize("your public key", value?.yours.publicKey)),
+    attack(mallory, gateway, withSize("her public key", value?.hers.publicKey)),
+    send(gateway, mallory, withSize("ciphertext for her key", value?.answer.ciphertext)),
+    find([mallory, gateway], "secret", undefined, value?.withGateway),
+    attack(mallory, you, withSize("her own ciphertext", value?.ciphertext)),
+    find([you, mallory], "another secret", undefined, value?.withYou),
+  ],
+});
 
-  return (
-    <Story
-      title="Tunnel"
-      lead="Two ends of a private network agree on a key with ML-KEM-1024, and encrypt packets with AES-256-GCM. Your browser is one end and has its own secret key. The server is the gateway, and signs with ML-DSA-65."
-    >
-      <SequenceDiagram title="Who sends what" parties={parties} acts={drawTunnel(tunnel)} />
-      <Step
-        step={meeting}
-        title={titles.meeting}
-        action="Fetch the keys"
-        plan={planCall(VpnService.method.getGatewayInfo, {}, withoutToken)}
-        outcome={({ kemPublicKey, identityPublicKey }) =>
-          `A key to encapsulate to, ${formatBytes(kemPublicKey.length)}, and an identity, ${formatBytes(identityPublicKey.length)}.`
-        }
-        result={({ kemPublicKey, identityPublicKey, isVouched }) => (
-          <>
-            <Evidence label="Both keys">
-              <Bytes label="Key exchange, ML-KEM-1024" value={kemPublicKey} publicKeyOf="ML-KEM-1024" />
-              <Bytes label="Identity, ML-DSA-65" value={identityPublicKey} publicKeyOf="ML-DSA-65" />
-            </Evidence>
-            <Checks
-              checks={[reportBrowser("the identity's signature over the key to encapsulate to", isVouched)]}
-            />
-          </>
-        )}
-      >
-        <p>
-          All later steps rely on the identity, which distinguishes the gateway from an attacker. In real use,
-          peers get it in advance over a trusted channel, not in a call as here.
-        </p>
-      </Step>
-      <Step
-        step={registering}
-        title={titles.registering}
-        action="Generate a key pair and register"
-        fields={<TextField label="Name of your end" {...tunnel.form.bind("name")} />}
-        outcome={({ tunnelId, assignedIp }) => `Your address is ${assignedIp}, in ${tunnelId}.`}
-        result={({ publicKey, secretKey, hasNoSecret }) => (
-          <>
-            <Evidence label="Both keys of your end">
-              <Bytes label="Public key, sent" value={publicKey} publicKeyOf="ML-KEM-1024" />
-              <Bytes label="Secret key, which stays here" value={secretKey} />
-            </Evidence>
-            <Checks checks={[reportNoSecret(hasNoSecret)]} />
-          </>
-        )}
-      >
-        <p>
-          Your browser generates an ML-KEM-1024 key pair with {browserLibrary}, and sends the public key. The
-          gateway assigns an address.
-        </p>
-      </Step>
-      <Handshake step={tunnel.shaking} />
-      <Packets {...tunnel} />
-      <Rekey step={tunnel.rekeying} />
-      <Intermediary {...tunnel} />
-      <Ending step={tunnel.ending} />
-    </Story>
-  );
+const catching = step({
+  title: "The attack is detected",
+  action: "Check what she sends you",
+  why: `The gateway signed a transcript with the hash of Mallory's key. She can only send a transcript that does not match
+    your key, or a signature that is not the gateway's.`,
+  after: { meeting, swapping },
+  run: (caller, given) => catchIntermediary(caller, given.meeting, given.swapping),
+  says: ({ passedOn, rewritten, resigned }) =>
+    sayExpected(
+      ![passedOn, rewritten, resigned].some(isTrusted),
+      "Your browser uses the key in none of her attempts.",
+      "One of her handshakes passes",
+    ),
+  shows: (found) => [
+    evidence(
+      "She forwards the gateway's transcript",
+      facts({
+        "The key's hash in it": code(found.hashInTranscript),
+        "The hash of your key": code(found.hashOfYours),
+      }),
+      checks(reportHandshake(found.passedOn)),
+    ),
+    evidence(
+      "She writes a transcript for your key, with the gateway's signature",
+      checks(reportHandshake(found.rewritten), reportSignature(found.isRewrittenSigned)),
+    ),
+    evidence(
+      "She signs it herself",
+      checks(
+        reportHandshake(found.resigned),
+        reportSignature(found.isResignedSigned),
+        reportBrowser("the signature, with a key of Mallory's", found.isSignedByHer),
+      ),
+    ),
+    <p key="note" class="note">
+      The key confirmation is valid each time, because Mallory and your browser have the same key. It proves
+      that both sides agree, but not who the other side is. The signature over the transcript proves that,
+      with an identity that you know in advance.
+    </p>,
+  ],
+  draws: (value) => [
+    attack(mallory, you, "the gateway's transcript", judgeHandshake(value?.passedOn, "accepted")),
+    attack(
+      mallory,
+      you,
+      "a transcript of hers, the gateway's signature",
+      judgeHandshake(value?.rewritten, "accepted"),
+    ),
+    attack(mallory, you, "a transcript and signature of hers", judgeHandshake(value?.resigned, "accepted")),
+  ],
+});
+
+const ending = step({
+  title: "End the tunnel",
+  action: "Disconnect",
+  why: "The gateway overwrites the session key, which is only in its memory, and releases the address.",
+  after: { registering },
+  run: (caller, given, end: EndHolder) => endTunnel(caller, end, given.registering),
+  says: ({ tunnelStatus, refusal }) =>
+    `The tunnel is ${tunnelStatus}. A packet for it is refused: ${refusal.reason}.`,
+  shows: ({ refusal }) => refused(refusal),
+  draws: (value) => [
+    send(you, gateway, "end the tunnel"),
+    find(gateway, "The session key is overwritten."),
+    send(you, gateway, "one more packet", refuse(value?.refusal.reason)),
+  ],
+});
+
+function reportSignature(isSigned: boolean): Check {
+  return reportServer("the gateway's signature over the transcript", isSigned);
 }
 
-function Handshake({ step }: { readonly step: Tunnel["shaking"] }) {
-  return (
-    <Step
-      step={step}
-      title={titles.shaking}
-      action="Shake hands"
-      outcome={({ findings }) =>
-        sayTrusted(findings, "Both ends have the same key, and the gateway is authentic.")
-      }
-      result={(shaken) => (
-        <>
-          <Evidence label="Ciphertext, transcript, signature and secret">
-            <Bytes label="Ciphertext" value={shaken.ciphertext} />
-            <Transcript text={shaken.transcript} />
-            <Bytes label="Signature over the transcript" value={shaken.signature} />
-            <Bytes label="Shared secret, computed here" value={shaken.sharedSecret} />
-            <Bytes label="Key confirmation" value={shaken.keyConfirmation} />
-          </Evidence>
-          <Checks
-            checks={[
-              ...reportHandshake(shaken.findings),
-              reportServer("the signature over the transcript", shaken.valid),
-            ]}
-          />
-          <SizeChart
-            title="Key and answer that the two ends send, bytes"
-            rows={[
-              ...classicalExchange.map((row) => ({ ...row, bytes: 2 * row.bytes })),
-              { label: "ML-KEM-1024", bytes: shaken.publicKey.length + shaken.ciphertext.length },
-            ]}
-          />
-        </>
-      )}
-    >
-      <p>
-        The gateway encapsulates a secret to your public key. The transcript says which tunnel this is, what
-        was sent, and the hash of the key it was sent to; the gateway signs it. Your browser opens the
-        ciphertext, writes the transcript itself from what it knows, and compares. Out of the secret and the
-        transcript, both ends derive one key for each direction.
-      </p>
-    </Step>
-  );
-}
-
-function Transcript({ text }: { readonly text: string }) {
-  const { tunnelId, ciphertext, keyHash } = readTranscript(text);
-  return (
-    <>
-      <h3>Transcript</h3>
-      <Facts
-        facts={{
-          Tunnel: <code>{tunnelId}</code>,
-          "Ciphertext, in base64": <code>{shorten(ciphertext)}</code>,
-          "SHA-256 of the key": <code>{keyHash}</code>,
-        }}
-      />
-    </>
-  );
-}
-
-function Ending({ step }: { readonly step: Tunnel["ending"] }) {
-  return (
-    <Step
-      step={step}
-      title={titles.ending}
-      action="Disconnect"
-      outcome={({ tunnelStatus, refusal }) =>
-        `The tunnel is ${tunnelStatus}. A packet for it is refused: ${refusal.reason}.`
-      }
-      result={({ refusal }) => <FailureNote failure={refusal} isExpected />}
-    >
-      <p>The gateway overwrites the session key, which is only in its memory, and releases the address.</p>
-    </Step>
-  );
-}
+export const Page = defineSharedStory<EndHolder>({
+  title: "Tunnel",
+  lead: `Two ends of a private network agree on a key with ML-KEM-1024, and encrypt packets with AES-256-GCM. Your browser
+    is one end and has its own secret key. The server is the gateway, and signs with ML-DSA-65.`,
+  parties,
+  useShared: () => useRef<TunnelEnd | undefined>(undefined),
+  steps: [
+    meeting,
+    registering,
+    shaking,
+    sending,
+    receiving,
+    repeating,
+    altering,
+    rekeying,
+    swapping,
+    catching,
+    ending,
+  ],
+});

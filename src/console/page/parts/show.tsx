@@ -1,0 +1,102 @@
+/** What steps of stories show: parts of results, as functions, so that a result reads as a list. */
+import type { ComponentChildren } from "preact";
+import { type Check, reportBoth, sayInvalid, type Verdicts } from "../checks.ts";
+import { classicalSignatures, classicalSigningKeys, type SizeRow } from "../classical.ts";
+import type { Failure } from "../failure.ts";
+import type { Change } from "../values.ts";
+import { ByteChange, Bytes } from "./bytes-view.tsx";
+import { Checks } from "./checks.tsx";
+import { Facts } from "./facts.tsx";
+import { FailureNote } from "./failure-note.tsx";
+import { SizeChart } from "./size-chart.tsx";
+
+/** @param publicKeyOf the algorithm of a public key, which has a PEM form */
+export function bytes(label: string, value: Uint8Array, publicKeyOf?: string) {
+  return <Bytes label={label} value={value} publicKeyOf={publicKeyOf} />;
+}
+
+export function change(changed: Change) {
+  return <ByteChange {...changed} />;
+}
+
+export function checks(...all: readonly (Check | readonly Check[])[]) {
+  return <Checks checks={all.flat()} />;
+}
+
+export function code(text: string | undefined) {
+  return <code>{text}</code>;
+}
+
+/** Bytes that prove what a step says, folded, so that the page is short for readers who do not want them. */
+export function evidence(label: string, ...children: readonly ComponentChildren[]) {
+  return (
+    <details class="evidence">
+      <summary>{label}</summary>
+      {children}
+    </details>
+  );
+}
+
+export function facts(values: Readonly<Record<string, ComponentChildren>>) {
+  return <Facts facts={values} />;
+}
+
+export function heading(text: string) {
+  return <h3>{text}</h3>;
+}
+
+export function hint(...children: readonly ComponentChildren[]) {
+  return <p class="hint">{children}</p>;
+}
+
+/** A refusal that was expected. */
+export function refused(failure: Failure) {
+  return <FailureNote failure={failure} isExpected />;
+}
+
+/** @param maxBytes bytes of a full bar, for charts side by side; the longest row if left out */
+export function sizes(title: string, rows: readonly SizeRow[], maxBytes?: number) {
+  return <SizeChart title={title} rows={rows} {...(maxBytes !== undefined && { maxBytes })} />;
+}
+
+/** The size of a signature beside classical ones. */
+export function signatureSizes(label: string, { length }: Uint8Array) {
+  return sizes("Signature, bytes", [...classicalSignatures, { label, bytes: length }]);
+}
+
+/** The size of a signer's public key beside classical ones. */
+export function publicKeySizes(label: string, { length }: Uint8Array) {
+  return sizes("Public key, bytes", [...classicalSigningKeys, { label, bytes: length }]);
+}
+
+/** Two things side by side. */
+export function pair(...children: readonly ComponentChildren[]) {
+  return <div class="pair">{children}</div>;
+}
+
+/** For a step with one call that the server should refuse. @param who says who refuses what; the reason follows */
+export function showRefusal(who = "The server refuses the call") {
+  return {
+    says: ({ reason }: Failure): string => `${who}: ${reason}.`,
+    shows: refused,
+  };
+}
+
+/** A changed byte, and what both sides found after the change. */
+interface Tampering {
+  readonly change: Change;
+  readonly verdicts: Verdicts;
+}
+
+/**
+ * For a step that changes a byte, and has both sides verify the result.
+ *
+ * @param claim the claim that both sides checked
+ * @param sayFound the sentence if neither side finds it valid
+ */
+export function showTampering<T extends Tampering>(claim: string, sayFound: (value: T) => string) {
+  return {
+    says: (value: T): string => sayInvalid(value.verdicts, sayFound(value)),
+    shows: ({ change: changed, verdicts }: T) => [change(changed), checks(reportBoth(claim, verdicts))],
+  };
+}

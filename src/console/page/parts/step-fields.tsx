@@ -1,0 +1,31 @@
+/** Fields of steps. */
+import type { Field, StoryState } from "../story-step.ts";
+import { Choice, NumberField, TextArea, TextField } from "./fields.tsx";
+
+export function textField(label: string, initial: Field["initial"], autocomplete = "off"): Field {
+  return { initial, view: (bound) => <TextField label={label} autocomplete={autocomplete} {...bound} /> };
+}
+
+/** A text of several lines. */
+export function areaField(label: string, rows: number, initial: string): Field {
+  return { initial, view: (bound) => <TextArea label={label} rows={rows} {...bound} /> };
+}
+
+/** A whole number of 0 or more. */
+export function numberField(label: string, initial: string): Field {
+  return { initial, view: (bound) => <NumberField label={label} {...bound} /> };
+}
+
+/** One of several options, which may depend on the story so far. */
+export function choiceField(
+  label: string,
+  initial: string,
+  options: readonly string[] | ((story: StoryState) => readonly string[]),
+): Field {
+  return {
+    initial,
+    view: (bound, story) => (
+      <Choice label={label} options={typeof options === "function" ? options(story) : options} {...bound} />
+    ),
+  };
+}

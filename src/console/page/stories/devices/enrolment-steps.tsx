@@ -1,0 +1,194 @@
+/** A device makes its keys, registers and authenticates; others try to pass for it. */
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import {
+  reportBoth,
+  reportBrowser,
+  reportEqual,
+  reportNoSecret,
+  reportServer,
+  sayExpected,
+} from "../../checks.ts";
+import { classicalSigningKeys } from "../../classical.ts";
+import { attack, find, judge, type Party, send, withSize } from "../../parts/diagrams/sequence.ts";
+import { bytes, checks, evidence, hint, signatureSizes, sizes } from "../../parts/show.tsx";
+import { textField } from "../../parts/step-fields.tsx";
+import { TokenView } from "../../parts/token-view.tsx";
+import { settings } from "../../settings.ts";
+import { step } from "../../story-step.ts";
+import { formatBytes, formatNumber } from "../../values.ts";
+import {
+  answerChallenge,
+  impersonateDevice,
+  makeKeys,
+  readDeviceToken,
+  registerWithKey,
+  repeatAnswer,
+} from "./steps.ts";
+
+export const parties: readonly Party[] = [
+  { name: "Vendor" },
+  { name: "Device" },
+  { name: "Mallory", isAttacker: true },
+  { name: "Server" },
+];
+export const [vendor, device, mallory, server] = [0, 1, 2, 3];
+
+const claim = "the device's signature over the challenge";
+
+export const making = step({
+  title: "The device and its vendor generate their keys",
+  action: "Generate two key pairs",
+  why: `ML-DSA-44 has the smallest signatures of ML-DSA, which suits slow connections. Firmware must be trusted for the
+    life of the device, so the vendor uses the strongest set, ML-DSA-87. The secret keys stay in this page. No call is
+    made.`,
+  run: makeKeys,
+  says: (keys) =>
+    `The device's public key has ${formatBytes(keys.device.publicKey.length)}, the vendor's ${formatBytes(keys.vendor.publicKey.length)}.`,
+  shows: (keys) => [
+    evidence(
+      "Both public keys",
+      bytes("Public key of the device, ML-DSA-44", keys.device.publicKey, keys.device.algorithm),
+      bytes("Public key of the vendor, ML-DSA-87", keys.vendor.publicKey, keys.vendor.algorithm),
+    ),
+    sizes("Public key, bytes", [
+      ...classicalSigningKeys,
+      { label: keys.device.algorithm, bytes: keys.device.publicKey.length },
+      { label: keys.vendor.algorithm, bytes: keys.vendor.publicKey.length },
+    ]),
+  ],
+  draws: (value) => [
+    find([vendor, device], "key pair", undefined, value?.vendor.publicKey, value?.device.publicKey),
+  ],
+});
+
+export const registering = step({
+  title: "Register the device",
+  action: "Register",
+  why: `The server stores the device's public key and the public key of its firmware vendor. It never receives a secret
+    key. The device uses signing contexts. It signs challenges and readings with different contexts, so that a signature
+    for one is never valid for the other.`,
+  fields: { name: textField("Name of the device", "Thermometer, hall 4") },
+  after: { making },
+  run: (caller, given) => registerWithKey(caller, given.making, given.name),
+  says: ({ deviceId, registrationStatus, isSameKey }) =>
+    sayExpected(
+      isSameKey,
+      `${registrationStatus}: the device ID is ${deviceId}.`,
+      "The server registered another key",
+    ),
+  shows: ({ isSameKey, hasNoSecret }) =>
+    checks(
+      reportEqual("the registered key, compared with the key of the device", isSameKey),
+      reportNoSecret(hasNoSecret),
+    ),
+  draws: (value) => [
+    send(device, server, withSize("public key", value?.device.publicKey)),
+    send(vendor, server, withSize("public key", value?.vendor.publicKey)),
+    find(server, "It registers the device.", judge(value?.isSameKey, "with its key", "with another key")),
+  ],
+});
+
+export const authenticating = step({
+  title: "The device authenticates",
+  action: "Request a challenge and sign it",
+  why: `The challenge is 32 unpredictable bytes. It is valid for this device only, one time, within 60 seconds. Only the
+    device with the secret key can sign it. There is no password that could leak.`,
+  after: { registering },
+  run: (caller, given) => answerChallenge(caller, given.registering),
+  says: ({ verdicts, reason }) =>
+    verdicts.server
+      ? "The server authenticated the device and issued a token."
+      : `The server did not authenticate the device: ${reason}.`,
+  shows: ({ challenge, signature, verdicts }) => [
+    evidence("Challenge and signature", bytes("Challenge", challenge), bytes("Signature", signature)),
+    checks(reportBoth(claim, verdicts)),
+    signatureSizes("ML-DSA-44", signature),
+  ],
+  draws: (value) => [
+    send(server, device, withSize("challenge", value?.challenge)),
+    send(
+      device,
+      server,
+      withSize("signature", value?.signature),
+      judgeServer(value?.verdicts.server, "valid", value),
+    ),
+    send(server, device, "token"),
+  ],
+});
+
+export const repeating = step({
+  title: "The same answer again",
+  action: "Send it again",
+  why: `An attacker recorded the answer and sends it again. The signature is genuine, but the first answer used the
+    challenge up.`,
+  after: { registering, authenticating },
+  run: (caller, given) => repeatAnswer(caller, given.registering, given.authenticating),
+  says: ({ authenticated, reason }) =>
+    sayExpected(!authenticated, `Not authenticated: ${reason}.`, "The server accepted it twice"),
+  shows: ({ authenticated }) =>
+    checks(
+      reportServer("the challenge, used a second time", authenticated, authenticated ? "taken" : "refused"),
+    ),
+  draws: (value) => [
+    attack(mallory, server, "the signature, recorded", judgeServer(value?.authenticated, "accepted", value)),
+  ],
+});
+
+export const pretending = step({
+  title: "Another device uses its ID",
+  action: "Sign with another key",
+  why: `The other device requests a challenge for the ID of your device, and signs with its own key. A wrong answer also
+    uses the challenge up, which prevents further attempts.`,
+  after: { registering },
+  run: (caller, given) => impersonateDevice(caller, given.registering),
+  says: ({ verdicts, reason }) =>
+    sayExpected(!verdicts.server, `Not authenticated: ${reason}.`, "The server accepted it"),
+  shows: ({ verdicts }) => checks(reportBoth(claim, verdicts)),
+  draws: (value) => [
+    send(server, mallory, "new challenge"),
+    attack(
+      mallory,
+      server,
+      "signed with another key",
+      judgeServer(value?.verdicts.server, "accepted", value),
+    ),
+  ],
+});
+
+export const reading = step({
+  title: "Decode its token",
+  action: "Read and verify",
+  why: `The token contains the device ID, the time of expiry, and its use for devices. Its bearer may only send readings.
+    The server signs it with ML-DSA-65, and your browser verifies the signature with the published keys.`,
+  after: { registering, authenticating },
+  run: (caller, given) =>
+    readDeviceToken(
+      caller,
+      given.registering,
+      given.authenticating,
+      settings.services.has(TokenService.typeName),
+    ),
+  says: ({ token, parts }) =>
+    `The token has ${formatNumber(token.length)} characters, for ${String(parts.payload.sub)}.`,
+  shows: ({ token, parts, isSubject, isSigned }) => [
+    evidence(
+      "The token, decoded",
+      <TokenView token={token} parts={parts} label={`Signature, ${parts.header.alg}`} />,
+    ),
+    checks(
+      reportEqual("the subject of the token, and the device", isSubject),
+      isSigned === undefined ? [] : reportBrowser("the token's signature, with the published key", isSigned),
+    ),
+    hint(`It adds ${formatBytes(token.length)} to each call that the device makes.`),
+  ],
+  draws: (value) => [find(device, "The token names it.", judge(value?.isSubject, "same ID", "another ID"))],
+});
+
+/** The server's verdict on something that a party sent. */
+export function judgeServer(
+  holds: boolean | undefined,
+  yes: string,
+  answer: { readonly reason: string } | undefined,
+) {
+  return judge(holds, yes, `refused: ${answer?.reason}`);
+}

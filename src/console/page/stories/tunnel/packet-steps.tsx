@@ -1,0 +1,160 @@
+/** Packets of a tunnel, both ways; one that comes twice, one that was changed, and those after a new key. */
+
+import { packetOverhead } from "../../../../client/tunnel-end.ts";
+import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
+import { attack, find, judge, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
+import { bytes, change, checks, evidence, facts, heading, refused, showRefusal } from "../../parts/show.tsx";
+import { textField } from "../../parts/step-fields.tsx";
+import { step } from "../../story-step.ts";
+import { formatBytes, formatNumber, fromUtf8 } from "../../values.ts";
+import { judgeHandshake, reportHandshake, sayTrusted } from "./handshake.ts";
+import { gateway, mallory, meeting, registering, shaking, you } from "./setup-steps.tsx";
+import {
+  changePackets,
+  type EndHolder,
+  receiveThrough,
+  repeatPacket,
+  sendThrough,
+  takeNewKey,
+} from "./steps.ts";
+
+const out = textField("Payload, to the gateway", "GET /meters HTTP/1.1");
+
+export const sending = step({
+  title: "Send a packet",
+  action: "Encrypt and send",
+  why: `Your browser encrypts with AES-256-GCM under its key to the gateway; the gateway's packets are under another, so
+    neither end can be made to take its own packets for the other's. A packet has ${packetOverhead} bytes more than its
+    payload: an initialization vector of 12 random bytes, and a tag of 16 bytes that detects every change.`,
+  fields: { out },
+  after: { registering, shaking },
+  run: (caller, given, end: EndHolder) => sendThrough(caller, end, given.registering, given.out),
+  says: ({ data, packet }) =>
+    `${formatBytes(data.length)} became a packet of ${formatBytes(packet.length)}, and the gateway opened it.`,
+  shows: ({ packet, opened, isSame }) => [
+    showPacket(packet),
+    facts({ "The gateway read": <q>{fromUtf8(opened)}</q> }),
+    checks(
+      reportServer("the packet's tag", true),
+      reportEqual("the data that the gateway read, compared with the sent data", isSame),
+    ),
+  ],
+  draws: (value) => [
+    send(you, gateway, withSize("packet", value?.packet), judge(value?.isSame, "opened", "read differently")),
+  ],
+});
+
+export const receiving = step({
+  title: "Receive a packet",
+  action: "Request a packet and open it",
+  why: "In the other direction, you choose what the gateway sends, and your browser opens it.",
+  fields: { back: textField("Payload, to you", "HTTP/1.1 200 OK") },
+  after: { registering, shaking },
+  run: (caller, given, end: EndHolder) => receiveThrough(caller, end, given.registering, given.back),
+  says: ({ packet, isSame }) =>
+    sayExpected(
+      isSame,
+      `Your browser opened a packet of ${formatBytes(packet.length)}.`,
+      "Your browser could not open the packet",
+    ),
+  shows: ({ packet, opened, isSame }) => [
+    showPacket(packet),
+    facts({ "Your browser read": <q>{fromUtf8(opened ?? new Uint8Array())}</q> }),
+    checks(reportBrowser("the packet's tag and content", isSame)),
+  ],
+  draws: (value) => [
+    send(gateway, you, withSize("packet", value?.packet), judge(value?.isSame, "opened", "does not open")),
+  ],
+});
+
+export const repeating = step({
+  title: "The same packet again",
+  action: "Send it again",
+  why: `An attacker recorded your first packet and sends it again. Its tag is valid. The gateway remembers the vectors of
+    earlier packets, and accepts none twice.`,
+  after: { registering, sending },
+  run: (caller, given) => repeatPacket(caller, given.registering, given.sending),
+  ...showRefusal("The gateway refuses it"),
+  draws: (value) => [attack(mallory, gateway, "your packet, recorded", refuse(value?.reason))],
+});
+
+export const altering = step({
+  title: "A packet with one bit changed",
+  action: "Change packets both ways",
+  why: "One packet of each end is changed on the way. Encryption alone would not notice; the tag does.",
+  reads: { out },
+  after: { registering, receiving },
+  run: (caller, given, end: EndHolder) =>
+    changePackets(caller, end, given.registering, given.receiving, given.out),
+  says: ({ isOpened, refusal }) =>
+    sayExpected(
+      !isOpened,
+      `Neither end opens it. The gateway answers ${refusal.reason}.`,
+      "Your browser opened a changed packet",
+    ),
+  shows: ({ isOpened, refusal, ...altered }) => [
+    change(altered.change),
+    checks(
+      reportBrowser("the tag of a changed packet of the gateway", isOpened),
+      reportServer("the tag of a changed packet of yours", refusal.reason !== "PACKET_INVALID"),
+    ),
+    refused(refusal),
+  ],
+  draws: (value) => [
+    attack(
+      mallory,
+      you,
+      "the gateway's packet, one bit changed",
+      judge(value?.isOpened, "opened", "refused"),
+    ),
+    attack(mallory, gateway, "your packet, one bit changed", refuse(value?.refusal.reason)),
+  ],
+});
+
+export const rekeying = step({
+  title: "Replace the key",
+  action: "Rekey",
+  why: `A key that is used for long is worth more to a thief. This time your browser encapsulates, to the key that the
+    gateway showed in the first step; the gateway signs the new transcript. Then a packet is sealed under the old key,
+    and one each way under the new one.`,
+  after: { meeting, registering, shaking },
+  run: (caller, given, end: EndHolder) => takeNewKey(caller, end, given.meeting, given.registering),
+  says: ({ keyNumber, findings, refusal }) =>
+    sayTrusted(
+      findings,
+      `Key ${formatNumber(keyNumber)} is in use. A packet under the previous key is refused: ${refusal.reason}.`,
+    ),
+  shows: (rekeyed) => [
+    evidence(
+      "Ciphertext and secret",
+      bytes("Ciphertext, sent", rekeyed.ciphertext),
+      bytes("New shared secret", rekeyed.sharedSecret),
+    ),
+    checks(reportHandshake(rekeyed.findings)),
+    heading("A packet under the old key"),
+    refused(rekeyed.refusal),
+    checks(
+      reportBrowser("the gateway's next packet, with the old key", ...nameOpening(rekeyed.opensWithOld)),
+    ),
+    heading("Packets under the new key"),
+    checks(
+      reportBrowser("the gateway's next packet, with the new key", ...nameOpening(rekeyed.opensWithNew)),
+      reportServer("your next packet, with the new key", ...nameOpening(rekeyed.isReadByGateway)),
+    ),
+  ],
+  draws: (value) => [
+    send(you, gateway, withSize("new ciphertext", value?.ciphertext)),
+    send(gateway, you, "signed transcript", judgeHandshake(value?.findings, "valid")),
+    find([you, gateway], "new secret", undefined, value?.sharedSecret),
+    send(you, gateway, "packet under the old key", refuse(value?.refusal.reason)),
+    send(gateway, you, "packet under the new key", judge(value?.opensWithNew, "opened", "does not open")),
+  ],
+});
+
+function showPacket(packet: Uint8Array) {
+  return evidence("The packet", bytes("Packet: vector, ciphertext, tag", packet));
+}
+
+function nameOpening(opens: boolean): [boolean, string] {
+  return [opens, opens ? "opens" : "does not open"];
+}

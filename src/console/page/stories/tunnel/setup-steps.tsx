@@ -1,0 +1,117 @@
+/** The set-up of a tunnel: the gateway's keys, those of this end, and a handshake. */
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { browserLibrary } from "../../algorithms.ts";
+import { withoutToken } from "../../caller.ts";
+import { planCall } from "../../calls.ts";
+import { reportBrowser, reportNoSecret, reportServer } from "../../checks.ts";
+import { classicalExchange } from "../../classical.ts";
+import { find, judge, type Party, send, withSize } from "../../parts/diagrams/sequence.ts";
+import { bytes, checks, code, evidence, facts, heading, sizes } from "../../parts/show.tsx";
+import { textField } from "../../parts/step-fields.tsx";
+import { step } from "../../story-step.ts";
+import { formatBytes, shorten } from "../../values.ts";
+import { judgeHandshake, readTranscript, reportHandshake, sayTrusted } from "./handshake.ts";
+import { type EndHolder, meetGateway, registerEnd, shakeHands } from "./steps.ts";
+
+export const parties: readonly Party[] = [
+  { name: "Your browser" },
+  { name: "Mallory", isAttacker: true },
+  { name: "Gateway" },
+];
+export const [you, mallory, gateway] = [0, 1, 2];
+
+export const meeting = step({
+  title: "Get the gateway's public keys",
+  action: "Fetch the keys",
+  why: `All later steps rely on the identity, which distinguishes the gateway from an attacker. In real use, peers get it
+    in advance over a trusted channel, not in a call as here.`,
+  plan: () => planCall(VpnService.method.getGatewayInfo, {}, withoutToken),
+  run: meetGateway,
+  says: ({ kemPublicKey, identityPublicKey }) =>
+    `A key to encapsulate to, ${formatBytes(kemPublicKey.length)}, and an identity, ${formatBytes(identityPublicKey.length)}.`,
+  shows: ({ kemPublicKey, identityPublicKey, isVouched }) => [
+    evidence(
+      "Both keys",
+      bytes("Key exchange, ML-KEM-1024", kemPublicKey, "ML-KEM-1024"),
+      bytes("Identity, ML-DSA-65", identityPublicKey, "ML-DSA-65"),
+    ),
+    checks(reportBrowser("the identity's signature over the key to encapsulate to", isVouched)),
+  ],
+  draws: (value) => [
+    send(gateway, you, withSize("ML-KEM key", value?.kemPublicKey)),
+    send(gateway, you, withSize("identity", value?.identityPublicKey)),
+    find(you, "The identity signed the key.", judge(value?.isVouched, "valid", "not valid")),
+  ],
+});
+
+export const registering = step({
+  title: "Register your end",
+  action: "Generate a key pair and register",
+  why: `Your browser generates an ML-KEM-1024 key pair with ${browserLibrary}, and sends the public key. The gateway
+    assigns an address.`,
+  fields: { name: textField("Name of your end", "Laptop") },
+  after: { meeting },
+  run: (caller, { name }) => registerEnd(caller, name),
+  says: ({ tunnelId, assignedIp }) => `Your address is ${assignedIp}, in ${tunnelId}.`,
+  shows: ({ publicKey, secretKey, hasNoSecret }) => [
+    evidence(
+      "Both keys of your end",
+      bytes("Public key, sent", publicKey, "ML-KEM-1024"),
+      bytes("Secret key, which stays here", secretKey),
+    ),
+    checks(reportNoSecret(hasNoSecret)),
+  ],
+  draws: (value) => [
+    send(you, gateway, withSize("your public key", value?.publicKey)),
+    send(gateway, you, value ? `address ${value.assignedIp}` : "an address"),
+  ],
+});
+
+export const shaking = step({
+  title: "Agree on a key",
+  action: "Shake hands",
+  why: `The gateway encapsulates a secret to your public key. The transcript says which tunnel this is, what was sent, and
+    the hash of the key it was sent to; the gateway signs it. Your browser opens the ciphertext, writes the transcript
+    itself from what it knows, and compares. Out of the secret and the transcript, both ends derive one key for each
+    direction.`,
+  after: { meeting, registering },
+  run: (caller, given, end: EndHolder) => shakeHands(caller, end, given.meeting, given.registering),
+  says: ({ findings }) => sayTrusted(findings, "Both ends have the same key, and the gateway is authentic."),
+  shows: (shaken) => [
+    evidence(
+      "Ciphertext, transcript, signature and secret",
+      bytes("Ciphertext", shaken.ciphertext),
+      showTranscript(shaken.transcript),
+      bytes("Signature over the transcript", shaken.signature),
+      bytes("Shared secret, computed here", shaken.sharedSecret),
+      bytes("Key confirmation", shaken.keyConfirmation),
+    ),
+    checks(reportHandshake(shaken.findings), reportServer("the signature over the transcript", shaken.valid)),
+    sizes("Key and answer that the two ends send, bytes", [
+      ...classicalExchange.map((row) => ({ ...row, bytes: 2 * row.bytes })),
+      { label: "ML-KEM-1024", bytes: shaken.publicKey.length + shaken.ciphertext.length },
+    ]),
+  ],
+  draws: (value) => [
+    send(gateway, you, withSize("ciphertext", value?.ciphertext)),
+    send(gateway, you, withSize("signed transcript", value?.signature)),
+    find([you, gateway], "shared secret", undefined, value?.sharedSecret),
+    find(
+      you,
+      "It is the gateway, and it has the same key.",
+      judgeHandshake(value?.findings, "all checks pass"),
+    ),
+  ],
+});
+
+function showTranscript(text: string) {
+  const { tunnelId, ciphertext, keyHash } = readTranscript(text);
+  return [
+    heading("Transcript"),
+    facts({
+      Tunnel: code(tunnelId),
+      "Ciphertext, in base64": code(shorten(ciphertext)),
+      "SHA-256 of the key": code(keyHash),
+    }),
+  ];
+}

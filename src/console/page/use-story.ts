@@ -1,0 +1,90 @@
+/** Runs the steps of a story, and keeps their results and what the reader typed. */
+import { useRef, useState } from "preact/hooks";
+import { formatStepAddress, toSlug } from "./address.ts";
+import { type CallRecord, createCaller } from "./calls.ts";
+import { toFailure } from "./failure.ts";
+import { usePlace } from "./kept-pages.tsx";
+import {
+  type Field,
+  findBasis,
+  findOutcome,
+  type Outcome,
+  type Outcomes,
+  type Step,
+  type StepState,
+  type StoryState,
+} from "./story-step.ts";
+import { useAddress } from "./use-address.ts";
+
+interface Progress {
+  readonly outcomes: Outcomes;
+  readonly values: ReadonlyMap<Field, string>;
+}
+
+let lastStamp = 0;
+
+/** @param shared is passed to the steps */
+export function useStory<S>(shared: S): StoryState<S> {
+  const [progress, setProgress] = useState<Progress>({ outcomes: new Map(), values: new Map() });
+  // A step may start before the page is drawn again with what the reader has typed.
+  const newest = useRef(progress);
+  const address = useAddress();
+  const { path = address.path } = usePlace();
+  const change = (next: Partial<Progress>): void => {
+    newest.current = { ...newest.current, ...next };
+    setProgress(newest.current);
+  };
+
+  const valueIn = (field: Field): string =>
+    newest.current.values.get(field) ?? (typeof field.initial === "string" ? field.initial : field.initial());
+
+  const start = async (step: Step<unknown, S>): Promise<void> => {
+    const basis = findBasis(step, newest.current.outcomes);
+    if (basis === undefined || findOutcome(step, newest.current.outcomes)?.status === "running") return;
+    lastStamp += 1;
+    const stamp = lastStamp;
+    const calls: CallRecord[] = [];
+    const finish = (end: Pick<Outcome, "status" | "value" | "failure">): void => {
+      const outcomes = new Map(newest.current.outcomes);
+      // A reader who starts a step again while it runs wants the newer outcome.
+      if (end.status !== "running" && outcomes.get(step)?.stamp !== stamp) return;
+      change({ outcomes: outcomes.set(step, { ...end, basis, stamp, calls }) });
+    };
+    finish({ status: "running" });
+    const at = { href: formatStepAddress(path, toSlug(step.title)), title: step.title };
+    const caller = createCaller((call) => calls.push(call), at);
+    try {
+      // `gather` gives each step what it declares.
+      finish({ status: "done", value: await step.run(caller, gather(step) as never, shared) });
+    } catch (thrown) {
+      finish({ status: "failed", failure: toFailure(thrown) });
+    }
+  };
+
+  const gather = ({ fields, reads, after = {} }: Step<unknown, S>): Record<string, unknown> =>
+    Object.fromEntries([
+      ...Object.entries({ ...fields, ...reads }).map(([name, field]) => [name, valueIn(field)]),
+      ...Object.entries(after).map(([name, before]) => [name, newest.current.outcomes.get(before)?.value]),
+    ]);
+
+  const at = <T>(step: Step<T, S>): StepState<T> => {
+    const outcome = findOutcome(step, progress.outcomes);
+    const isReady = findBasis(step, progress.outcomes) !== undefined;
+    return {
+      status: outcome?.status ?? (isReady ? "ready" : "waiting"),
+      // Only this step's `run` makes its outcomes.
+      value: outcome?.value as T | undefined,
+      failure: outcome?.failure,
+      calls: outcome?.calls ?? [],
+    };
+  };
+
+  return {
+    shared,
+    at,
+    read: (step) => at(step).value,
+    start,
+    valueIn,
+    fill: (field, value) => change({ values: new Map(newest.current.values).set(field, value) }),
+  };
+}
