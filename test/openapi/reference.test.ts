@@ -127,7 +127,7 @@ describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, 
     const page = await open("kms_KmsService_Sign");
     const expected = {
       curl: "curl --fail-with-body",
-      gRPC: "kms.KmsService/Sign",
+      grpcurl: "kms.KmsService/Sign",
       Python: "requests.post(",
       Go: 'http.NewRequest("POST"',
       TypeScript: "await fetch(",

@@ -1,23 +1,9 @@
 /** Lets the reader log in, on a server that wants a token. */
-import { useState } from "preact/hooks";
-import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { parseAddress } from "./address.ts";
-import { makeCall } from "./calls.ts";
-import type { Failure } from "./failure.ts";
-import { FailureNote } from "./parts/failure-note.tsx";
-import { PasswordField, TextField } from "./parts/fields.tsx";
-import { setSession } from "./session.ts";
+import { LogInForm } from "./log-in-form.tsx";
 
 export function LogIn() {
-  const [username, setUsername] = useState("");
-  const [password, setPassword] = useState("");
-  const [failure, setFailure] = useState<Failure>();
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setFailure(undefined);
-    const made = await makeCall(TokenService.method.issueToken, { username, password }, { token: null });
-    if (made.answer === undefined) return setFailure(made.failure);
-    setSession({ username, token: made.answer.token });
+  const leave = (): void => {
     // Another page appears in the place of this one, except for the page that is the log-in itself.
     if (parseAddress(location.hash).path === "log-in") location.hash = "#/";
   };
@@ -30,14 +16,7 @@ export function LogIn() {
           close the tab, and sends it with each call.
         </p>
       </header>
-      <form class="log-in" onSubmit={(event) => void submit(event)}>
-        <TextField label="User" value={username} onChange={setUsername} autocomplete="username" />
-        <PasswordField label="Password" value={password} onChange={setPassword} />
-        <button type="submit" class="primary">
-          Log in
-        </button>
-      </form>
-      {failure && <FailureNote failure={failure} />}
+      <LogInForm action="Log in" onDone={leave} />
       <Accounts />
     </>
   );

@@ -1,7 +1,7 @@
 /** Shows calls: request, answer, sizes and time, and how to make them elsewhere. */
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import type { CallRecord } from "../calls.ts";
-import { readableJson, requestJson } from "../commands.ts";
+import { readableJson, requestJson } from "../snippets/call.ts";
 import { formatBytes, formatMs } from "../values.ts";
 import { CopyButton } from "./copy-button.tsx";
 import { Snippets } from "./snippets.tsx";

@@ -1,19 +1,21 @@
 /** Shows how to make a call: in a shell, and in programs. */
 import type { CallRecord } from "../calls.ts";
 import { createPreference } from "../preference.ts";
-import { tokenVariable } from "../snippets/call.ts";
+import { describeCall } from "../snippets/call.ts";
+import { tokenVariable } from "../snippets/input.ts";
 import { type LanguageName, languageNames, languages } from "../snippets/languages.ts";
 import { CopyButton } from "./copy-button.tsx";
 import { Scroller } from "./scroller.tsx";
 
-const preferredLanguage = createPreference<LanguageName>("qsp-language", languageNames);
+/** The choice of a language, for all calls of both pages. */
+export const preferredLanguage = createPreference<LanguageName>("qsp-language", languageNames);
 
 export function Snippets({ call }: { readonly call: CallRecord }) {
   const [name, choose] = preferredLanguage.use();
-  const { write, trust } = languages[name];
+  const { write, trust, file, run } = languages[name];
   const { origin } = location;
-  const shown = write(call, { origin, isShort: true });
-  const whole = write(call, { origin });
+  const shown = write(describeCall(call, origin, true));
+  const whole = write(describeCall(call, origin));
   return (
     <div class="commands">
       <div class="bar">
@@ -27,15 +29,11 @@ export function Snippets({ call }: { readonly call: CallRecord }) {
             {language}
           </button>
         ))}
-        {whole !== undefined && <CopyButton text={whole} what={nameCopy(name)} />}
+        <CopyButton text={whole} what={nameCopy(name)} />
       </div>
-      {shown === undefined ? (
-        <p>This call has no REST form; use grpcurl.</p>
-      ) : (
-        <Scroller class={languages[name].file === undefined ? "code" : "code program"} label={nameCopy(name)}>
-          <pre>{shown}</pre>
-        </Scroller>
-      )}
+      <Scroller class={file === undefined ? "code" : "code program"} label={nameCopy(name)}>
+        <pre>{shown}</pre>
+      </Scroller>
       {shown !== whole && <p class="hint">Long values are shortened here. The copy contains them in full.</p>}
       {call.token !== undefined && (
         <p class="hint">
@@ -48,30 +46,15 @@ export function Snippets({ call }: { readonly call: CallRecord }) {
           If the server's certificate is of a private CA, set <code>{trust}</code> to the file of the CA.
         </p>
       )}
-      <SetUp name={name} />
+      {file !== undefined && (
+        <p class="hint">
+          Save it as <code>{file}</code>, then run <code>{run}</code>
+        </p>
+      )}
     </div>
   );
 }
 
 function nameCopy(name: LanguageName): string {
   return `${name} ${languages[name].file === undefined ? "command" : "program"}`;
-}
-
-function SetUp({ name }: { readonly name: LanguageName }) {
-  const { setUp, file, run } = languages[name];
-  if (file === undefined || run === undefined) return null;
-  const lines = setUp(location.origin).join("\n");
-  return (
-    <details class="set-up">
-      <summary>Set up {name}, one time</summary>
-      <div class="bar">
-        <span class="hint">In an empty folder:</span>
-        <CopyButton text={lines} what={`set-up of ${name}`} />
-      </div>
-      <pre class="code">{lines}</pre>
-      <p>
-        Save the program above as <code>{file}</code>, then run <code>{run}</code>
-      </p>
-    </details>
-  );
 }

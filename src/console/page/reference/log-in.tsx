@@ -1,9 +1,9 @@
 /** Gets a token for the calls of this page, or takes one. The tab keeps it until it is closed, also for the console. */
 import { useRef, useState } from "preact/hooks";
-import { PasswordField, TextField } from "../parts/fields.tsx";
+import { readToken } from "../jwt.ts";
+import { LogInForm } from "../log-in-form.tsx";
 import { type Session, setSession } from "../session.ts";
 import { type ApiDocument, isOpen } from "./document.ts";
-import { readClaims } from "./token-claims.ts";
 
 interface LogInProps {
   readonly api: ApiDocument;
@@ -12,7 +12,7 @@ interface LogInProps {
 
 export function LogIn({ api, session }: LogInProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const issue = api.operations.find((one) => one["x-grpc"].method === "pqc.TokenService/IssueToken");
+  const canIssue = api.operations.some((one) => one["x-grpc"].method === "pqc.TokenService/IssueToken");
   if (session !== undefined)
     return (
       <p class="ref-session">
@@ -36,7 +36,7 @@ export function LogIn({ api, session }: LogInProps) {
             need one.
           </p>
         )}
-        {issue !== undefined && <PasswordForm path={issue.path} onDone={close} />}
+        {canIssue && <LogInForm action="Get a token" onDone={close} />}
         <TokenForm onDone={close} />
         <button type="button" onClick={close}>
           Cancel
@@ -46,71 +46,21 @@ export function LogIn({ api, session }: LogInProps) {
   );
 }
 
-function PasswordForm({ path, onDone }: { readonly path: string; readonly onDone: () => void }) {
-  const [username, setUsername] = useState("");
-  const [password, setPassword] = useState("");
-  const [fault, setFault] = useState("");
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
-    setFault("");
-    const answer = await requestToken(path, username, password);
-    if (answer.token === undefined) {
-      setFault(answer.message);
-      return;
-    }
-    setSession({ username, token: answer.token });
-    onDone();
-  };
-  return (
-    <form class="log-in" onSubmit={(event) => void submit(event)}>
-      <TextField label="User" value={username} onChange={setUsername} autocomplete="username" />
-      <PasswordField label="Password" value={password} onChange={setPassword} />
-      <button type="submit" class="primary">
-        Get a token
-      </button>
-      {fault !== "" && <p role="alert">{fault}</p>}
-    </form>
-  );
-}
-
-/** Requests a token. @returns the token, or why there is none */
-async function requestToken(
-  path: string,
-  username: string,
-  password: string,
-): Promise<{ readonly token?: string; readonly message: string }> {
-  try {
-    const response = await fetch(path, {
-      method: "POST",
-      cache: "no-store",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ username, ...(password !== "" && { password }) }),
-    });
-    const { token, message } = await response.json();
-    if (typeof token === "string") return { token, message: "" };
-    return { message: typeof message === "string" ? message : `The server answered ${response.status}.` };
-  } catch {
-    return { message: "The server could not be reached." };
-  }
-}
-
 function TokenForm({ onDone }: { readonly onDone: () => void }) {
   const [text, setText] = useState("");
   const [fault, setFault] = useState("");
   const submit = (event: Event): void => {
     event.preventDefault();
     const token = text.trim().replace(/^Bearer\s+/i, "");
-    if (!/^[\w-]+\.[\w-]+\.[\w-]+$/.test(token)) {
+    const { sub, exp } = readClaims(token);
+    if (sub === undefined) {
       setFault("This is not a token. A token has three parts of base64url, with dots between them.");
-      return;
+    } else if (exp * 1000 <= Date.now()) {
+      setFault(`This token expired at ${new Date(exp * 1000).toISOString()}. Get a new one.`);
+    } else {
+      setSession({ username: sub, token });
+      onDone();
     }
-    const { subject, expiresAt } = readClaims(token);
-    if (expiresAt !== undefined && expiresAt <= new Date()) {
-      setFault(`This token expired at ${expiresAt.toISOString()}. Get a new one.`);
-      return;
-    }
-    setSession({ username: subject, token });
-    onDone();
   };
   return (
     <form class="log-in" onSubmit={submit}>
@@ -128,4 +78,15 @@ function TokenForm({ onDone }: { readonly onDone: () => void }) {
       {fault !== "" && <p role="alert">{fault}</p>}
     </form>
   );
+}
+
+/** Reads the claims of a token, which the server judges. `sub` is undefined for a text that is no token. */
+function readClaims(token: string): { readonly sub?: string; readonly exp: number } {
+  try {
+    const { sub, exp } = readToken(token).payload;
+    const subject = typeof sub === "string" && sub !== "" ? sub.slice(0, 60) : "a token";
+    return { sub: subject, exp: typeof exp === "number" ? exp : Number.POSITIVE_INFINITY };
+  } catch {
+    return { exp: Number.POSITIVE_INFINITY };
+  }
 }

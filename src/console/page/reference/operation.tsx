@@ -12,13 +12,12 @@ import {
   needsToken,
   type Operation,
 } from "./document.ts";
-import { keepAnswer, listLinkedFields } from "./earlier-answers.ts";
+import { listSources } from "./example-sources.ts";
 import { FailureTable } from "./failure-table.tsx";
 import { listFailures, pickReasons } from "./failures.ts";
 import { FieldList, FieldRow } from "./field-list.tsx";
-import { LinkedValues } from "./linked-values.tsx";
 import { Prose } from "./prose.tsx";
-import { buildHttp, buildMessage, type Draft, draftRequest } from "./request.ts";
+import { buildHttp, buildMessage, draftRequest } from "./request.ts";
 import { SnippetTabs } from "./snippet-tabs.tsx";
 import { TryCall } from "./try-call.tsx";
 
@@ -32,11 +31,11 @@ interface OperationViewProps {
 export function OperationView({ api, operation, common, session }: OperationViewProps) {
   const examples = listExamples(operation.requestBody?.content);
   const [example, setExample] = useState(examples[0]?.name ?? "");
-  const [draft, setDraft] = useState(() => fillDraft(operation, example));
+  const [draft, setDraft] = useState(() => draftRequest(operation, example));
   const content = operation.responses["200"]?.content ?? {};
   const choose = (name: string): void => {
     setExample(name);
-    setDraft(fillDraft(operation, name));
+    setDraft(draftRequest(operation, name));
   };
   return (
     <article class="ref-call">
@@ -84,24 +83,18 @@ export function OperationView({ api, operation, common, session }: OperationView
             isJson: content["application/json"] !== undefined,
           }}
         />
-        <TryCall
-          operation={operation}
-          draft={draft}
-          onDraft={setDraft}
-          onAnswer={(answer) => keepAnswer(api, operation, example, answer)}
-          session={session}
-        >
-          <LinkedValues api={api} fields={listLinkedFields(operation, example)} />
+        <TryCall operation={operation} draft={draft} onDraft={setDraft} session={session}>
+          {listSources(api, operation, example).map(({ field, path, operationId, name }) => (
+            <p key={field} class="hint">
+              <code>{field}</code> is only a sample. The answer of <a href={`#/${operationId}`}>{name}</a> has
+              one, in <code>{path}</code>.
+            </p>
+          ))}
         </TryCall>
         <ExampleAnswer content={content} name={example} />
       </div>
     </article>
   );
-}
-
-/** An example with what the page knows from earlier answers. */
-function fillDraft(operation: Operation, example: string): Draft {
-  return draftRequest(operation, example, listLinkedFields(operation, example));
 }
 
 function sayToken(operation: Operation): string {

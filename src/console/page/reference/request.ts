@@ -1,7 +1,7 @@
 /** One request to an operation: the values of its parameters and its body, and what HTTP and gRPC send of them. */
+import { type HttpRequest, parseJson } from "../snippets/input.ts";
 import type { Json, Operation, Parameter } from "./document.ts";
 import { listExamples } from "./document.ts";
-import { type LinkedField, readPath, withPath } from "./earlier-answers.ts";
 
 /** The values that a reader has filled in. */
 export interface Draft {
@@ -11,40 +11,20 @@ export interface Draft {
   readonly body: string | undefined;
 }
 
-/** A request as HTTP sends it. */
-export interface HttpRequest {
-  readonly verb: string;
-  readonly url: string;
-  /** Besides those of the token and the body. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | undefined;
-}
-
 /**
  * Fills in an example.
  *
  * @param name of the example of the body; the first, if there is none of this name
- * @param linked fields that have values from earlier answers
  */
-export function draftRequest(operation: Operation, name: string, linked: readonly LinkedField[] = []): Draft {
+export function draftRequest(operation: Operation, name: string): Draft {
   const examples = listExamples(operation.requestBody?.content);
   const value = (examples.find((one) => one.name === name) ?? examples[0])?.value ?? {};
-  const filled = operation.parameters.map(
+  const parameters = operation.parameters.map(
     (one) => [one.name, one.example === undefined ? "" : String(one.example)] as const,
   );
-  const parameters: Record<string, string> = Object.fromEntries(filled);
-  let body: Json = value;
-  for (const { field, value: known } of linked) {
-    if (known === undefined) continue;
-    // The body may be one field of the request: "cryptoKey.name" of the request is "name" of the body.
-    const paths = [field, field.slice(field.indexOf(".") + 1)];
-    const path = paths.find((one) => readPath(body, one) !== undefined);
-    if (Object.hasOwn(parameters, field)) parameters[field] = known;
-    else if (path !== undefined) body = withPath(body, path, known);
-  }
   return {
-    parameters,
-    body: operation.requestBody === undefined ? undefined : JSON.stringify(body, null, 2),
+    parameters: Object.fromEntries(parameters),
+    body: operation.requestBody === undefined ? undefined : JSON.stringify(value, null, 2),
   };
 }
 
@@ -119,14 +99,6 @@ function toJson(parameter: Parameter, text: string): Json {
   if (type.includes("boolean")) return text === "true";
   if (type.includes("integer") || type.includes("number")) return Number(text);
   return text;
-}
-
-export function parseJson(text: string): Json | undefined {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function isObject(value: Json): value is Record<string, Json> {

@@ -1,5 +1,5 @@
 /** Makes a call as the reader filled it in, and reads the answer up to a limit. */
-import type { HttpRequest } from "./request.ts";
+import type { HttpRequest } from "../snippets/input.ts";
 
 /** The answer of a call, possibly only its start. */
 export interface Sent {

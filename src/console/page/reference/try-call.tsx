@@ -2,17 +2,16 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Session, setSession } from "../session.ts";
+import { parseJson } from "../snippets/input.ts";
 import { CodeBlock } from "./code-block.tsx";
-import { type Json, needsToken, type Operation } from "./document.ts";
-import { buildHttp, type Draft, listMissing, parseJson } from "./request.ts";
+import { needsToken, type Operation } from "./document.ts";
+import { buildHttp, type Draft, listMissing } from "./request.ts";
 import { type Sent, send } from "./send.ts";
 
 interface TryCallProps {
   readonly operation: Operation;
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
-  /** Takes each complete JSON answer that is not a refusal. */
-  readonly onAnswer: (answer: Json) => void;
   readonly session: Session | undefined;
   /** Stands above the form. */
   readonly children?: ComponentChildren;
@@ -21,7 +20,7 @@ interface TryCallProps {
 /** The reasons for which the server will never take the token again. */
 const deadToken = /"TOKEN_(?:EXPIRED|REVOKED|KEY_UNKNOWN)"/;
 
-export function TryCall({ operation, draft, onDraft, onAnswer, session, children }: TryCallProps) {
+export function TryCall({ operation, draft, onDraft, session, children }: TryCallProps) {
   const [sent, setSent] = useState<Sent>();
   const [fault, setFault] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -43,8 +42,6 @@ export function TryCall({ operation, draft, onDraft, onAnswer, session, children
       await send(buildHttp(operation, draft, location.origin), session?.token, mine.signal, (part) => {
         if (abort.current !== mine) return;
         setSent(part);
-        const answer = part.status < 400 && part.state === "whole" ? parseJson(part.text) : undefined;
-        if (answer !== undefined) onAnswer(answer);
         // Without it, the page shows that the reader has to log in again.
         if (part.status === 401 && deadToken.test(part.text)) setSession(undefined);
       });

@@ -1,5 +1,18 @@
-/** The call that a snippet is written from. */
-import type { DescMethodServerStreaming, DescMethodUnary, Message } from "@bufbuild/protobuf";
+/** A call of the console, and the request that its snippets are written from. */
+import {
+  type DescMethodServerStreaming,
+  type DescMethodUnary,
+  getOption,
+  hasOption,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+  toJson,
+} from "@bufbuild/protobuf";
+import { http } from "#gen/google/api/annotations_pb.ts";
+import { shorten } from "../values.ts";
+import type { HttpRequest, SnippetInput } from "./input.ts";
+import { writeJson } from "./literals.ts";
 
 /** A call, whether it has been made or not. */
 export interface SnippetCall {
@@ -9,27 +22,65 @@ export interface SnippetCall {
   readonly token: string | undefined;
 }
 
-/** How a snippet is written. */
-export interface SnippetOptions {
-  /** The origin of the server: "http://127.0.0.1:8080". */
-  readonly origin: string;
-  /** Leaves out the middle of long values, for reading. */
-  readonly isShort?: boolean;
+/** The request as JSON, in the names of the REST form. */
+export function requestJson({ method, request }: Pick<SnippetCall, "method" | "request">): JsonObject {
+  // The JSON form of a message is an object, except for well-known types, and no request is one.
+  const fields = toJson(method.input, request) as JsonObject;
+  // A password must not appear on the screen, or in the history of a shell.
+  return "password" in fields ? { ...fields, password: "(your password)" } : fields;
 }
 
-/** The environment variable from which snippets read a token, as `qsp` does. */
-export const tokenVariable = "QSP_TOKEN";
-/** The one from which they read a password. */
-export const passwordVariable = "QSP_PASSWORD";
-
-/** Host and port, as gRPC clients want them, and whether the connection is encrypted. */
-export function readTarget(origin: string): { readonly target: string; readonly isSecure: boolean } {
-  const { protocol, hostname, port } = new URL(origin);
-  const isSecure = protocol === "https:";
-  return { target: `${hostname}:${port || (isSecure ? "443" : "80")}`, isSecure };
+/** Pretty JSON for reading: the middle of long values is left out. */
+export function readableJson(value: JsonValue): string {
+  return JSON.stringify(value, shortenStrings, 2);
 }
 
-/** Indents all lines of a text but the first. */
-export function indentRest(text: string, indent: string): string {
-  return text.replaceAll("\n", `\n${indent}`);
+/**
+ * Describes a call for the writers of snippets.
+ *
+ * @param isShort leaves out the middle of long values, for reading
+ * @throws RangeError for a call that has no REST form
+ */
+export function describeCall(call: SnippetCall, origin: string, isShort = false): SnippetInput {
+  const { method, token } = call;
+  const fields = requestJson(call);
+  const message: JsonObject = isShort ? JSON.parse(JSON.stringify(fields, shortenStrings)) : fields;
+  return {
+    http: describeHttp(call, message, origin),
+    message,
+    rpc: `${method.parent.typeName}/${method.name}`,
+    hasToken: token !== undefined,
+    isStream: method.methodKind !== "unary",
+    isJson: true,
+  };
+}
+
+function describeHttp({ method }: SnippetCall, message: JsonObject, origin: string): HttpRequest {
+  const rule = hasOption(method, http) ? getOption(method, http) : undefined;
+  if (typeof rule?.pattern.value !== "string") throw new RangeError(`${method.name} has no REST form`);
+  const fields = { ...message };
+  const path = rule.pattern.value.replace(/\{(\w+)[^}]*\}/g, (_whole, name: string) => {
+    const jsonName = method.input.fields.find((field) => field.name === name)?.jsonName ?? name;
+    const value = String(fields[jsonName] ?? "");
+    delete fields[jsonName];
+    return encodeURIComponent(value);
+  });
+  const hasBody = rule.body === "*";
+  return {
+    verb: (rule.pattern.case ?? "get").toUpperCase(),
+    url: origin + path + (hasBody ? "" : toQuery(fields)),
+    headers: {},
+    body: hasBody ? writeJson(fields) : undefined,
+  };
+}
+
+function shortenStrings(_name: string, value: unknown): unknown {
+  return typeof value === "string" ? shorten(value) : value;
+}
+
+function toQuery(fields: JsonObject): string {
+  const pairs = Object.entries(fields).flatMap(([name, value]) =>
+    (Array.isArray(value) ? value : [value]).map((item) => `${name}=${encodeURIComponent(String(item))}`),
+  );
+  return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
 }

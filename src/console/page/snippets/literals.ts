@@ -6,30 +6,22 @@
  */
 const hidden = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
-/** Quotes a text, and escapes backslashes, quotes, line breaks and hidden characters. */
-function quoteText(text: string, escapeHidden: (codePoint: number) => string): string {
-  const escaped = text
-    .replaceAll("\\", "\\\\")
-    .replaceAll('"', '\\"')
-    .replaceAll("\n", "\\n")
-    .replace(hidden, (character) => escapeHidden(character.codePointAt(0) ?? 0));
-  return `"${escaped}"`;
-}
-
 function toDigits(codePoint: number, digits: number): string {
   return codePoint.toString(16).padStart(digits, "0");
 }
 
 /** A literal of Python (Lexical analysis, "Escape sequences") and of Go (Specification, "Rune literals"). */
 export function quotePythonOrGo(text: string): string {
-  return quoteText(text.toWellFormed(), (point) =>
-    point < 0x1_0000 ? `\\u${toDigits(point, 4)}` : `\\U${toDigits(point, 8)}`,
-  );
-}
-
-/** A literal of TypeScript. */
-export function quoteTypeScript(text: string): string {
-  return quoteText(text.toWellFormed(), (point) => `\\u{${point.toString(16)}}`);
+  const escaped = text
+    .toWellFormed()
+    .replaceAll("\\", "\\\\")
+    .replaceAll('"', '\\"')
+    .replaceAll("\n", "\\n")
+    .replace(hidden, (character) => {
+      const point = character.codePointAt(0) ?? 0;
+      return point < 0x1_0000 ? `\\u${toDigits(point, 4)}` : `\\U${toDigits(point, 8)}`;
+    });
+  return `"${escaped}"`;
 }
 
 /** JSON without hidden characters. */
@@ -48,14 +40,4 @@ export function writeJson(value: unknown, space?: number): string {
 /** Quotes a word for a POSIX shell, where needed. In single quotes, no character but the quote is special. */
 export function quoteShell(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}
-
-/** The text of bytes that are readable UTF-8; undefined for other bytes. */
-export function readText(bytes: Uint8Array): string | undefined {
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    return text.search(/[^\P{C}\n\t]/u) === -1 ? text : undefined;
-  } catch {
-    return undefined;
-  }
 }

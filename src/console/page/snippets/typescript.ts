@@ -1,79 +1,37 @@
-/** Writes a call as a module of TypeScript, which is JavaScript too, with the package of docs/clients.md. */
-import { isLoopback } from "../../../client/loopback.ts";
-import {
-  indentRest,
-  passwordVariable,
-  type SnippetCall,
-  type SnippetOptions,
-  tokenVariable,
-} from "./call.ts";
-import { quoteTypeScript as quote } from "./literals.ts";
-import { readRequest, type Value } from "./request-tree.ts";
+import { parseJson, type SnippetInput, tokenNote } from "./input.ts";
+import { writeJson } from "./literals.ts";
 
-const indent = "  ";
-
-export function writeTypeScript(call: SnippetCall, { origin, isShort = false }: SnippetOptions): string {
-  const { method, token } = call;
-  const client = nameClient(method.parent.name);
-  const { protocol, hostname } = new URL(origin);
-  // The package sends no token in the clear to another machine, unless told so. The page just did.
-  const isOpen = token !== undefined && protocol === "http:" && !isLoopback(hostname);
-  const options = [
-    ...(token === undefined ? [] : [`token: process.env.${tokenVariable} ?? ""`]),
-    ...(isOpen ? ["allowCleartext: true"] : []),
+/** Writes the call for TypeScript and JavaScript, with fetch. */
+export function writeTypeScript({ http, hasToken, isStream, isJson }: SnippetInput): string {
+  const { verb, url, headers, body } = http;
+  const value = body === undefined ? undefined : parseJson(body);
+  const sent = [
+    ...(hasToken ? [`authorization: "Bearer " + process.env.QSP_TOKEN`] : []),
+    ...(body === undefined ? [] : ['"content-type": "application/json"']),
+    ...Object.entries(headers).map(([name, text]) => `${writeJson(name)}: ${writeJson(text)}`),
   ];
-  const tail = options.length === 0 ? "" : `, { ${options.join(", ")} }`;
-  const request = write(readRequest(method.input, call.request, isShort));
-  const made = `${client}.${method.localName}(${request})`;
+  const parts = [
+    ...(verb === "GET" ? [] : [`method: "${verb}"`]),
+    ...(sent.length === 0 ? [] : [`headers: { ${sent.join(", ")} }`]),
+    ...(value === undefined ? [] : [`body: JSON.stringify(${indent(writeJson(value, 2))})`]),
+  ];
+  const options = parts.length === 0 ? "" : `, {\n${parts.map((part) => `  ${part},\n`).join("")}}`;
   return [
-    'import { createClients } from "quantum-safe-playground/client";',
-    "",
-    `const { ${client} } = createClients(${quote(origin)}${tail});`,
-    ...(method.methodKind === "unary"
-      ? [`const answer = await ${made};`, "console.log(answer);"]
-      : [`for await (const answer of ${made}) console.log(answer);`]),
-    "",
+    ...(hasToken ? [`// ${tokenNote}`] : []),
+    `const response = await fetch(${JSON.stringify(url)}${options});`,
+    "if (!response.ok) throw new Error(await response.text());",
+    ...writeUse(isStream, isJson),
   ].join("\n");
 }
 
-/** The name that the package has for the client of a service: "kms" for "KmsService". */
-export function nameClient(service: string): string {
-  return service.replace(/Service$/, "").replace(/^./, (first) => first.toLowerCase());
+function writeUse(isStream: boolean, isJson: boolean): string[] {
+  if (!isStream) return [`console.log(await response.${isJson ? "json" : "bytes"}());`];
+  return [
+    "const texts = response.body?.pipeThrough(new TextDecoderStream()) ?? [];",
+    "for await (const text of texts) console.log(text);",
+  ];
 }
 
-function write(value: Value): string {
-  switch (value.kind) {
-    case "message":
-      return writeItems(
-        "{",
-        value.fields.map(({ field, value }) => `${field.localName}: ${write(value)}`),
-        "}",
-      );
-    case "list":
-      return writeItems("[", value.items.map(write), "]");
-    case "map":
-      return writeItems(
-        "{",
-        // In brackets, "__proto__" is a key like others.
-        value.entries.map(([key, item]) => `[${write(key)}]: ${write(item)}`),
-        "}",
-      );
-    case "text":
-      return quote(value.text);
-    case "password":
-      return `process.env.${passwordVariable} ?? ""`;
-    case "text bytes":
-      return `Buffer.from(${quote(value.text)})`;
-    case "bytes":
-      return `Buffer.from(${quote(value.base64)}, "base64")`;
-    case "number":
-      return value.isBigInt ? `${value.digits}n` : value.digits;
-    case "boolean":
-      return String(value.isTrue);
-  }
-}
-
-function writeItems(open: string, items: readonly string[], close: string): string {
-  if (items.length === 0) return open + close;
-  return `${open}\n${items.map((item) => `${indent}${indentRest(item, indent)},\n`).join("")}${close}`;
+function indent(text: string): string {
+  return text.replaceAll("\n", "\n  ");
 }

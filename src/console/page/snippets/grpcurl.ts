@@ -1,5 +1,7 @@
+import type { JsonValue } from "@bufbuild/protobuf";
 import { type SnippetInput, tokenNote } from "./input.ts";
-import { joinLines, quoteShell, shellToken } from "./shell.ts";
+import { quoteShell, writeJson } from "./literals.ts";
+import { joinBody, joinLines, shellToken } from "./shell.ts";
 
 /** Writes the same call over gRPC. grpcurl asks the server for its protos, by reflection. */
 export function writeGrpcurl({ http, message, rpc, hasToken }: SnippetInput): string {
@@ -7,17 +9,19 @@ export function writeGrpcurl({ http, message, rpc, hasToken }: SnippetInput): st
   const isSecure = protocol === "https:";
   const isEmpty = message === undefined || JSON.stringify(message) === "{}";
   const key = http.headers["idempotency-key"];
-  const command = joinLines([
+  const parts = [
     `grpcurl${isSecure ? "" : " -plaintext"}`,
     ...(hasToken ? [shellToken] : []),
     ...(key === undefined ? [] : [`-H ${quoteShell(`idempotency-key: ${key}`)}`]),
-    ...(isEmpty ? [] : [`-d ${quoteShell(JSON.stringify(message, omitNull, 2))}`]),
-    `${hostname}:${port || (isSecure ? "443" : "80")} ${rpc}`,
-  ]);
+  ];
+  const call = `${quoteShell(`${hostname}:${port || (isSecure ? "443" : "80")}`)} ${rpc}`;
+  const command = isEmpty
+    ? joinLines([...parts, call])
+    : joinBody(parts, "@", writeJson(omitNulls(message), 2), call);
   return hasToken ? `# ${tokenNote}\n${command}` : command;
 }
 
 /** grpcurl refuses null for a field that is not a message. Omitting the field means the same. */
-function omitNull(_name: string, value: unknown): unknown {
-  return value === null ? undefined : value;
+function omitNulls(message: JsonValue): unknown {
+  return JSON.parse(JSON.stringify(message, (_name, value) => (value === null ? undefined : value)));
 }

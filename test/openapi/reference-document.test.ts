@@ -1,0 +1,58 @@
+/** How the reference reads the description of the calls. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import {
+  type ApiDocument,
+  isOpen,
+  needsToken,
+  type Operation,
+  readDocument,
+} from "../../src/console/page/reference/document.ts";
+import { listSources } from "../../src/console/page/reference/example-sources.ts";
+import { type ApiServer, startApi } from "./api-server.ts";
+
+let api: ApiServer;
+let page: ApiDocument;
+const ends: (() => void | Promise<void>)[] = [];
+
+beforeAll(async () => {
+  api = await startApi("open", (end) => void ends.push(end));
+  page = readDocument(JSON.parse(JSON.stringify(api.document)));
+}, 180_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+function find(rpc: string): Operation {
+  const found = page.operations.find((one) => one["x-grpc"].method === rpc);
+  if (found === undefined) throw new Error(`no operation ${rpc}`);
+  return found;
+}
+
+it("shows no extension of the description as a call", () => {
+  expect(api.document.paths["/api/kms/verify"]).toHaveProperty("x-query");
+  expect(page.operations.filter(({ path }) => path === "/api/kms/verify").map(({ verb }) => verb)).toEqual([
+    "POST",
+  ]);
+});
+
+it("names the call whose answer has the value of a sample", () => {
+  const [source] = listSources(page, find("kms.KmsService/Decapsulate"), "");
+  expect(source).toEqual({
+    ...{ field: "keyId", path: "result.keyId" },
+    ...{ operationId: "kms_KmsService_CreateKey", name: "CreateKey" },
+  });
+});
+
+it("keeps the lines of a block that a comment indents, as code", () => {
+  const group = page.groups.find(({ name }) => name === "iot.IotService");
+  expect(group?.description).toMatch(
+    /\n\n {4}qsp-iot-challenge-v1 +the 32 bytes of a challenge\n {4}qsp-iot-reading-v1 /,
+  );
+});
+
+it("tells an open server, which ignores tokens, from one that wants them", () => {
+  expect(isOpen(page)).toBe(true);
+  const operations = page.operations.map((one) => ({ ...one, security: one.security.slice(-1) }));
+  expect(isOpen({ operations: operations.filter(needsToken) })).toBe(false);
+});
