@@ -406,8 +406,8 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await page.getByRole("button", { name: "Go", exact: true }).first().click();
     await expect.poll(() => go.count()).toBe(2);
     expect(await page.locator(".program").allInnerTexts()).toEqual([
-      expect.stringContaining("SignData(ctx,"),
-      expect.stringContaining("VerifySignature(ctx,"),
+      expect.stringContaining("/api/grpc/sign"),
+      expect.stringContaining("/api/grpc/verify"),
     ]);
     await page.reload();
     await page.locator("main details.call").first().waitFor({ state: "attached" });

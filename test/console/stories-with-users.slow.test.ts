@@ -51,3 +51,16 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     });
   });
 });
+
+describe.skipIf(lacksBrowser)(`governance without a key service${needsBrowser}`, { timeout: 180_000 }, () => {
+  const told = tellStory(setUpStage({ args: ["--services", "defi"] }), "governance");
+
+  it("has all keys made in the browser, and ends as the other does", () => {
+    expect(told().outcomes[0]).toBe(
+      "Your key is in your browser, Grace's in your browser, Alan's in your browser.",
+    );
+    expect(told().outcomes.at(-1)).toBe(
+      "The proposal is EXECUTED. A second time it is refused: PROPOSAL_EXECUTED.",
+    );
+  });
+});

@@ -1,261 +1,306 @@
-import type { Page } from "playwright-core";
+/** The stories in a real browser: each told to its end, and what only a page can do wrong. test/console/steps has the rest. */
 import { describe, expect, it } from "vitest";
 import { checksOf, lacksBrowser, needsBrowser, runStep, runStory, stepOf, textOf } from "./browser.ts";
-import { callKms, openStory, setUpStage } from "./telling.ts";
+import { callKms, openStory, recordCalls, runSteps, setUpStage, tellStory } from "./telling.ts";
+import { maskTold, toldStories } from "./told-stories.ts";
 
-/** Changes answers of an RPC on their way to the page: a server that lies. */
-async function changeAnswers(
-  page: Page,
-  rpc: string,
-  change: (answer: Record<string, unknown>) => void,
-): Promise<void> {
-  await page.route(`**/${rpc}`, async (route) => {
-    const response = await route.fetch();
-    const answer = await response.json();
-    change(answer);
-    await route.fulfill({ response, json: answer });
+const title = `the console's stories, in a real browser${needsBrowser}`;
+describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
+  const stage = setUpStage();
+
+  describe.each(Object.entries(toldStories))("the story %s", (path, expected) => {
+    const told = tellStory(stage, path);
+
+    it("says what came of each step, and which side checked what", () => {
+      expect(maskTold(told().text).split("\n")).toEqual(expected.trim().split("\n"));
+    });
   });
-}
 
-describe.skipIf(lacksBrowser)(
-  `the console's stories, in a real browser${needsBrowser}`,
-  { timeout: 180_000 },
-  () => {
-    const stage = setUpStage();
+  describe("sign and verify", () => {
+    const page = openStory(stage, "sign");
 
-    describe("sign and verify", () => {
-      const page = openStory(stage, "sign");
-
-      it("signs, and both sides find the signature valid", async () => {
-        expect(await runStep(page(), "Sign a message")).toBe(
-          "The signature has 3,309 bytes, the public key 1,952 bytes.",
-        );
-        await runStep(page(), "Verify it, on both sides");
+    for (const algorithm of ["ML-DSA-44", "ML-DSA-87", "SLH-DSA-SHA2-128s", "SLH-DSA-SHA2-128f"]) {
+      it(`signs with ${algorithm}, and both sides find the signature valid`, async () => {
+        await page().getByLabel("Algorithm").selectOption(algorithm);
+        await runSteps(page(), "Sign a message", "Verify it, on both sides");
         expect(await checksOf(page(), "Verify it, on both sides")).toEqual([
           "server: valid",
           "browser: valid",
         ]);
       });
+    }
 
-      for (const algorithm of ["ML-DSA-44", "ML-DSA-87", "SLH-DSA-SHA2-128s", "SLH-DSA-SHA2-128f"]) {
-        it(`does so with ${algorithm}`, async () => {
-          await page().getByLabel("Algorithm").selectOption(algorithm);
-          await runStep(page(), "Sign a message");
-          await runStep(page(), "Verify it, on both sides");
-          expect(await checksOf(page(), "Verify it, on both sides")).toEqual([
-            "server: valid",
-            "browser: valid",
-          ]);
-        });
-      }
-
-      it("signs the reader's own message", async () => {
-        await page().getByLabel("Message", { exact: true }).fill("grüße");
-        await runStep(page(), "Sign a message");
-        const message = stepOf(page(), "Sign a message").locator(".bytes").first();
-        expect(await textOf(message.locator(".hex"))).toBe("6772 c3bc c39f 65");
-      });
-
-      for (const place of ["0", "3308", "99999"]) {
-        it(`has both sides refuse a signature with byte ${place} broken`, async () => {
-          await runStep(page(), "Sign a message");
-          await page().getByLabel("Byte of the signature").fill(place);
-          await runStep(page(), "Break one bit of the signature");
-          expect(await checksOf(page(), "Break one bit of the signature")).toEqual([
-            "server: not valid",
-            "browser: not valid",
-          ]);
-        });
-      }
-
-      it("has both sides refuse a message that was changed", async () => {
-        await runStep(page(), "Sign a message");
-        await runStep(page(), "Or change the message");
-        expect(await checksOf(page(), "Or change the message")).toEqual([
-          "server: not valid",
-          "browser: not valid",
-        ]);
-      });
-
-      it("shows the server's refusal of a signature that can be none", async () => {
-        await runStep(page(), "Sign a message");
-        expect(await runStep(page(), "Cut the signature short")).toContain("LENGTH_INVALID");
-      });
-
-      it("believes no server that calls a broken signature valid", async () => {
-        await changeAnswers(page(), "pqc.PqcService/VerifySignature", (answer) => {
-          answer.valid = true;
-        });
-        await runStep(page(), "Sign a message");
-        await runStep(page(), "Break one bit of the signature");
-        expect(await checksOf(page(), "Break one bit of the signature")).toEqual([
-          "server: valid",
-          "browser: not valid",
-        ]);
-      });
-
-      it("waits with a step until those before it are done", async () => {
-        const step = stepOf(page(), "Verify it, on both sides");
-        await step.locator(".act button").press("Enter");
-        expect(await textOf(step)).toContain("Do the steps above first.");
-        await runStep(page(), "Sign a message");
-        expect(await textOf(step)).not.toContain("Do the steps above first.");
-      });
-
-      it("empties the steps that rest on one that is done anew", async () => {
-        await runStory(page());
-        await page().getByLabel("Message", { exact: true }).fill("another");
-        await runStep(page(), "Sign a message");
-        await expect.poll(() => page().locator("li.step[data-status=ready]").count()).toBe(4);
-      });
-
-      it("shows the reason and the sentence of a refusal that nobody expected", async () => {
-        await page().getByLabel("Message", { exact: true }).fill("");
-        const text = await runStep(page(), "Sign a message");
-        expect(text).toContain("FIELD_INVALID");
-      });
+    it("signs the reader's own message", async () => {
+      await page().getByLabel("Message", { exact: true }).fill("grüße");
+      await runStep(page(), "Sign a message");
+      const message = stepOf(page(), "Sign a message").locator(".bytes").first();
+      expect(await textOf(message.locator(".hex"))).toBe("6772 c3bc c39f 65");
     });
 
-    describe("key exchange", () => {
-      const page = openStory(stage, "key-exchange");
+    it("waits with a step until those before it are done", async () => {
+      const step = stepOf(page(), "Verify it, on both sides");
+      await step.locator(".act button").press("Enter");
+      expect(await textOf(step)).toContain("Do the steps above first.");
+      await runStep(page(), "Sign a message");
+      expect(await textOf(step)).not.toContain("Do the steps above first.");
+    });
 
-      for (const [algorithm, publicKey, ciphertext] of [
-        ["ML-KEM-512", "800", "768"],
-        ["ML-KEM-768", "1,184", "1,088"],
-        ["ML-KEM-1024", "1,568", "1,568"],
-        ["X-Wing", "1,216", "1,120"],
-      ] as const) {
-        it(`ends with one secret on both sides, with ${algorithm}`, async () => {
-          await page().getByLabel("Algorithm").selectOption(algorithm);
-          expect(await runStep(page(), "Your browser generates a key pair")).toContain(`${publicKey} bytes`);
-          expect(await runStep(page(), "The server encapsulates a secret")).toContain(`${ciphertext} bytes`);
-          await runStep(page(), "Your browser opens the ciphertext");
-          expect(await checksOf(page(), "Your browser opens the ciphertext")).toEqual(["browser: equal"]);
-        });
-      }
+    it("empties the steps that rest on one that is done anew", async () => {
+      await runStory(page());
+      await page().getByLabel("Message", { exact: true }).fill("another");
+      await runStep(page(), "Sign a message");
+      await expect.poll(() => page().locator("li.step[data-status=ready]").count()).toBe(4);
+    });
 
-      it("ends with another secret, and no error, when a bit was changed on the way", async () => {
-        const outcomes = await runStory(page());
-        expect(outcomes.at(-1)).toBe("Your browser gets another secret, and no error.");
-        expect(await checksOf(page(), "An attacker changes one bit in transit")).toEqual([
-          "browser: different",
-        ]);
-      });
+    it("shows the reason and the sentence of a refusal that nobody expected", async () => {
+      await page().getByLabel("Message", { exact: true }).fill("");
+      expect(await runStep(page(), "Sign a message")).toContain("FIELD_INVALID");
+    });
+  });
 
-      it("finds that a server shows another secret than it sent", async () => {
-        await changeAnswers(page(), "pqc.PqcService/ExchangeKeys", (answer) => {
-          answer.sharedSecret = Buffer.alloc(32).toString("base64");
-        });
-        await runStep(page(), "Your browser generates a key pair");
-        await runStep(page(), "The server encapsulates a secret");
+  describe("key exchange", () => {
+    const page = openStory(stage, "key-exchange");
+
+    for (const [algorithm, publicKey, ciphertext] of [
+      ["ML-KEM-512", "800", "768"],
+      ["ML-KEM-1024", "1,568", "1,568"],
+      ["X-Wing", "1,216", "1,120"],
+    ] as const) {
+      it(`ends with one secret on both sides, with ${algorithm}`, async () => {
+        await page().getByLabel("Algorithm").selectOption(algorithm);
+        expect(await runStep(page(), "Your browser generates a key pair")).toContain(`${publicKey} bytes`);
+        expect(await runStep(page(), "The server encapsulates a secret")).toContain(`${ciphertext} bytes`);
         await runStep(page(), "Your browser opens the ciphertext");
-        expect(await checksOf(page(), "Your browser opens the ciphertext")).toEqual(["browser: different"]);
+        expect(await checksOf(page(), "Your browser opens the ciphertext")).toEqual(["browser: equal"]);
       });
+    }
 
-      it("keeps the secret key in the page", async () => {
-        const sent: string[] = [];
-        page().on("request", (request) => sent.push(request.postData() ?? ""));
-        await runStory(page());
-        const calls = sent.filter((body) => body !== "").map((body) => JSON.parse(body));
-        expect(calls.map((call) => Object.keys(call).sort())).toEqual([["algorithm", "publicKey"]]);
-      });
+    it("keeps the secret key in the page", async () => {
+      const sent: string[] = [];
+      page().on("request", (request) => sent.push(request.postData() ?? ""));
+      await runStory(page());
+      const calls = sent.filter((body) => body !== "").map((body) => JSON.parse(body));
+      expect(calls.map((call) => Object.keys(call).sort())).toEqual([["algorithm", "publicKey"]]);
+    });
+  });
+
+  describe("managed keys", () => {
+    const page = openStory(stage, "keys");
+    const entries = () => page().locator(".chain ol > li");
+
+    it("follow the key in their diagram", async () => {
+      await runStory(page());
+      const states = page().locator(".lifecycle .state");
+      expect(await states.locator(":scope[data-passed=true]").count()).toBe(4);
+      expect(await textOf(page().locator(".lifecycle .state[data-current=true]"))).toBe("● DESTROYED");
     });
 
-    describe("tokens", () => {
-      const page = openStory(stage, "tokens");
-
-      it("takes a token apart, and both sides find it valid", async () => {
-        await page().getByLabel("User").fill("grace");
-        await runStep(page(), "Log in and decode the token");
-        const text = await textOf(stepOf(page(), "Log in and decode the token"));
-        expect(text).toContain('"sub": "grace"');
-        await runStep(page(), "Verify it with the published keys");
-        expect(await checksOf(page(), "Verify it with the published keys")).toEqual([
-          "browser: equal",
-          "browser: valid",
-          "server: valid",
-        ]);
-      });
-
-      it("is refused without the token and known with it", async () => {
-        await runStep(page(), "Log in and decode the token");
-        expect(await runStep(page(), "Use it")).toBe(
-          "Without it: TOKEN_MISSING. With it, the server knows you as ada.",
-        );
-      });
-
-      it("has both sides refuse a forged token", async () => {
-        const outcomes = await runStory(page());
-        expect(outcomes.at(-1)).toContain("TOKEN_SIGNATURE_INVALID");
-        expect(await checksOf(page(), "Forge it")).toEqual(["browser: not valid", "server: not valid"]);
-      });
-
-      it("finds that the published key is not the one that signed", async () => {
-        await changeAnswers(page(), "pqc.TokenService/GetJwks", ({ keys }) => {
-          const [key] = keys as { pub: string }[];
-          if (key) key.pub = `${key.pub.startsWith("A") ? "B" : "A"}${key.pub.slice(1)}`;
-        });
-        await runStep(page(), "Log in and decode the token");
-        await runStep(page(), "Verify it with the published keys");
-        expect(await checksOf(page(), "Verify it with the published keys")).toEqual([
-          "browser: different",
-          "browser: not valid",
-          "server: valid",
-        ]);
-      });
+    it("show the audit chain as it grows, each hash computed again", async () => {
+      await runSteps(page(), "Watch the audit log", "Create a key");
+      await expect.poll(() => textOf(entries().last())).toContain("CREATE");
+      await runSteps(page(), "Sign with it", "Rotate it", "Destroy it");
+      await expect.poll(() => textOf(entries().last())).toContain("KEY_STATE_INVALID");
+      expect(await page().locator(".chain li[data-link=broken]").count()).toBe(0);
+      expect(await page().locator(".chain li[data-link=holds]").count()).toBeGreaterThanOrEqual(9);
     });
 
-    describe("managed keys", () => {
-      const page = openStory(stage, "keys");
-
-      it("follows a key from ACTIVE over ROTATED to DESTROYED", async () => {
-        await runStory(page());
-        const states = await page().locator(".life [aria-current]").allInnerTexts();
-        expect(states).toEqual(["ACTIVE", "ROTATED", "DESTROYED"]);
-        expect(await checksOf(page(), "Sign with it")).toEqual(["server: valid", "browser: valid"]);
-        expect(await checksOf(page(), "Rotate it")).toEqual(["server: valid"]);
-        expect(await checksOf(page(), "Verify the whole log")).toEqual(["server: valid", "browser: valid"]);
-      });
-
-      it("shows the audit chain as it grows, each hash computed again", async () => {
-        const entries = page().locator(".chain ol > li");
-        await runStep(page(), "Watch the audit log");
-        await runStep(page(), "Create a key");
-        await expect.poll(() => textOf(entries.last())).toContain("CREATE");
-        await runStep(page(), "Sign with it");
-        await expect.poll(() => textOf(entries.last())).toContain("VERIFY");
-        await runStep(page(), "Rotate it");
-        await runStep(page(), "Destroy it");
-        await expect.poll(() => textOf(entries.last())).toContain("KEY_STATE_INVALID");
-        expect(await page().locator(".chain li[data-link=broken]").count()).toBe(0);
-        expect(await page().locator(".chain li[data-link=holds]").count()).toBeGreaterThanOrEqual(9);
-      });
-
-      it("does not watch while the reader is elsewhere, and catches up then", async () => {
-        await runStep(page(), "Watch the audit log");
-        const entries = page().locator(".chain ol > li");
-        await runStep(page(), "Create a key");
-        await expect.poll(() => textOf(entries.last())).toContain("CREATE");
-        const before = await entries.count();
-        const isClosed = page().waitForEvent("requestfailed", (request) =>
-          request.url().endsWith("/WatchAuditLog"),
-        );
-        await page().getByRole("navigation").getByRole("link", { name: "Tokens" }).click();
-        await isClosed;
-        await callKms(stage(), "create-key", { algorithm: "ML-DSA-44" });
-        await page().getByRole("navigation").getByRole("link", { name: "Managed keys" }).click();
-        await expect.poll(() => entries.count()).toBe(before + 1);
-      });
-
-      it("stops watching when the reader says so", async () => {
-        await runStep(page(), "Watch the audit log");
-        await page().getByRole("button", { name: "Stop watching" }).click();
-        await page().getByRole("button", { name: "Stop watching" }).waitFor({ state: "detached" });
-        const before = await page().locator(".chain ol > li").count();
-        await runStep(page(), "Create a key");
-        await runStep(page(), "Sign with it");
-        expect(await page().locator(".chain ol > li").count()).toBe(before);
-      });
+    it("do not watch while the reader is elsewhere, and catch up then", async () => {
+      await runSteps(page(), "Watch the audit log", "Create a key");
+      await expect.poll(() => textOf(entries().last())).toContain("CREATE");
+      const before = await entries().count();
+      const isClosed = page().waitForEvent("requestfailed", (request) =>
+        request.url().endsWith("/WatchAuditLog"),
+      );
+      await page().getByRole("navigation").getByRole("link", { name: "Tokens" }).click();
+      await isClosed;
+      await callKms(stage(), "create-key", { algorithm: "ML-DSA-44" });
+      await page().getByRole("navigation").getByRole("link", { name: "Managed keys" }).click();
+      await expect.poll(() => entries().count()).toBe(before + 1);
     });
-  },
-);
+
+    it("stop watching when the reader says so", async () => {
+      await runStep(page(), "Watch the audit log");
+      await page().getByRole("button", { name: "Stop watching" }).click();
+      await page().getByRole("button", { name: "Stop watching" }).waitFor({ state: "detached" });
+      const before = await entries().count();
+      await runSteps(page(), "Create a key", "Sign with it");
+      expect(await entries().count()).toBe(before);
+    });
+  });
+
+  describe("a device", () => {
+    const page = openStory(stage, "devices");
+    const toToken = [
+      "The device and its vendor generate their keys",
+      "Register the device",
+      "The device authenticates",
+    ];
+    const sending = "The device sends a reading";
+
+    it("registers the public keys and nothing else of them", async () => {
+      const calls = recordCalls(page(), "RegisterDevice");
+      await runSteps(page(), ...toToken);
+      expect(calls.map((call) => Object.keys(call.postDataJSON()).sort())).toEqual([
+        ["deviceName", "deviceType", "publicKey", "signingContexts", "vendorPublicKey"],
+      ]);
+    });
+
+    it("sends readings with the token that it got, and answers challenges without any", async () => {
+      const answered = page().waitForResponse(/\/Authenticate$/);
+      const rpcs = ["IssueChallenge", "Authenticate", "SendTelemetry"];
+      const calls = rpcs.map((rpc) => recordCalls(page(), rpc));
+      await runSteps(page(), ...toToken, sending);
+      const { token } = await (await answered).json();
+      const sent = calls.map((made) => made.map((call) => call.headers().authorization));
+      expect(sent).toEqual([[undefined], [undefined], [`Bearer ${token}`]]);
+    });
+
+    it("sends the reader's own readings, each with a number one higher", async () => {
+      const calls = recordCalls(page(), "SendTelemetry");
+      await page().getByLabel("Reading").fill("grüße");
+      await runSteps(page(), ...toToken, sending, sending);
+      const telemetry = Buffer.from("grüße").toString("base64");
+      const readings = calls.map((call) => call.postDataJSON());
+      expect(readings).toMatchObject([
+        { telemetry, sequence: 1 },
+        { telemetry, sequence: 2 },
+      ]);
+    });
+  });
+
+  describe("a tunnel", () => {
+    const page = openStory(stage, "tunnel");
+    const toSession = ["Get the gateway's public keys", "Register your end", "Agree on a key"];
+
+    it("does the next step from its diagram, which fills in and names the refusal of a replay", async () => {
+      const diagram = page().getByRole("region", { name: "Who sends what" });
+      const rows = diagram.locator(".act-row[data-status=done]");
+      for (const at of [1, 2, 3, 4, 5, 6]) {
+        await diagram.getByRole("button", { name: `Step ${at} of 11` }).click();
+        await rows.nth(at - 1).waitFor();
+      }
+      const replay = rows.last().locator(".row[data-attack=true][data-verdict=bad]");
+      expect(await textOf(replay)).toContain("refused: PACKET_REPLAYED");
+      expect(await replay.textContent()).toContain("Mallory (attacker) to Gateway");
+    });
+
+    it("leads from its diagram to the step", async () => {
+      await page().getByRole("button", { name: "Agree on a key" }).first().click();
+      const focused = "document.activeElement.closest('li.step')?.querySelector('h2').textContent";
+      expect(await page().evaluate(focused)).toBe("Agree on a key");
+    });
+
+    it("registers the public key and keeps the secret one, and asks for one key per direction", async () => {
+      const registered = recordCalls(page(), "RegisterPeer");
+      const shaken = recordCalls(page(), "Handshake");
+      await page().getByLabel("Name of your end").fill("Phone");
+      await runSteps(page(), ...toSession);
+      expect([...registered, ...shaken].map((call) => call.postDataJSON())).toEqual([
+        { peerName: "Phone", publicKey: expect.stringMatching(/^[\w+/=]{2092}$/) },
+        { tunnelId: expect.any(String), keyForm: "PER_DIRECTION" },
+      ]);
+    });
+
+    it("goes on with the newest key after a rekey, and after another", async () => {
+      await runSteps(page(), ...toSession, "Replace the key", "Send a packet", "Receive a packet");
+      expect(await checksOf(page(), "Receive a packet")).toEqual(["browser: valid"]);
+      expect(await runSteps(page(), "Replace the key")).toContain("Key 3 is in use.");
+      expect(await runSteps(page(), "Send a packet")).toContain("the gateway opened it");
+    });
+  });
+
+  // A script that runs before the page does stays in its tab.
+  describe("a tunnel over an insecure line", () => {
+    const page = openStory(stage, "tunnel");
+
+    it("tells the reader that the browser does not encrypt there", async () => {
+      await page().addInitScript("Object.defineProperty(Crypto.prototype, 'subtle', { value: undefined })");
+      await page().reload();
+      const outcome = await runSteps(
+        page(),
+        "Get the gateway's public keys",
+        "Register your end",
+        "Agree on a key",
+      );
+      expect(outcome).toContain("ORIGIN_INSECURE");
+    });
+  });
+
+  describe("a chain", () => {
+    const page = openStory(stage, "chain");
+    const verdicts = (list: string) =>
+      page().getByRole("list", { name: list }).locator("> li .verdict").allInnerTexts();
+    const grow = () => runSteps(page(), "Register a validator", "Watch the chain", "Add blocks");
+
+    it("draws blocks with the reader's own data as the stream brings them", async () => {
+      await page().getByLabel("Block one").fill("<b>grüße</b> \u{1f511}");
+      await grow();
+      const drawn = page().getByRole("list", { name: "The chain, as it grows" }).locator("> li");
+      await drawn.locator(".said", { hasText: "<b>grüße</b> \u{1f511}" }).waitFor();
+      await expect.poll(() => textOf(drawn.last())).toContain("signature valid");
+    });
+
+    it("turns the block that the reader chooses red in the copy, and nothing before it", async () => {
+      await grow();
+      const blocks = page().getByLabel("Block", { exact: true });
+      const last = await blocks.locator("option").last().textContent();
+      await blocks.selectOption(last ?? "");
+      await page().getByLabel("The forger").selectOption("and recomputes the hash");
+      await runStep(page(), "Tamper with a block in your copy");
+      expect(await verdicts("Your changed copy")).toEqual(["holds", "SIGNATURE"]);
+      expect(new Set(await verdicts("The chain, as it grows"))).toEqual(new Set(["holds"]));
+    });
+
+    it("turns a link of the diagram red that the reader breaks, and mends it", async () => {
+      await grow();
+      const links = page().getByRole("list", { name: "Newest blocks" }).locator("> li");
+      // More blocks may come while the reader looks.
+      await links.last().getByRole("button").click();
+      await page()
+        .getByText(/^\d of \d blocks are not valid\.$/)
+        .waitFor();
+      await links.getByRole("button", { pressed: true }).click();
+      await page().getByText("all are valid").waitFor();
+    });
+  });
+
+  describe("a token", () => {
+    const page = openStory(stage, "provenance");
+
+    it("has any words hashed by the browser as by the server", async () => {
+      await page().getByLabel("Name", { exact: true }).fill('"Grüße" \u2028 \\ \u{1f5bc}');
+      await page().getByLabel("Description").fill("\u007f tab\u00a0</script> €");
+      await page().getByLabel("Artwork").fill("");
+      await runStep(page(), "Mint a token");
+      expect(await checksOf(page(), "Mint a token")).toEqual([
+        "browser: equal",
+        "browser: valid",
+        "browser: equal",
+      ]);
+    });
+  });
+
+  describe("a proposal", () => {
+    const page = openStory(stage, "governance");
+
+    it("is hashed as the reader wrote it by the browser as by the server", async () => {
+      await page().getByLabel("Title").fill('Ein "Dach"\u2028');
+      await page().getByLabel("Content of the proposal").fill("grüße");
+      const proposing = "A signer creates a proposal";
+      await runSteps(page(), "Three signers generate their keys", "They create a wallet", proposing);
+      expect(await checksOf(page(), proposing)).toEqual(["browser: equal"]);
+    });
+  });
+
+  describe("a verifiable log", () => {
+    const page = openStory(stage, "log");
+
+    it("proves the leaf that the reader presses", async () => {
+      await runSteps(page(), "Add entries", "Read the signed root");
+      await page().getByRole("button", { name: "Leaf 0" }).click();
+      const outcome = stepOf(page(), "Prove that an entry is in the log").locator(".outcome:not(:empty)");
+      expect(await textOf(outcome)).toContain("from leaf 0");
+      expect(await page().getByRole("button", { name: "Leaf 0" }).getAttribute("aria-pressed")).toBe("true");
+    });
+  });
+});

@@ -68,8 +68,8 @@ export function openStory(stage: () => Stage, path: string): () => Page {
 /** A story with all its steps done. */
 export interface ToldStory {
   readonly outcomes: readonly string[];
-  /** Who checked what in each step that has checks, by its title. */
-  readonly checks: Readonly<Record<string, readonly string[]>>;
+  /** A line for each step: its sentence, and in brackets who checked what. */
+  readonly text: string;
 }
 
 /** Tells a story once, for all tests of a block. @param logIn who tells it, where the server wants to know */
@@ -88,10 +88,14 @@ export function tellStory(
       await page.getByRole("button", { name: "Log in" }).click();
     }
     const outcomes = await runStory(page);
-    const titles = await page.locator("li.step:has(.checks) h2").allInnerTexts();
-    const checks = await Promise.all(titles.map(async (title) => [title, await checksOf(page, title)]));
+    const titles = await page.locator("li.step:has(.act) h2").allInnerTexts();
+    const checks = await Promise.all(titles.map((title) => checksOf(page, title)));
     expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
-    told = { outcomes, checks: Object.fromEntries(checks) };
+    const lines = outcomes.map((says, at) => [
+      says,
+      ...(checks[at]?.length ? [`[${checks[at].join(", ")}]`] : []),
+    ]);
+    told = { outcomes, text: lines.map((line) => line.join(" ")).join("\n") };
     await page.context().close();
   }, 180_000);
   return () => found(told);

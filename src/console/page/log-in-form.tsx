@@ -1,7 +1,5 @@
 /** Gets a token for a user. The tab keeps it until it is closed. */
 import { useState } from "preact/hooks";
-import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { makeCall } from "./calls.ts";
 import type { Failure } from "./failure.ts";
 import { FailureNote } from "./parts/failure-note.tsx";
 import { PasswordField, TextField } from "./parts/fields.tsx";
@@ -20,6 +18,9 @@ export function LogInForm({ action, onDone }: LogInFormProps) {
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     setFailure(undefined);
+    // The reference needs nothing else of what makes calls, so it is fetched when somebody logs in.
+    const { makeCall } = await import("./calls.ts");
+    const { TokenService } = await import("#gen/pqc/token_service_pb.ts");
     const made = await makeCall(TokenService.method.issueToken, { username, password }, { token: null });
     if (made.answer === undefined) return setFailure(made.failure);
     setSession({ username, token: made.answer.token });

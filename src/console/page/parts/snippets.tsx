@@ -1,14 +1,11 @@
 /** Shows how to make a call: in a shell, and in programs. */
 import type { CallRecord } from "../calls.ts";
-import { createPreference } from "../preference.ts";
+import { preferredLanguage } from "../preferred-language.ts";
 import { describeCall } from "../snippets/call.ts";
 import { tokenVariable } from "../snippets/input.ts";
 import { type LanguageName, languageNames, languages } from "../snippets/languages.ts";
 import { CopyButton } from "./copy-button.tsx";
 import { Scroller } from "./scroller.tsx";
-
-/** The choice of a language, for all calls of both pages. */
-export const preferredLanguage = createPreference<LanguageName>("qsp-language", languageNames);
 
 export function Snippets({ call }: { readonly call: CallRecord }) {
   const [name, choose] = preferredLanguage.use();

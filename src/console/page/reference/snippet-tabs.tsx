@@ -1,5 +1,5 @@
 /** The call in each language. */
-import { preferredLanguage } from "../parts/snippets.tsx";
+import { preferredLanguage } from "../preferred-language.ts";
 import type { SnippetInput } from "../snippets/input.ts";
 import { languageNames, languages } from "../snippets/languages.ts";
 import { CodeBlock } from "./code-block.tsx";
