@@ -33,7 +33,7 @@ export interface Line {
   readonly tip: string;
 }
 
-/** A character at its widest, with the font of each; see diagrams.css. */
+/** A character at its widest, with the font of each; see lifecycle-graph.css. */
 const boxCharacter = 7.6;
 const labelCharacter = 6.4;
 /** Characters that the mark of a state takes: "✓ ". */
