@@ -5,7 +5,6 @@ import { classicalSignatures, classicalSigningKeys, type SizeRow } from "../clas
 import type { Failure } from "../failure.ts";
 import type { Change } from "../values.ts";
 import { ByteChange, Bytes } from "./bytes-view.tsx";
-import { Checks } from "./checks.tsx";
 import { Facts } from "./facts.tsx";
 import { FailureNote } from "./failure-note.tsx";
 import { SizeChart } from "./size-chart.tsx";
@@ -19,8 +18,19 @@ export function change(changed: Change) {
   return <ByteChange {...changed} />;
 }
 
+/** Which side checked what, and what it found. */
 export function checks(...all: readonly (Check | readonly Check[])[]) {
-  return <Checks checks={all.flat()} />;
+  return (
+    <ul class="checks">
+      {all.flat().map(({ by, claim, holds, found }) => (
+        <li key={`${by} ${claim}`} data-holds={holds}>
+          <span class="side">Checked by {by === "server" ? "the server" : "your browser"}</span>
+          <span class="claim">{claim}</span>
+          <strong class="found">{found}</strong>
+        </li>
+      ))}
+    </ul>
+  );
 }
 
 export function code(text: string | undefined) {

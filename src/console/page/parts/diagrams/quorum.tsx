@@ -1,5 +1,13 @@
 /** The allowed signers, those who have signed, and how many signatures are missing. A refused signer has a red line. */
-import type { Ballot } from "./quorum.ts";
+/** A signer of a quorum, and their vote. */
+export interface Ballot {
+  readonly name: string;
+  /** Where the signer's key is. */
+  readonly place: string;
+  readonly state: "signed" | "open" | "refused";
+  /** Why, or how it was checked. */
+  readonly detail?: string | undefined;
+}
 
 interface QuorumProps {
   /** The subject of the signatures. */

@@ -3,8 +3,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import type { Lifecycle } from "../../parts/diagrams/lifecycle.ts";
 import { LifecycleGraph } from "../../parts/diagrams/lifecycle-graph.tsx";
-import type { Ballot } from "../../parts/diagrams/quorum.ts";
-import { Quorum } from "../../parts/diagrams/quorum.tsx";
+import { type Ballot, Quorum } from "../../parts/diagrams/quorum.tsx";
 import {
   bytes,
   checks,
