@@ -59,11 +59,9 @@ const mayImport: Record<string, RegExp> = {
   openapi: /^(gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding|crypto)$/,
-  cli: /^(gen|client|protocol|crypto|formats|merkle|signed-notes|services\/registry|cli\/operator|kubernetes)$/,
+  cli: /^(gen|client|protocol|crypto|formats|merkle|signed-notes|services\/registry|cli\/operator|extensions)$/,
   "cli/operator":
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|tlog|open-store|identity)$|^services\//,
-  // The plugin of Kubernetes: a verb of the client that serves.
-  kubernetes: /^(gen|errors|crypto|cli|server)$/,
   // The page writes public keys as PEM.
   console: /^(gen|client|protocol|crypto)$/,
   docs: /^(gen|errors|protocol|config|server|services\/registry)$/,
@@ -133,7 +131,7 @@ describe("the modules of src", () => {
     const loaded = listLoaded(["src/main.ts", ...verbs]);
     expect(loaded).toContain("src/cli/kms/keys.ts");
     const foreign =
-      /^src\/(app|serve|server|kubernetes|transcoding|database|store|identity|cli\/operator|services\/[\w-]+\/(?!profiles\.ts))/;
+      /^src\/(app|serve|server|transcoding|database|store|identity|cli\/operator|services\/[\w-]+\/(?!profiles\.ts))/;
     expect(loaded.filter((path) => foreign.test(path))).toEqual([]);
   });
 

@@ -4,10 +4,10 @@ import { dirname, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
-const pages = globSync(
-  ["*.md", "docs/**/*.md", "deploy/**/*.md", "envoy/**/*.md", "native/*.md", "src/**/*.md", "test/**/*.md"],
-  { cwd: root, exclude: (path) => path.split("/").includes("node_modules") },
-).sort();
+const pages = globSync(["*.md", "{docs,deploy,envoy,extensions,src,test}/**/*.md", "native/*.md"], {
+  cwd: root,
+  exclude: (path) => path.split("/").includes("node_modules"),
+}).sort();
 const imageFolder = "docs/images";
 /** Bytes of a picture, and of all of them: a page must load quickly. */
 const maxImageBytes = { one: 150_000, all: 500_000 };

@@ -3,8 +3,12 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
+import {
+  makeSocketPath,
+  type RunningPlugin,
+  startPlugin,
+} from "../../extensions/kubernetes/test/start-plugin.ts";
 import { runQsp } from "../cli/qsp.ts";
-import { makeSocketPath, type RunningPlugin, startPlugin } from "../kubernetes/start-plugin.ts";
 import { refusal } from "../support/refusal.ts";
 import { runToEnd, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";

@@ -31,7 +31,7 @@ describe.each([
   "docs/certificates.md",
   "docs/envoy-auth.md",
   "docs/signatures.md",
-  "docs/kubernetes.md",
+  "extensions/kubernetes/README.md",
   "docs/deploy.md",
   "docs/observe.md",
   "docs/operate.md",

@@ -128,7 +128,10 @@ describe("the tarball", { timeout }, () => {
   });
 
   it("has the program, its files and its pages, and no sources, tests, stores or keys", () => {
-    const folders = new Set(paths.map((path) => path.split("/")[0]));
+    const extensions = paths.filter((path) => path.startsWith("extensions/"));
+    expect(extensions.filter((path) => !/^[^/]+\/[\w-]+\/(README\.md$|deploy\/)/.test(path))).toEqual([]);
+    const others = paths.filter((path) => !extensions.includes(path));
+    const folders = new Set(others.map((path) => path.split("/")[0]));
     expect([...folders].sort()).toEqual(
       [
         "CHANGELOG.md",

@@ -1,5 +1,5 @@
 /** `qsp k8s-kms`: the KMS v2 plugin of Kubernetes. */
-import type { Verb } from "../cli/verb.ts";
+import type { Verb } from "../../src/cli/verb.ts";
 import { pluginOptions } from "./plugin-options.ts";
 
 export const kubernetesVerbs: readonly Verb[] = [

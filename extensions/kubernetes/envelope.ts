@@ -6,10 +6,10 @@
  * the kilobyte that KMS v2 allows for a ciphertext, so it is an annotation.
  */
 import { createHash, hkdfSync } from "node:crypto";
-import { wipe } from "../crypto/bytes.ts";
-import { CryptoError } from "../crypto/crypto-error.ts";
-import { openBytes, sealBytes } from "../crypto/sealing.ts";
-import { refuse, refuseField } from "../errors.ts";
+import { wipe } from "../../src/crypto/bytes.ts";
+import { CryptoError } from "../../src/crypto/crypto-error.ts";
+import { openBytes, sealBytes } from "../../src/crypto/sealing.ts";
+import { refuse, refuseField } from "../../src/errors.ts";
 
 /** The annotation with the KEM ciphertext. KMS v2 wants domain names; ICANN reserves .internal for private use. */
 export const kemAnnotation = "kem-ciphertext.qsp.internal";

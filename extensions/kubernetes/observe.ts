@@ -3,8 +3,8 @@ import { isMessage } from "@bufbuild/protobuf";
 import { Code, type ConnectError, type Interceptor } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { DecryptRequestSchema, EncryptRequestSchema, EncryptResponseSchema } from "#gen/kubernetes/kms_pb.ts";
-import { explainAbort, findReason, isServerFault, refuse, toConnectError } from "../errors.ts";
-import type { CallFailure, CallMetrics } from "../server/call-metrics.ts";
+import { explainAbort, findReason, isServerFault, refuse, toConnectError } from "../../src/errors.ts";
+import type { CallFailure, CallMetrics } from "../../src/server/call-metrics.ts";
 
 /** The dependencies of the observer of calls. */
 export interface ObserveDeps {

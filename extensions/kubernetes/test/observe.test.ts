@@ -4,10 +4,10 @@ import { pino } from "pino";
 import { Registry } from "prom-client";
 import { describe, expect, it } from "vitest";
 import { KeyManagementService, StatusResponseSchema } from "#gen/kubernetes/kms_pb.ts";
-import { refuse } from "../../src/errors.ts";
-import { createObserver } from "../../src/kubernetes/observe.ts";
-import { createCallMetrics } from "../../src/server/call-metrics.ts";
-import { refusal } from "../support/refusal.ts";
+import { refuse } from "../../../src/errors.ts";
+import { createCallMetrics } from "../../../src/server/call-metrics.ts";
+import { refusal } from "../../../test/support/refusal.ts";
+import { createObserver } from "../observe.ts";
 
 /** A service whose Status waits for the test, behind the observer. */
 function makeObserved(maxCalls: number) {

@@ -5,7 +5,7 @@ import type { Interceptor, ServiceImpl } from "@connectrpc/connect";
 import { fastifyConnectPlugin } from "@connectrpc/connect-fastify";
 import Fastify from "fastify";
 import { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
-import { endSession, stopAccepting, waitForGrace } from "../server/drain-connections.ts";
+import { endSession, stopAccepting, waitForGrace } from "../../src/server/drain-connections.ts";
 import { listenOnSocket, type SocketPlace } from "./socket.ts";
 
 /** The services of the server, and its limits. */

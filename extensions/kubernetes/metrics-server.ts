@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Registry } from "prom-client";
-import { usageError } from "../cli/exit-codes.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
 
 /** A server of metrics. */
 export interface MetricsServer {

@@ -1,9 +1,9 @@
-/** The KMS v2 client of Kubernetes as a program that takes orders: test/interop/clients/go-kubernetes. */
+/** The KMS v2 client of Kubernetes as a program that takes orders: go-kubernetes. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 /** What the API server is to do; main.go describes the fields. Bytes are base64. */
 export interface KubernetesOrder {
@@ -42,7 +42,7 @@ export interface KubernetesClient {
 export function buildKubernetesClient(atEnd: (remove: () => void) => void): string {
   const program = join(makeTemporaryDirectory(atEnd), "apiserver");
   const { status, stderr } = spawnSync("go", ["build", "-o", program, "."], {
-    cwd: join(import.meta.dirname, "clients/go-kubernetes"),
+    cwd: join(import.meta.dirname, "go-kubernetes"),
     encoding: "utf8",
   });
   if (status !== 0) throw new Error(`go build failed: ${stderr}`);

@@ -1,8 +1,8 @@
 /** The health that Status reports. */
 import { ConnectError } from "@connectrpc/connect";
-import type { CallLimits } from "../cli/client.ts";
-import { harmless } from "../cli/output.ts";
-import { findReason } from "../errors.ts";
+import type { CallLimits } from "../../src/cli/client.ts";
+import { harmless } from "../../src/cli/output.ts";
+import { findReason } from "../../src/errors.ts";
 import { isAboutKey } from "./explain.ts";
 import type { KeyService } from "./key-service.ts";
 

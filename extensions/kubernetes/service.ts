@@ -1,10 +1,10 @@
 /** v2.KeyManagementService: what the Kubernetes API server calls. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
-import type { CallLimits } from "../cli/client.ts";
-import { kemAlgorithms } from "../crypto/algorithms.ts";
-import { wipe } from "../crypto/bytes.ts";
-import { refuseField } from "../errors.ts";
+import type { CallLimits } from "../../src/cli/client.ts";
+import { kemAlgorithms } from "../../src/crypto/algorithms.ts";
+import { wipe } from "../../src/crypto/bytes.ts";
+import { refuseField } from "../../src/errors.ts";
 import { checkPlaintext, kemAnnotation, openEnvelope, readEnvelope, sealEnvelope } from "./envelope.ts";
 import { findHealth, type Health } from "./health.ts";
 import type { KeyService } from "./key-service.ts";

@@ -6,9 +6,9 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { onTestFinished } from "vitest";
 import { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
-import { startQsp } from "../cli/qsp.ts";
-import type { Run } from "../support/run-here.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { startQsp } from "../../../test/cli/qsp.ts";
+import type { Run } from "../../../test/support/run-here.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 /** How the plugin is started. */
 export interface PluginStart {

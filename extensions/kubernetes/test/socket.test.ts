@@ -13,10 +13,10 @@ import {
 import net from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { findGroupId } from "../../src/kubernetes/group.ts";
-import { listenOnSocket, prepareSocket } from "../../src/kubernetes/socket.ts";
-import { launch } from "../cli/qsp.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { launch } from "../../../test/cli/qsp.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { findGroupId } from "../group.ts";
+import { listenOnSocket, prepareSocket } from "../socket.ts";
 import { makeSocketPath } from "./start-plugin.ts";
 
 /** The sentence with which a path is refused. */

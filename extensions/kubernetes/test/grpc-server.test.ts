@@ -1,7 +1,7 @@
 /** The gRPC server of the plugin, without the key service behind it. */
 import { expect, it, onTestFinished } from "vitest";
-import { startGrpcServer } from "../../src/kubernetes/grpc-server.ts";
-import { refusal } from "../support/refusal.ts";
+import { refusal } from "../../../test/support/refusal.ts";
+import { startGrpcServer } from "../grpc-server.ts";
 import { connectTo, makeSocketPath } from "./start-plugin.ts";
 
 const hourMs = 3_600_000;

@@ -1,11 +1,11 @@
 /** Starts the plugin, and stops it on a signal. */
 import type { Logger } from "pino";
 import { Registry } from "prom-client";
-import { type ApiClient, readToken } from "../cli/client.ts";
-import { exitCodes } from "../cli/exit-codes.ts";
-import type { VerbInput } from "../cli/verb.ts";
-import { createCallMetrics } from "../server/call-metrics.ts";
-import { openLog } from "../server/log.ts";
+import { type ApiClient, readToken } from "../../src/cli/client.ts";
+import { exitCodes } from "../../src/cli/exit-codes.ts";
+import type { VerbInput } from "../../src/cli/verb.ts";
+import { createCallMetrics } from "../../src/server/call-metrics.ts";
+import { openLog } from "../../src/server/log.ts";
 import { createLoginTokens, createStoredTokens, readPassword, type TokenSource } from "./credentials.ts";
 import { startGrpcServer } from "./grpc-server.ts";
 import type { Health } from "./health.ts";

@@ -1,6 +1,6 @@
 /** The options of `qsp k8s-kms`. */
-import { usageError } from "../cli/exit-codes.ts";
-import type { Options, ParsedOptions } from "../cli/options.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
+import type { Options, ParsedOptions } from "../../src/cli/options.ts";
 import { findGroupId } from "./group.ts";
 import { checkKeyName } from "./key-name.ts";
 import type { SocketPlace } from "./socket.ts";

@@ -2,6 +2,7 @@ import { createHash, randomBytes, webcrypto } from "node:crypto";
 import { hkdf } from "@noble/hashes/hkdf.js";
 import { sha256 } from "@noble/hashes/sha2.js";
 import { describe, expect, it } from "vitest";
+import { refusal } from "../../../test/support/refusal.ts";
 import {
   checkPlaintext,
   type EnvelopeKey,
@@ -11,8 +12,7 @@ import {
   openEnvelope,
   readEnvelope,
   sealEnvelope,
-} from "../../src/kubernetes/envelope.ts";
-import { refusal } from "../support/refusal.ts";
+} from "../envelope.ts";
 
 const keyId = "key-01234567-89ab-4cde-8f01-23456789abcd";
 

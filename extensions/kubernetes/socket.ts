@@ -2,7 +2,7 @@
 import { chmodSync, chownSync, lstatSync, realpathSync, type Stats, statSync, unlinkSync } from "node:fs";
 import net from "node:net";
 import { dirname, isAbsolute, normalize } from "node:path";
-import { usageError } from "../cli/exit-codes.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
 
 /** Where to listen. */
 export interface SocketPlace {

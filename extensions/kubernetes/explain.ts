@@ -1,7 +1,7 @@
 /** The errors that the API server gets for failed calls to the key service. */
 import { Code, ConnectError } from "@connectrpc/connect";
-import { CliError } from "../cli/exit-codes.ts";
-import { findReason, type ReasonName, refuse, toConnectError } from "../errors.ts";
+import { CliError } from "../../src/cli/exit-codes.ts";
+import { findReason, type ReasonName, refuse, toConnectError } from "../../src/errors.ts";
 
 /**
  * Explains any error of a call to the key service: a refusal keeps its reason and its code, and everything else is

@@ -1,6 +1,6 @@
 /** The group of the socket. */
 import { readFileSync } from "node:fs";
-import { usageError } from "../cli/exit-codes.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
 
 /** Finds the ID of a group in /etc/group; a number is an ID itself. @throws CliError */
 export function findGroupId(nameOrId: string): number {

@@ -1,5 +1,5 @@
 /** The name of the key that encrypts. */
-import { usageError } from "../cli/exit-codes.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
 
 /**
  * Checks the value of --key.

@@ -3,10 +3,10 @@ import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } fro
 import { Code, ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import type { ApiClient, CallLimits } from "../cli/client.ts";
-import { isKemAlgorithm, type KemAlgorithm, kemAlgorithms } from "../crypto/algorithms.ts";
-import { wipe } from "../crypto/bytes.ts";
-import { findReason, refuse } from "../errors.ts";
+import type { ApiClient, CallLimits } from "../../src/cli/client.ts";
+import { isKemAlgorithm, type KemAlgorithm, kemAlgorithms } from "../../src/crypto/algorithms.ts";
+import { wipe } from "../../src/crypto/bytes.ts";
+import { findReason, refuse } from "../../src/errors.ts";
 import type { TokenSource } from "./credentials.ts";
 import { type EnvelopeKey, isKeyId } from "./envelope.ts";
 import { explainCall, unavailable } from "./explain.ts";
