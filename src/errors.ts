@@ -13,7 +13,7 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from "#gen/google/rpc/error_details_pb.ts";
-import type { Reason } from "./errors/reason.ts";
+import type { NamedReason, Reason } from "./errors/reason.ts";
 import { type ReasonName, reasons } from "./errors/reasons.ts";
 import { excerpt, maxEchoCharacters, shortenSentence } from "./errors/shorten.ts";
 
@@ -33,12 +33,13 @@ const maxViolations = 20;
  *
  * Shortens the parts of the request that it repeats: metadata values and quoted texts to 100 characters, in all places.
  *
+ * @param reason the name of a reason of the core, or the declaration of an extension's.
  * @param message what is wrong and what would be right, for a person; public values only.
  * @param metadata the variable parts of the message, for a program; public values only.
  * @param violations the invalid fields, in the names of the JSON form.
  */
 export function refuse(
-  reason: ReasonName,
+  reason: ReasonName | NamedReason,
   message: string,
   metadata: Record<string, string> = {},
   violations: readonly FieldViolation[] = [],
@@ -48,11 +49,13 @@ export function refuse(
   const shortMetadata = Object.fromEntries(
     Object.entries(metadata).map(([name, value]) => [name, excerpt(value).toWellFormed()]),
   );
-  const error = createError(reason, shorten(message));
-  error.details.push({
-    desc: ErrorInfoSchema,
-    value: { reason, domain: errorDomain, metadata: shortMetadata },
-  });
+  const [name, declaration]: [string, Reason] =
+    typeof reason === "string" ? [reason, reasons[reason]] : [reason.name, reason];
+  const error = createError(declaration, shorten(message));
+  const value = { reason: name, domain: errorDomain, metadata: shortMetadata };
+  // Connect sends the first two. The declaration goes with the error, because the core does not know it.
+  const detail = { desc: ErrorInfoSchema, value, ...(typeof reason !== "string" && { declaration: reason }) };
+  error.details.push(detail);
   if (violations.length > 0) {
     const fieldViolations = violations
       .slice(0, maxViolations)
@@ -63,15 +66,14 @@ export function refuse(
       }));
     error.details.push({ desc: BadRequestSchema, value: { fieldViolations } });
   }
-  return withChallenge(error, reason);
+  return withChallenge(error, name);
 }
 
 /**
  * Creates the error of a reason. One that concerns the caller has no stack: nobody reads it, and to collect it takes
  * longer than to refuse the call, which a flood of calls would gain from.
  */
-function createError(name: ReasonName, message: string): ConnectError {
-  const reason: Reason = reasons[name];
+function createError(reason: Reason, message: string): ConnectError {
   if (reason.isServerFault) return new ConnectError(message, reason.code);
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
@@ -178,7 +180,7 @@ export function renameSubject(error: ConnectError, from: string, to: string): Co
     if (!("desc" in detail) || detail.desc !== ErrorInfoSchema) return detail;
     const { metadata = {}, ...info } = detail.value as MessageInitShape<typeof ErrorInfoSchema>;
     const entries = Object.entries(metadata).map(([name, value]) => [name, rename(value)]);
-    return { desc: ErrorInfoSchema, value: { ...info, metadata: Object.fromEntries(entries) } };
+    return { ...detail, value: { ...info, metadata: Object.fromEntries(entries) } };
   });
   return renamed;
 }
@@ -192,12 +194,34 @@ export function restoreError(
   return error;
 }
 
-/** Finds our reason in an error; undefined if the error is not ours. */
-export function findReason(error: ConnectError): ReasonName | undefined {
-  for (const info of error.findDetails(ErrorInfoSchema)) {
-    if (info.domain === errorDomain && info.reason in reasons) return info.reason as ReasonName;
-  }
-  return undefined;
+/** Finds the name of our reason in an error; undefined if the error is not ours. */
+export function findReason(error: ConnectError): string | undefined {
+  return findCoreReason(error) ?? findExtensionReason(error)?.name;
+}
+
+/** Finds a reason of the core in an error. */
+export function findCoreReason(error: ConnectError): ReasonName | undefined {
+  const infos = error.findDetails(ErrorInfoSchema).filter(({ domain }) => domain === errorDomain);
+  return infos.map(({ reason }) => reason).find(isReasonName);
+}
+
+function isReasonName(name: string): name is ReasonName {
+  return Object.hasOwn(reasons, name);
+}
+
+/** Finds the declaration of an extension's reason in an error of this process. */
+function findExtensionReason({ details }: ConnectError): NamedReason | undefined {
+  return details.find(isDeclared)?.declaration;
+}
+
+function isDeclared<T extends object>(detail: T): detail is T & { readonly declaration: NamedReason } {
+  return "declaration" in detail;
+}
+
+/** Finds the declaration of our reason in an error; undefined if the error is not ours. */
+export function findDeclaration(error: ConnectError): Reason | undefined {
+  const name = findCoreReason(error);
+  return name === undefined ? findExtensionReason(error) : reasons[name];
 }
 
 /**
@@ -240,17 +264,14 @@ const httpStatuses: Readonly<Record<Code, number>> = {
 
 /** Tells whether an error is a fault of the server, which the operator should see, and not of the caller. */
 export function isServerFault(error: ConnectError): boolean {
-  const name = findReason(error);
-  if (name === undefined) return [Code.Internal, Code.Unknown, Code.DataLoss].includes(error.code);
-  const reason: Reason = reasons[name];
+  const reason = findDeclaration(error);
+  if (reason === undefined) return [Code.Internal, Code.Unknown, Code.DataLoss].includes(error.code);
   return reason.isServerFault === true;
 }
 
 /** Finds the HTTP status of a failed REST call. */
 export function toHttpStatus(error: ConnectError): number {
-  const reason = findReason(error);
-  const known: Reason | undefined = reason === undefined ? undefined : reasons[reason];
-  return known?.httpStatus ?? httpStatuses[error.code] ?? 500;
+  return findDeclaration(error)?.httpStatus ?? httpStatuses[error.code] ?? 500;
 }
 
 /**

@@ -1,12 +1,14 @@
 /** The command line. Besides src/cli and src/serve.ts, it is the only file that ends the process. */
 
 import os from "node:os";
+import { extensions } from "../extensions/index.ts";
 import { createPaint } from "./cli/colors.ts";
 import { exitCodes, usageError } from "./cli/exit-codes.ts";
-import { verbTable } from "./cli/groups.ts";
+import { addVerbs, verbTable } from "./cli/groups.ts";
 import { formatError, formatWarning, wantsJson } from "./cli/report-error.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { findUnknownVariables, hasVariables } from "./cli/unknown-variables.ts";
+import type { LoadPackages } from "./services/registry.ts";
 
 // Signing runs in libuv's pool. One thread per core gives the most signatures a second; more threads only queue in the
 // kernel. Two more threads check passwords (--max-password-checks), because each check would block a core's thread.
@@ -40,4 +42,11 @@ async function requireAllOptions(args: readonly string[]): Promise<void> {
 const args = process.argv.slice(2);
 if (args[0] === "serve") await requireAllOptions(args);
 else await warnOfVariables(args);
-process.exit(await runCommandLine(args, { serve, ...verbTable }));
+const verbs = addVerbs(
+  { serve, ...verbTable },
+  extensions.flatMap(({ verbs = [] }) => verbs),
+);
+/** Most verbs need no package. */
+const loadPackages: LoadPackages = async () =>
+  (await import("./services/registry.ts")).collectPackages(extensions);
+process.exit(await runCommandLine(args, verbs, loadPackages));

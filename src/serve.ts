@@ -35,7 +35,7 @@ export const serveVerb: Verb = {
   settingsHelp: `Settings, as flags or as variables:\n${describeSettings()}`,
 };
 
-async function serve({ config, location, masterKey }: StoreVerbInput): Promise<number> {
+async function serve({ config, location, masterKey, loadPackages }: StoreVerbInput): Promise<number> {
   const logger = openLog({ level: config.logLevel });
   for (const sentence of removeRemainsOfKey(masterKey)) logger.warn(sentence);
   const tellOfFiles = watchFiles({ location, masterKey });
@@ -47,7 +47,8 @@ async function serve({ config, location, masterKey }: StoreVerbInput): Promise<n
   const { startApp } = await import("./start-app.ts");
   await requireFreePort(config);
   requireTlsFiles(config);
-  const running = await startApp({ config, logger, onOpen }).catch((error: unknown) => {
+  const packages = await loadPackages();
+  const running = await startApp({ config, logger, packages, onOpen }).catch((error: unknown) => {
     // The next start finds the files and does not mention them.
     tellOfFiles();
     throw explainListenError(error, config);

@@ -4,11 +4,14 @@ import type { Logger } from "pino";
 import { createApp, type Route } from "./app.ts";
 import { type Config, ConfigError } from "./config.ts";
 import { TlsError } from "./server/tls.ts";
+import type { ServicePackage } from "./services/registry.ts";
 
 /** How to start. */
 export interface StartOptions {
   readonly config: Config;
   readonly logger: Logger;
+  /** The packages of services to choose from. */
+  readonly packages: readonly ServicePackage[];
   /** Runs once the store is open, before the server listens. */
   readonly onOpen: (routes: readonly Route[]) => void;
 }
@@ -26,11 +29,13 @@ export interface StartedServer {
 }
 
 /** Starts the server. @throws errors of `createApp`, and of the system if it cannot listen */
-export async function startApp({ config, logger, onOpen }: StartOptions): Promise<StartedServer> {
+export async function startApp({ config, logger, packages, onOpen }: StartOptions): Promise<StartedServer> {
   const failed = Promise.withResolvers<Error>();
-  const app = await createApp(config, logger, { onFailure: failed.resolve }).catch((error: unknown) => {
-    throw toConfigError(error);
-  });
+  const app = await createApp(config, logger, { packages, onFailure: failed.resolve }).catch(
+    (error: unknown) => {
+      throw toConfigError(error);
+    },
+  );
   onOpen(app.listRoutes());
   const { port, host, reusePort } = config;
   const address = await app.server.listen(port, host, { reusePort }).catch(async (error: unknown) => {

@@ -1,4 +1,4 @@
-/** The folders of src: what each may import, and that no file imports itself by a detour. */
+/** The folders of src and the extensions: what each may import, and that no file imports itself by a detour. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -9,14 +9,41 @@ const everything = /.*/;
 /** What every module may import. */
 const free: readonly string[] = ["program-files", "make-directories", "read-file", "system-error"];
 
+/** The files of src that extensions may import. Beside these they have gen, packages, and their own files. */
+const interfaceForExtensions: readonly string[] = [
+  "extension.ts",
+  // Verbs.
+  "cli/client.ts",
+  "cli/exit-codes.ts",
+  "cli/files.ts",
+  "cli/options.ts",
+  "cli/output.ts",
+  "cli/verb.ts",
+  // Refusals.
+  "errors.ts",
+  "errors/reason.ts",
+  // Keys.
+  "crypto/algorithms.ts",
+  "crypto/bytes.ts",
+  "crypto/crypto-error.ts",
+  "crypto/sealing.ts",
+  // Servers of their own.
+  "server/call-metrics.ts",
+  "server/drain-connections.ts",
+  "server/log.ts",
+];
+
+/** The files that read the list of extensions: what composes the program, and what describes it. */
+const readersOfExtensions = /^src\/(main|docs\/write)\.ts$/;
+
 /** Module → the modules it may import besides itself; packages, node: and the files in `free` are free to all. */
 const mayImport: Record<string, RegExp> = {
   main: everything,
   // Beside main, what starts the server.
-  app: /^(?!main$|serve$)/,
+  app: /^(?!main$|serve$|extensions)/,
   serve:
     /^(app|start-app|cli|cli\/operator|config|first-calls|return-memory|server|settings|uncaught-errors)$/,
-  "start-app": /^(app|config|server)$/,
+  "start-app": /^(app|config|server|services\/registry)$/,
   config: /^crypto$/,
   "program-files": /^$/,
   "make-directories": /^$/,
@@ -59,12 +86,14 @@ const mayImport: Record<string, RegExp> = {
   openapi: /^(gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding|crypto)$/,
-  cli: /^(gen|client|protocol|crypto|formats|merkle|signed-notes|services\/registry|cli\/operator|extensions)$/,
+  cli: /^(gen|extension|client|protocol|crypto|formats|merkle|signed-notes|services\/registry|cli\/operator)$/,
   "cli/operator":
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|tlog|open-store|identity)$|^services\//,
   // The page writes public keys as PEM.
   console: /^(gen|client|protocol|crypto)$/,
-  docs: /^(gen|errors|protocol|config|server|services\/registry)$/,
+  docs: /^(gen|errors|protocol|config|server|services\/registry|extension|extensions)$/,
+  // The type of what extensions add.
+  extension: /^(cli|errors|services\/registry)$/,
   // The printer of protos, without which there is no gen, and the bundler of the console.
   setup: /^(protos|console)$/,
   // What other programs import, and browsers bundle: of crypto, what runs there.
@@ -78,6 +107,7 @@ const mayImport: Record<string, RegExp> = {
  * what stands beside them is shared by all.
  */
 function moduleOf(path: string): string {
+  if (path.startsWith("extensions/") && path.split("/").length > 2) return path.split("/", 2).join("/");
   if (!path.startsWith("src/")) return path.split("/")[0] ?? "";
   const [first = "", second = "", third] = path.slice("src/".length).split("/");
   if (first === "services" && second === "registry.ts") return "services/registry";
@@ -109,11 +139,15 @@ const namesService = new RegExp(`(?<![\\w-])(${serviceNames.join("|")})s?(?=_|\\
 /** What a device's token says that it is for: a part of the token's format. */
 const deviceUse = '"iot"';
 
-const files = globSync("src/**/*.{ts,tsx,mjs}", { cwd: root }).map((path) => path.replaceAll("\\", "/"));
+const coreFiles = globSync("src/**/*.{ts,tsx,mjs}", { cwd: root }).map((path) => path.replaceAll("\\", "/"));
+const extensionFiles = globSync("extensions/*/**/*.ts", { cwd: root, exclude: ["extensions/*/test/**"] }).map(
+  (path) => path.replaceAll("\\", "/"),
+);
+const files = [...coreFiles, "extensions/index.ts", ...extensionFiles];
 const imports = new Map(files.map((path) => [path, importsOf(path)]));
 
 describe("the modules of src", () => {
-  it.each(files)("%s imports only what its module may", (path) => {
+  it.each(coreFiles)("%s imports only what its module may", (path) => {
     const module = moduleOf(path);
     const rule = ruleOf(module);
     expect(rule, `${module} is not in the table`).toBeDefined();
@@ -129,9 +163,9 @@ describe("the modules of src", () => {
   it("let the command line load nothing of the server for a verb of the client", () => {
     const verbs = files.filter((path) => /^src\/cli\/(?!operator\/)/.test(path));
     const loaded = listLoaded(["src/main.ts", ...verbs]);
-    expect(loaded).toContain("src/cli/kms/keys.ts");
+    expect(loaded).toEqual(expect.arrayContaining(["src/cli/kms/keys.ts", "extensions/index.ts"]));
     const foreign =
-      /^src\/(app|serve|server|transcoding|database|store|identity|cli\/operator|services\/[\w-]+\/(?!profiles\.ts))/;
+      /^src\/(app|serve|server|transcoding|database|store|identity|cli\/operator|services\/[\w-]+\/(?!profiles\.ts))|^extensions\/[\w-]+\/(?!extension\.ts)/;
     expect(loaded.filter((path) => foreign.test(path))).toEqual([]);
   });
 
@@ -153,6 +187,31 @@ describe("the modules of src", () => {
   it("leave composition to app.ts, in at most 150 lines", () => {
     const lines = readFileSync(join(root, "src/app.ts"), "utf8").split("\n").length - 1;
     expect(lines).toBeLessThanOrEqual(150);
+  });
+});
+
+describe("the extensions", () => {
+  it.each(coreFiles.filter((path) => !readersOfExtensions.test(path)))("are unknown to %s", (path) => {
+    expect(imports.get(path)?.filter((target) => target.startsWith("extensions/"))).toEqual([]);
+  });
+
+  it("are listed by a file that imports nothing else of them", () => {
+    const foreign = /^(src\/extension\.ts|extensions\/[\w-]+\/extension\.ts)$/;
+    expect(imports.get("extensions/index.ts")?.filter((target) => !foreign.test(target))).toEqual([]);
+  });
+
+  it.each(interfaceForExtensions)("have %s as a part of their interface, which there is", (path) => {
+    expect(coreFiles).toContain(`src/${path}`);
+  });
+
+  it("import of the core only their interface, and nothing of each other", () => {
+    const foreign = extensionFiles.flatMap((path) =>
+      (imports.get(path) ?? [])
+        .filter((target) => moduleOf(target) !== moduleOf(path) && !target.startsWith("gen/"))
+        .filter((target) => !interfaceForExtensions.includes(target.replace(/^src\//, "")))
+        .map((target) => `${path} → ${target}`),
+    );
+    expect(foreign).toEqual([]);
   });
 });
 

@@ -8,9 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { type App, createApp } from "../src/app.ts";
-import { createCallVerbs } from "../src/cli/call.ts";
 import { verbTable } from "../src/cli/groups.ts";
-import { createHealthVerbs } from "../src/cli/health.ts";
 import { runCommandLine } from "../src/cli/run.ts";
 import { readConfig } from "../src/config.ts";
 import type { ServiceProfiles } from "../src/protocol/service-profile.ts";
@@ -47,13 +45,8 @@ async function qsp(...args: string[]): Promise<string> {
     for (const done of more) if (typeof done === "function") done();
     return true;
   });
-  const table = {
-    ...verbTable,
-    call: async () => createCallVerbs(packages),
-    health: async () => createHealthVerbs(packages),
-  };
   try {
-    expect(await runCommandLine([...args, "--url", url], table)).toBe(0);
+    expect(await runCommandLine([...args, "--url", url], verbTable, async () => packages)).toBe(0);
   } finally {
     write.mockRestore();
   }

@@ -10,6 +10,7 @@ import { wipe } from "../../src/crypto/bytes.ts";
 import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { openBytes, sealBytes } from "../../src/crypto/sealing.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
+import { ciphertextInvalid } from "./reasons.ts";
 
 /** The annotation with the KEM ciphertext. KMS v2 wants domain names; ICANN reserves .internal for private use. */
 export const kemAnnotation = "kem-ciphertext.qsp.internal";
@@ -70,7 +71,7 @@ export function openEnvelope(envelope: Envelope, sharedSecret: Uint8Array): Uint
   } catch (error) {
     if (!(error instanceof CryptoError)) throw error;
     throw refuse(
-      "CIPHERTEXT_INVALID",
+      ciphertextInvalid,
       `the ciphertext does not decrypt with key ${envelope.keyId}: it, its annotations or its key_id were changed`,
     );
   }

@@ -1,7 +1,8 @@
 /** The errors that the API server gets for failed calls to the key service. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { CliError } from "../../src/cli/exit-codes.ts";
-import { findReason, type ReasonName, refuse, toConnectError } from "../../src/errors.ts";
+import { findCoreReason, type ReasonName, refuse, toConnectError } from "../../src/errors.ts";
+import { keyServiceUnavailable } from "./reasons.ts";
 
 /**
  * Explains any error of a call to the key service: a refusal keeps its reason and its code, and everything else is
@@ -9,7 +10,7 @@ import { findReason, type ReasonName, refuse, toConnectError } from "../../src/e
  */
 export function explainCall(error: unknown, url: string): ConnectError {
   if (error instanceof ConnectError) {
-    const reason = findReason(error);
+    const reason = findCoreReason(error);
     if (reason !== undefined) return refuse(reason, `the key service refuses: ${error.rawMessage}`);
     if (error.code === Code.DeadlineExceeded) return unavailable(`the key service at ${url} took too long`);
     return unavailable(`the key service at ${url} cannot be reached: ${error.rawMessage}`);
@@ -23,7 +24,7 @@ export function explainCall(error: unknown, url: string): ConnectError {
 
 /** The error for a key service that did not answer, or not as one. */
 export function unavailable(message: string): ConnectError {
-  return refuse("KEY_SERVICE_UNAVAILABLE", message);
+  return refuse(keyServiceUnavailable, message);
 }
 
 /** Reasons for which the key service refuses the use of the key to everyone, or to this user. */
@@ -37,5 +38,5 @@ const keyReasons: ReadonlySet<ReasonName | undefined> = new Set<ReasonName>([
 
 /** Tells whether an error is a definite answer about the key. */
 export function isAboutKey(error: ConnectError): boolean {
-  return keyReasons.has(findReason(error));
+  return keyReasons.has(findCoreReason(error));
 }

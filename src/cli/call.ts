@@ -10,16 +10,14 @@ import {
   type Registry,
 } from "@bufbuild/protobuf";
 import { suggest } from "../protocol/suggest.ts";
-import { servicePackages } from "../services/registry.ts";
 import { oneOf } from "./client.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { decodeText, readData, readLines } from "./files.ts";
 import { facts, table } from "./output.ts";
-import { createCallRegistry, findRestPath, listMethods, nameMethod, type Packages } from "./registry.ts";
+import { createCallRegistry, findRestPath, listMethods, nameMethod } from "./registry.ts";
 import type { Verb, VerbInput } from "./verb.ts";
 
-/** Creates the verb for the calls of packages. */
-export const createCallVerbs = (packages: Packages): readonly Verb[] => [
+export const callVerbs: readonly Verb[] = [
   {
     name: "call",
     operands: ["[SERVICE/METHOD]", "[JSON]"],
@@ -33,11 +31,9 @@ export const createCallVerbs = (packages: Packages): readonly Verb[] => [
       "reads one JSON document per line; one with a response stream prints one per line. The exit code is 0 whatever\n" +
       "the answer says.",
     example: `qsp call kms.KmsService/CreateKey '{"alias": "invoices"}'`,
-    run: (input) => call(createCallRegistry(packages), input),
+    run: async (input) => call(createCallRegistry(await input.loadPackages()), input),
   },
 ];
-
-export const callVerbs = createCallVerbs(servicePackages);
 
 async function call(
   registry: Registry,

@@ -1,4 +1,5 @@
-/** All verbs except `serve`, by their first words. */
+/** All verbs of the core except `serve`, by their first words. */
+import type { ExtensionVerbs } from "../extension.ts";
 import type { StoreVerb } from "./operator/store-verb.ts";
 import type { Verb, VerbTable } from "./verb.ts";
 
@@ -40,7 +41,6 @@ export const verbTable: VerbTable = {
   nft: async () => (await import("./nft.ts")).nftVerbs,
   multisig: async () => (await import("./multisig.ts")).multisigVerbs,
   proposal: async () => (await import("./proposal.ts")).proposalVerbs,
-  "k8s-kms": async () => (await import("../../extensions/kubernetes/verb.ts")).kubernetesVerbs,
   completion: async () => (await import("./completion.ts")).completionVerbs,
   audit: () =>
     loadStoreVerbs(async () => [
@@ -65,6 +65,17 @@ export const verbTable: VerbTable = {
   client: () => loadStoreVerbs(async () => (await import("./operator/clients.ts")).clientVerbs),
   ca: () => loadStoreVerbs(async () => (await import("./operator/ca.ts")).caVerbs),
 };
+
+/** Adds the verbs of extensions, each where the help lists it. */
+export function addVerbs(table: VerbTable, added: readonly ExtensionVerbs[]): VerbTable {
+  const entries = Object.entries(table);
+  for (const { word, after, load } of added) {
+    const index = entries.findLastIndex(([words]) => words.split(" ")[0] === after);
+    if (index < 0) throw new Error(`${word} is after ${after}, which is no verb`);
+    entries.splice(index + 1, 0, [word, load]);
+  }
+  return Object.fromEntries(entries);
+}
 
 async function loadStoreVerbs(load: () => Promise<readonly StoreVerb[]>): Promise<readonly Verb[]> {
   const { toVerb } = await import("./operator/store-verb.ts");

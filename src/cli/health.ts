@@ -2,15 +2,13 @@
 import type { DescMethod, DescMethodUnary } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { servicePackages } from "../services/registry.ts";
 import type { ApiClient } from "./client.ts";
 import { exitCodes, findReason } from "./exit-codes.ts";
 import { table } from "./output.ts";
 import type { Packages } from "./registry.ts";
 import type { Verb } from "./verb.ts";
 
-/** Creates the verb for the services of packages. */
-export const createHealthVerbs = (packages: Packages): readonly Verb[] => [
+export const healthVerbs: readonly Verb[] = [
   {
     name: "health",
     operands: [],
@@ -19,8 +17,9 @@ export const createHealthVerbs = (packages: Packages): readonly Verb[] => [
       "Reports the health of each service that has a call for it. The exit code is 1 if one is DOWN. Services that do\n" +
       "not run are ignored.",
     example: "qsp health",
-    async run({ output, server }) {
-      const found = await Promise.all(listProbes(packages).map((probe) => askHealth(server, probe)));
+    async run({ output, server, loadPackages }) {
+      const probes = listProbes(await loadPackages());
+      const found = await Promise.all(probes.map((probe) => askHealth(server, probe)));
       output.tell(
         { services: Object.fromEntries(found.map(({ service, serviceStatus }) => [service, serviceStatus])) },
         table(
@@ -32,8 +31,6 @@ export const createHealthVerbs = (packages: Packages): readonly Verb[] => [
     },
   },
 ];
-
-export const healthVerbs = createHealthVerbs(servicePackages);
 
 interface Health {
   readonly service: string;

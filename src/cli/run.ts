@@ -3,6 +3,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { findProgramFile, helpFile, isCompiled, readVersion } from "../program-files.ts";
 import { suggest } from "../protocol/suggest.ts";
+import type { LoadPackages } from "../services/registry.ts";
 import { describeSystemError, saysDiskFull } from "../system-error.ts";
 import type { ApiClient } from "./client.ts";
 import { colorHelp, colorText, createPaint } from "./colors.ts";
@@ -18,13 +19,18 @@ import { openFiles } from "./verb-files.ts";
 /**
  * Runs a command line: a verb with its operands and options.
  *
+ * @param loadPackages loads the packages whose calls the verbs know, for those verbs that need them
  * @returns the exit code, once the verb has ended
  */
-export async function runCommandLine(args: readonly string[], table: VerbTable): Promise<number> {
+export async function runCommandLine(
+  args: readonly string[],
+  table: VerbTable,
+  loadPackages: LoadPackages,
+): Promise<number> {
   // An error without a listener would end the program with a stack. There is nowhere to report one of standard error.
   process.stderr.on("error", () => {});
   const watch = watchOutput(args);
-  const exitCode = await runLine(args, table, watch).catch((error) => complain(error, args));
+  const exitCode = await runLine(args, table, loadPackages, watch).catch((error) => complain(error, args));
   await flush();
   const failure = watch.findFailure();
   return failure === undefined || exitCode !== exitCodes.done ? exitCode : complain(failure, args);
@@ -84,7 +90,12 @@ function spellOut(args: readonly string[]): readonly string[] {
   return args.map((word, i) => (word === "-h" && (end < 0 || i < end) ? "--help" : word));
 }
 
-async function runLine(given: readonly string[], table: VerbTable, watch: OutputWatch): Promise<number> {
+async function runLine(
+  given: readonly string[],
+  table: VerbTable,
+  loadPackages: LoadPackages,
+  watch: OutputWatch,
+): Promise<number> {
   const args = spellOut(given);
   const [first = "help"] = args;
   const write = (text: string): void => void process.stdout.write(text);
@@ -126,7 +137,7 @@ async function runLine(given: readonly string[], table: VerbTable, watch: Output
     : (await import("./client.ts")).createClient(options, { isLongLived: verb.isService });
   try {
     const everyVerb = (): Promise<readonly Verb[]> => loadAllVerbs(table);
-    return await verb.run({ ...line, files, output, server, loadAllVerbs: everyVerb });
+    return await verb.run({ ...line, files, output, server, loadAllVerbs: everyVerb, loadPackages });
   } catch (error) {
     const found =
       verb.explain?.(error) ?? (await explainCall(error, server)) ?? toCliError(error, server.url);

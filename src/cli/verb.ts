@@ -1,5 +1,6 @@
 /** A verb of the command line, and its input. */
 
+import type { LoadPackages } from "../services/registry.ts";
 import type { ApiClient } from "./client.ts";
 import type { CliError } from "./exit-codes.ts";
 import type { OptionTaker, ParsedOptions } from "./options.ts";
@@ -33,6 +34,8 @@ export interface VerbInput {
   readonly server: ApiClient;
   /** Loads all verbs, for the help and completion. */
   readonly loadAllVerbs: () => Promise<readonly Verb[]>;
+  /** Loads the packages of services, those of extensions among them. */
+  readonly loadPackages: LoadPackages;
 }
 
 /**

@@ -1,32 +1,31 @@
 /** docs/access.md: the roles that may make each call. */
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.ts";
-import { findScope, isAlwaysRefused } from "../protocol/service-profile.ts";
+import { findScope, isAlwaysRefused, type ServiceProfiles } from "../protocol/service-profile.ts";
 import { rolesFor } from "../server/interceptors/access.ts";
-import { collectProfiles, servicePackages } from "../services/registry.ts";
+import { collectProfiles, type ServicePackage } from "../services/registry.ts";
 import { escapeBars, renderCode, renderTable } from "./markdown.ts";
 
-const profiles = collectProfiles(servicePackages);
-
 /** Renders the page. */
-export function renderAccessPage(): string {
-  const services = servicePackages.flatMap(({ files }) => files.flatMap((file) => file.services));
-  return [introduction, ...services.map(renderService)].join("\n");
+export function renderAccessPage(packages: readonly ServicePackage[]): string {
+  const profiles = collectProfiles(packages);
+  const services = packages.flatMap(({ files }) => files.flatMap((file) => file.services));
+  return [introduction, ...services.map((service) => renderService(service, profiles))].join("\n");
 }
 
-function renderService({ typeName, methods }: DescService): string {
+function renderService({ typeName, methods }: DescService, profiles: ServiceProfiles): string {
   const rows = methods.map((method) => [
     renderCode(method.name),
     renderCode(findRestPath(method)),
-    describeCallers(method, "open"),
-    describeCallers(method, "token"),
+    describeCallers(method, "open", profiles),
+    describeCallers(method, "token", profiles),
     isAlwaysRefused(method, profiles) ? "" : renderCode(findScope(method, profiles)),
   ]);
   const headers = ["RPC", "REST", "`--auth open`", "`--auth token`", "scope"];
   return `## ${typeName}\n\n${renderTable(headers, rows)}\n`;
 }
 
-function describeCallers(method: DescMethod, mode: "open" | "token"): string {
+function describeCallers(method: DescMethod, mode: "open" | "token", profiles: ServiceProfiles): string {
   if (isAlwaysRefused(method, profiles)) return "not supported";
   return escapeBars(rolesFor(method, mode, profiles)?.join(", ") ?? "anyone");
 }

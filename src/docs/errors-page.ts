@@ -1,34 +1,36 @@
 /** docs/errors.md: every reason, its cause and its remedy. */
 
-import type { Reason } from "../errors/reason.ts";
-import { reasonSections } from "../errors/reasons.ts";
-import { type ReasonName, reasons, refuse, toHttpStatus } from "../errors.ts";
+import type { NamedReason } from "../errors/reason.ts";
+import { refuse, toHttpStatus } from "../errors.ts";
 import { nameCode } from "../protocol/code-name.ts";
 import { escapeBars, renderCode, renderTable } from "./markdown.ts";
 
+/** The reasons of one topic. */
+interface ReasonSection {
+  readonly heading: string;
+  readonly reasons: readonly NamedReason[];
+}
+
 /** Renders the page. */
-export function renderErrorsPage(): string {
-  const sections = reasonSections.map(({ heading, reasons: own }) => {
-    const table = renderTable(
-      ["reason", "code", "HTTP", "cause", "remedy"],
-      Object.entries(own).map(([name, reason]) => renderRow(name as ReasonName, reason)),
-    );
+export function renderErrorsPage(topics: readonly ReasonSection[]): string {
+  const sections = topics.map(({ heading, reasons }) => {
+    const table = renderTable(["reason", "code", "HTTP", "cause", "remedy"], reasons.map(renderRow));
     const note = notes[heading];
     return `## ${heading}\n\n${table}\n${note === undefined ? "" : `\n${note}\n`}`;
   });
-  return [introduction, ...sections].join("\n");
+  return [introduce(topics), ...sections].join("\n");
 }
 
-function renderRow(name: ReasonName, { code, cause, remedy }: Reason): string[] {
-  const status = String(toHttpStatus(refuse(name, "")));
+function renderRow(reason: NamedReason): string[] {
+  const { name, code, cause, remedy } = reason;
+  const status = String(toHttpStatus(refuse(reason, "")));
   return [renderCode(name), nameCode(code), status, escapeBars(cause), escapeBars(remedy)];
 }
 
-const faults = Object.entries<Reason>(reasons).flatMap(([name, { isServerFault }]) =>
-  isServerFault ? [renderCode(name)] : [],
-);
-
-const introduction = `<!-- Written by \`npm run docs\` from src/errors/. -->
+function introduce(topics: readonly ReasonSection[]): string {
+  const all = topics.flatMap(({ reasons }) => reasons);
+  const faults = all.flatMap(({ name, isServerFault }) => (isServerFault ? [renderCode(name)] : []));
+  return `<!-- Written by \`npm run docs\` from src/errors/. -->
 
 # Why a call fails
 
@@ -46,6 +48,7 @@ A signature that does not verify is an answer (\`"valid":false\`), not an error.
 
 The server logs these reasons as errors, because only its operator can act on them: ${faults.join(", ")}. [Settings](settings.md) explains the flags below. All other reasons are the caller's, and the server logs them with \`--log-level debug\`.
 `;
+}
 
 /** The notes below the tables. */
 const notes: Readonly<Record<string, string>> = {

@@ -16,3 +16,8 @@ export interface Reason {
   /** The remedy, in Markdown. */
   readonly remedy: string;
 }
+
+/** A reason with its name, as extensions declare theirs. */
+export interface NamedReason extends Reason {
+  readonly name: string;
+}

@@ -1,5 +1,4 @@
-/** Every reason to refuse a call. docs/errors.md shows this table. */
-import { kubernetesReasons } from "./kubernetes-reasons.ts";
+/** Every reason of the core to refuse a call. docs/errors.md shows this table. */
 import type { Reason } from "./reason.ts";
 import { keyReasons, logReasons, recordReasons } from "./record-reasons.ts";
 import { bodyReasons, messageReasons, routingReasons } from "./request-reasons.ts";
@@ -20,10 +19,9 @@ export const reasonSections: readonly {
   { heading: "The caller", reasons: callerReasons },
   { heading: "Limits", reasons: limitReasons },
   { heading: "How the call ended", reasons: endReasons },
-  { heading: "The plugin for Kubernetes", reasons: kubernetesReasons },
 ];
 
-/** Every reason that a caller can receive. A reason keeps its meaning after it ships. */
+/** Every reason of the core that a caller can receive. A reason keeps its meaning after it ships. */
 export const reasons = {
   ...routingReasons,
   ...bodyReasons,
@@ -35,7 +33,6 @@ export const reasons = {
   ...callerReasons,
   ...limitReasons,
   ...endReasons,
-  ...kubernetesReasons,
 } as const;
 
 /** Names a reason. */

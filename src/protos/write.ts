@@ -11,7 +11,7 @@ import type { DescFile } from "@bufbuild/protobuf";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { listSources } from "./sources.ts";
 
-/** `qsp k8s-kms` serves these, and no server does. */
+/** An extension serves these on a socket of its own, and no server does. */
 const pluginFiles = "kubernetes/**";
 
 const generated = join(import.meta.dirname, "../../gen");

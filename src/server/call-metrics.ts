@@ -17,7 +17,7 @@ export interface CallMetrics {
 export interface CallFailure {
   readonly code: Code;
   /** Undefined for an error without one of our reasons. */
-  readonly reason: ReasonName | undefined;
+  readonly reason: string | undefined;
 }
 
 /** The counts of one RPC. */
@@ -27,7 +27,7 @@ interface Counts {
   /** Calls that ended, by Code; 0 stands for success. */
   readonly ended: number[];
   /** Calls that failed, by reason. The catalogue of reasons bounds it. */
-  readonly failed: Map<ReasonName | typeof noReason, number>;
+  readonly failed: Map<string, number>;
   /** Calls whose duration is at most the bound at the same index, and above the bound before it. */
   readonly byDuration: number[];
   durations: number;
@@ -121,7 +121,7 @@ export function createCallMetrics(registry: Registry, boundsSeconds: readonly nu
 /** Stands for the reason of an error that has none. */
 const noReason = "NONE";
 
-function countFailure({ failed }: Counts, reason: ReasonName | typeof noReason = noReason): void {
+function countFailure({ failed }: Counts, reason: string = noReason): void {
   failed.set(reason, (failed.get(reason) ?? 0) + 1);
 }
 

@@ -3,7 +3,7 @@
  * before.
  */
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
-import { findReason, toConnectError } from "../errors.ts";
+import { findCoreReason, toConnectError } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
 import { CallValues, clientKey } from "../protocol/call-values.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
@@ -183,7 +183,7 @@ function countHeadFault(
   { headers }: Exchange,
   fault: ConnectError,
 ): void {
-  const reason = findReason(fault);
+  const reason = findCoreReason(fault);
   if (reason === undefined) return;
   metrics.requestRefused(reason);
   const requestId = fault.metadata.get(requestIdHeader) ?? "";

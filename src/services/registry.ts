@@ -1,4 +1,4 @@
-/** The packages of services. A new package is one entry here. */
+/** The packages of services. A new package of the core is one entry here; extensions name their own. */
 import type { DescFile } from "@bufbuild/protobuf";
 import { file_blockchain_blockchain_service } from "#gen/blockchain/blockchain_service_pb.ts";
 import { file_dapp_dapp_service } from "#gen/dapp/dapp_service_pb.ts";
@@ -37,6 +37,17 @@ export interface ServicePackage {
   readonly profiles?: ServiceProfiles;
 }
 
+/** Loads packages. */
+export type LoadPackages = () => Promise<readonly ServicePackage[]>;
+
+/** All packages: those of the core, then those of extensions. */
+export async function collectPackages(
+  extensions: readonly { readonly packages?: LoadPackages }[],
+): Promise<readonly ServicePackage[]> {
+  const added = await Promise.all(extensions.map(async ({ packages }) => (await packages?.()) ?? []));
+  return [...servicePackages, ...added.flat()];
+}
+
 /** The profiles of the services of packages. */
 export function collectProfiles(packages: readonly ServicePackage[]): ServiceProfiles {
   return Object.assign({}, ...packages.map(({ profiles }) => profiles));
@@ -58,7 +69,7 @@ export function listScopes(packages: readonly ServicePackage[]): string[] {
   return [...new Set([...scopes, metricsScope])].filter((scope) => scope !== "").sort();
 }
 
-/** All packages, in display order. */
+/** The packages of the core, in display order. */
 export const servicePackages: readonly ServicePackage[] = [
   {
     name: "pqc",

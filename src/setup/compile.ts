@@ -58,7 +58,9 @@ function makeFolder(): void {
 /** Writes the files of the program. @returns all files that it is made of, by their paths */
 async function compile(): Promise<Readonly<Record<string, Source>>> {
   // Read first, so that a source that changes meanwhile makes the build stale.
-  const files = globSync(["{src,extensions,gen}/**/*.*", "package.json", "package-lock.json"], { cwd: packageFolder })
+  const files = globSync(["{src,extensions,gen}/**/*.*", "package.json", "package-lock.json"], {
+    cwd: packageFolder,
+  })
     .map((path) => path.replaceAll("\\", "/"))
     .map((path): [string, Source] => [path, identify(path)]);
   const read = new Map(files);

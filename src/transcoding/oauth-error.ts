@@ -1,7 +1,6 @@
 /** Errors in the form of OAuth 2 (RFC 6749, section 5.2). */
 import { Code, type ConnectError } from "@connectrpc/connect";
-import type { Reason } from "../errors/reason.ts";
-import { findReason, reasons, toHttpStatus } from "../errors.ts";
+import { findDeclaration, toHttpStatus } from "../errors.ts";
 
 /** The errors for reasons that declare none, by code; RFC 6749, sections 4.1.2.1 and 5.2, lists the names. */
 const byCode: Partial<Readonly<Record<Code, string>>> = {
@@ -19,11 +18,9 @@ const byCode: Partial<Readonly<Record<Code, string>>> = {
 
 /** Names an error as OAuth 2 does. */
 export function nameOAuthError(error: ConnectError): string {
-  const name = findReason(error);
-  const reason: Reason | undefined = name === undefined ? undefined : reasons[name];
   // A body that is too large remains so.
   if (error.code === Code.ResourceExhausted && toHttpStatus(error) !== 429) return "invalid_request";
-  return reason?.oauthError ?? byCode[error.code] ?? "server_error";
+  return findDeclaration(error)?.oauthError ?? byCode[error.code] ?? "server_error";
 }
 
 /** Renders the body of an error. RFC 6749 allows printable ASCII without quotes and backslashes in a description. */

@@ -36,6 +36,7 @@ function auditVerifyWith(dataDir: string, file: string): Promise<number> {
   return auditVerifyCommand.run({
     ...line,
     files: openFiles(toVerb(auditVerifyCommand), line),
+    loadPackages: async () => [],
     config: readConfig([], {}),
     location: sqliteIn(dataDir),
     masterKey: masterKeyIn(dataDir),

@@ -7,10 +7,11 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { loadAllVerbs, verbTable } from "../../src/cli/groups.ts";
+import { loadAllVerbs } from "../../src/cli/groups.ts";
 import { listSettings } from "../../src/config.ts";
 import { isMissing } from "../interop/tools.ts";
 import { password } from "../support/passwords.ts";
+import { verbTable } from "../support/whole-program.ts";
 import { launch, program, qspDone, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();

@@ -2,12 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { askPages } from "../../src/cli/client.ts";
-import { loadAllVerbs, loadGroup, loadVerb, verbTable } from "../../src/cli/groups.ts";
+import { addVerbs, loadAllVerbs, loadGroup, loadVerb } from "../../src/cli/groups.ts";
 import { readVerbLine } from "../../src/cli/options.ts";
 import { createOutput, facts, harmless, table, time } from "../../src/cli/output.ts";
 import { createProgress, withProgress } from "../../src/cli/progress.ts";
 import type { Verb } from "../../src/cli/verb.ts";
 import { findNearest, measureDistance, suggest } from "../../src/protocol/suggest.ts";
+import { verbTable } from "../support/whole-program.ts";
 
 describe("the command line", () => {
   it.each([
@@ -34,6 +35,21 @@ describe("the command line", () => {
   it("has no verb whose name or option is there twice", async () => {
     const names = (await loadAllVerbs(verbTable)).map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
+  });
+});
+
+describe("the verbs of an extension", () => {
+  const load = async () => [];
+  const order = (word: string, after: string) =>
+    Object.keys(addVerbs({ user: load, "user of": load, client: load }, [{ word, after, load }]));
+
+  it("are listed after those of a word", () => {
+    expect(order("lamp", "user")).toEqual(["user", "user of", "lamp", "client"]);
+    expect(order("lamp", "client")).toEqual(["user", "user of", "client", "lamp"]);
+  });
+
+  it("are not listed after a word that no verb begins with", () => {
+    expect(() => order("lamp", "users")).toThrow("lamp is after users, which is no verb");
   });
 });
 

@@ -97,6 +97,14 @@ describe("the links", () => {
     expect(listLinks(page, read(page)).flatMap((link) => findFault(link) ?? [])).toEqual([]);
   });
 
+  it("lead to an extension only from docs/extensions.md, which is made from the list of them", () => {
+    const outside = pages.filter((page) => !page.startsWith("extensions/") && page !== "docs/extensions.md");
+    const leading = outside.flatMap((page) =>
+      listLinks(page, read(page)).filter(({ target }) => /^extensions\/.+\//.test(target)),
+    );
+    expect(leading).toEqual([]);
+  });
+
   it("lead to each page of docs/ from the README", () => {
     const linked = new Set(listLinks("README.md", read("README.md")).map(({ target }) => target));
     expect(pages.filter((page) => page.startsWith("docs/") && !linked.has(page))).toEqual([]);

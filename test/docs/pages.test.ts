@@ -2,11 +2,10 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { listSettings } from "../../src/config.ts";
-import { generatedPages } from "../../src/docs/write.ts";
-import { reasonSections } from "../../src/errors/reasons.ts";
-import { type ReasonName, reasons, refuse, toHttpStatus } from "../../src/errors.ts";
+import { allReasons, generatedPages } from "../../src/docs/write.ts";
+import { refuse, toHttpStatus } from "../../src/errors.ts";
 import { nameCode } from "../../src/protocol/code-name.ts";
-import { servicePackages } from "../../src/services/registry.ts";
+import { loadPackages } from "../support/whole-program.ts";
 
 const read = (path: string): string => readFileSync(join(import.meta.dirname, "../..", path), "utf8");
 
@@ -20,22 +19,25 @@ describe("docs/errors.md", () => {
   const rows = [
     ...read("docs/errors.md").matchAll(/^\| `([A-Z_]+)` \| (\w+) \| (\d+) \| (.+) \| (.+) \|$/gm),
   ];
-  const names = Object.keys(reasons) as ReasonName[];
+  const reasons = allReasons.flatMap((topic) => topic.reasons);
+  const names = reasons.map(({ name }) => name);
 
   it("has one row for each reason", () => {
     expect(rows.map(([, name]) => name).sort()).toEqual(names.toSorted());
   });
 
-  it.each(names)("gives %s the code and the HTTP status that it has", (name) => {
-    const error = refuse(name, "");
-    const [, , code, status] = rows.find(([, candidate]) => candidate === name) ?? [];
+  it("names each reason once", () => {
+    expect(new Set(names).size).toBe(names.length);
+  });
+
+  it.each(reasons)("gives $name the code and the HTTP status that it has", (reason) => {
+    const error = refuse(reason, "");
+    const [, , code, status] = rows.find(([, candidate]) => candidate === reason.name) ?? [];
     expect([code, Number(status)]).toEqual([nameCode(error.code), toHttpStatus(error)]);
   });
 
   it("has causes and remedies that are sentences", () => {
-    const texts = reasonSections.flatMap((section) =>
-      Object.values(section.reasons).flatMap(({ cause, remedy }) => [cause, remedy]),
-    );
+    const texts = reasons.flatMap(({ cause, remedy }) => [cause, remedy]);
     expect(texts.filter((text) => !text.endsWith("."))).toEqual([]);
   });
 });
@@ -48,8 +50,8 @@ describe("docs/settings.md", () => {
 });
 
 describe("docs/access.md", () => {
-  it("has one row for each call of each service", () => {
-    const calls = servicePackages.flatMap(({ files }) =>
+  it("has one row for each call of each service", async () => {
+    const calls = (await loadPackages()).flatMap(({ files }) =>
       files.flatMap((file) => file.services.flatMap(({ methods }) => methods)),
     );
     expect(read("docs/access.md").match(/^\| `\w+` \|/gm)).toHaveLength(calls.length);

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
 import { gzipSync } from "node:zlib";
-import { onTestFinished, vi } from "vitest";
+import { afterAll, onTestFinished, vi } from "vitest";
 import { encodeFrame, frameTypes } from "../server/frames.ts";
 import { envelope } from "../server/raw.ts";
 
@@ -430,3 +430,16 @@ export const endlessPeers: Readonly<Record<string, Behaviour>> = {
   ...endlessFrames,
   ...endlessAnswers,
 };
+
+/** What the buffers of the system take from a peer that sends without end, and some. */
+export const maxTakenBytes = 96 * 1024 * 1024;
+export const allPeers = { ...quickPeers, ...endlessPeers };
+
+/** What ends when the tests of a connection have ended, the last first. */
+export function collectEnds() {
+  const ends: (() => unknown)[] = [];
+  afterAll(async () => {
+    for (const end of ends.toReversed()) await end();
+  });
+  return (end: () => unknown): void => void ends.push(end);
+}

@@ -1,22 +1,17 @@
-/** The client, the plugin of Kubernetes and the traces, with peers that are not what they expect. */
+/** The client and the traces, with peers that are not what they expect. */
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
-import {
-  makeSocketPath,
-  type RunningPlugin,
-  startPlugin,
-} from "../../extensions/kubernetes/test/start-plugin.ts";
 import { runQsp } from "../cli/qsp.ts";
-import { refusal } from "../support/refusal.ts";
 import { runToEnd, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
+  allPeers,
   type Behaviour,
+  collectEnds,
   endlessPeers,
-  type HostilePeer,
-  quickPeers,
+  maxTakenBytes,
   silent,
   startHostilePeer,
   strangers,
@@ -24,19 +19,6 @@ import {
 } from "./hostile-peer.ts";
 
 const timeout = 300_000;
-/** What the buffers of the system take from a peer that sends without end, and some. */
-const maxTakenBytes = 96 * 1024 * 1024;
-const allPeers = { ...quickPeers, ...endlessPeers };
-
-/** What ends when the tests of a connection have ended, the last first. */
-function collectEnds() {
-  const ends: (() => unknown)[] = [];
-  afterAll(async () => {
-    for (const end of ends.toReversed()) await end();
-  });
-  return (end: () => unknown): void => void ends.push(end);
-}
-
 describe("a verb of the client, before a peer that", { timeout }, () => {
   const atEnd = collectEnds();
 
@@ -72,30 +54,6 @@ describe("a verb of the client, before a peer that", { timeout }, () => {
     "%s, ends qsp top with one sentence",
     (_name, behaviour) => fail(["top", "--once", "--interval", "1"], "http", behaviour),
   );
-});
-
-describe("the plugin of Kubernetes, before a peer that", { timeout }, () => {
-  const atEnd = collectEnds();
-  let peer: HostilePeer;
-  let plugin: RunningPlugin;
-  beforeAll(async () => {
-    peer = await startHostilePeer(() => {}, atEnd);
-    const args = ["--timeout", "2"];
-    const socket = makeSocketPath(atEnd);
-    plugin = await startPlugin({ url: `http://127.0.0.1:${peer.port}`, args, socket }, atEnd);
-  }, timeout);
-
-  it.each(Object.entries(allPeers))("%s, says that the key service is away", async (_name, behaviour) => {
-    peer.become(behaviour);
-    for (const socket of peer.open) socket.destroy();
-    const earlierBytes = peer.sentBytes();
-    expect((await plugin.client.status({})).healthz).not.toBe("ok");
-    expect(await refusal(plugin.client.encrypt({ plaintext: Buffer.from("x") }))).toEqual({
-      code: "Unavailable",
-      reason: "KEY_SERVICE_UNAVAILABLE",
-    });
-    expect(peer.sentBytes() - earlierBytes).toBeLessThan(maxTakenBytes);
-  });
 });
 
 /** Each behaviour of strangers, and some of the others. */

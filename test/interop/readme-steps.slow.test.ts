@@ -15,7 +15,6 @@ const setUpOnce = [
   "## A restore drill",
   "## Replicas",
   "## Health, metrics, logs",
-  "## Create the key",
 ];
 
 /** Pages that a reader follows more than once. */
@@ -31,7 +30,6 @@ describe.each([
   "docs/certificates.md",
   "docs/envoy-auth.md",
   "docs/signatures.md",
-  "extensions/kubernetes/README.md",
   "docs/deploy.md",
   "docs/observe.md",
   "docs/operate.md",

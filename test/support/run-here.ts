@@ -1,9 +1,9 @@
 /** Runs command lines in the process of the tests, in a tenth of the time that a program takes to start. */
 import { Readable } from "node:stream";
 import { vi } from "vitest";
-import { verbTable } from "../../src/cli/groups.ts";
 import { runCommandLine } from "../../src/cli/run.ts";
 import { inheritedEnvironment } from "./environment.ts";
+import { loadPackages, verbTable } from "./whole-program.ts";
 
 /** How a command line ended. */
 export interface Run {
@@ -48,7 +48,7 @@ async function runAlone(args: readonly string[], surroundings: Surroundings): Pr
   const stderr = record("stderr");
   const leave = enter(args, surroundings);
   try {
-    const code = await runCommandLine(args, table);
+    const code = await runCommandLine(args, table, loadPackages);
     return { code, stdout: stdout.text(), stderr: stderr.text() };
   } finally {
     leave();

@@ -8,6 +8,7 @@ import { refuse } from "../../../src/errors.ts";
 import { createCallMetrics } from "../../../src/server/call-metrics.ts";
 import { refusal } from "../../../test/support/refusal.ts";
 import { createObserver } from "../observe.ts";
+import { keyServiceUnavailable } from "../reasons.ts";
 
 /** A service whose Status waits for the test, behind the observer. */
 function makeObserved(maxCalls: number) {
@@ -24,7 +25,7 @@ function makeObserved(maxCalls: number) {
           return create(StatusResponseSchema, { healthz: "ok" });
         },
         encrypt: () => {
-          throw refuse("KEY_SERVICE_UNAVAILABLE", "the key service is away");
+          throw refuse(keyServiceUnavailable, "the key service is away");
         },
         decrypt: () => {
           throw new TypeError("a bug with a secret in its message");

@@ -3,7 +3,7 @@ import { ConfigError } from "../../config.ts";
 import { makeClientSecret } from "../../identity/client-secrets.ts";
 import { type ClientStore, createClientStore, type StoredClient } from "../../identity/clients.ts";
 import { userRoles } from "../../identity/tables.ts";
-import { listScopes, servicePackages } from "../../services/registry.ts";
+import { listScopes } from "../../services/registry.ts";
 import type { ParsedOptions } from "../options.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
@@ -42,7 +42,7 @@ const clientAdd: StoreVerb = {
     withClients(input, async (clients) => {
       const [name = ""] = input.operands;
       requireAccountName(name);
-      const rights = readRights(input.options);
+      const rights = readRights(input.options, listScopes(await input.loadPackages()));
       const { secret, secretHash } = makeClientSecret();
       if (!(await clients.add({ name, secretHash, ...rights }, new Date())))
         throw new ConfigError(`a client or a user named ${name} already exists`);
@@ -111,7 +111,8 @@ function showSecret(secret: string, comment: string): string {
   return secret;
 }
 
-function readRights(options: ParsedOptions) {
+/** @param known the scopes of this server */
+function readRights(options: ParsedOptions, known: readonly string[]) {
   const rights = {
     role: readRole(options.text("role") ?? "user"),
     scopes: readList(options, "scope"),
@@ -119,7 +120,7 @@ function readRights(options: ParsedOptions) {
     resources: readList(options, "resource"),
     mayExchange: options.flag("exchange"),
   };
-  requireScopes(rights.scopes);
+  requireScopes(rights.scopes, known);
   for (const option of ["audience", "resource"] as const) {
     const wrong = rights[`${option}s`].find((name) => !/^[!-~]{1,500}$/.test(name));
     if (wrong !== undefined)
@@ -143,8 +144,7 @@ function readList(options: ParsedOptions, name: string): string[] {
 }
 
 /** Refuses malformed scopes (RFC 6749, section 3.3), and those of our own packages that no call needs. */
-function requireScopes(scopes: readonly string[]): void {
-  const known = listScopes(servicePackages);
+function requireScopes(scopes: readonly string[], known: readonly string[]): void {
   const prefixes = new Set(known.map((scope) => scope.split(".")[0]));
   for (const scope of scopes) {
     if (!/^[!#-[\]-~]{1,100}$/.test(scope))

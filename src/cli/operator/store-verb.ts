@@ -11,7 +11,7 @@ import type { Verb, VerbInput } from "../verb.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 
 /** The input of an operator's verb. */
-export interface StoreVerbInput extends Pick<VerbInput, "operands" | "options" | "files"> {
+export interface StoreVerbInput extends Pick<VerbInput, "operands" | "options" | "files" | "loadPackages"> {
   readonly config: Config;
   readonly location: DatabaseLocation;
   readonly masterKey: MasterKeySource;
@@ -42,12 +42,12 @@ export function toVerb(verb: StoreVerb): Verb {
     isLocal: true,
     settings,
     shownSettings: storeSettingNames,
-    async run({ operands, options, files }) {
+    async run({ operands, options, files, loadPackages }) {
       const config = readConfig(toFlags(settings, options), process.env);
       const store = storeSettings(config);
       try {
         if (!verb.hasLog && showsPassword(config)) process.stderr.write(`qsp: warning: ${passwordWarning}\n`);
-        return await verb.run({ operands, options, files, config, ...store });
+        return await verb.run({ operands, options, files, loadPackages, config, ...store });
       } catch (error) {
         throw explainStoreFailure(error, describeLocation(store.location));
       }

@@ -7,7 +7,7 @@
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { createDueWork, type DueItem, type DueKind } from "../../database/due-work.ts";
 import { poll } from "../../database/poll.ts";
-import { findReason, type ReasonName } from "../../errors.ts";
+import { findCoreReason, type ReasonName } from "../../errors.ts";
 import type { DueRecords } from "../../records/due-records.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
@@ -157,7 +157,7 @@ async function findHindrance({ keys, store }: ChangeDeps, keyId: string): Promis
   const key = await keys.find(keyId);
   if (key === undefined) return undefined;
   const refusal = findRotationRefusal(key);
-  if (refusal !== undefined) return { key, reason: findReason(refusal) ?? "INTERNAL" };
+  if (refusal !== undefined) return { key, reason: findCoreReason(refusal) ?? "INTERNAL" };
   try {
     await store.requireRoom(keyQuota, key.record.owner);
     return undefined;

@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { StoreFailureError } from "../../database/store-error.ts";
-import { explainAbort, findReason, type ReasonName, refuse } from "../../errors.ts";
+import { explainAbort, findCoreReason, type ReasonName, refuse } from "../../errors.ts";
 import { IdempotencyConflictError } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
@@ -204,7 +204,7 @@ function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undef
   if (error instanceof QuotaExceededError) return "QUOTA_EXCEEDED";
   if (!(error instanceof ConnectError)) return undefined;
   const explained = explainAbort(error, signal);
-  const reason = findReason(explained);
+  const reason = findCoreReason(explained);
   return isAboutLoad(explained.code) && reason !== "BODY_TOO_LARGE" ? undefined : reason;
 }
 

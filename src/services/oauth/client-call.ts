@@ -1,6 +1,6 @@
 /** The call of an authenticated client, and its refusals in the log of identities. */
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { findReason, type ReasonName } from "../../errors.ts";
+import { findCoreReason, type ReasonName } from "../../errors.ts";
 import type { StoredClient } from "../../identity/clients.ts";
 import type { TokenClaims } from "../../identity/issuer.ts";
 import type { TokenOperation } from "../../identity/log-in-records.ts";
@@ -40,7 +40,7 @@ export async function openClientCall(
       try {
         return await run();
       } catch (error) {
-        const reason = findReason(ConnectError.from(error));
+        const reason = findCoreReason(ConnectError.from(error));
         if (reason !== undefined) refused(reason);
         throw error;
       }

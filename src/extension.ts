@@ -1,0 +1,30 @@
+/**
+ * What an extension adds to the program: an interface that somebody else specified, or the tool of a trade. Each has a
+ * folder in extensions/, whose extension.ts declares one of these. Whoever composes the program passes the list on.
+ */
+import type { Verb } from "./cli/verb.ts";
+import type { NamedReason } from "./errors/reason.ts";
+import type { LoadPackages } from "./services/registry.ts";
+
+/** An extension. What it names is loaded when it is needed, so that other verbs start as quickly as without it. */
+export interface Extension {
+  /** The name of its folder. */
+  readonly name: string;
+  /** The name of its page. */
+  readonly title: string;
+  /** What docs/extensions.md says of it: its readers, and what it does for them, in Markdown. */
+  readonly summary: string;
+  readonly verbs?: readonly ExtensionVerbs[];
+  /** Its packages of services. */
+  readonly packages?: LoadPackages;
+  /** The reasons that only its calls give. */
+  readonly reasons?: () => Promise<{ readonly heading: string; readonly reasons: readonly NamedReason[] }>;
+}
+
+/** Verbs that begin with one word. */
+export interface ExtensionVerbs {
+  readonly word: string;
+  /** The first word of the verbs that the help lists before these. */
+  readonly after: string;
+  readonly load: () => Promise<readonly Verb[]>;
+}
