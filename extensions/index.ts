@@ -1,5 +1,6 @@
 /** The extensions of the program, in display order. Without a line here, nothing of its folder is there. */
 import type { Extension } from "../src/extension.ts";
+import { envoyAuth } from "./envoy-auth/extension.ts";
 import { kubernetes } from "./kubernetes/extension.ts";
 
-export const extensions: readonly Extension[] = [kubernetes];
+export const extensions: readonly Extension[] = [envoyAuth, kubernetes];

@@ -22,6 +22,16 @@ const interfaceForExtensions: readonly string[] = [
   // Refusals.
   "errors.ts",
   "errors/reason.ts",
+  "errors/shorten.ts",
+  // Services.
+  "identity/access-claims.ts",
+  "identity/authenticate.ts",
+  "identity/issuer.ts",
+  "protocol/example.ts",
+  "protocol/service-profile.ts",
+  "protocol/wire-codec.ts",
+  "services/registry.ts",
+  "services/service-module.ts",
   // Keys.
   "crypto/algorithms.ts",
   "crypto/bytes.ts",

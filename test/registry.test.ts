@@ -12,7 +12,7 @@ import { verbTable } from "../src/cli/groups.ts";
 import { runCommandLine } from "../src/cli/run.ts";
 import { readConfig } from "../src/config.ts";
 import type { ServiceProfiles } from "../src/protocol/service-profile.ts";
-import { servicePackages } from "../src/services/registry.ts";
+import { collectPackages, servicePackages } from "../src/services/registry.ts";
 import { GreetingService } from "./gen/greeting/greeting_service_pb.ts";
 import { greetingPackage } from "./greeting/package.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
@@ -128,6 +128,23 @@ function isOfOthers(profiles: ServiceProfiles = {}): boolean {
   return Object.values(profiles).some(({ rpcs }) => rpcs !== undefined);
 }
 
+describe("the packages of extensions", () => {
+  const collect = async (after?: string): Promise<string[]> => {
+    const added = { ...greetingPackage, ...(after !== undefined && { after }) };
+    return (await collectPackages([{}, { packages: async () => [added] }])).map(({ name }) => name);
+  };
+  const core = servicePackages.map(({ name }) => name);
+
+  it("come last, or after the one that they name", async () => {
+    expect(await collect()).toEqual([...core, "greeting"]);
+    expect(await collect("pqc")).toEqual(["pqc", "greeting", ...core.slice(1)]);
+  });
+
+  it("come after no package that is not there", async () => {
+    await expect(collect("pqd")).rejects.toThrow("greeting is after pqd, which is no package");
+  });
+});
+
 describe("the registry", () => {
   const root = join(import.meta.dirname, "..");
 
@@ -145,7 +162,7 @@ describe("the registry", () => {
 
   it("has a profile for each service whose protos are not ours, with a row for each call and no other", () => {
     const others = servicePackages.filter(({ profiles }) => isOfOthers(profiles));
-    expect(others.map(({ name }) => name)).toEqual(["envoy.auth", "google.kms"]);
+    expect(others.map(({ name }) => name)).toEqual(["google.kms"]);
     for (const { files, profiles = {} } of others) {
       const services = files.flatMap((file) => file.services);
       expect(Object.keys(profiles).sort()).toEqual(services.map(({ typeName }) => typeName).sort());

@@ -3,7 +3,6 @@ import type { DescFile } from "@bufbuild/protobuf";
 import { file_blockchain_blockchain_service } from "#gen/blockchain/blockchain_service_pb.ts";
 import { file_dapp_dapp_service } from "#gen/dapp/dapp_service_pb.ts";
 import { file_defi_defi_service } from "#gen/defi/defi_service_pb.ts";
-import { file_envoy_service_auth_v3_external_auth } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { file_google_cloud_kms_v1_service } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { file_google_cloud_location_locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { file_iot_iot_service } from "#gen/iot/iot_service_pb.ts";
@@ -17,7 +16,6 @@ import { file_tlog_log_service } from "#gen/tlog/log_service_pb.ts";
 import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
 import { findScope, metricsScope, type ServiceProfiles } from "../protocol/service-profile.ts";
-import { envoyProfiles } from "./envoy-auth/profiles.ts";
 import { googleProfiles } from "./google-kms/profiles.ts";
 import type { ServiceModule } from "./service-module.ts";
 
@@ -33,6 +31,8 @@ export interface ServicePackage {
   readonly hasState?: boolean;
   /** Whether most of its calls write to the store, so that its services are not serving while that is not possible. */
   readonly writes?: boolean;
+  /** The package of the core that lists have before this one of an extension; the last one if left out. */
+  readonly after?: string;
   /** Facts that its protos do not state, because they are not ours. */
   readonly profiles?: ServiceProfiles;
 }
@@ -40,12 +40,18 @@ export interface ServicePackage {
 /** Loads packages. */
 export type LoadPackages = () => Promise<readonly ServicePackage[]>;
 
-/** All packages: those of the core, then those of extensions. */
+/** All packages: those of the core, and those of extensions at their places among them. */
 export async function collectPackages(
   extensions: readonly { readonly packages?: LoadPackages }[],
 ): Promise<readonly ServicePackage[]> {
+  const all = [...servicePackages];
   const added = await Promise.all(extensions.map(async ({ packages }) => (await packages?.()) ?? []));
-  return [...servicePackages, ...added.flat()];
+  for (const one of added.flat()) {
+    const index = one.after === undefined ? all.length - 1 : all.findIndex(({ name }) => name === one.after);
+    if (index < 0) throw new Error(`${one.name} is after ${one.after}, which is no package`);
+    all.splice(index + 1, 0, one);
+  }
+  return all;
 }
 
 /** The profiles of the services of packages. */
@@ -135,12 +141,6 @@ export const servicePackages: readonly ServicePackage[] = [
     name: "tlog",
     files: [file_tlog_log_service],
     load: () => import("./tlog/module.ts"),
-  },
-  {
-    name: "envoy.auth",
-    files: [file_envoy_service_auth_v3_external_auth],
-    load: () => import("./envoy-auth/module.ts"),
-    profiles: envoyProfiles,
   },
   {
     name: "google.kms",

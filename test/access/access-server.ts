@@ -33,6 +33,7 @@ import type { AtEnd } from "../support/at-end.ts";
 import { issuerUrl } from "../support/clients.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages } from "../support/whole-program.ts";
 
 /** A client of each service, all with one authorization. */
 export interface Clients {
@@ -116,7 +117,7 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
     issuerUrl,
   ];
   const config = readConfig([...defaults, ...database, ...args], {});
-  const app = await createApp(config, logger);
+  const app = await createApp(config, logger, { packages: await loadPackages() });
   const { port } = await app.server.listen(0, "127.0.0.1");
   const url = `http://127.0.0.1:${port}`;
   const sessionManager = new Http2SessionManager(url);

@@ -17,6 +17,7 @@ import { describeClient, secret } from "../support/clients.ts";
 import { hashCheaply } from "../support/passwords.ts";
 import { describeRefusal } from "../support/refusal.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages } from "../support/whole-program.ts";
 import {
   type AccessServer,
   issueToClient,
@@ -32,11 +33,13 @@ import {
   type Records,
   type Row,
   registerDevice,
-  rows,
+  rows as rowsOfCore,
   witness,
 } from "./rpc-rows.ts";
 
-const profiles = collectProfiles(servicePackages);
+const packages = await loadPackages();
+const profiles = collectProfiles(packages);
+const rows = [...rowsOfCore, ...(await loadRowsOfExtensions())];
 const services = [...(await findOwnServices()), ...findServicesOfOthers()];
 const methods = services.flatMap((service) => service.methods);
 const ends: (() => void | Promise<void>)[] = [];
@@ -71,8 +74,12 @@ afterAll(async () => {
 });
 
 describe("the contract", () => {
-  it("is of thirteen services, two of Google, and one of Envoy", () => {
-    expect(services.map(({ typeName }) => typeName)).toHaveLength(16);
+  it("is of thirteen services, two of Google, and those of extensions", () => {
+    const core = servicePackages.flatMap(({ files }) => files.flatMap((file) => file.services));
+    expect(core).toHaveLength(15);
+    expect(services.map(({ typeName }) => typeName)).toEqual(
+      expect.arrayContaining(core.map(({ typeName }) => typeName)),
+    );
   });
 
   it("has for every RPC a row of how to call it, and no row of another", () => {
@@ -365,7 +372,7 @@ async function makeTokens(owner: Person): Promise<Omit<Tokens, "tokenOfOpenServe
 /** Makes the tokens of clients. */
 async function makeAccessTokens() {
   const { office } = server;
-  const scopes = listScopes(servicePackages);
+  const scopes = listScopes(packages);
   const make = async (name: string, limits: readonly string[] = scopes, audiences?: readonly string[]) => {
     const role = name === "administrator" ? "admin" : "user";
     if (!(await office.clients.find(name)))
@@ -427,9 +434,19 @@ function scopeOf(method: DescMethod): string {
   return findScope(method, profiles);
 }
 
+/** The rows of extensions, each of which has a file of them if it has services. */
+async function loadRowsOfExtensions(): Promise<Row[]> {
+  const root = join(import.meta.dirname, "../..");
+  const paths = globSync("extensions/*/test/access-rows.ts", { cwd: root }).sort();
+  const modules: { rows: readonly Row[] }[] = await Promise.all(
+    paths.map((path) => import(join(root, path))),
+  );
+  return modules.flatMap((module) => module.rows);
+}
+
 /** Services whose protos are not ours: their profiles say what our protos say. */
 function findServicesOfOthers(): DescService[] {
-  const all = servicePackages.flatMap(({ files }) => files.flatMap((file) => file.services));
+  const all = packages.flatMap(({ files }) => files.flatMap((file) => file.services));
   return all.filter(({ typeName }) => profiles[typeName]?.rpcs !== undefined);
 }
 

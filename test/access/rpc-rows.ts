@@ -4,7 +4,6 @@ import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@b
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { Authorization } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import {
   ImportJob_ImportMethod as ImportMethod,
   CryptoKey_CryptoKeyPurpose as Purpose,
@@ -146,7 +145,8 @@ interface RowOptions<Answer> {
   readonly reasonIn?: (answer: Answer) => string | undefined;
 }
 
-function row<Input extends DescMessage, Output extends DescMessage>(
+/** A row of the table. */
+export function row<Input extends DescMessage, Output extends DescMessage>(
   method: DescMethod & { readonly input: Input; readonly output: Output },
   request: (
     made: Records,
@@ -490,8 +490,6 @@ export const rows: readonly Row[] = [
     },
     googleKeyHidden,
   ),
-  // The decision is an answer: it denies.
-  row(Authorization.method.check, () => ({ attributes: { request: { http: {} } } })),
   row(oauth.getMetadata, () => ({})),
   row(oauth.getJwks, () => ({})),
   row(oauth.issueToken, ({ client }) => ({ ...client, grantType: "client_credentials" }), ofClient),

@@ -28,7 +28,6 @@ describe.each([
   "docs/oauth.md",
   "docs/logs.md",
   "docs/certificates.md",
-  "docs/envoy-auth.md",
   "docs/signatures.md",
   "docs/deploy.md",
   "docs/observe.md",

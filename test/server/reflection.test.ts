@@ -63,7 +63,6 @@ describe.each([
       "blockchain.BlockchainService",
       "dapp.DappService",
       "defi.DefiService",
-      "envoy.service.auth.v3.Authorization",
       "google.cloud.kms.v1.KeyManagementService",
       "google.cloud.location.Locations",
       "grpc.health.v1.Health",

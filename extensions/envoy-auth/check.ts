@@ -5,7 +5,7 @@ import { HeaderValueOption_HeaderAppendAction as AppendAction } from "#gen/envoy
 import type { AttributeContext } from "#gen/envoy/service/auth/v3/attribute_context_pb.ts";
 import { type CheckResponse, CheckResponseSchema } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
 import { StatusCode } from "#gen/envoy/type/v3/http_status_pb.ts";
-import { readBearerToken, type TokenHolder } from "../../identity/authenticate.ts";
+import { readBearerToken, type TokenHolder } from "../../src/identity/authenticate.ts";
 import { keepBytes } from "./codec.ts";
 import { type FindTokenHolder, refusesToken } from "./holders.ts";
 import { findRequirements, type Requirements } from "./requirements.ts";

@@ -4,16 +4,19 @@ import { Code } from "@connectrpc/connect";
 import { describe, expect, it, vi } from "vitest";
 import { AttributeContextSchema } from "#gen/envoy/service/auth/v3/attribute_context_pb.ts";
 import {
+  Authorization,
   CheckRequestSchema,
   type CheckResponse,
   CheckResponseSchema,
 } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
-import { refuse } from "../../src/errors.ts";
-import type { TokenHolder } from "../../src/identity/authenticate.ts";
-import type { TokenClaims } from "../../src/identity/issuer.ts";
-import { createCheck } from "../../src/services/envoy-auth/check.ts";
-import { codecs, keepBytes } from "../../src/services/envoy-auth/codec.ts";
-import { createHolders } from "../../src/services/envoy-auth/holders.ts";
+import { refuse } from "../../../src/errors.ts";
+import type { TokenHolder } from "../../../src/identity/authenticate.ts";
+import type { TokenClaims } from "../../../src/identity/issuer.ts";
+import { findMessageLimit } from "../../../src/protocol/message-limit.ts";
+import { createCheck } from "../check.ts";
+import { codecs, keepBytes } from "../codec.ts";
+import { createHolders } from "../holders.ts";
+import { envoyProfiles } from "../profiles.ts";
 
 const issuerUrl = "https://id.example.com";
 const audience = "https://orders.example.com";
@@ -325,5 +328,12 @@ describe("what is remembered of a token", () => {
     const { verified, find } = setUp();
     for (let i = 0; i < 2; i++) await expect(find("bad")).rejects.toThrow(/refused/);
     expect(verified).toHaveBeenCalledTimes(2);
+  });
+});
+
+describe("a call", () => {
+  it("may be as large as the head of a request", () => {
+    const method = Authorization.method.check;
+    expect(findMessageLimit(method, 4 * 1024 * 1024, envoyProfiles)).toBe(256 * 1024);
   });
 });

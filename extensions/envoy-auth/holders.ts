@@ -1,9 +1,9 @@
 /** Finds the holders of tokens, and remembers them: a proxy sends the same token with each request of a client. */
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
-import { refuse } from "../../errors.ts";
-import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
-import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
+import { refuse } from "../../src/errors.ts";
+import { type Accounts, findHolder, type TokenHolder } from "../../src/identity/authenticate.ts";
+import type { Issuer, TokenClaims } from "../../src/identity/issuer.ts";
 
 /** Milliseconds for which a holder counts without another look at users, clients and revoked tokens. */
 const trustMs = 1000;

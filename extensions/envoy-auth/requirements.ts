@@ -1,7 +1,7 @@
 /** The demands of a route of Envoy on a token: its context extensions (CheckSettings.context_extensions). */
 import { LRUCache } from "lru-cache";
-import { excerpt } from "../../errors/shorten.ts";
-import { splitList } from "../../identity/access-claims.ts";
+import { excerpt } from "../../src/errors/shorten.ts";
+import { splitList } from "../../src/identity/access-claims.ts";
 
 /** The demands of one route. */
 export interface Requirements {

@@ -4,16 +4,9 @@ import http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { createClientStore, type NewClient } from "../../src/identity/clients.ts";
-import { createUserStore } from "../../src/identity/users.ts";
-import { request as requestHttp2 } from "../server/raw.ts";
-import type { AtEnd } from "../support/at-end.ts";
-import { describeClient, secret } from "../support/clients.ts";
-import { openTestStore } from "../support/open-store.ts";
-import { hashCheaply, password } from "../support/passwords.ts";
-import type { RunningServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { createClientStore, type NewClient } from "../../../src/identity/clients.ts";
+import { createUserStore } from "../../../src/identity/users.ts";
 import {
   connectHttp2,
   describeEdge,
@@ -21,7 +14,14 @@ import {
   startBackend,
   startTestEdge,
   type TestEdge,
-} from "./edge-tools.ts";
+} from "../../../test/envoy/edge-tools.ts";
+import { request as requestHttp2 } from "../../../test/server/raw.ts";
+import type { AtEnd } from "../../../test/support/at-end.ts";
+import { describeClient, secret } from "../../../test/support/clients.ts";
+import { openTestStore } from "../../../test/support/open-store.ts";
+import { hashCheaply, password } from "../../../test/support/passwords.ts";
+import type { RunningServer } from "../../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 const audience = "https://orders.example.com";
 const other = "https://other.example.com";

@@ -1,6 +1,6 @@
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { Authorization } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
-import type { OpenServices } from "../service-module.ts";
+import type { OpenServices } from "../../src/services/service-module.ts";
 import { createCheck } from "./check.ts";
 import { codecs } from "./codec.ts";
 import { createHolders } from "./holders.ts";

@@ -1,0 +1,9 @@
+/** What this extension adds to the program. */
+import type { Extension } from "../../src/extension.ts";
+
+export const envoyAuth: Extension = {
+  name: "envoy-auth",
+  title: "Envoy external authorization",
+  summary: "operators who protect other services with the tokens of this server",
+  packages: async () => [(await import("./package.ts")).envoyPackage],
+};
