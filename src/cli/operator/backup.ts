@@ -14,9 +14,9 @@ import { saysDiskFull } from "../../system-error.ts";
 import { createProgress } from "../count-progress.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { type FoundKeys, findKeyFaults, findKeys, type KeyFault, warn } from "./check-master-key.ts";
-import { withCleanup } from "./cleanup-on-signal.ts";
 import { tellOfRemains } from "./remains.ts";
 import type { StoreVerb } from "./store-verb.ts";
+import { withDraft } from "./with-draft.ts";
 
 /** How the name of a backup ends that is not complete. */
 const draftEnding = ".partial";
@@ -40,8 +40,8 @@ export const backup: StoreVerb = {
       // Of any backup in the directory: usually each has a name of its own.
       tellOfRemains(removeRemains(`${dirname(path)}/`, draftEnding));
       // A unique name: other files in the directory are not ours to overwrite.
-      const draft = createDraft(`${path}.`, draftEnding);
-      const { masterKeyIds, faults } = await withCleanup(draft.remove, async () => {
+      const makeDraft = (): Draft => createDraft(`${path}.`, draftEnding);
+      const { masterKeyIds, faults } = await withDraft(makeDraft, async (draft) => {
         const found = await fill(draft, source, keys);
         sync(draft.path);
         renameSync(draft.path, path);

@@ -27,10 +27,10 @@ import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { saysDiskFull } from "../../system-error.ts";
 import { createProgress } from "../count-progress.ts";
 import { findKeyFaults, findKeys, type KeyFault, nameKeySource, warn } from "./check-master-key.ts";
-import { withCleanup } from "./cleanup-on-signal.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 import { tellOfRemains } from "./remains.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
+import { withDraft } from "./with-draft.ts";
 
 /** The first bytes of a SQLite file (https://sqlite.org/fileformat2.html, section 1.3). */
 const sqliteHeader = "SQLite format 3\0";
@@ -56,8 +56,8 @@ export const restore: StoreVerb = {
       tellOfRemains(removeRemains(join(at, draftName)));
       if (at === dirname(at)) break;
     }
-    const directory = makeDirectory(place, file);
-    return withCleanup(directory.remove, async () => {
+    const makeDraft = (): Draft => makeDirectory(place, file);
+    return withDraft(makeDraft, async (directory) => {
       const source = await openCopy(file, join(directory.path, "qsp.db"));
       try {
         const target = await openDatabase(location);
