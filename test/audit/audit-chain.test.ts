@@ -173,6 +173,8 @@ describeStores("checkpoints of the audit chain", (makePlace) => {
     const place = await makePlace();
     const store = await place.open();
     await writeEntries(store, 1);
+    // The store signs one of its own a second after an entry.
+    await expect.poll(() => readCheckpoints(place)).toMatchObject([{ sequence: 1 }]);
     const first = await signatureOf(store.verifyAudit());
     expect(await signatureOf(store.verifyAudit())).toBe(first);
   });

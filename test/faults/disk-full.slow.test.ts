@@ -161,7 +161,7 @@ describeSmallDisks("the key service with a store on a full disk", () => {
     await waitForReserve(directory);
     writeForeignFile(directory);
     expect(await refusal(kms.createKey({}))).toEqual(full);
-    await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503);
+    await vi.waitUntil(async () => (await fetch(`${url}/readyz`)).status === 503, { timeout: 100_000 });
   });
 
   const reading: [string, () => Promise<unknown>, object][] = [
