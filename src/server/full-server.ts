@@ -76,7 +76,9 @@ export function createFullServer(deps: FullServerDeps): FullServer {
       if (!calls.isFullFor(method, name)) return false;
       deps.onRefusal(method);
       const { status, headers: shared, body } = render(exchange, destination);
-      const isSent = pace.send(refusalMs, () => {
+      let isAnswered = false;
+      const isTaken = pace.send(refusalMs, () => {
+        isAnswered = true;
         // Made only now: thousands may wait.
         const headers = new CallHeaders(shared);
         headers.set(requestIdHeader, requestIds.choose(exchange.headers[requestIdHeader]));
@@ -86,7 +88,9 @@ export function createFullServer(deps: FullServerDeps): FullServer {
         }
         exchange.send({ status, headers, body });
       });
-      if (!isSent) exchange.drop("ENHANCE_YOUR_CALM");
+      if (!isTaken) exchange.drop("ENHANCE_YOUR_CALM");
+      // A refusal that waits must not hold what its client sends meanwhile.
+      else if (!isAnswered) exchange.discard();
       return true;
     },
   };
