@@ -16,11 +16,7 @@ export function keepBytes(answer: CheckResponse): CheckResponse {
   return answer;
 }
 
-const codec: WireCodec = {
-  /** Questions are read by their descriptor, with the checks of all messages. */
-  read: () => undefined,
-  write: (answer) => written.get(answer as CheckResponse),
-};
+const codec: WireCodec = { write: (answer) => written.get(answer as CheckResponse) };
 
 /** The codecs of the package. */
 export const codecs: WireCodecs = new Map([[Authorization.method.check, codec]]);

@@ -53,8 +53,7 @@ export function findUnaryProtocol({ protocol }: CallForm): UnaryProtocol {
 
 /** Reads the bytes of a message. @throws what parseMessage throws */
 export function decode(bytes: Uint8Array, { rpc, form }: ArrivingMessage): Message {
-  const read = form.codec === "proto" ? rpc.codec?.read(bytes) : undefined;
-  return read ?? parseMessage(rpc.method, form.codec, bytes, rpc);
+  return parseMessage(rpc.method, form.codec, bytes, rpc);
 }
 
 function encode(message: Message, { rpc, form }: ArrivingMessage): Uint8Array {
