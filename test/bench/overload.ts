@@ -146,11 +146,12 @@ async function measureRefusal(server: Child, call: Partial<LoadInput>): Promise<
 async function measureOffer(server: Child, { title, call, method }: Offer): Promise<void> {
   showProgress(`${title}: capacity`);
   const closed = await measureWithH2load(server, { call, connections, inFlight: 4 * connections }, measureMs);
-  // Alone, but with the same load: calls that arrive one by one cost more than those that arrive together.
-  const alone = await measureOffered(server, call, method, closed.callsPerSecond);
-  const capacity = alone.acceptedPerSecond;
   for (const factor of factors) {
     showProgress(`${title}: ${factor} times its capacity`);
+    // Alone, but with the same load: calls that arrive one by one cost more than those that arrive together. Measured again
+    // for each factor, because the speed of a machine changes within seconds.
+    const alone = await measureOffered(server, call, method, closed.callsPerSecond);
+    const capacity = alone.acceptedPerSecond;
     // The first second compiles what refuses, and grows the heap.
     await offerRate(server, call, factor * capacity, 1);
     const offered = await measureOffered(server, call, method, factor * capacity);

@@ -1,3 +1,4 @@
+import http2 from "node:http2";
 import { Writable } from "node:stream";
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import { pino } from "pino";
@@ -124,6 +125,12 @@ it("an answer to a method that nobody registered has a request ID, over HTTP/2",
   const place = await serve();
   const { id, reason } = await overHttp2(place, { reason: undefined, method: "BREW" });
   expect({ id, reason }).toEqual({ id: expect.stringMatching(made), reason: "METHOD_UNKNOWN" });
+});
+
+it("a request ID does not enter the compression table of its connection", async () => {
+  const { url } = await serve();
+  const { headers } = await request(connectHttp2(url), { ":path": "/probe/ask", ":authority": "127.0.0.1" });
+  expect(Reflect.get(headers, http2.sensitiveHeaders)).toEqual(["x-request-id"]);
 });
 
 describe("an answer to bytes that are no request", () => {
