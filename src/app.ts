@@ -5,7 +5,7 @@ import { consolePages } from "./console/mount.ts";
 import { openIdentity } from "./identity/open-identity.ts";
 import { openCrypto } from "./open-crypto.ts";
 import { openObservability } from "./open-observability.ts";
-import { openStore } from "./open-store.ts";
+import { collectTables, openStore } from "./open-store.ts";
 import { openApiPages } from "./openapi/pages.ts";
 import { protoPages } from "./protos/pages.ts";
 import { requireAuthChosen } from "./require-auth-chosen.ts";
@@ -66,6 +66,8 @@ export async function createApp(
   const { provider, passwords } = await openCrypto(config, { ...watching, logger });
   const store = await openStore({
     ...storeSettings(config),
+    // Of all packages: another start may serve others on the same store.
+    tables: await collectTables(packages),
     provider: provider.system,
     ...watching.store,
     onLost: onFailure,

@@ -65,7 +65,7 @@ const mayImport: Record<string, RegExp> = {
   "watch-store": /^(server|services\/registry|store)$/,
   // What traces calls with the SDK of OpenTelemetry.
   tracing: /^(errors|protocol)$/,
-  "open-store": /^(database|records|secrets|audit|identity|store|tlog)$|^services\//,
+  "open-store": /^(database|records|secrets|audit|identity|store|tlog|services)$|^services\//,
   settings: /^(config|database|identity|records|secrets|server|signed-notes|tracing)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
@@ -82,7 +82,7 @@ const mayImport: Record<string, RegExp> = {
   audit: /^(crypto|database|records|secrets|merkle)$/,
   store: /^(crypto|database|records|secrets|audit)$/,
   identity: /^(gen|errors|protocol|crypto|database|records|secrets|store)$/,
-  "services/registry": /^(gen|protocol)$|^services\b/,
+  "services/registry": /^(gen|protocol|database|records)$|^services\b/,
   services:
     /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|signed-notes|tlog|identity|services)$/,
   // The log of blocks is a view of the chain.

@@ -49,6 +49,10 @@ export interface TableDeclaration<C extends Columns> {
   readonly hasEnded?: (row: Readonly<AnyRow>) => boolean;
 }
 
+/** A declaration for code that reads any table. */
+// biome-ignore lint/suspicious/noExplicitAny: each table has columns of its own.
+export type AnyTable = TableDeclaration<any>;
+
 /** A record as it was read. */
 export interface Stored<T> {
   readonly record: T;

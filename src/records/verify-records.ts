@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { type AnyRow, type Columns, type ColumnValue, isAsStored } from "./columns.ts";
 import { countRecords } from "./record-counts.ts";
 import { openTable, type RecordStore } from "./record-table.ts";
-import type { TableDeclaration } from "./table-declaration.ts";
+import type { AnyTable, TableDeclaration } from "./table-declaration.ts";
 
 /** Rows to read at once. */
 const chunkRows = 500;
@@ -18,8 +18,7 @@ export interface RecordsVerification {
 /** Finds records that do not match their tags, and rows that only read as such records. */
 export async function verifyRecords(
   store: RecordStore,
-  // biome-ignore lint/suspicious/noExplicitAny: each table has its own columns, and none is used here.
-  declarations: readonly TableDeclaration<any>[],
+  declarations: readonly AnyTable[],
 ): Promise<RecordsVerification> {
   let checked = 0;
   const damaged: string[] = [];
@@ -36,8 +35,7 @@ export async function verifyRecords(
 /** Finds lists whose stored count, on which quotas rely, is not that of their rows. */
 export async function verifyCounts(
   { reader }: Pick<RecordStore, "reader">,
-  // biome-ignore lint/suspicious/noExplicitAny: as above.
-  declarations: readonly TableDeclaration<any>[],
+  declarations: readonly AnyTable[],
 ): Promise<string[]> {
   const wrong: string[] = [];
   for (const declaration of declarations) wrong.push(...(await countRecords(declaration).verify(reader)));

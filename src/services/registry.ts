@@ -17,7 +17,7 @@ import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
 import { findScope, metricsScope, type ServiceProfiles } from "../protocol/service-profile.ts";
 import { googleProfiles } from "./google-kms/profiles.ts";
-import type { ServiceModule } from "./service-module.ts";
+import type { PackageTables, ServiceModule } from "./service-module.ts";
 
 /** One package. */
 export interface ServicePackage {
@@ -35,6 +35,8 @@ export interface ServicePackage {
   readonly after?: string;
   /** Facts that its protos do not state, because they are not ours. */
   readonly profiles?: ServiceProfiles;
+  /** Loads its tables, if it has any and is one of an extension. Those of the core are in src/open-store.ts. */
+  readonly tables?: () => Promise<PackageTables>;
 }
 
 /** Loads packages. */

@@ -25,12 +25,12 @@ import { type ClientStore, createClientStore } from "../../src/identity/clients.
 import { type Issuer, openIssuer } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { createUserStore, type UserRole, type UserStore } from "../../src/identity/users.ts";
-import { openStore } from "../../src/open-store.ts";
 import { identitySettings } from "../../src/settings/identity-settings.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { tamperWith } from "../services/app-under-test.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { issuerUrl } from "../support/clients.ts";
+import { openStore } from "../support/open-store.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";

@@ -11,6 +11,7 @@ import { sqliteIn } from "../../src/database/database.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores, makeSqlitePlace, type Place } from "../support/on-both.ts";
+import { tables } from "../support/open-store.ts";
 import { runHere, runToEndHere } from "../support/run-here.ts";
 import { runToEnd, startServer } from "../support/start-server.ts";
 import { readTableNames } from "../support/tables.ts";
@@ -37,6 +38,7 @@ function auditVerifyWith(dataDir: string, file: string): Promise<number> {
     ...line,
     files: openFiles(toVerb(auditVerifyCommand), line),
     loadPackages: async () => [],
+    loadTables: async () => tables,
     config: readConfig([], {}),
     location: sqliteIn(dataDir),
     masterKey: masterKeyIn(dataDir),

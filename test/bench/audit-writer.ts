@@ -4,12 +4,12 @@
  */
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { DatabaseLocation } from "../../src/database/database.ts";
-import { openStore } from "../../src/open-store.ts";
 import { systemPrincipal } from "../../src/records/ownership.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { createKey } from "../../src/services/kms/create.ts";
 import { eventBy, unknownSubject } from "../../src/services/kms/event.ts";
 import { createKmsStore } from "../../src/services/kms/store.ts";
+import { openStore } from "../support/open-store.ts";
 
 /** What to do. */
 export interface WriterInput {

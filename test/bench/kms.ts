@@ -5,8 +5,8 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { BatchSignRequestSchema, SignRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { sqliteIn } from "../../src/database/database.ts";
-import { openStore } from "../../src/open-store.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
+import { openStore } from "../support/open-store.ts";
 import { showProgress } from "./results.ts";
 import { type Child, compare, grpc, load, post, rawProvider, start } from "./tools.ts";
 

@@ -2,10 +2,10 @@
 import { join } from "node:path";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { sqliteIn } from "../../src/database/database.ts";
-import { openStore } from "../../src/open-store.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { verifyAudit } from "../../src/tlog/verify-audit.ts";
 import { writeLongLog } from "../support/long-log.ts";
+import { openStore } from "../support/open-store.ts";
 import { report, showProgress } from "./results.ts";
 import { rounds } from "./tools.ts";
 

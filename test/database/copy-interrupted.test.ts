@@ -2,7 +2,7 @@ import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
 import { copyStore } from "../../src/database/copy.ts";
 import type { Database, DatabaseLocation } from "../../src/database/database.ts";
-import { openDatabase } from "../../src/open-store.ts";
+import { openDatabase } from "../support/open-store.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 
 describePostgres("a copy of a store whose connection breaks", () => {

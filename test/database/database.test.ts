@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { sql } from "kysely";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { sqliteIn } from "../../src/database/database.ts";
-import { openDatabase } from "../../src/open-store.ts";
+import { openDatabase } from "../support/open-store.ts";
 import { runToEndHere } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";

@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { createAuthority } from "../../src/crypto/x509.ts";
-import { openDatabase } from "../../src/open-store.ts";
+import { openDatabase } from "../support/open-store.ts";
 import { storageError } from "../support/storage-error.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 

@@ -2,8 +2,8 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Connection } from "../../src/database/connection.ts";
 import { checkPostgres } from "../../src/database/postgres.ts";
-import { openDatabase } from "../../src/open-store.ts";
 import { describeStores, makePostgresPlace } from "../support/on-both.ts";
+import { openDatabase } from "../support/open-store.ts";
 import { describePostgres } from "../support/postgres.ts";
 import { startServer } from "../support/start-server.ts";
 

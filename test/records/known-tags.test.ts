@@ -12,7 +12,6 @@ import { createClientStore } from "../../src/identity/clients.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { clientTable, issuerKeyTable, userTable } from "../../src/identity/tables.ts";
 import { createUserStore } from "../../src/identity/users.ts";
-import { recordDeclarations, tableNames } from "../../src/open-store.ts";
 import { type AnyRow, type Columns, column } from "../../src/records/columns.ts";
 import { openTable } from "../../src/records/record-table.ts";
 import { anyTable, type TableDeclaration } from "../../src/records/table-declaration.ts";
@@ -52,7 +51,7 @@ import { createWalletStore } from "../../src/services/wallet/store.ts";
 import { walletTable } from "../../src/services/wallet/tables.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
-import { openTestStore } from "../support/open-store.ts";
+import { openTestStore, tableNames, tables } from "../support/open-store.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const key = new Uint8Array(32).fill(7);
@@ -638,7 +637,7 @@ const unverified: Readonly<Record<string, string>> = {
 };
 
 describe("a value that someone changed in a column", { shuffle: false }, () => {
-  it.each([...recordDeclarations, keyTable, headTable])("is found: $name, key $key", async (declaration) => {
+  it.each([...tables.records, keyTable, headTable])("is found: $name, key $key", async (declaration) => {
     const { name } = declaration;
     const { tagColumn = "record_tag" } = declaration;
     const tables = await store.reader.introspection.getTables();
@@ -678,7 +677,7 @@ describe("a value that someone changed in a column", { shuffle: false }, () => {
 
 /** All declarations of one table. */
 function declarationsOf(name: string) {
-  return [...recordDeclarations, keyTable, headTable].filter((one) => one.name === name);
+  return [...tables.records, keyTable, headTable].filter((one) => one.name === name);
 }
 
 /** Another value of the same kind, which no record has. */

@@ -1,10 +1,10 @@
 /** Places whose master key is rotated. */
 import { readFileSync } from "node:fs";
-import { openDatabase } from "../../src/open-store.ts";
 import { rewrapStore } from "../../src/secrets/rewrap.ts";
 import type { Store } from "../../src/store/store.ts";
 import { putSecrets, readSecretText } from "../support/entries.ts";
 import type { Place } from "../support/on-both.ts";
+import { openDatabase } from "../support/open-store.ts";
 import { type Run, runToEndHere } from "../support/run-here.ts";
 import { runToEnd } from "../support/start-server.ts";
 

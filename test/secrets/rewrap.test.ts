@@ -4,10 +4,10 @@ import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
-import { openDatabase } from "../../src/open-store.ts";
 import type { MasterKeySource } from "../../src/secrets/master-key.ts";
 import { putSecrets } from "../support/entries.ts";
 import { describeStores, makeSqlitePlace } from "../support/on-both.ts";
+import { openDatabase } from "../support/open-store.ts";
 import type { Run } from "../support/run-here.ts";
 import { storageError } from "../support/storage-error.ts";
 import {

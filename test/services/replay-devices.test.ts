@@ -3,12 +3,12 @@
 import { expect, it } from "vitest";
 import type { Config } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { openStore } from "../../src/open-store.ts";
 import { makeChallenge } from "../../src/services/iot/challenges.ts";
 import { type DeviceState, installImage, newDeviceState } from "../../src/services/iot/device-state.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { Store } from "../../src/store/store.ts";
 import { bytesOf } from "../support/bytes.ts";
+import { openStore } from "../support/open-store.ts";
 import { refusal } from "../support/refusal.ts";
 import { streamOf } from "../support/streams.ts";
 import { present } from "./answers.ts";

@@ -12,7 +12,6 @@ import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { openStore } from "../../src/open-store.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { createDappStore } from "../../src/services/dapp/store.ts";
 import { createDefiStore } from "../../src/services/defi/store.ts";
@@ -23,6 +22,7 @@ import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { createWalletStore } from "../../src/services/wallet/store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { type AccessServer, makeDatabase, startAccessServer } from "../access/access-server.ts";
+import { openStore } from "../support/open-store.ts";
 
 const rows = 1001;
 const limitBytes = 4 * 1024 * 1024;

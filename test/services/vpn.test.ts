@@ -14,12 +14,12 @@ import {
 } from "#gen/vpn/vpn_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { sqliteIn } from "../../src/database/database.ts";
-import { openStore, tableNames } from "../../src/open-store.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { openGateway } from "../../src/services/vpn/gateway.ts";
 import { vpnService } from "../../src/services/vpn/service.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { base64, bytesOf, flipBit } from "../support/bytes.ts";
+import { openStore, tableNames } from "../support/open-store.ts";
 import { refusal } from "../support/refusal.ts";
 import { damaged, invalidArgument } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";

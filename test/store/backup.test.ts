@@ -17,7 +17,6 @@ import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { nameMasterKey } from "../../src/crypto/sealing.ts";
 import { listTables } from "../../src/database/schema.ts";
-import { tableOwners } from "../../src/open-store.ts";
 import type { Store } from "../../src/store/store.ts";
 import { rewrap } from "../secrets/rewrap-place.ts";
 import { addRow, readSecretText } from "../support/entries.ts";
@@ -28,6 +27,7 @@ import {
   makeSqlitePlace,
   type Place,
 } from "../support/on-both.ts";
+import { tables } from "../support/open-store.ts";
 import { describePostgres } from "../support/postgres.ts";
 import { main } from "../support/program.ts";
 import { type Run, runToEndHere } from "../support/run-here.ts";
@@ -507,7 +507,7 @@ async function fillAllTables(place: Place): Promise<void> {
     (await store.reader.introspection.getTables()).map(({ name, columns }) => [name, columns]),
   );
   await store.write(async ({ db }) => {
-    for (const [table, key] of listTables(tableOwners)) {
+    for (const [table, key] of listTables(tables.owners)) {
       if ((present[table]?.length ?? 0) > 0) continue;
       const columns = columnsOf.get(table) ?? [];
       // SQLite takes null even in the columns of a primary key.

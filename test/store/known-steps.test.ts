@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { listSteps } from "../../src/database/migrations.ts";
-import { tableOwners } from "../../src/open-store.ts";
+import { tables } from "../support/open-store.ts";
 
 /** SHA-256 of the statements of each step, without their indentation. A new step adds a line; no line ever changes. */
 const known = {
@@ -59,7 +59,7 @@ const known = {
 };
 
 it.each(["sqlite", "postgres"] as const)("the statements of released steps do not change: %s", (kind) => {
-  const hashes = listSteps(kind, tableOwners).map(([name, statements]) => {
+  const hashes = listSteps(kind, tables.owners).map(([name, statements]) => {
     const text = statements.map((statement) => statement.replaceAll(/\s+/g, " ")).join(";\n");
     return [name, createHash("sha256").update(text).digest("hex").slice(0, 16)];
   });

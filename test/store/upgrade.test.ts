@@ -4,10 +4,10 @@ import { expect, it, onTestFinished } from "vitest";
 import { auditTables } from "../../src/audit/tables.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { TableOwner } from "../../src/database/schema.ts";
-import { tableOwners } from "../../src/open-store.ts";
 import { kmsTables } from "../../src/services/kms/migrations.ts";
 import { openStoreOf } from "../../src/store/open-store-of.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
+import { tables } from "../support/open-store.ts";
 
 /** Tables that the steps 0004 add. */
 const addedLast = ["kms_labels", "tlog_verified"];
@@ -24,7 +24,7 @@ const added = [
 
 /** The tables as the steps with a number below `next` make them, which are without those of `later`. */
 function ownersBefore(next: string, later: readonly string[]): TableOwner[] {
-  return tableOwners.map((owner) => ({
+  return tables.owners.map((owner) => ({
     ...owner,
     tables: Object.fromEntries(Object.entries(owner.tables).filter(([name]) => !later.includes(name))),
     steps: Object.fromEntries(Object.entries(owner.steps).filter(([name]) => name < next)),
@@ -89,7 +89,7 @@ describeStores("a store of an older version", (makePlace) => {
   });
 
   it("was changed by steps that come after all of the first ones, in their order by name", () => {
-    const names = tableOwners.flatMap(({ steps }) => Object.keys(steps)).sort();
+    const names = tables.owners.flatMap(({ steps }) => Object.keys(steps)).sort();
     const first = names.filter((name) => name.startsWith("0001-"));
     expect(names.slice(0, first.length)).toEqual(first);
     const steps = [...Object.keys(auditTables.steps), ...Object.keys(kmsTables.steps)];

@@ -3,8 +3,8 @@ import { type Config, readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { hashClientSecret } from "../../src/identity/client-secrets.ts";
 import { createClientStore, type NewClient } from "../../src/identity/clients.ts";
-import { openStore } from "../../src/open-store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
+import { openStore } from "./open-store.ts";
 
 /** Where the server of a test says that it is. */
 export const issuerUrl = "https://id.example.com";

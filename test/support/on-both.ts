@@ -5,10 +5,10 @@ import pg from "pg";
 import { describe, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { type DatabaseLocation, sqliteIn } from "../../src/database/database.ts";
-import { openStore } from "../../src/open-store.ts";
 import { type MasterKeySource, masterKeyIn } from "../../src/secrets/master-key.ts";
 import type { Store, StoreOptions } from "../../src/store/store.ts";
 import type { AtEnd } from "./at-end.ts";
+import { openStore } from "./open-store.ts";
 import { describePostgres, freshDatabaseUrl } from "./postgres.ts";
 import { makeTemporaryDirectory } from "./temporary-directory.ts";
 

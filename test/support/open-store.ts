@@ -1,10 +1,33 @@
-/** Opens the store of a data directory as src/app.ts does. */
+/** Opens stores with the tables of the whole program, as main.ts does. */
+import { extensions } from "../../extensions/index.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
-import { sqliteIn } from "../../src/database/database.ts";
-import { openStore } from "../../src/open-store.ts";
+import {
+  type Database,
+  type DatabaseLocation,
+  type OpenMode,
+  sqliteIn,
+} from "../../src/database/database.ts";
+import { listTables } from "../../src/database/schema.ts";
+import * as opening from "../../src/open-store.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
-import type { Store } from "../../src/store/store.ts";
+import { collectPackages } from "../../src/services/registry.ts";
+import type { Store, StoreOptions } from "../../src/store/store.ts";
 
+/** The tables of the core and of all extensions. */
+export const tables = await opening.collectTables(await collectPackages(extensions));
+
+/** Their names, each after the tables that it depends on. */
+export const tableNames = listTables(tables.owners).map(([name]) => name);
+
+export function openStore(options: Omit<StoreOptions, "owners">): Promise<Store> {
+  return opening.openStore({ ...options, tables });
+}
+
+export function openDatabase(location: DatabaseLocation, mode?: OpenMode): Promise<Database> {
+  return opening.openDatabase(tables, location, mode);
+}
+
+/** Opens the store of a data directory. */
 export function openTestStore(dataDir: string, provider: CryptoProvider): Promise<Store> {
   return openStore({ location: sqliteIn(dataDir), masterKey: masterKeyIn(dataDir), provider });
 }

@@ -1,6 +1,7 @@
 /** What is in the tables of a store, read straight from the database. */
-import { tableNames } from "../../src/open-store.ts";
+
 import type { Place, Row } from "./on-both.ts";
+import { tableNames } from "./open-store.ts";
 
 /** The names of all tables that there are, also of those that are not ours. */
 export async function readTableNames({ location, query }: Place): Promise<string[]> {

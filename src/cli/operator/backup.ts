@@ -7,7 +7,7 @@ import { diskFullError } from "../../database/disk-full.ts";
 import { createDraft, type Draft, removeRemains } from "../../database/drafts.ts";
 import { sync } from "../../database/fsync.ts";
 import { readMessage, StoreFailureError } from "../../database/store-error.ts";
-import { openDatabase } from "../../open-store.ts";
+import { openDatabase, type StoreTables } from "../../open-store.ts";
 import { type MasterKeySource, nextKeyPath } from "../../secrets/master-key.ts";
 import { countByMasterKey } from "../../secrets/master-keys-in-use.ts";
 import { saysDiskFull } from "../../system-error.ts";
@@ -29,20 +29,21 @@ export const backup: StoreVerb = {
   meaning:
     "Writes the store into a file, with its secrets sealed. The server may run. The file does not contain the master key. The exit code is 1 if the file is written, but the master key here does not open it.",
   example: "qsp backup monday.backup",
-  async run({ operands: [file = ""], location, masterKey }) {
+  async run({ operands: [file = ""], location, masterKey, loadTables }) {
     const path = resolve(file);
     if (file === "-") throw new ConfigError("a backup cannot go to standard output; name a file");
     if (!existsSync(dirname(path))) throw new ConfigError(`the directory ${dirname(path)} does not exist`);
     // Before the copy: a rotation that ends meanwhile replaces the key that opens the copy.
     const keys = findKeys(masterKey);
-    const source = await openDatabase(location, "existing");
+    const tables = await loadTables();
+    const source = await openDatabase(tables, location, "existing");
     try {
       // Of any backup in the directory: usually each has a name of its own.
       tellOfRemains(removeRemains(`${dirname(path)}/`, draftEnding));
       // A unique name: other files in the directory are not ours to overwrite.
       const makeDraft = (): Draft => createDraft(`${path}.`, draftEnding);
       const { masterKeyIds, faults } = await withDraft(makeDraft, async (draft) => {
-        const found = await fill(draft, source, keys);
+        const found = await fill(draft, source, tables, keys);
         sync(draft.path);
         renameSync(draft.path, path);
         sync(dirname(path));
@@ -71,11 +72,11 @@ interface Copied {
 }
 
 /** Copies a store into a new file. */
-async function fill(draft: Draft, source: Database, keys: FoundKeys): Promise<Copied> {
+async function fill(draft: Draft, source: Database, tables: StoreTables, keys: FoundKeys): Promise<Copied> {
   const progress = createProgress("rows copied");
   // Create the file with its mode before it has content.
   closeSync(openSync(draft.path, "wx", 0o600));
-  const target = await openDatabase({ kind: "sqlite", path: draft.path });
+  const target = await openDatabase(tables, { kind: "sqlite", path: draft.path });
   try {
     await copyStore(source, target, progress.show);
     // Read through the writing connection: an open reader would prevent the switch of the journal mode.

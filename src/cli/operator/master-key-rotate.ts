@@ -14,9 +14,9 @@ export const masterKeyRotate: StoreVerb = {
   operands: [],
   meaning: "Creates a new master key and seals all secrets under it. You can stop it and run it again.",
   example: "qsp master-key rotate",
-  async run({ location, masterKey }) {
+  async run({ location, masterKey, loadTables }) {
     tellOfRemains(removeKeyRemains(masterKey));
-    const database = await openDatabase(location, "existing");
+    const database = await openDatabase(await loadTables(), location, "existing");
     const progress = createProgress("secrets moved");
     try {
       const rewrapped = await rewrapStore(database, masterKey, progress.show);

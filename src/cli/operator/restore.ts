@@ -22,7 +22,7 @@ import {
   StoreFailureError,
 } from "../../database/store-error.ts";
 import { logPath } from "../../database/write-ahead-log.ts";
-import { openDatabase } from "../../open-store.ts";
+import { openDatabase, type StoreTables } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { saysDiskFull } from "../../system-error.ts";
 import { createProgress } from "../count-progress.ts";
@@ -48,7 +48,8 @@ export const restore: StoreVerb = {
   operandFiles: { FILE: "reads" },
   meaning: "Fills a new store, on SQLite or PostgreSQL, from a file that qsp backup wrote.",
   example: "qsp restore monday.backup --data-dir ./restored",
-  async run({ operands: [file = ""], config, location, masterKey }) {
+  async run({ operands: [file = ""], config, location, masterKey, loadTables }) {
+    const tables = await loadTables();
     requireBackup(file);
     const place = placeOfCopy(location, config.dataDir);
     // The directory of a store that a killed run has made was missing before: then the copy is in one above it.
@@ -58,9 +59,9 @@ export const restore: StoreVerb = {
     }
     const makeDraft = (): Draft => makeDirectory(place, file);
     return withDraft(makeDraft, async (directory) => {
-      const source = await openCopy(file, join(directory.path, "qsp.db"));
+      const source = await openCopy(file, join(directory.path, "qsp.db"), tables);
       try {
-        const target = await openDatabase(location);
+        const target = await openDatabase(tables, location);
         try {
           const progress = createProgress("rows copied");
           await copyStore(source, target, progress.show).catch((error: unknown) => {
@@ -137,7 +138,7 @@ function makeDirectory(place: string, file: string): Draft {
 }
 
 /** Opens a copy of a backup, because opening a store may change its file. */
-async function openCopy(file: string, path: string): Promise<Database> {
+async function openCopy(file: string, path: string, tables: StoreTables): Promise<Database> {
   try {
     copyFileSync(file, path);
     // The copy has the mode of the file, which is sealed, and which others may be allowed to read.
@@ -147,7 +148,7 @@ async function openCopy(file: string, path: string): Promise<Database> {
   }
   let source: Database | undefined;
   try {
-    source = await openDatabase({ kind: "sqlite", path });
+    source = await openDatabase(tables, { kind: "sqlite", path });
     // Also reads every table here, so that a fault is reported for this file.
     if ((await countRows(source.reader, source.owners)) === 0)
       throw new StorageError(`the store ${file} is empty`);

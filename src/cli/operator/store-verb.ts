@@ -3,6 +3,7 @@ import { type Config, ConfigError, listSettings, readConfig } from "../../config
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import { type DatabaseLocation, describeLocation } from "../../database/database.ts";
 import { RecordDamagedError, StorageError } from "../../database/store-error.ts";
+import { collectTables, type StoreTables } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { storeSettings } from "../../settings/store-settings.ts";
 import { CliError, exitCodes, usageError } from "../exit-codes.ts";
@@ -15,6 +16,8 @@ export interface StoreVerbInput extends Pick<VerbInput, "operands" | "options" |
   readonly config: Config;
   readonly location: DatabaseLocation;
   readonly masterKey: MasterKeySource;
+  /** Loads the tables of the store. */
+  readonly loadTables: () => Promise<StoreTables>;
 }
 
 /** A verb that works on a store directly, with or without a running server. */
@@ -47,7 +50,8 @@ export function toVerb(verb: StoreVerb): Verb {
       const store = storeSettings(config);
       try {
         if (!verb.hasLog && showsPassword(config)) process.stderr.write(`qsp: warning: ${passwordWarning}\n`);
-        return await verb.run({ operands, options, files, loadPackages, config, ...store });
+        const loadTables = async (): Promise<StoreTables> => collectTables(await loadPackages());
+        return await verb.run({ operands, options, files, loadPackages, loadTables, config, ...store });
       } catch (error) {
         throw explainStoreFailure(error, describeLocation(store.location));
       }

@@ -1,7 +1,6 @@
 import { checkIntegrity } from "../../database/integrity.ts";
 import { verifySchema } from "../../database/schema-objects.ts";
 import { listLostAccounts } from "../../identity/lost-accounts.ts";
-import { recordDeclarations, tableOwners } from "../../open-store.ts";
 import { verifyCounts, verifyRecords } from "../../records/verify-records.ts";
 import { verifySecrets } from "../../secrets/verify-secrets.ts";
 import { createKmsStore } from "../../services/kms/store.ts";
@@ -30,10 +29,11 @@ export const storeVerify: StoreVerb = {
   run: (input) =>
     withStore(input, "existing", async (store, provider) => {
       const { kind } = input.location;
+      const { owners, records: declarations } = await input.loadTables();
       const pages = await checkIntegrity({ kind, reader: store.reader });
       // A record on a damaged page has any content, or none, so looking at records would name wrong faults.
       if (pages.length > 0) return reportFaults(pages.map(describePageFault), "its file");
-      const schema = await verifySchema({ kind, owners: tableOwners, reader: store.reader });
+      const schema = await verifySchema({ kind, owners, reader: store.reader });
       const keys = await withCount("keys verified", (onProgress) =>
         verifyKeys({
           ...{ store, keys: createKmsStore(store), provider, onProgress },
@@ -43,7 +43,7 @@ export const storeVerify: StoreVerb = {
       const secrets = await withCount("secrets opened", (onProgress) =>
         verifySecrets(store, onProgress, keys.opened),
       );
-      const records = await verifyRecords(store, recordDeclarations);
+      const records = await verifyRecords(store, declarations);
       const lost = await listLostAccounts(store.reader);
       const answers = await store.verifyAnswers();
       const trees = await withCount("entries of logs verified", async (onProgress) => {
@@ -75,7 +75,7 @@ export const storeVerify: StoreVerb = {
       ];
       // Where records were changed, their counts differ for that reason.
       if (faults.length === 0) {
-        const lists = await verifyCounts(store, [keyTable, ...recordDeclarations]);
+        const lists = await verifyCounts(store, [keyTable, ...declarations]);
         faults.push(...lists.map((list) => `The count of the list ${list} is not the number of its rows.`));
       }
       const checkpoints = trees.reduce((sum, tree) => sum + tree.checkpoints, 0);

@@ -7,14 +7,14 @@ import type { StoreVerbInput } from "./store-verb.ts";
 
 /** Lends a command its store, with or without running servers, and a crypto provider; closes both. */
 export async function withStore<T>(
-  { config, location, masterKey }: StoreVerbInput,
+  { config, location, masterKey, loadTables }: StoreVerbInput,
   mode: OpenMode,
   work: (store: Store, provider: CryptoProvider) => Promise<T>,
 ): Promise<T> {
   const onFallback = (reason: string) => process.stderr.write(`qsp: warning: ${reason}\n`);
   const provider = await createCryptoProvider(config.cryptoProvider, { onFallback });
   try {
-    const store = await openStore({ location, masterKey, provider, mode });
+    const store = await openStore({ location, masterKey, provider, mode, tables: await loadTables() });
     try {
       return await work(store, provider);
     } finally {

@@ -5,7 +5,6 @@ import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { createClientStore } from "../../../src/identity/clients.ts";
 import { createRevocations } from "../../../src/identity/revocations.ts";
 import { createUserStore } from "../../../src/identity/users.ts";
-import { recordDeclarations, tableNames } from "../../../src/open-store.ts";
 import { systemPrincipal } from "../../../src/records/ownership.ts";
 import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
@@ -14,6 +13,7 @@ import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { isMissing, run } from "../../interop/tools.ts";
 import { describeClient } from "../../support/clients.ts";
 import { describeStores, makeSqlitePlace, type Place } from "../../support/on-both.ts";
+import { tableNames, tables } from "../../support/open-store.ts";
 import { main } from "../../support/program.ts";
 import { runCommand } from "./command-line.ts";
 
@@ -181,7 +181,7 @@ describeStores("qsp store verify", (makePlace) => {
       const columns = await listColumns(place, table);
       if (columns.includes("record_tag")) tagged.push(table);
     }
-    const known = recordDeclarations.map(({ name }): string => name);
+    const known = tables.records.map(({ name }): string => name);
     // Keys and the verifiable logs have verifications of their own, and `chain verify` looks at the chain.
     expect(tagged.filter((table) => !known.includes(table))).toEqual([
       "kms_keys",

@@ -9,7 +9,6 @@ import { queueProvider } from "../../../src/crypto/queued-provider.ts";
 import type { WorkQueue } from "../../../src/crypto/work-queue.ts";
 import type { Background } from "../../../src/database/background.ts";
 import type { DatabaseLocation } from "../../../src/database/database.ts";
-import { openStore } from "../../../src/open-store.ts";
 import { type MasterKeySource, masterKeyIn } from "../../../src/secrets/master-key.ts";
 import type { ServerLimits } from "../../../src/server/limits.ts";
 import type { Server } from "../../../src/server/server.ts";
@@ -22,6 +21,7 @@ import { storeSettings } from "../../../src/settings/store-settings.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { serve } from "../../server/serve.ts";
 import type { AtEnd } from "../../support/at-end.ts";
+import { openStore } from "../../support/open-store.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { present } from "../answers.ts";
 import {
