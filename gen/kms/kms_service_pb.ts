@@ -156,8 +156,8 @@ export type GetKeyResponse = Message<"kms.GetKeyResponse"> & {
   result?: KeyRecord | undefined;
 
   /**
-   * Lists the versions of the name, oldest first, without their public keys, if the request has a name without a
-   * version. Has the newest 1000 if there are more; ListKeys lists all.
+   * Lists the versions of the name, oldest first, without their public keys and without the labels of the name, if the
+   * request has a name without a version. Has the newest 1000 if there are more; ListKeys lists all.
    *
    * @generated from field: repeated kms.KeyRecord versions = 3;
    */
@@ -192,7 +192,8 @@ export type ListKeysRequest = Message<"kms.ListKeysRequest"> & {
   algorithm: string;
 
   /**
-   * Limits the number of keys in the response: 1 to 1000; 1000 if omitted.
+   * Limits the number of keys in the response: 1 to 1000; 1000 if omitted. A page ends earlier where it would be larger
+   * than 3 MiB.
    *
    * @generated from field: int32 page_size = 3;
    */

@@ -5,7 +5,6 @@ import { aboutHandle, type FindDeps, findKey } from "./find-key.ts";
 import { parseHandle } from "./handle.ts";
 import { keyDamaged } from "./key-cache.ts";
 import { packListed, packWithJwk, type RecordMessage } from "./record-message.ts";
-import type { StoredKey } from "./store.ts";
 
 /** A key, and for the handle of a whole name its versions, oldest first. */
 export interface ShownKey {
@@ -29,16 +28,10 @@ export async function getKey(
   // A grant of one version does not show the others.
   if (!isWholeName(handle) || grant?.isOfName === false) return { result, versions: [] };
   const versions = await keys.listVersions(record.owner, record.name ?? "", maxPageSize);
-  return { result, versions: await packKeys(deps, versions) };
-}
-
-/** Converts keys of a list to messages, with the facts of their names. */
-export async function packKeys(
-  { keys }: Pick<FindDeps, "keys">,
-  rows: readonly StoredKey[],
-): Promise<RecordMessage[]> {
-  const nameOf = await keys.names.findOf(rows.map(({ record }) => record));
-  return rows.map((key) => packListed(key, nameOf(key.record)));
+  const name = nameOf(record);
+  // The labels of a name may take 70 KB, and the result has them.
+  const bare = name && { ...name, labels: {} };
+  return { result, versions: versions.map((version) => packListed(version, bare)) };
 }
 
 /** Tells whether a handle stands for all versions of a name. */

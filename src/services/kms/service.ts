@@ -15,13 +15,13 @@ import { createKey } from "./create.ts";
 import { createCsr } from "./create-csr.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
 import { exportPublicKeys } from "./export.ts";
-import { getKey, packKeys } from "./get-key.ts";
+import { getKey } from "./get-key.ts";
 import { createGrant, revokeGrant } from "./grants.ts";
 import { beginImport, importKey } from "./import.ts";
 import type { KeyCache } from "./key-cache.ts";
-import { nameKeyList } from "./key-filter.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "./life-cycle.ts";
 import { listGrants } from "./list-grants.ts";
+import { listKeys } from "./list-keys.ts";
 import { rotateKey } from "./rotate.ts";
 import { sign, signBatch, signStream } from "./sign.ts";
 import type { KmsStore } from "./store.ts";
@@ -65,17 +65,8 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       }),
     }),
     getKey: ({ keyId }, context) => getKey(deps, keyId, readPrincipal(context)),
-    listKeys: async ({ status: state, algorithm, usage, name, label, ...fields }, context) => {
-      const filter = { state, algorithm, usage, name, label };
-      const principal = readPrincipal(context);
-      const page = readPage(fields, nameKeyList(principal, filter));
-      const { rows, nextPageToken } = await keys.list(page, principal, filter);
-      return {
-        keys: await packKeys(deps, rows),
-        nextPageToken,
-        totalSize: await keys.count(principal, filter),
-      };
-    },
+    listKeys: ({ status: state, algorithm, usage, name, label, ...fields }, context) =>
+      listKeys(deps, fields, { state, algorithm, usage, name, label }, readPrincipal(context)),
     rotateKey: async ({ keyId }, context) => ({
       newKey: await rotateKey(deps, { keyId, ...changeOf(context) }),
     }),

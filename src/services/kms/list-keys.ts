@@ -1,0 +1,52 @@
+import type { Principal } from "../../records/ownership.ts";
+import { cutPage, maxPageBytes, type PageRequest, sizeInJson } from "../../records/pages.ts";
+import { defaultOrder } from "../../records/table-declaration.ts";
+import { type PageFields, readPage } from "../fields.ts";
+import type { FindDeps } from "./find-key.ts";
+import { type KeyFilter, nameKeyList } from "./key-filter.ts";
+import { packListed, type RecordMessage } from "./record-message.ts";
+import type { ListedKey } from "./store.ts";
+
+/** Keys whose names are read together. The labels of a name may take 70 KB, and its versions all show them. */
+const chunkKeys = 40;
+
+/**
+ * Lists keys without their public keys. A page ends before it is too large for a message, whatever the page size.
+ *
+ * @throws FIELD_INVALID for a page that does not belong to the list
+ */
+export async function listKeys(
+  { keys }: Pick<FindDeps, "keys">,
+  fields: PageFields,
+  filter: KeyFilter,
+  principal: Principal,
+) {
+  const list = nameKeyList(principal, filter);
+  const request = readPage(fields, list);
+  const found = await keys.list(request, principal, filter);
+  const shown: Shown[] = [];
+  for (let bytes = 0; bytes <= maxPageBytes && shown.length < found.rows.length; ) {
+    const chunk = found.rows.slice(shown.length, shown.length + chunkKeys);
+    const nameOf = await keys.names.findOf(chunk.map(({ record }) => record));
+    for (const key of chunk) {
+      const one = { row: key.row, message: packListed(key, nameOf(key.record)) };
+      bytes += sizeOf(one);
+      shown.push(one);
+    }
+  }
+  const page = cutPage(shown, request, list, ({ row }) => Number(row[defaultOrder]), sizeOf);
+  return {
+    keys: page.rows.map(({ message }) => message),
+    nextPageToken: page.nextPageToken || found.nextPageToken,
+    totalSize: await keys.count(principal, filter),
+  };
+}
+
+interface Shown {
+  readonly row: ListedKey["row"];
+  readonly message: RecordMessage;
+}
+
+function sizeOf({ message }: Shown): number {
+  return sizeInJson(message) + sizeInJson(message.labels);
+}
