@@ -8,7 +8,7 @@ import { metadataTooLarge, refuse } from "../errors.ts";
 import type { Http1Pipelines } from "./http1-pipelines.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { headroom } from "./metadata.ts";
-import { drainRequestMs } from "./node-workarounds.ts";
+import { discardRest, drainRequestMs } from "./node-workarounds.ts";
 import { methodUnknown } from "./route.ts";
 import type { TlsOptions } from "./tls.ts";
 
@@ -111,16 +111,14 @@ function answerBadRequest(error: ParseError | ConnectError, socket: Duplex, opti
   socket.write(`${lines.join("\r\n")}\r\nconnection: close\r\n\r\n`);
   socket.end(body);
   // Closing with unread bytes would reset the connection, and the peer would lose the answer.
-  socket.on("data", () => {});
-  socket.resume();
+  discardRest(socket);
   setTimeout(() => socket.destroy(), drainRequestMs).unref();
 }
 
 /** Discards what a peer sends, and ends the connection with the peer. */
 function endWithPeer(socket: Duplex): void {
-  socket.on("data", () => {});
   socket.once("end", () => socket.destroy());
-  socket.resume();
+  discardRest(socket);
 }
 
 /** Node's error for bytes that it cannot parse as HTTP/1.1. */

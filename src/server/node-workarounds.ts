@@ -2,6 +2,7 @@
 import type http from "node:http";
 import type http2 from "node:http2";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import { listenersOfClosed } from "./connection-errors.ts";
 
 /** Milliseconds that a connection or a stream stays open after its last answer. */
@@ -21,6 +22,20 @@ export function closeAfterRequest(req: http.IncomingMessage): void {
     socket.setTimeout(drainRequestMs, () => socket.destroy());
     req.once("end", closeNow);
   };
+}
+
+/**
+ * Discards what arrives on a socket whose parser has failed. node:http may have stopped reading for a body that is not read,
+ * and a listener for "data" ends its part in the socket (unconsume in lib/_http_server.js), so nothing would start again:
+ * the server would not notice that the peer leaves. Pushing no bytes makes the stream read on.
+ */
+export function discardRest(socket: Duplex): void {
+  // Its own listener, which ends the process if data arrives during its pause, and the guard against that.
+  socket.removeAllListeners("data");
+  Reflect.deleteProperty(socket, "resume");
+  socket.on("data", () => {});
+  socket.resume();
+  socket.push(Buffer.alloc(0));
 }
 
 /**

@@ -21,6 +21,70 @@ function makePath(random: Random, whole: number | undefined): string {
   return `/script/${random.below(2 ** 31)}/${whole ?? "cut"}`;
 }
 
+/** Makes the sequence of a connection of HTTP/1.1. */
+export function makeHttp1Exchanges(random: Random): Step[] {
+  const bytes: Buffer[] = [];
+  for (let count = random.pick([1, 1, 2, 3, 8]); count > 0; count -= 1) {
+    const { whole, framing, body, isLast } = makeHttp1Body(random);
+    const lines = [
+      `${random.pick(["POST", "POST", "POST", "PUT", "GET", "HEAD"])} ${makePath(random, whole)} HTTP/1.1`,
+      "host: localhost",
+      ...framing,
+      ...(random.below(4) === 0 ? ["expect: 100-continue"] : []),
+      ...(random.below(10) === 0 ? ["connection: close"] : []),
+    ];
+    bytes.push(Buffer.from(`${lines.join("\r\n")}\r\n\r\n`), body);
+    if (isLast) break;
+  }
+  return sendAndLeave(random, bytes);
+}
+
+interface Http1Body {
+  /** The bytes that complete it; undefined for one that stays incomplete. */
+  readonly whole: number | undefined;
+  readonly framing: readonly string[];
+  readonly body: Buffer;
+  /** Nothing may follow: its bytes would belong to the body. */
+  readonly isLast: boolean;
+}
+
+function makeHttp1Body(random: Random): Http1Body {
+  const size = random.pick(sizes);
+  const body = Buffer.alloc(size, bodyByte);
+  const more = 1 + random.below(1000);
+  const chunks = Array.from({ length: random.below(5) }, () =>
+    Buffer.alloc(random.pick([1, 100, 5000]), bodyByte),
+  );
+  const chunked = Buffer.concat(
+    chunks.flatMap((chunk) => [Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, Buffer.from("\r\n")]),
+  );
+  const coding = ["transfer-encoding: chunked"];
+  switch (random.below(8)) {
+    case 0:
+      return { whole: 0, framing: [], body: Buffer.alloc(0), isLast: false };
+    case 1:
+      return { whole: undefined, framing: [`content-length: ${size + more}`], body, isLast: true };
+    case 2: {
+      const whole = random.below(size + 1);
+      return { whole, framing: [`content-length: ${whole}`], body, isLast: false };
+    }
+    case 3:
+      return { whole: undefined, framing: coding, body: chunked, isLast: true };
+    case 4:
+    case 5: {
+      const whole = chunks.reduce((sum, { length }) => sum + length, 0);
+      return {
+        whole,
+        framing: coding,
+        body: Buffer.concat([chunked, Buffer.from("0\r\n\r\n")]),
+        isLast: false,
+      };
+    }
+    default:
+      return { whole: size, framing: [`content-length: ${size}`], body, isLast: false };
+  }
+}
+
 /** Makes the sequence of a connection of HTTP/2. */
 export function makeHttp2Exchanges(random: Random): Step[] {
   const window = random.pick([[], [], [[4, 0]], [[4, 100]], [[4, 1_000_000]]] as const);

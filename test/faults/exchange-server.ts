@@ -283,6 +283,7 @@ class Script {
     this.#held.bodies += 1;
     try {
       const end = random.pick(["end", "end", "end", "throw", "watch", "endless"]);
+      if (end === "endless") this.#readOn();
       for (let count = random.below(6); count > 0 || end === "endless"; count -= 1) {
         yield Buffer.alloc(random.pick([0, 1, 1000, 100_000]), byte);
         if (random.below(2) === 0 || end === "endless") await this.turn();
