@@ -125,7 +125,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     ticket.add(client);
     if (!isProbe(method)) requireReader(client);
     calls.enterFor(method, client);
-    const account = bytes.open(client);
+    const account = bytes.open(client, name);
     values.set(accountKey, account);
     ticket.add(account);
   };

@@ -6,6 +6,7 @@
 import { createContextKey } from "@connectrpc/connect";
 import { refuseForNow } from "../errors.ts";
 import type { Claim } from "./clients.ts";
+import { MessageTurns } from "./message-turns.ts";
 
 /** How many bytes may be held at a time. */
 export interface ByteLimits {
@@ -27,6 +28,8 @@ export interface ByteAccount {
   charge(bytes: number): number;
   /** Releases the cost of pieces that were passed on. */
   refund(cost: number): void;
+  /** Waits until a message of so many bytes may be parsed; undefined if it may be at once. */
+  takeTurn(bytes: number): Promise<void> | undefined;
   /** Releases everything. Later charges do not count. */
   close(): void;
 }
@@ -39,6 +42,7 @@ export const accountKey = createContextKey<ByteAccount | undefined>(undefined, {
 /** The budget of one server. */
 export class ByteBudget {
   readonly #limits: ByteLimits;
+  readonly turns = new MessageTurns();
   /** The bytes of all clients. */
   #heldBytes = 0;
 
@@ -51,9 +55,9 @@ export class ByteBudget {
     return this.#heldBytes;
   }
 
-  /** Opens the account of a request. */
-  open(client: Claim): ByteAccount {
-    return new Account(this, client);
+  /** Opens the account of a request. @param name that of the client */
+  open(client: Claim, name: string): ByteAccount {
+    return new Account(this, client, name);
   }
 
   /** Counts bytes of a client; a negative number gives them back. */
@@ -87,12 +91,18 @@ export class ByteBudget {
 class Account implements ByteAccount {
   readonly #budget: ByteBudget;
   readonly #client: Claim;
+  readonly #name: string;
   #held = 0;
   #isClosed = false;
 
-  constructor(budget: ByteBudget, client: Claim) {
+  constructor(budget: ByteBudget, client: Claim, name: string) {
     this.#budget = budget;
     this.#client = client;
+    this.#name = name;
+  }
+
+  takeTurn(bytes: number): Promise<void> | undefined {
+    return this.#budget.turns.take(this.#name, bytes);
   }
 
   charge(bytes: number): number {

@@ -55,7 +55,10 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
     const timeoutMs = readCallHead(exchange, call.requestHeader, admitted.query);
     if (timeoutMs !== undefined) call.setDeadline(timeoutMs);
     call.endWithin(deps.maxReceiveMs, () => receiveTooSlow(deps.maxReceiveMs));
-    const message = decode(await receive(call, protocol, admitted), admitted);
+    const bytes = await receive(call, protocol, admitted);
+    const turn = values.get(accountKey)?.takeTurn(bytes.length);
+    if (turn !== undefined) await call.race(turn);
+    const message = decode(bytes, admitted);
     call.endWithin(deps.maxCallMs, () => callTooSlow(deps.maxCallMs));
     hasBegun = true;
     const answer = await rpc.handle(call, message);

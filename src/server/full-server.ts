@@ -7,13 +7,13 @@ import { CallHeaders } from "../protocol/call-headers.ts";
 import type { RestStyle } from "../protocol/service-profile.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import { nameAddress } from "./admission.ts";
+import type { AnswerPace } from "./answer-pace.ts";
 import type { CallsInProgress } from "./calls-in-progress.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { Exchange } from "./exchange.ts";
 import { toNodeHeaders } from "./metadata.ts";
 import { renderFailure } from "./protocols/failures.ts";
 import type { CallForm } from "./protocols/form.ts";
-import type { RefusalPace } from "./refusal-pace.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 import { type Destination, formOf } from "./route.ts";
 import type { UnreadResponses } from "./unread-responses.ts";
@@ -23,7 +23,7 @@ export interface FullServerDeps {
   readonly calls: CallsInProgress;
   readonly transcoder: Pick<Transcoder, "renderFailure">;
   readonly readClient: ReadClient;
-  readonly pace: RefusalPace;
+  readonly pace: AnswerPace;
   /** Watches refusals that their clients do not read. */
   readonly unread: UnreadResponses;
   readonly requestIds: RequestIds;
@@ -77,7 +77,7 @@ export function createFullServer(deps: FullServerDeps): FullServer {
       deps.onRefusal(method);
       const { status, headers: shared, body } = render(exchange, destination);
       let isAnswered = false;
-      const isTaken = pace.send(refusalMs, () => {
+      const send = (): void => {
         isAnswered = true;
         // Made only now: thousands may wait.
         const headers = new CallHeaders(shared);
@@ -87,7 +87,8 @@ export function createFullServer(deps: FullServerDeps): FullServer {
           exchange.onClose(() => unread.forget(exchange));
         }
         exchange.send({ status, headers, body });
-      });
+      };
+      const isTaken = pace.send({ costMs: refusalMs, client: name, send });
       if (!isTaken) exchange.drop("ENHANCE_YOUR_CALM");
       // A refusal that waits must not hold what its client sends meanwhile.
       else if (!isAnswered) exchange.discard();

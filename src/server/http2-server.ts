@@ -69,12 +69,11 @@ export function createHttp2Server(
     }
     const exchange = new Http2Exchange(stream, headers, rawHeaders);
     try {
-      if (options.onExchange(exchange)) return;
+      options.onExchange(exchange, () => makeRequest.call(server, stream, headers, flags, rawHeaders));
     } catch (error) {
       options.onFault(error, exchange.target);
-      return exchange.drop();
+      exchange.drop();
     }
-    makeRequest.call(server, stream, headers, flags, rawHeaders);
   });
   return server;
 }

@@ -7,7 +7,8 @@ import { findCoreReason, toConnectError } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
 import { CallValues, clientKey } from "../protocol/call-values.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
-import { type Admission, type ArrivingCall, nameClient, Ticket } from "./admission.ts";
+import { type Admission, type ArrivingCall, nameAddress, nameClient, Ticket } from "./admission.ts";
+import type { AnswerPace } from "./answer-pace.ts";
 import { type BrowserHeaders, isPreflight } from "./browser.ts";
 import { type CallDeps, runCall } from "./call.ts";
 import type { ReadClient } from "./client-address.ts";
@@ -23,7 +24,6 @@ import { renderFailure } from "./protocols/failures.ts";
 import type { CallForm } from "./protocols/form.ts";
 import { serveRest } from "./protocols/rest.ts";
 import type { ServeStream } from "./protocols/streams.ts";
-import type { RefusalPace } from "./refusal-pace.ts";
 import { createHeadCheck, type HeadPolicy } from "./request-head.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 import { type Destination, findMethod, formOf, type RequestHead } from "./route.ts";
@@ -42,7 +42,7 @@ export interface IntakeDeps extends Omit<CallDeps, "refused"> {
   readonly crossSiteLog: CrossSiteLog;
   readonly requestIds: RequestIds;
   readonly unread: UnreadResponses;
-  readonly pace: RefusalPace;
+  readonly pace: AnswerPace;
   readonly explainFailure: ExplainFailure;
   readonly readClient: ReadClient;
   readonly transcoder: Transcoder;
@@ -55,8 +55,11 @@ interface FoundCall extends ArrivingCall {
   readonly header: Headers;
 }
 
-/** Creates the function that takes an exchange. It returns false for a page, which is for Fastify to answer. */
-export function createIntake(deps: IntakeDeps): (exchange: Exchange) => boolean {
+/** Milliseconds of the event loop that a request takes on a slow core that is no call: a page, or a fault of its head. */
+const sideMs = 0.3;
+
+/** Creates the function that takes exchanges. */
+export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
   const { admission, observer, requestIds, unread, transcoder } = deps;
   const findHeadFault = createHeadCheck(deps.head);
 
@@ -70,7 +73,7 @@ export function createIntake(deps: IntakeDeps): (exchange: Exchange) => boolean 
   const refuseCall = async (call: FoundCall, thrown: unknown, startedMs: number): Promise<never> => {
     const error = explain(call, thrown, startedMs);
     call.ticket.close();
-    await deps.pace.waitIfBusy(error);
+    await deps.pace.waitIfBusy(error, () => nameClient(call.values));
     throw error;
   };
   /** Admits a call, and logs and counts a refusal, with which the promise rejects. */
@@ -124,20 +127,40 @@ export function createIntake(deps: IntakeDeps): (exchange: Exchange) => boolean 
     }
   };
 
-  return (exchange) => {
+  /** Answers a request that is no call, in its turn. */
+  const answerAside = (exchange: Exchange, answer: () => void, discards: boolean): void => {
+    let isAnswered = false;
+    const client = (): string =>
+      nameAddress(deps.readClient(exchange.peer, exchange.headers["x-forwarded-for"]));
+    const send = (): void => {
+      isAnswered = true;
+      if (exchange.isClosed) return;
+      try {
+        answer();
+      } catch (fault) {
+        deps.onFault(fault, exchange.target);
+        exchange.drop();
+      }
+    };
+    if (!deps.pace.send({ costMs: sideMs, client, send })) exchange.drop("ENHANCE_YOUR_CALM");
+    // An answer that waits must not hold what its client sends meanwhile.
+    else if (discards && !isAnswered) exchange.discard();
+  };
+
+  return (exchange, toPage) => {
     const destination = deps.route(exchange);
     const method = findMethod(destination);
-    if (method !== undefined && deps.full.refuse(exchange, destination, method)) return true;
+    if (method !== undefined && deps.full.refuse(exchange, destination, method)) return;
     const { form, kind } = destination;
     // Browsers do not speak gRPC, and its small calls are the fastest ones.
     if (form.protocol !== "grpc" || method?.methodKind !== "unary") addBrowserHeaders(exchange);
     const fault = findHeadFault(readHead(exchange, method !== undefined));
     if (fault !== undefined) {
       countHeadFault(deps, exchange, requestIds.mark(fault, exchange.headers[requestIdHeader]));
-      fail(exchange, formOf(destination), fault);
-      return true;
+      answerAside(exchange, () => fail(exchange, formOf(destination), fault), true);
+      return;
     }
-    if (isPreflight(exchange) && deps.browserHeaders.answerPreflight(exchange)) return true;
+    if (isPreflight(exchange) && deps.browserHeaders.answerPreflight(exchange)) return;
     const ticket = new Ticket();
     unread.watch(exchange);
     exchange.onClose(() => {
@@ -145,27 +168,30 @@ export function createIntake(deps: IntakeDeps): (exchange: Exchange) => boolean 
       ticket.close();
     });
     // Pages are the same bytes for all clients, so they do not count for the memory of a client.
-    if (kind === "page") return false;
+    if (kind === "page") {
+      answerAside(exchange, toPage, false);
+      return;
+    }
     const client = deps.readClient(exchange.peer, exchange.headers["x-forwarded-for"]);
     const values = new CallValues().set(clientKey, client);
     exchange.client = () => nameClient(values);
     if (kind === "nowhere") {
-      fail(exchange, form, destination.error);
-      return true;
+      answerAside(exchange, () => fail(exchange, form, destination.error), true);
+      return;
     }
     const begin = (): void => {
       serve(exchange, destination, values).catch((fault: unknown) => breakOff(exchange, values, fault));
     };
     if (method === undefined) {
-      begin();
-      return true;
+      answerAside(exchange, begin, false);
+      return;
     }
     const { authorization = null } = exchange.headers;
     const header = new CallHeaders(exchange.headers);
     const admitting = admit({ method, authorization, values, ticket, header });
     if (admitting === undefined) {
       begin();
-      return true;
+      return;
     }
     admitting
       .then(
@@ -174,7 +200,6 @@ export function createIntake(deps: IntakeDeps): (exchange: Exchange) => boolean 
         (error: ConnectError) => fail(exchange, form, error),
       )
       .catch((fault: unknown) => breakOff(exchange, values, fault));
-    return true;
   };
 }
 

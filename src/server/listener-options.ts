@@ -14,8 +14,8 @@ export type NodeResponse = http.ServerResponse | http2.Http2ServerResponse;
 
 /** The settings and handlers of a listener. */
 export interface ListenerOptions {
-  /** Takes an exchange; false if it is for a page. */
-  readonly onExchange: (exchange: Exchange) => boolean;
+  /** Takes an exchange. It calls `toPage`, at once or later, if a page is to answer it. */
+  readonly onExchange: (exchange: Exchange, toPage: () => void) => void;
   /** Answers the request for a page. Node makes requests of HTTP/2 compatible with those of HTTP/1.1. */
   readonly onPage: (req: NodeRequest, res: NodeResponse) => void;
   /** Milliseconds for the rest of a request that has been answered. */

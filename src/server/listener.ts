@@ -68,10 +68,12 @@ export function createListener(options: ListenerOptions): Listener {
   };
   const handle: http.RequestListener = (req, res) => {
     const exchange = new Http1Exchange(req, res, options.maxReceiveMs);
-    try {
-      if (options.onExchange(exchange)) return;
+    const toPage = (): void => {
       exchange.release((name, value) => res.setHeader(name, value));
       options.onPage(req, res);
+    };
+    try {
+      options.onExchange(exchange, toPage);
     } catch (error) {
       options.onFault(error, req.url);
       res.destroy();

@@ -13,6 +13,7 @@ import { RunningCalls } from "../protocol/unary-call.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
+import { type AnswerPace, createAnswerPace } from "./answer-pace.ts";
 import { createBrowserHeaders } from "./browser.ts";
 import { createAddressCheck, createReadClient, plain } from "./client-address.ts";
 import { Clients } from "./clients.ts";
@@ -41,7 +42,6 @@ import { createPages } from "./pages.ts";
 import { createStreams } from "./protocols/streams.ts";
 import { createTokenBuckets } from "./rate-limiter.ts";
 import { createReflection } from "./reflection.ts";
-import { createRefusalPace, type RefusalPace } from "./refusal-pace.ts";
 import { createRequestIds, requestIdHeader } from "./request-ids.ts";
 import { createRouting } from "./route.ts";
 import { createRpcs } from "./rpcs.ts";
@@ -103,7 +103,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
   const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped, clients);
   const admission = createAdmission({ access: options.access, profiles, limits, clients });
   metrics.watchBuffers(admission.bytes);
-  const pace = createRefusalPace();
+  const pace = createAnswerPace();
   const interceptors = createInterceptors(options, metrics, observer, pace, draining.signal);
   const transcoder = createTranscoder({
     services,
@@ -227,7 +227,7 @@ function createInterceptors(
   { access, explainFailure, hintValue, logger }: ServerOptions,
   metrics: Metrics,
   observer: Observer,
-  pace: RefusalPace,
+  pace: AnswerPace,
   draining: AbortSignal,
 ): Interceptor[] {
   const mapError = createErrorMap(explainFailure, hintValue);

@@ -37,10 +37,12 @@ export interface ByteMeter {
   charge(bytes: number): number;
   /** Releases the cost of pieces. */
   refund(cost: number): void;
+  /** Waits until a message of so many bytes may be parsed; undefined if it may be at once. */
+  takeTurn(bytes: number): Promise<void> | undefined;
 }
 
 /**
- * Reads a whole body.
+ * Reads a whole body, and waits for its turn to be parsed.
  *
  * @throws BODY_TOO_LARGE, REQUEST_TOO_SLOW, ENCODING_UNSUPPORTED, ENCODING_INVALID, or the signal's abort reason
  */
@@ -49,10 +51,10 @@ export async function readBody(body: IncomingBody, limits: BodyLimits): Promise<
   const announced = Number(body.headers.get("content-length") ?? 0);
   if (announced > limits.maxBytes) throw bodyTooLarge(limits.maxBytes);
   const bytes = await collect(body, limits);
-  if (!compressed || bytes.length === 0) return bytes;
-  const expanded = await decompress(bytes, limits.maxBytes);
-  body.meter?.charge(expanded.length);
-  return expanded;
+  const plain = compressed && bytes.length > 0 ? await decompress(bytes, limits.maxBytes) : bytes;
+  if (plain !== bytes) body.meter?.charge(plain.length);
+  await body.meter?.takeTurn(plain.length);
+  return plain;
 }
 
 async function collect(body: IncomingBody, limits: BodyLimits): Promise<Uint8Array> {

@@ -64,11 +64,11 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
     renderFailure: () => ({ status: 400, headers: new Headers(), body: new Uint8Array() }),
     onFault: (error, target) => note(`thrown at ${target}`, error),
     onPage: (_req, res) => void res.end("a page"),
-    onExchange: (exchange) => {
+    onExchange: (exchange, toPage) => {
       const [, seed, whole] = /^\/script\/(\d+)\/(\d+|cut)$/.exec(exchange.target) ?? [];
       if (seed === undefined) {
         void exchange.send({ status: 200, headers: new Headers(), body: Buffer.from("alive\n") });
-        return true;
+        return;
       }
       served += 1;
       unread.watch(exchange);
@@ -81,7 +81,7 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
         held,
         (what, error) => note(`${what}, at ${exchange.target} over HTTP/${exchange.httpVersion}`, error),
       );
-      if (random.below(12) === 0) return false;
+      if (random.below(12) === 0) return toPage();
       held.scripts += 1;
       script
         .run()
@@ -89,7 +89,6 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
         .finally(() => {
           held.scripts -= 1;
         });
-      return true;
     },
   });
   atEnd(() => {

@@ -14,7 +14,7 @@ describe("the budget of bytes", () => {
   function create() {
     const clients = new Clients();
     const budget = new ByteBudget({ maxBufferedBytes: 10_000, maxBufferedBytesPerClient: 5000 });
-    return { budget, open: (client: string) => budget.open(clients.claim(client)) };
+    return { budget, open: (client: string) => budget.open(clients.claim(client), client) };
   }
 
   it("refuses what one client has above its share, and not what others have", async () => {
@@ -59,7 +59,7 @@ describe("the meter of a stream", () => {
     };
     let most = 0;
     const passed: Uint8Array[] = [];
-    const meter = budget.open(clients.claim("ada"));
+    const meter = budget.open(clients.claim("ada"), "user ada");
     const body = { chunks: pieces(), headers: new Headers(), signal: new AbortController().signal, meter };
     const reading = (async () => {
       for await (const message of splitEnvelopes(body, maxBytes)) {

@@ -20,10 +20,7 @@ async function start() {
     renderFailure: () => ({ status: 400, headers: new Headers(), body: new Uint8Array() }),
     onFault: () => {},
     onPage: () => {},
-    onExchange: (exchange) => {
-      arrived.resolve(exchange);
-      return true;
-    },
+    onExchange: (exchange) => arrived.resolve(exchange),
   });
   onTestFinished(() => listener.destroy());
   const { port } = await listener.listen(0, "127.0.0.1");

@@ -1,6 +1,7 @@
 /** The steps around every unary call, in every protocol. */
 import type { Interceptor, UnaryRequest } from "@connectrpc/connect";
-import type { RefusalPace } from "../refusal-pace.ts";
+import { nameClient } from "../admission.ts";
+import type { AnswerPace } from "../answer-pace.ts";
 import type { MapError } from "./errors.ts";
 import type { Observer } from "./observe.ts";
 import { setStatus } from "./status.ts";
@@ -11,7 +12,7 @@ type Next = ReturnType<Interceptor>;
 export function unaryInterceptor(
   observer: Observer,
   mapError: MapError,
-  pace: Pick<RefusalPace, "waitIfBusy">,
+  pace: Pick<AnswerPace, "waitIfBusy">,
 ): Interceptor {
   const run = async (req: UnaryRequest, next: Next): ReturnType<Next> => {
     const observed = observer.start(req);
@@ -23,7 +24,7 @@ export function unaryInterceptor(
     } catch (thrown) {
       const error = mapError(thrown, req);
       // The call keeps its place meanwhile, so calls after it are refused at their heads, which costs less.
-      await pace.waitIfBusy(error);
+      await pace.waitIfBusy(error, () => nameClient(req.contextValues));
       observed.failed(error);
       throw error;
     }

@@ -1,28 +1,31 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { refuse, refuseForNow } from "../../src/errors.ts";
-import { createRefusalPace } from "../../src/server/refusal-pace.ts";
+import { createAnswerPace } from "../../src/server/answer-pace.ts";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "setImmediate", "performance"] }));
 afterEach(() => void vi.useRealTimers());
 
-describe("the pace of refusals", () => {
-  /** Sends refusals of 1 ms each. @returns how many were sent and how many wait */
+const me = (): string => "me";
+const attacker = (): string => "attacker";
+
+describe("the pace of answers that are no calls", () => {
+  /** Sends answers of 1 ms each to one client. @returns how many were sent and how many wait */
   function flood(count: number) {
-    const pace = createRefusalPace();
+    const pace = createAnswerPace();
     let sent = 0;
     let taken = 0;
     const send = (): void => {
       sent += 1;
     };
-    for (let i = 0; i < count; i += 1) if (pace.send(1, send)) taken += 1;
+    for (let i = 0; i < count; i += 1) if (pace.send({ costMs: 1, client: attacker, send })) taken += 1;
     return { pace, taken, countSent: () => sent };
   }
 
-  it("sends a single refusal at once", () => {
+  it("sends a single answer at once", () => {
     expect(flood(1).countSent()).toBe(1);
   });
 
-  it("gives refusals half of the time", async () => {
+  it("gives them half of the time", async () => {
     const { pace, countSent } = flood(1000);
     await vi.advanceTimersByTimeAsync(1000);
     expect(countSent()).toBeGreaterThan(490);
@@ -38,25 +41,35 @@ describe("the pace of refusals", () => {
     expect(countSent()).toBeLessThanOrEqual(10);
   });
 
+  it("lets clients take turns, however many wait of one of them", async () => {
+    const { pace, countSent } = flood(1000);
+    const onSent = vi.fn();
+    pace.send({ costMs: 1, client: me, send: onSent });
+    const before = countSent();
+    await vi.advanceTimersByTimeAsync(10);
+    expect(onSent).toHaveBeenCalledOnce();
+    expect(countSent() - before).toBeLessThanOrEqual(6);
+  });
+
   it("owes nothing after a pause", async () => {
     const { pace, countSent } = flood(100);
     await vi.advanceTimersByTimeAsync(10_000);
-    pace.send(1, () => {});
+    pace.send({ costMs: 1, client: attacker, send: () => {} });
     await vi.advanceTimersByTimeAsync(0);
     expect([countSent(), pace.waiting]).toEqual([100, 0]);
   });
 
-  it("takes no more refusals than it can hold", () => {
+  it("takes no more than it can hold", () => {
     const { pace, taken } = flood(20_000);
     expect([taken, pace.waiting]).toEqual([10_005, 10_000]);
   });
 
   it("delays the refusals of calls that are to be made later, and no other errors", async () => {
     const { pace } = flood(100);
-    expect(pace.waitIfBusy(refuse("KEY_NOT_FOUND", "no key"))).toBeUndefined();
-    expect(pace.waitIfBusy(refuse("QUOTA_EXCEEDED", "too many"))).toBeUndefined();
+    expect(pace.waitIfBusy(refuse("KEY_NOT_FOUND", "no key"), me)).toBeUndefined();
+    expect(pace.waitIfBusy(refuse("QUOTA_EXCEEDED", "too many"), me)).toBeUndefined();
     const onSent = vi.fn();
-    void pace.waitIfBusy(refuseForNow("SERVER_BUSY", "busy", 1000))?.then(onSent);
+    void pace.waitIfBusy(refuseForNow("SERVER_BUSY", "busy", 1000), attacker)?.then(onSent);
     await vi.advanceTimersByTimeAsync(150);
     expect(onSent).not.toHaveBeenCalled();
     await vi.advanceTimersByTimeAsync(100);

@@ -1,0 +1,35 @@
+/** Requests that are no calls, in numbers. */
+import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
+import { expect, it, onTestFinished } from "vitest";
+import { Probe } from "../gen/probing/probe_pb.ts";
+import { connectHttp2, request } from "./raw.ts";
+import { serve } from "./serve.ts";
+
+const floods = {
+  "paths that do not exist": { ":path": "/nope" },
+  "methods that a path does not take": { ":path": "/livez", ":method": "DELETE" },
+  "RPCs that do not exist": { ":path": "/a.b/C", ":method": "POST", "content-type": "application/grpc" },
+  "requests of other sites": { ":path": "/probe/look", origin: "http://evil.example" },
+  pages: { ":path": "/livez" },
+};
+
+it.each(Object.entries(floods))("let a call pass that comes after them: %s", async (_what, head) => {
+  const { server, url } = await serve({
+    services: [
+      createServiceImplSpec<typeof Probe>(Probe, { look: () => ({}) } as unknown as ServiceImpl<
+        typeof Probe
+      >),
+    ],
+  });
+  onTestFinished(() => server.destroy());
+  const session = connectHttp2(url);
+  const order: string[] = [];
+  // All in one segment. Without a pace they would be answered in their order.
+  const flood = Array.from({ length: 300 }, () => request(session, head).then(() => order.push("flood")));
+  const call = request(session, { ":path": "/probe/look" }).then(({ headers }) => {
+    expect(headers[":status"]).toBe(200);
+    order.push("call");
+  });
+  await Promise.all([...flood, call]);
+  expect(order.indexOf("call")).toBeLessThan(150);
+});
