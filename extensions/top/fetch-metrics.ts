@@ -2,8 +2,8 @@
 import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { parseMetrics, type Sample } from "../../client/prometheus-text.ts";
-import { CliError, exitCodes } from "../exit-codes.ts";
+import { CliError, exitCodes } from "../../src/cli/exit-codes.ts";
+import { parseMetrics, type Sample } from "../../src/client/prometheus-text.ts";
 
 /** Bytes that the metrics of a server may have. */
 const maxBytes = 8 * 1024 * 1024;

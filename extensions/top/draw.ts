@@ -1,6 +1,6 @@
 /** Draws the activity of a server as lines of text. */
-import type { Style } from "../colors.ts";
-import { harmless } from "../output.ts";
+import type { Style } from "../../src/cli/colors.ts";
+import { harmless } from "../../src/cli/output.ts";
 import type { Activity, CallActivity } from "./statistics.ts";
 
 /** A line, and how to show it. */

@@ -1,13 +1,13 @@
 /** `qsp top`: shows what a server does, live. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { readToken } from "./client.ts";
-import { type CliError, exitCodes, toCliError } from "./exit-codes.ts";
-import { explainConnection } from "./explain-connection.ts";
-import { drawActivity, type Line, summarize } from "./top/draw.ts";
-import { fetchMetrics, type Snapshot } from "./top/fetch-metrics.ts";
-import { openScreen, type Screen } from "./top/screen.ts";
-import { type Activity, compareSnapshots } from "./top/statistics.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { readToken } from "../../src/cli/client.ts";
+import { type CliError, exitCodes, toCliError } from "../../src/cli/exit-codes.ts";
+import { explainConnection } from "../../src/cli/explain-connection.ts";
+import type { Verb, VerbInput } from "../../src/cli/verb.ts";
+import { drawActivity, type Line, summarize } from "./draw.ts";
+import { fetchMetrics, type Snapshot } from "./fetch-metrics.ts";
+import { openScreen, type Screen } from "./screen.ts";
+import { type Activity, compareSnapshots } from "./statistics.ts";
 
 const defaultIntervalSeconds = 2;
 const defaultTimeoutSeconds = 10;

@@ -2,14 +2,14 @@
 import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { drawActivity } from "../../src/cli/top/draw.ts";
-import { compareSnapshots } from "../../src/cli/top/statistics.ts";
-import { estimateQuantile, parseMetrics } from "../../src/client/prometheus-text.ts";
-import { main } from "../support/program.ts";
-import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { runAtTerminal } from "./operator/command-line.ts";
-import { qsp, timeout, useServer } from "./qsp.ts";
+import { estimateQuantile, parseMetrics } from "../../../src/client/prometheus-text.ts";
+import { runAtTerminal } from "../../../test/cli/operator/command-line.ts";
+import { qsp, timeout, useServer } from "../../../test/cli/qsp.ts";
+import { main } from "../../../test/support/program.ts";
+import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { drawActivity } from "../draw.ts";
+import { compareSnapshots } from "../statistics.ts";
 
 const server = useServer();
 

@@ -1,6 +1,6 @@
 /** Computes what a server did between two readings of its metrics. */
 
-import { estimateQuantile, type Sample } from "../../client/prometheus-text.ts";
+import { estimateQuantile, type Sample } from "../../src/client/prometheus-text.ts";
 import type { Snapshot } from "./fetch-metrics.ts";
 
 /** The activity of one call. */
