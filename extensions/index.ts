@@ -2,5 +2,6 @@
 import type { Extension } from "../src/extension.ts";
 import { envoyAuth } from "./envoy-auth/extension.ts";
 import { kubernetes } from "./kubernetes/extension.ts";
+import { top } from "./top/extension.ts";
 
-export const extensions: readonly Extension[] = [envoyAuth, kubernetes];
+export const extensions: readonly Extension[] = [envoyAuth, kubernetes, top];

@@ -14,11 +14,15 @@ const interfaceForExtensions: readonly string[] = [
   "extension.ts",
   // Verbs.
   "cli/client.ts",
+  "cli/colors.ts",
   "cli/exit-codes.ts",
+  "cli/explain-connection.ts",
   "cli/files.ts",
   "cli/options.ts",
   "cli/output.ts",
   "cli/verb.ts",
+  // Metrics of a server.
+  "client/prometheus-text.ts",
   // Refusals.
   "errors.ts",
   "errors/reason.ts",

@@ -9,7 +9,6 @@ export const verbTable: VerbTable = {
   login: async () => (await import("./login.ts")).loginVerbs,
   logout: async () => (await import("./login.ts")).logoutVerbs,
   health: async () => (await import("./health.ts")).healthVerbs,
-  top: async () => (await import("../../extensions/top/verb.ts")).topVerbs,
   keygen: async () => (await import("./keygen.ts")).keygenVerbs,
   sign: async () => (await import("./signing/sign.ts")).signVerbs,
   verify: async () => (await import("./signing/verify.ts")).verifyVerbs,

@@ -3,7 +3,6 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it, vi } from "vitest";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
-import { runQsp } from "../cli/qsp.ts";
 import { runToEnd, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
@@ -17,24 +16,14 @@ import {
   strangers,
   waitUntilClosed,
 } from "./hostile-peer.ts";
+import { requireSentence } from "./hostile-server.ts";
 
 const timeout = 300_000;
 describe("a verb of the client, before a peer that", { timeout }, () => {
   const atEnd = collectEnds();
 
-  /** Runs a verb, which must say in one line what is wrong. */
-  async function fail(args: string[], scheme: string, behaviour: Behaviour): Promise<void> {
-    const peer = await startHostilePeer(behaviour, atEnd);
-    const cwd = makeTemporaryDirectory(atEnd);
-    const run = await runQsp([...args, "--timeout", "2"], { cwd, url: `${scheme}://127.0.0.1:${peer.port}` });
-    expect({ ...run, code: run.code === 3 ? 4 : run.code }).toEqual({
-      code: 4,
-      stdout: "",
-      stderr: expect.stringMatching(/^qsp: [^\n]+\n$/),
-    });
-    await waitUntilClosed(peer);
-    expect(peer.sentBytes()).toBeLessThan(maxTakenBytes);
-  }
+  const fail = (args: readonly string[], scheme: string, behaviour: Behaviour) =>
+    requireSentence(args, { scheme, behaviour, atEnd });
 
   it.concurrent.each(Object.entries(allPeers))("%s, ends with one sentence", (_name, behaviour) =>
     fail(["kms", "list"], "http", behaviour),
@@ -48,11 +37,6 @@ describe("a verb of the client, before a peer that", { timeout }, () => {
   it.concurrent.each(Object.entries({ ...strangers, ...endlessPeers }))(
     "%s, ends its stream with one sentence",
     (_name, behaviour) => fail(["chain", "watch"], "http", behaviour),
-  );
-
-  it.concurrent.each(Object.entries({ ...strangers, ...silent }))(
-    "%s, ends qsp top with one sentence",
-    (_name, behaviour) => fail(["top", "--once", "--interval", "1"], "http", behaviour),
   );
 });
 

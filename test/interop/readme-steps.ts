@@ -1,4 +1,5 @@
 /** The tests of a page of documentation: one for each thing that its reader does. */
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -47,6 +48,14 @@ export function testSteps(page: string, pageTest: PageTest): void {
   describe("in a store that was used", () => {
     const second = makeTemporaryDirectory(afterAll);
     testReader(repeatable, () => makeCheckout(second, join(first, "data")), surroundings);
+  });
+}
+
+/** Has a reader follow the page of an extension, once. @param folder that of its tests */
+export function testExtensionPage(folder: string): void {
+  const page = readFileSync(join(folder, "../README.md"), "utf8");
+  describe("who does what the page shows, as printed but for the ports,", () => {
+    testSteps(page, { surroundings: () => ({}), isRepeatable: () => false });
   });
 }
 

@@ -2,7 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { estimateQuantile, parseMetrics } from "../../../src/client/prometheus-text.ts";
+import { parseMetrics } from "../../../src/client/prometheus-text.ts";
 import { runAtTerminal } from "../../../test/cli/operator/command-line.ts";
 import { qsp, timeout, useServer } from "../../../test/cli/qsp.ts";
 import { main } from "../../../test/support/program.ts";
@@ -42,29 +42,6 @@ qsp_log_entries{log="audit"} 120
 const snapshots = (first: string, second: string) =>
   compareSnapshots({ atMs: 0, samples: parseMetrics(first) }, { atMs: 2000, samples: parseMetrics(second) });
 
-describe("the text of metrics", () => {
-  it("is read with labels in any order, escapes, signs and special values", () => {
-    const text =
-      'a{x="1,2}",y="a\\"b\\\\c\\nd"} +Inf\nb -1.5e3 1700000000\n# comment\nc{} NaN\nnonsense here\n{} 1\n';
-    expect(parseMetrics(text).map(({ name, labels, value }) => [name, [...labels], value])).toEqual([
-      [
-        "a",
-        [
-          ["x", "1,2}"],
-          ["y", 'a"b\\c\nd'],
-        ],
-        Infinity,
-      ],
-      ["b", [], -1500],
-      ["c", [], Number.NaN],
-    ]);
-  });
-
-  it("of a stranger has no samples if it only begins labels, a hundred thousand of them", () => {
-    expect(parseMetrics(`a{${'x="'.repeat(100_000)} 1\n${`a{x="\\`.repeat(50_000)}`)).toEqual([]);
-  });
-});
-
 describe("the activity between two readings", () => {
   it("has rates, durations, and what waits", () => {
     const activity = snapshots(before, after);
@@ -89,7 +66,6 @@ describe("the activity between two readings", () => {
   });
 
   it("has no duration without calls, and needs no metric", () => {
-    expect(estimateQuantile([], 0.5)).toBeUndefined();
     const activity = snapshots("", "");
     expect(activity).toMatchObject({ callsPerSecond: 0, calls: [], auditPerSecond: undefined });
     expect(drawActivity("http://x", activity, { columns: 80, rows: 24 })).toHaveLength(7);

@@ -1,0 +1,17 @@
+/** The texts in which the help of verbs is recorded. */
+import { describeGroup, describeVerb } from "../../src/cli/help.ts";
+import type { Verb } from "../../src/cli/verb.ts";
+
+/** What follows the options in every help text; `qsp help` has it as well. */
+const ending = /\n\nServer and caller:\n.*|\n\nExit codes:\n.*/s;
+
+/** Describes the groups of verbs, and each verb. @param lists what is before them */
+export function recordHelp(verbs: readonly Verb[], ...lists: readonly string[]): string {
+  const groups = Object.values(Object.groupBy(verbs, ({ name }) => name.split(" ")[0] ?? ""));
+  const texts = [
+    ...lists,
+    ...groups.map((group = []) => describeGroup(group)),
+    ...verbs.map((verb) => describeVerb(verb).replace(ending, "\n")),
+  ];
+  return texts.join("\n---\n");
+}

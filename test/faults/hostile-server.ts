@@ -1,0 +1,29 @@
+/** A verb of the client, before a server that is not what it expects. */
+import { expect } from "vitest";
+import { runQsp } from "../cli/qsp.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { type Behaviour, maxTakenBytes, startHostilePeer, waitUntilClosed } from "./hostile-peer.ts";
+
+/** The peer of a verb. */
+export interface HostileServer {
+  readonly scheme: string;
+  readonly behaviour: Behaviour;
+  readonly atEnd: (end: () => void) => void;
+}
+
+/** Runs a verb, which must say in one line what is wrong. */
+export async function requireSentence(
+  args: readonly string[],
+  { scheme, behaviour, atEnd }: HostileServer,
+): Promise<void> {
+  const peer = await startHostilePeer(behaviour, atEnd);
+  const cwd = makeTemporaryDirectory(atEnd);
+  const run = await runQsp([...args, "--timeout", "2"], { cwd, url: `${scheme}://127.0.0.1:${peer.port}` });
+  expect({ ...run, code: run.code === 3 ? 4 : run.code }).toEqual({
+    code: 4,
+    stdout: "",
+    stderr: expect.stringMatching(/^qsp: [^\n]+\n$/),
+  });
+  await waitUntilClosed(peer);
+  expect(peer.sentBytes()).toBeLessThan(maxTakenBytes);
+}
