@@ -10,7 +10,7 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { isMissing, run } from "./tools.ts";
 
 const module = join(import.meta.dirname, "clients/formats");
-const plugin = join(import.meta.dirname, "../../src/sigstore-kms-qsp.mjs");
+const plugin = join(import.meta.dirname, "../../extensions/sigstore/sigstore-kms-qsp.mjs");
 
 describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, () => {
   const directory = makeTemporaryDirectory(afterAll);

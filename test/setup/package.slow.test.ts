@@ -149,7 +149,7 @@ describe("the tarball", { timeout }, () => {
       "src/qsp.mjs",
       "src/setup/find-node.mjs",
       "src/setup/launch.mjs",
-      "src/sigstore-kms-qsp.mjs",
+      "extensions/sigstore/sigstore-kms-qsp.mjs",
     ]);
     expect(
       paths.filter((path) => /\.test\.|\.(db|key|node|pem|log|env|tgz)$|master\.key/.test(path)),

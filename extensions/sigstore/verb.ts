@@ -1,17 +1,17 @@
 /** `qsp sigstore-kms`: sigstore's KMS plugin, which `sigstore-kms-qsp` starts. */
 import { ConnectError } from "@connectrpc/connect";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { mlDsaNames } from "../crypto/algorithms.ts";
-import { type ApiClient, createClient } from "./client.ts";
-import { exitCodes, findReason, toCliError, usageError } from "./exit-codes.ts";
-import { readChunks } from "./files.ts";
-import { withProvider } from "./pem-keys.ts";
-import { signOnServer } from "./signing/keys.ts";
-import { findSigner } from "./signing/verdict.ts";
-import { findServerKey } from "./signing/verify.ts";
-import { readMessage } from "./sigstore-message.ts";
-import { readBytes, readSigstoreRequest, type SigstoreRequest } from "./sigstore-request.ts";
-import type { Verb } from "./verb.ts";
+import { type ApiClient, createClient } from "../../src/cli/client.ts";
+import { exitCodes, findReason, toCliError, usageError } from "../../src/cli/exit-codes.ts";
+import { readChunks } from "../../src/cli/files.ts";
+import { withProvider } from "../../src/cli/pem-keys.ts";
+import { signOnServer } from "../../src/cli/signing/keys.ts";
+import { findSigner } from "../../src/cli/signing/verdict.ts";
+import { findServerKey } from "../../src/cli/signing/verify.ts";
+import type { Verb } from "../../src/cli/verb.ts";
+import { mlDsaNames } from "../../src/crypto/algorithms.ts";
+import { readMessage } from "./message.ts";
+import { readBytes, readSigstoreRequest, type SigstoreRequest } from "./request.ts";
 
 /** The result of a method, under its name. */
 type SigstoreResult = Readonly<Record<string, string | readonly string[]>>;

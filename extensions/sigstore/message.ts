@@ -1,7 +1,7 @@
 /** The message of a call of sigstore: standard input, a digest, or both. */
 import { createHash } from "node:crypto";
-import { usageError } from "./exit-codes.ts";
-import type { SigstoreRequest } from "./sigstore-request.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
+import type { SigstoreRequest } from "./request.ts";
 
 /** Go's numbers of hash functions (its package crypto), and their names in node:crypto. */
 const hashNames: Readonly<Record<number, string>> = {

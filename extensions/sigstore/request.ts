@@ -1,8 +1,8 @@
 /** Requests of sigstore's KMS plugin protocol, version v1: pkg/signature/kms/cliplugin/common of sigstore/sigstore. */
 
-import { type JsonObject, type JsonValue, parseJsonObject } from "../crypto/strict-json.ts";
-import { parseRfc3339 } from "../protocol/rfc3339.ts";
-import { usageError } from "./exit-codes.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
+import { type JsonObject, type JsonValue, parseJsonObject } from "../../src/crypto/strict-json.ts";
+import { parseRfc3339 } from "../../src/protocol/rfc3339.ts";
 
 /** One call of a method. */
 export interface SigstoreRequest {

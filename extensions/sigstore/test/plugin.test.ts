@@ -2,7 +2,7 @@
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { qsp, type RunOptions, runQsp, timeout, useServer } from "./qsp.ts";
+import { qsp, type RunOptions, runQsp, timeout, useServer } from "../../../test/cli/qsp.ts";
 
 const server = useServer();
 const init = { protocolVersion: "v1", hashFunc: 7 };
