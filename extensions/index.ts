@@ -2,6 +2,7 @@
 import type { Extension } from "../src/extension.ts";
 import { envoyAuth } from "./envoy-auth/extension.ts";
 import { kubernetes } from "./kubernetes/extension.ts";
+import { sigstore } from "./sigstore/extension.ts";
 import { top } from "./top/extension.ts";
 
-export const extensions: readonly Extension[] = [envoyAuth, kubernetes, top];
+export const extensions: readonly Extension[] = [envoyAuth, kubernetes, sigstore, top];

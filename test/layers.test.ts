@@ -20,6 +20,9 @@ const interfaceForExtensions: readonly string[] = [
   "cli/files.ts",
   "cli/options.ts",
   "cli/output.ts",
+  "cli/pem-keys.ts",
+  "cli/signing/keys.ts",
+  "cli/signing/verdict.ts",
   "cli/verb.ts",
   // Metrics of a server.
   "client/prometheus-text.ts",
@@ -41,6 +44,11 @@ const interfaceForExtensions: readonly string[] = [
   "crypto/bytes.ts",
   "crypto/crypto-error.ts",
   "crypto/sealing.ts",
+  // Formats.
+  "crypto/strict-json.ts",
+  "protocol/rfc3339.ts",
+  // Commands of their own.
+  "setup/launch.mjs",
   // Servers of their own.
   "server/call-metrics.ts",
   "server/drain-connections.ts",
@@ -113,7 +121,6 @@ const mayImport: Record<string, RegExp> = {
   // What other programs import, and browsers bundle: of crypto, what runs there.
   client: /^(gen|audit|crypto)$/,
   qsp: /^setup$/,
-  "sigstore-kms-qsp": /^setup$/,
 };
 
 /**
@@ -154,7 +161,7 @@ const namesService = new RegExp(`(?<![\\w-])(${serviceNames.join("|")})s?(?=_|\\
 const deviceUse = '"iot"';
 
 const coreFiles = globSync("src/**/*.{ts,tsx,mjs}", { cwd: root }).map((path) => path.replaceAll("\\", "/"));
-const extensionFiles = globSync("extensions/*/**/*.ts", { cwd: root, exclude: ["extensions/*/test/**"] }).map(
+const extensionFiles = globSync("extensions/*/**/*.{ts,mjs}", { cwd: root, exclude: ["extensions/*/test/**"] }).map(
   (path) => path.replaceAll("\\", "/"),
 );
 const files = [...coreFiles, "extensions/index.ts", ...extensionFiles];

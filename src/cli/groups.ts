@@ -12,7 +12,6 @@ export const verbTable: VerbTable = {
   keygen: async () => (await import("./keygen.ts")).keygenVerbs,
   sign: async () => (await import("./signing/sign.ts")).signVerbs,
   verify: async () => (await import("./signing/verify.ts")).verifyVerbs,
-  "sigstore-kms": async () => (await import("../../extensions/sigstore/verb.ts")).sigstoreVerbs,
   kms: async () => [
     ...(await import("./kms/keys.ts")).kmsVerbs,
     ...(await import("./kms/keys.ts")).kmsStateVerbs,

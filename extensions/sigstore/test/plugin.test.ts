@@ -2,7 +2,8 @@
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { qsp, type RunOptions, runQsp, timeout, useServer } from "../../../test/cli/qsp.ts";
+import { useGuardedServer } from "../../../test/cli/guarded-server.ts";
+import { qsp, qspDone, type RunOptions, runQsp, timeout, useServer } from "../../../test/cli/qsp.ts";
 
 const server = useServer();
 const init = { protocolVersion: "v1", hashFunc: 7 };
@@ -172,5 +173,28 @@ describe("qsp sigstore-kms", { timeout }, () => {
     expect(await at("nonsense")).toMatch(/lacks http:/);
     expect(await at("http://127.0.0.1:1")).toMatch(/cannot be reached/);
     expect(await at(server.url)).toMatch(/KEY_NOT_FOUND/);
+  });
+});
+
+describe("the caller of the plugin", { timeout }, () => {
+  const { place, loggedIn, tokenOf } = useGuardedServer();
+
+  it("is that of QSP_TOKEN or of the log-in, whose token no answer contains", async () => {
+    const [ada, bob] = [await loggedIn("ada"), await loggedIn("bob")];
+    await qspDone(["kms", "create", "--name", "released"], ada);
+    await qspDone(["kms", "grant", "name/released", "bob", "--operations", "SIGN,GET_KEY"], ada);
+    const initOptions = { protocolVersion: "v1", keyResourceID: "user/ada/name/released" };
+    const ask = async (options: RunOptions) => {
+      const request = JSON.stringify({ initOptions, methodName: "signMessage", signMessage: {} });
+      return (await qsp(["sigstore-kms", "v1", request], { ...options, stdin: "hello" })).stdout;
+    };
+    const token = tokenOf(bob);
+    const signed = { signMessage: { signature: expect.any(String) } };
+    expect(JSON.parse(await ask(bob))).toEqual(signed);
+    expect(JSON.parse(await ask({ ...place(), env: { QSP_TOKEN: token } }))).toEqual(signed);
+    expect(JSON.parse(await ask(place())).errorMessage).toMatch(/TOKEN_MISSING/);
+    const refused = await ask({ ...place(), env: { QSP_TOKEN: `${token}x` } });
+    expect(JSON.parse(refused).errorMessage).toMatch(/TOKEN_/);
+    expect(refused).not.toContain(token.slice(-40));
   });
 });

@@ -1,10 +1,10 @@
-/** Signs content of any size: with a key of the server, or a local key. */
+/** The keys that sign and verify content of any size: those of the server, and local ones. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { KmsService, type SignResult, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { type ApiClient, theAnswer } from "../client.ts";
-import { findReason, usageError } from "../exit-codes.ts";
+import { CliError, exitCodes, findReason, usageError } from "../exit-codes.ts";
 import { gather, readChunks, readSize } from "../files.ts";
 import { parsePublicKey, readSecretKey, requireSigning } from "../pem-keys.ts";
 import { createProgress, withProgress } from "../progress.ts";
@@ -63,6 +63,24 @@ async function openServerKey(
     sign: async (chunks) =>
       (await signWithAlgorithm(server, keyId, publicKey.algorithm, content(chunks))).signature,
   };
+}
+
+/** Requests the public key of a key that may verify. @throws CliError */
+export async function findServerKey(
+  provider: CryptoProvider,
+  server: ApiClient,
+  keyId: string,
+): Promise<PublicKey> {
+  const { result } = await server.ask(KmsService.method.getKey, { keyId });
+  const status = result?.status ?? "";
+  if (!["ACTIVE", "ROTATED"].includes(status))
+    throw new CliError(
+      exitCodes.refused,
+      `key ${keyId} is ${status} and cannot verify (FAILED_PRECONDITION, KEY_STATE_INVALID)`,
+    );
+  const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${keyId}`);
+  requireSigning(publicKey.algorithm, `key ${keyId}`);
+  return publicKey;
 }
 
 /** Requires exactly one of the two ways to name a key. */

@@ -1,16 +1,14 @@
 /** `qsp verify`: verifies a file of any size, without a server if the public key is available. */
 
-import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { isSignatureAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
-import type { ApiClient } from "../client.ts";
-import { CliError, exitCodes, usageError } from "../exit-codes.ts";
+import { exitCodes, usageError } from "../exit-codes.ts";
 import { readText } from "../files.ts";
 import { inputFile } from "../options.ts";
 import { parsePublicKey, parsePublicKeys, requireSigning, withProvider } from "../pem-keys.ts";
 import type { Verb, VerbInput } from "../verb.ts";
 import { readFormat, verifyFormatOptions } from "./format-options.ts";
-import { readContent } from "./keys.ts";
+import { findServerKey, readContent } from "./keys.ts";
 import { findVerifyingKey, readContext, readSignature } from "./local.ts";
 import { describeSigner } from "./verdict.ts";
 
@@ -89,22 +87,4 @@ async function readKeyOf(provider: CryptoProvider, file: string): Promise<Public
   const { readCertificates } = await import("../../formats/certificate.ts");
   const [{ publicKeyPem }] = readCertificates(readText(file), file);
   return parsePublicKey(provider, publicKeyPem, file);
-}
-
-/** Requests the public key of a key that may verify. @throws CliError */
-export async function findServerKey(
-  provider: CryptoProvider,
-  server: ApiClient,
-  keyId: string,
-): Promise<PublicKey> {
-  const { result } = await server.ask(KmsService.method.getKey, { keyId });
-  const status = result?.status ?? "";
-  if (!["ACTIVE", "ROTATED"].includes(status))
-    throw new CliError(
-      exitCodes.refused,
-      `key ${keyId} is ${status} and cannot verify (FAILED_PRECONDITION, KEY_STATE_INVALID)`,
-    );
-  const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${keyId}`);
-  requireSigning(publicKey.algorithm, `key ${keyId}`);
-  return publicKey;
 }

@@ -1,0 +1,59 @@
+/** Runs `qsp` against a server that asks for tokens. Its users are ada, who is an admin, and bob. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { createUserStore } from "../../src/identity/users.ts";
+import { openTestStore } from "../support/open-store.ts";
+import { hashCheaply, password } from "../support/passwords.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { qspDone, type RunOptions, timeout } from "./qsp.ts";
+
+/** The server of one test file, and its users. */
+export interface GuardedServer {
+  readonly url: string;
+  /** A directory of one test, and the server's address. */
+  place(): RunOptions;
+  /** A directory whose user has logged in. */
+  loggedIn(name?: string): Promise<RunOptions>;
+  /** The token of a log-in. */
+  tokenOf(options: RunOptions): string;
+}
+
+/** The file of log-ins of a directory. */
+export const loginsFile = ({ cwd }: RunOptions): string => join(cwd, "state", "qsp", "logins.json");
+
+/** Starts a server for the tests of a file. */
+export function useGuardedServer(): GuardedServer {
+  const dataDir = makeTemporaryDirectory(afterAll);
+  let server: RunningServer | undefined;
+  beforeAll(async () => {
+    const provider = await createCryptoProvider("openssl");
+    const store = await openTestStore(dataDir, provider);
+    const users = createUserStore(store);
+    const passwordHash = hashCheaply(password);
+    await users.add({ name: "ada", role: "admin", passwordHash }, new Date());
+    await users.add({ name: "bob", role: "user", passwordHash }, new Date());
+    await store.close();
+    await provider.close();
+    server = await startServer({ dataDir, env: { QSP_AUTH: "token" } });
+  }, timeout);
+  afterAll(async () => {
+    await server?.stop();
+  });
+  const urlOf = (): string => server?.url ?? "";
+  const place = (): RunOptions => ({ cwd: makeTemporaryDirectory(), url: urlOf() });
+  return {
+    get url() {
+      return urlOf();
+    },
+    place,
+    async loggedIn(name = "ada") {
+      const here = place();
+      await qspDone(["login", name], { ...here, stdin: `${password}\n` });
+      return here;
+    },
+    tokenOf: (options) => JSON.parse(readFileSync(loginsFile(options), "utf8"))[urlOf()].token,
+  };
+}
