@@ -136,7 +136,7 @@ export const servicePackages: readonly ServicePackage[] = [
   {
     name: "oauth",
     files: [file_oauth_authorization_service],
-    load: () => import("./oauth/module.ts"),
+    load: () => import("../../extensions/oauth/module.ts"),
     profiles: { "oauth.AuthorizationService": { restStyle: "oauth" } },
   },
   {

@@ -6,8 +6,6 @@ import { type Client, createClient } from "@connectrpc/connect";
 import canonicalize from "canonicalize";
 import { expect, it, vi } from "vitest";
 import { type IdentityLogEntry, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
-import { auditStart, verifyAuditCheckpoint, verifyAuditEntries } from "../../src/client/verify-audit.ts";
-import { present } from "../services/answers.ts";
 import {
   basicOf,
   claimsOf,
@@ -17,7 +15,9 @@ import {
   postForm,
   requestToken,
   revoke,
-} from "../services/oauth-tools.ts";
+} from "../../extensions/oauth/test/tools.ts";
+import { auditStart, verifyAuditCheckpoint, verifyAuditEntries } from "../../src/client/verify-audit.ts";
+import { present } from "../services/answers.ts";
 import { describeClient, issuerUrl } from "../support/clients.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import { refusal } from "../support/refusal.ts";

@@ -9,8 +9,8 @@ import {
 } from "@connectrpc/connect-node";
 import { expect } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { basicOf } from "../../extensions/oauth/test/tools.ts";
 import { makeCertificates, tlsFlags, trustIn } from "../server/tls-clients.ts";
-import { basicOf } from "../services/oauth-tools.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { addClient, describeClient } from "../support/clients.ts";
 import { startServer } from "../support/start-server.ts";

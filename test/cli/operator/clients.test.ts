@@ -2,9 +2,9 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { basicOf, postForm } from "../../../extensions/oauth/test/tools.ts";
 import { readConfig } from "../../../src/config.ts";
 import { serveApp } from "../../services/app-under-test.ts";
-import { basicOf, postForm } from "../../services/oauth-tools.ts";
 import { makeStoreDirectory } from "../../support/empty-store.ts";
 import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
 import { password } from "../../support/passwords.ts";

@@ -1,6 +1,6 @@
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
-import type { OpenServices } from "../service-module.ts";
+import type { OpenServices } from "../../src/services/service-module.ts";
 import { authorizationService } from "./service.ts";
 
 export { examples } from "./examples.ts";

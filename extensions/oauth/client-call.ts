@@ -1,10 +1,10 @@
 /** The call of an authenticated client, and its refusals in the log of identities. */
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { findCoreReason, type ReasonName } from "../../errors.ts";
-import type { StoredClient } from "../../identity/clients.ts";
-import type { TokenClaims } from "../../identity/issuer.ts";
-import type { TokenOperation } from "../../identity/log-in-records.ts";
-import { readOrigin } from "../../protocol/call-values.ts";
+import { findCoreReason, type ReasonName } from "../../src/errors.ts";
+import type { StoredClient } from "../../src/identity/clients.ts";
+import type { TokenClaims } from "../../src/identity/issuer.ts";
+import type { TokenOperation } from "../../src/identity/log-in-records.ts";
+import { readOrigin } from "../../src/protocol/call-values.ts";
 import { type ClientAuthDeps, type ClientFields, requireClient } from "./client-auth.ts";
 
 /** A call of a client. */

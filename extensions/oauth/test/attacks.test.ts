@@ -2,10 +2,15 @@
 import { Writable } from "node:stream";
 import { pino } from "pino";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { signJwt } from "../../src/crypto/jwt.ts";
-import { type AccessServer, issueTo, startAccessServer, timeout } from "../access/access-server.ts";
-import { issuerUrl, secret } from "../support/clients.ts";
-import { hashCheaply, password } from "../support/passwords.ts";
+import { signJwt } from "../../../src/crypto/jwt.ts";
+import {
+  type AccessServer,
+  issueTo,
+  startAccessServer,
+  timeout,
+} from "../../../test/access/access-server.ts";
+import { issuerUrl, secret } from "../../../test/support/clients.ts";
+import { hashCheaply, password } from "../../../test/support/passwords.ts";
 import {
   basicOf,
   claimsOf,
@@ -16,7 +21,7 @@ import {
   requestToken,
   revoke,
   useToken,
-} from "./oauth-tools.ts";
+} from "./tools.ts";
 
 const grant = { grant_type: "client_credentials" };
 const lines: string[] = [];

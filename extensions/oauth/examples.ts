@@ -1,5 +1,5 @@
 /** Example requests for each call, as the API description shows them. */
-import { example } from "../../protocol/example.ts";
+import { example } from "../../src/protocol/example.ts";
 
 const service = "oauth.AuthorizationService";
 const client = { client_id: "orders", client_secret: "Jk3lq0w2Yd7Xb1mZr8tUv5nCs9aEo4gH6iPfRxWyTzQ" };

@@ -7,9 +7,9 @@ import {
   describeAccess,
   makeDatabase,
   startAccessServer,
-} from "../access/access-server.ts";
-import { issuerUrl, secret } from "../support/clients.ts";
-import { accessTokenType, exchangeGrant, headerOf, makeClient } from "./oauth-tools.ts";
+} from "../../../test/access/access-server.ts";
+import { issuerUrl, secret } from "../../../test/support/clients.ts";
+import { accessTokenType, exchangeGrant, headerOf, makeClient } from "./tools.ts";
 
 const api = "https://api.example.com";
 const jwtType = "urn:ietf:params:oauth:token-type:jwt";

@@ -1,7 +1,7 @@
 /** The metadata of the authorization server (RFC 8414, section 2). */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { GetMetadataResponseSchema } from "#gen/oauth/authorization_service_pb.ts";
-import { tokenAlgorithms } from "../../crypto/jwt.ts";
+import { tokenAlgorithms } from "../../src/crypto/jwt.ts";
 import { grantTypes } from "./issue-token.ts";
 
 const authMethods = ["client_secret_basic", "client_secret_post"];

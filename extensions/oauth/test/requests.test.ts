@@ -1,7 +1,7 @@
 /** The requests and answers of the token endpoint: RFC 6749, 8693, 8707 and 9068. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type AccessServer, startAccessServer, timeout } from "../access/access-server.ts";
-import { issuerUrl, secret } from "../support/clients.ts";
+import { type AccessServer, startAccessServer, timeout } from "../../../test/access/access-server.ts";
+import { issuerUrl, secret } from "../../../test/support/clients.ts";
 import {
   type Answer,
   accessTokenType,
@@ -16,7 +16,7 @@ import {
   postForm,
   requestToken,
   revoke,
-} from "./oauth-tools.ts";
+} from "./tools.ts";
 
 const api = "https://api.example.com";
 const grant = { grant_type: "client_credentials" };

@@ -1,15 +1,15 @@
 /** Issues access tokens, for a client itself or for another subject. */
-import { refuse, refuseField } from "../../errors.ts";
+import { refuse, refuseField } from "../../src/errors.ts";
 import {
   type AccessClaims,
   type Actor,
   maxAudiences,
   maxOrigins,
   splitList,
-} from "../../identity/access-claims.ts";
-import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
-import type { StoredClient } from "../../identity/clients.ts";
-import type { AccessTokenInput, IssuedAccessToken, Issuer } from "../../identity/issuer.ts";
+} from "../../src/identity/access-claims.ts";
+import { type Accounts, findHolder, type TokenHolder } from "../../src/identity/authenticate.ts";
+import type { StoredClient } from "../../src/identity/clients.ts";
+import type { AccessTokenInput, IssuedAccessToken, Issuer } from "../../src/identity/issuer.ts";
 import type { ClientCall } from "./client-call.ts";
 
 /** RFC 6749, section 4.4, and RFC 8693, section 2.1. */

@@ -1,9 +1,9 @@
 /** Introspects tokens for clients (RFC 7662), and revokes tokens (RFC 7009). */
-import { refuse } from "../../errors.ts";
-import { type Accounts, findHolder, type TokenHolder } from "../../identity/authenticate.ts";
-import type { StoredClient } from "../../identity/clients.ts";
-import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
-import type { RevocationInput } from "../../identity/revocations.ts";
+import { refuse } from "../../src/errors.ts";
+import { type Accounts, findHolder, type TokenHolder } from "../../src/identity/authenticate.ts";
+import type { StoredClient } from "../../src/identity/clients.ts";
+import type { Issuer, TokenClaims } from "../../src/identity/issuer.ts";
+import type { RevocationInput } from "../../src/identity/revocations.ts";
 import type { ClientCall } from "./client-call.ts";
 
 /** The dependencies of both calls. */

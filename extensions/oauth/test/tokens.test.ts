@@ -5,10 +5,10 @@ import {
   describeAccess,
   makeDatabase,
   startAccessServer,
-} from "../access/access-server.ts";
-import { runCommand } from "../cli/operator/command-line.ts";
-import { issuerUrl, secret } from "../support/clients.ts";
-import { refusal } from "../support/refusal.ts";
+} from "../../../test/access/access-server.ts";
+import { runCommand } from "../../../test/cli/operator/command-line.ts";
+import { issuerUrl, secret } from "../../../test/support/clients.ts";
+import { refusal } from "../../../test/support/refusal.ts";
 import {
   basicOf,
   claimsOf,
@@ -20,7 +20,7 @@ import {
   requestToken,
   revoke,
   useToken,
-} from "./oauth-tools.ts";
+} from "./tools.ts";
 
 const api = "https://api.example.com";
 const scopes = ["kms.read", "kms.sign", "kms.admin"];

@@ -1,7 +1,7 @@
 /** The calls of a client of OAuth 2, as forms over HTTP. */
-import type { NewClient } from "../../src/identity/clients.ts";
-import type { AccessServer } from "../access/access-server.ts";
-import { describeClient, secret } from "../support/clients.ts";
+import type { NewClient } from "../../../src/identity/clients.ts";
+import type { AccessServer } from "../../../test/access/access-server.ts";
+import { describeClient, secret } from "../../../test/support/clients.ts";
 
 export const exchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange";
 export const accessTokenType = "urn:ietf:params:oauth:token-type:access_token";
