@@ -2,7 +2,8 @@
 import type { Extension } from "../src/extension.ts";
 import { envoyAuth } from "./envoy-auth/extension.ts";
 import { kubernetes } from "./kubernetes/extension.ts";
+import { oauth } from "./oauth/extension.ts";
 import { sigstore } from "./sigstore/extension.ts";
 import { top } from "./top/extension.ts";
 
-export const extensions: readonly Extension[] = [envoyAuth, kubernetes, sigstore, top];
+export const extensions: readonly Extension[] = [oauth, envoyAuth, kubernetes, sigstore, top];

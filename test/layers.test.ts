@@ -32,8 +32,14 @@ const interfaceForExtensions: readonly string[] = [
   "errors/shorten.ts",
   // Services.
   "identity/access-claims.ts",
+  "identity/account-name.ts",
   "identity/authenticate.ts",
+  "identity/client-secrets.ts",
+  "identity/clients.ts",
   "identity/issuer.ts",
+  "identity/log-in-records.ts",
+  "identity/revocations.ts",
+  "protocol/call-values.ts",
   "protocol/example.ts",
   "protocol/service-profile.ts",
   "protocol/wire-codec.ts",
@@ -43,6 +49,7 @@ const interfaceForExtensions: readonly string[] = [
   "crypto/algorithms.ts",
   "crypto/bytes.ts",
   "crypto/crypto-error.ts",
+  "crypto/jwt.ts",
   "crypto/sealing.ts",
   // Formats.
   "crypto/strict-json.ts",
@@ -161,9 +168,10 @@ const namesService = new RegExp(`(?<![\\w-])(${serviceNames.join("|")})s?(?=_|\\
 const deviceUse = '"iot"';
 
 const coreFiles = globSync("src/**/*.{ts,tsx,mjs}", { cwd: root }).map((path) => path.replaceAll("\\", "/"));
-const extensionFiles = globSync("extensions/*/**/*.{ts,mjs}", { cwd: root, exclude: ["extensions/*/test/**"] }).map(
-  (path) => path.replaceAll("\\", "/"),
-);
+const extensionFiles = globSync("extensions/*/**/*.{ts,mjs}", {
+  cwd: root,
+  exclude: ["extensions/*/test/**"],
+}).map((path) => path.replaceAll("\\", "/"));
 const files = [...coreFiles, "extensions/index.ts", ...extensionFiles];
 const imports = new Map(files.map((path) => [path, importsOf(path)]));
 

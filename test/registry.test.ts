@@ -140,6 +140,15 @@ describe("the packages of extensions", () => {
     expect(await collect("pqc")).toEqual(["pqc", "greeting", ...core.slice(1)]);
   });
 
+  it("keep their order if they name the same one", async () => {
+    const after = "pqc";
+    const packages = ["first", "second"].map((name) => ({ ...greetingPackage, name, after }));
+    const names = (await collectPackages(packages.map((one) => ({ packages: async () => [one] })))).map(
+      ({ name }) => name,
+    );
+    expect(names.slice(0, 3)).toEqual(["pqc", "first", "second"]);
+  });
+
   it("come after no package that is not there", async () => {
     await expect(collect("pqd")).rejects.toThrow("greeting is after pqd, which is no package");
   });
@@ -151,7 +160,8 @@ describe("the registry", () => {
   it("has every proto of ours that declares services", () => {
     const own = servicePackages.filter(({ profiles }) => !isOfOthers(profiles));
     const listed = own.flatMap(({ files }) => files.map(({ name }) => `proto/${name}.proto`));
-    const declared = globSync("proto/*/*_service.proto", { cwd: root });
+    // Those of extensions are beside them.
+    const declared = own.flatMap(({ name }) => globSync(`proto/${name}/*_service.proto`, { cwd: root }));
     expect(listed.sort()).toEqual(declared.sort());
   });
 

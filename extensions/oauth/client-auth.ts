@@ -7,6 +7,7 @@ import type { CheckClient } from "../../src/identity/client-secrets.ts";
 import type { StoredClient } from "../../src/identity/clients.ts";
 import type { LogInRecords, TokenOperation } from "../../src/identity/log-in-records.ts";
 import { readOrigin } from "../../src/protocol/call-values.ts";
+import { reasons } from "./reasons.ts";
 
 /** Characters of credentials in base64: a client_id and a client_secret of the longest form, percent-encoded. */
 const maxBasicCharacters = 8192;
@@ -40,7 +41,12 @@ export async function requireClient(
   const client = await checkClient(name, secret);
   if (client !== undefined) return client;
   const isKnown = isAccountName(name) && (await accounts.clients.find(name)) !== undefined;
-  logInRecords.failed(operation, { name, reason: "CLIENT_INVALID", isKnown, ...readOrigin(context) });
+  logInRecords.failed(operation, {
+    name,
+    reason: reasons.clientInvalid.name,
+    isKnown,
+    ...readOrigin(context),
+  });
   throw clientInvalid("the client is unknown, or its secret is wrong or missing");
 }
 
@@ -79,7 +85,7 @@ function decodeForm(text: string): string | undefined {
 }
 
 function clientInvalid(message: string): ConnectError {
-  const error = refuse("CLIENT_INVALID", message);
+  const error = refuse(reasons.clientInvalid, message);
   error.metadata.set("www-authenticate", 'Basic realm="oauth", charset="UTF-8"');
   return error;
 }

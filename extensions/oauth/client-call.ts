@@ -1,6 +1,7 @@
 /** The call of an authenticated client, and its refusals in the log of identities. */
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
-import { findCoreReason, type ReasonName } from "../../src/errors.ts";
+import type { NamedReason } from "../../src/errors/reason.ts";
+import { findReason } from "../../src/errors.ts";
 import type { StoredClient } from "../../src/identity/clients.ts";
 import type { TokenClaims } from "../../src/identity/issuer.ts";
 import type { TokenOperation } from "../../src/identity/log-in-records.ts";
@@ -13,7 +14,7 @@ export interface ClientCall {
   /** Names the token that the call is about, for its entry. Only the ID of a verified token cannot be invented. */
   isAbout(claims: TokenClaims): void;
   /** Records that the client was refused something. Returns at once. */
-  refused(reason: ReasonName): void;
+  refused(reason: NamedReason): void;
   /** Runs a function, and records the reason if it refuses. */
   recordRefusal<T>(run: () => Promise<T>): Promise<T>;
 }
@@ -28,19 +29,19 @@ export async function openClientCall(
   const client = await requireClient(deps, fields, context, operation);
   const origin = { name: client.name, ...readOrigin(context) };
   let tokenId: string | undefined;
-  const refused = (reason: ReasonName): void =>
+  const refused = (reason: string): void =>
     deps.logInRecords.failed(operation, { ...origin, reason, isKnown: true, tokenId });
   return {
     client,
     isAbout({ access }) {
       tokenId = access?.tokenId;
     },
-    refused,
+    refused: ({ name }) => refused(name),
     async recordRefusal(run) {
       try {
         return await run();
       } catch (error) {
-        const reason = findCoreReason(ConnectError.from(error));
+        const reason = findReason(ConnectError.from(error));
         if (reason !== undefined) refused(reason);
         throw error;
       }

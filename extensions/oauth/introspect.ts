@@ -5,6 +5,7 @@ import type { StoredClient } from "../../src/identity/clients.ts";
 import type { Issuer, TokenClaims } from "../../src/identity/issuer.ts";
 import type { RevocationInput } from "../../src/identity/revocations.ts";
 import type { ClientCall } from "./client-call.ts";
+import { reasons } from "./reasons.ts";
 
 /** The dependencies of both calls. */
 export interface IntrospectDeps {
@@ -28,7 +29,7 @@ export async function introspect(
   if (mayKnow(call.client, check)) return findHolder(accounts, check);
   // The client learns nothing, but the operator learns that the client has a token that was not meant for it.
   call.isAbout(check);
-  call.refused("CLIENT_UNAUTHORIZED");
+  call.refused(reasons.clientUnauthorized);
   return undefined;
 }
 
@@ -53,7 +54,7 @@ export async function revoke(
   if (!check.ok) return;
   isAbout(check);
   if (check.access?.clientId !== client.name)
-    throw refuse("CLIENT_UNAUTHORIZED", `the token was not issued to the client ${client.name}`);
+    throw refuse(reasons.clientUnauthorized, `the token was not issued to the client ${client.name}`);
   const { tokenId } = check.access;
   await accounts.revocations.add({ tokenId, client: client.name, origin });
 }

@@ -11,6 +11,7 @@ import { type Accounts, findHolder, type TokenHolder } from "../../src/identity/
 import type { StoredClient } from "../../src/identity/clients.ts";
 import type { AccessTokenInput, IssuedAccessToken, Issuer } from "../../src/identity/issuer.ts";
 import type { ClientCall } from "./client-call.ts";
+import { reasons } from "./reasons.ts";
 
 /** RFC 6749, section 4.4, and RFC 8693, section 2.1. */
 export const grantTypes = {
@@ -65,7 +66,10 @@ export async function issueToken(
   const { client } = call;
   const isExchange = request.grantType === grantTypes.tokenExchange;
   if (!isExchange && request.grantType !== grantTypes.clientCredentials)
-    throw refuse("GRANT_TYPE_UNSUPPORTED", `grant_type must be ${Object.values(grantTypes).join(" or ")}`);
+    throw refuse(
+      reasons.grantTypeUnsupported,
+      `grant_type must be ${Object.values(grantTypes).join(" or ")}`,
+    );
   const subject = isExchange ? await requireSubject(deps, call, request) : undefined;
   const scopes = chooseScopes(client, subject, request.scope);
   const audiences = chooseAudiences(deps, client, request);
@@ -92,7 +96,7 @@ async function requireSubject(
   request: TokenRequest,
 ): Promise<TokenHolder> {
   if (!client.mayExchange)
-    throw refuse("CLIENT_UNAUTHORIZED", `the client ${client.name} may not exchange tokens`);
+    throw refuse(reasons.clientUnauthorized, `the client ${client.name} may not exchange tokens`);
   const { subjectToken, subjectTokenType, requestedTokenType, actorToken, actorTokenType } = request;
   if (actorToken !== "") throw refuseField("actor_token", "is not supported: the client itself is the actor");
   // RFC 8693, section 2.1: it must not be sent without actor_token.
@@ -104,29 +108,29 @@ async function requireSubject(
   if (requestedTokenType !== "" && !tokenTypes.includes(requestedTokenType))
     throw refuseField("requested_token_type", `must be ${tokenTypes.join(" or ")}`);
   const check = await issuer.check(subjectToken);
-  if (!check.ok) throw refuse("SUBJECT_TOKEN_INVALID", `subject_token: ${check.message}`);
+  if (!check.ok) throw refuse(reasons.subjectTokenInvalid, `subject_token: ${check.message}`);
   isAbout(check);
   // A server that received a token must not exchange it for one that reaches further than that server.
   const meant = [issuerUrl, client.name, ...client.resources];
   if (check.access && !check.access.audiences.some((audience) => meant.includes(audience)))
     throw refuse(
-      "SUBJECT_TOKEN_INVALID",
+      reasons.subjectTokenInvalid,
       "subject_token: its audiences are neither this server nor the client",
     );
   if (check.access && check.access.origins.length >= maxOrigins)
     throw refuse(
-      "SUBJECT_TOKEN_INVALID",
+      reasons.subjectTokenInvalid,
       `subject_token: comes from a chain of ${maxOrigins} tokens, which is the longest`,
     );
   const holder = await findHolder(accounts, check);
-  if (holder === undefined) throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: the token was revoked");
+  if (holder === undefined) throw refuse(reasons.subjectTokenInvalid, "subject_token: the token was revoked");
   if (holder.role === "device")
-    throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: is the token of a device");
+    throw refuse(reasons.subjectTokenInvalid, "subject_token: is the token of a device");
   if (check.access && check.subject === check.access.clientId && check.subject !== client.name)
-    throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: is another client's own token");
+    throw refuse(reasons.subjectTokenInvalid, "subject_token: is another client's own token");
   // An open server gives anyone a token with any name.
   if (check.access === undefined && (await accounts.clients.find(check.subject)))
-    throw refuse("SUBJECT_TOKEN_INVALID", "subject_token: its subject has the name of a client");
+    throw refuse(reasons.subjectTokenInvalid, "subject_token: its subject has the name of a client");
   return holder;
 }
 
@@ -144,7 +148,7 @@ function chooseScopes(client: StoredClient, subject: TokenHolder | undefined, re
   const missing = wanted.filter((scope) => !possible.includes(scope));
   if (missing.length === 0) return wanted;
   const whose = subject?.scopes === undefined ? "the client" : "the client with this token";
-  throw refuse("SCOPE_INVALID", `${whose} may not request the scope ${missing.join(" ")}`, {
+  throw refuse(reasons.scopeInvalid, `${whose} may not request the scope ${missing.join(" ")}`, {
     scope: missing.join(" "),
   });
 }
@@ -157,14 +161,14 @@ function chooseAudiences(
   const wanted = [...new Set([...resource, ...audience])];
   if (wanted.length === 0) return [issuerUrl];
   if (wanted.length > maxAudiences)
-    throw refuse("AUDIENCE_INVALID", `a token has at most ${maxAudiences} audiences`);
+    throw refuse(reasons.audienceInvalid, `a token has at most ${maxAudiences} audiences`);
   // RFC 8707, section 2: an absolute URI without a fragment.
   const wrong = resource.find((url) => !URL.canParse(url) || url.includes("#"));
   if (wrong !== undefined)
-    throw refuse("AUDIENCE_INVALID", `resource: "${wrong}" is not an absolute URL without a fragment`);
+    throw refuse(reasons.audienceInvalid, `resource: "${wrong}" is not an absolute URL without a fragment`);
   const missing = wanted.find((name) => name !== issuerUrl && !client.audiences.includes(name));
   if (missing === undefined) return wanted;
-  throw refuse("AUDIENCE_INVALID", `the client may not request tokens for "${missing}"`, {
+  throw refuse(reasons.audienceInvalid, `the client may not request tokens for "${missing}"`, {
     audience: missing,
   });
 }

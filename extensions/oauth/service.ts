@@ -11,6 +11,7 @@ import { openClientCall } from "./client-call.ts";
 import { type IntrospectDeps, introspect, revoke } from "./introspect.ts";
 import { accessTokenType, type GrantedToken, issueToken } from "./issue-token.ts";
 import { describeServer } from "./metadata.ts";
+import { reasons } from "./reasons.ts";
 
 /** The most characters of audiences in an entry of the log: a client may ask for ten of 500 bytes. */
 const maxAudienceCharacters = 500;
@@ -31,7 +32,7 @@ export function authorizationService(
   const { issuer, accounts, scopes } = deps;
   const requireIssuerUrl = (): string => {
     if (deps.issuerUrl !== undefined) return deps.issuerUrl;
-    throw refuse("ISSUER_URL_MISSING", "the server issues no access tokens; start it with --issuer-url");
+    throw refuse(reasons.issuerUrlMissing, "the server issues no access tokens; start it with --issuer-url");
   };
   return {
     getMetadata: () => describeServer(requireIssuerUrl(), scopes),

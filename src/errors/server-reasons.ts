@@ -87,51 +87,6 @@ export const callerReasons = {
     remedy:
       "Ask the operator for the role, as in `qsp user add NAME auditor`. The token of a device sends only its own telemetry.",
   },
-  CLIENT_INVALID: {
-    code: Code.Unauthenticated,
-    oauthError: "invalid_client",
-    cause: "The client is unknown, or its secret is wrong or missing; the server does not say which.",
-    remedy:
-      "Send `client_id` and `client_secret` by HTTP Basic or in the form, not both. Operator: `qsp client list`, `qsp client secret NAME`.",
-  },
-  CLIENT_UNAUTHORIZED: {
-    code: Code.FailedPrecondition,
-    oauthError: "unauthorized_client",
-    cause: "The client may not exchange tokens, or not revoke the token of another client.",
-    remedy: "Operator: `qsp client add NAME --exchange` creates clients that may exchange tokens.",
-  },
-  GRANT_TYPE_UNSUPPORTED: {
-    code: Code.InvalidArgument,
-    oauthError: "unsupported_grant_type",
-    cause: "The server has no such grant.",
-    remedy: "Use a grant type of `GET /.well-known/oauth-authorization-server`.",
-  },
-  SUBJECT_TOKEN_INVALID: {
-    // RFC 8693, section 2.2.2, wants invalid_request, where RFC 6749 has invalid_grant.
-    code: Code.FailedPrecondition,
-    oauthError: "invalid_request",
-    cause:
-      "The token to exchange is not valid, has expired, was revoked, or is for others than this server and the client.",
-    remedy: "Get a new token, and exchange it before it expires.",
-  },
-  SCOPE_INVALID: {
-    code: Code.InvalidArgument,
-    oauthError: "invalid_scope",
-    cause: "The client may not request one of the scopes, or the exchanged token does not have it.",
-    remedy: "Request fewer scopes. Operator: the scopes of a client are those of `qsp client add`.",
-  },
-  AUDIENCE_INVALID: {
-    code: Code.InvalidArgument,
-    oauthError: "invalid_target",
-    cause: "The client may not request tokens for this resource or audience, or a resource is not a URL.",
-    remedy:
-      "Request a token for fewer audiences. Operator: the audiences of a client are those of `qsp client add`.",
-  },
-  ISSUER_URL_MISSING: {
-    code: Code.FailedPrecondition,
-    cause: "The server has no issuer URL, because it listens on a port that it chose itself.",
-    remedy: "Operator: start the server with `--issuer-url`.",
-  },
   SCOPE_MISSING: {
     code: Code.PermissionDenied,
     cause: "The token is limited to scopes, and the call needs another one, which the message names.",

@@ -3,6 +3,7 @@
 import { STATUS_CODES } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
+import type { NamedReason } from "../errors/reason.ts";
 import { errorDomain, type ReasonName, reasons, refuse, toHttpStatus } from "../errors.ts";
 import { nameCode } from "../protocol/code-name.ts";
 import type { Json } from "../protocol/example.ts";
@@ -16,6 +17,8 @@ export interface CallShape {
   readonly method: DescMethod;
   /** The form of its errors. */
   readonly style: RestStyle;
+  /** Those of its service alone. */
+  readonly reasons: readonly NamedReason[];
   readonly hasBody: boolean;
   readonly hasPathFields: boolean;
   /** Whether the HTTP method is QUERY. */
@@ -24,6 +27,9 @@ export interface CallShape {
   readonly wantsToken: boolean;
   readonly isRepeatable: boolean;
 }
+
+/** A reason of the core, or of a service alone. */
+type AnyReason = ReasonName | NamedReason;
 
 /** Reasons of every call, or of every call of a kind. All these calls share one description per status. */
 const shared: Readonly<Record<string, readonly ReasonName[]>> = {
@@ -52,8 +58,8 @@ const tokenReasons: readonly ReasonName[] = [
 
 /** Every failure of a call, by HTTP status. */
 export function describeFailures(shape: CallShape, describe: Describe): Record<string, Response | Reference> {
-  const byStatus = new Map<number, Set<ReasonName>>();
-  for (const reason of [...reasonsOfShape(shape), ...reasonsNamed(shape.method, describe)]) {
+  const byStatus = new Map<number, Set<AnyReason>>();
+  for (const reason of [...reasonsOfShape(shape), ...reasonsNamed(shape, describe)]) {
     const status = findStatus(reason);
     byStatus.set(status, (byStatus.get(status) ?? new Set()).add(reason));
   }
@@ -88,10 +94,10 @@ function reasonsOfShape(shape: CallShape): ReasonName[] {
 
 /** Reasons that the comments of an RPC and of its request's fields name, and of the RPCs that it "fails as". */
 function reasonsNamed(
-  method: DescMethod,
+  { method, reasons: declared }: Pick<CallShape, "method" | "reasons">,
   describe: Describe,
   seen: readonly DescMethod[] = [],
-): ReasonName[] {
+): AnyReason[] {
   if (seen.includes(method)) return [];
   const own = describe(method) ?? "";
   const texts = [own, ...method.input.fields.map((field) => describe(field) ?? "")];
@@ -100,18 +106,26 @@ function reasonsNamed(
     ([, name]) => method.parent.methods.find((other) => other.name === name) ?? [],
   );
   return [
-    ...named.filter((name): name is ReasonName => Object.hasOwn(reasons, name)),
-    ...others.flatMap((other) => reasonsNamed(other, describe, [...seen, method])),
+    ...named.flatMap((name): AnyReason[] =>
+      isOfCore(name) ? [name] : declared.filter((reason) => reason.name === name),
+    ),
+    ...others.flatMap((other) =>
+      reasonsNamed({ method: other, reasons: declared }, describe, [...seen, method]),
+    ),
   ];
 }
 
-function findStatus(reason: ReasonName): number {
+function isOfCore(name: string): name is ReasonName {
+  return Object.hasOwn(reasons, name);
+}
+
+function findStatus(reason: AnyReason): number {
   return toHttpStatus(refuse(reason, ""));
 }
 
 function referOrDescribe(
   status: number,
-  names: ReadonlySet<ReasonName>,
+  names: ReadonlySet<AnyReason>,
   style: RestStyle,
 ): Response | Reference {
   const same = Object.entries(shared).find(
@@ -136,24 +150,33 @@ export function sharedFailures(styles: readonly RestStyle[]): Record<string, Res
   );
 }
 
-function describeFailure(status: number, names: readonly ReasonName[], style: RestStyle): Response {
-  const codes = names.map((name) => `\`${name}\``).join(", ");
-  const why = names.length === 1 ? "for the reason" : "for one of these reasons:";
+function describeFailure(status: number, given: readonly AnyReason[], style: RestStyle): Response {
+  const codes = given.map((reason) => `\`${nameReason(reason)}\``).join(", ");
+  const why = given.length === 1 ? "for the reason" : "for one of these reasons:";
   const header = headers[status];
   const schema: Schema = { $ref: `#/components/schemas/${errorNames[style]}` };
   return {
     description: `${STATUS_CODES[status]}, ${why} ${codes}.`,
     ...(header === undefined ? {} : { headers: header }),
-    content: { "application/json": { schema, example: names[0] && showFailure(names[0], style) } },
+    content: { "application/json": { schema, example: given[0] && showFailure(given[0], style) } },
   };
 }
 
+function nameReason(reason: AnyReason): string {
+  return typeof reason === "string" ? reason : reason.name;
+}
+
 /** An example of a failure. Its message and its metadata differ from call to call. */
-function showFailure(reason: ReasonName, style: RestStyle): Json {
-  const code = nameCode(reasons[reason].code);
+function showFailure(reason: AnyReason, style: RestStyle): Json {
+  const code = nameCode(refuse(reason, "").code);
   const message = "the fault and the valid form";
   const details = [
-    { "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason, domain: errorDomain, metadata: {} },
+    {
+      "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+      reason: nameReason(reason),
+      domain: errorDomain,
+      metadata: {},
+    },
   ];
   if (style === "own") return { status: "error", code, message, details };
   if (style === "oauth") return { error: nameOAuthError(refuse(reason, "")), error_description: message };

@@ -98,6 +98,7 @@ export function describeOperation(
   const shape = {
     method,
     style,
+    reasons: profiles[method.parent.typeName]?.reasons ?? [],
     streams: isStream,
     isRepeatable,
     hasBody: route.body.kind !== "none",
@@ -176,10 +177,9 @@ function describeAnswer(
 ): Response {
   const { method, kind } = route.spec;
   const { output } = method;
-  const values = own.flatMap(({ name, summary }) => {
-    const value = answers[name];
-    return value === undefined ? [] : [{ name, summary, value }];
-  });
+  const values = own.flatMap(({ name, summary, answer: value = answers[name] }) =>
+    value === undefined ? [] : [{ name, summary, value }],
+  );
   const field = route.responseField;
   const description = `${firstSentence(describe(output)) ?? "The answer"}.`;
   if (isHttpBody(field === undefined ? output : field.message)) {

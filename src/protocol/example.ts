@@ -13,6 +13,8 @@ export interface Example {
   readonly request: ExampleValue;
   /** The token of the request. */
   readonly token?: Answered;
+  /** The recorded answer, if it is not among those of the core. */
+  readonly answer?: Json;
 }
 
 /** An example whose request is complete. */
@@ -44,6 +46,17 @@ export function example(
   token?: Answered,
 ): Example {
   return { rpc, name, summary, request, ...(token && { token }) };
+}
+
+/** Adds the recorded answers to the examples of an extension. */
+export function withAnswers(
+  examples: readonly Example[],
+  answers: Readonly<Record<string, Json>>,
+): readonly Example[] {
+  return examples.map((one) => {
+    const answer = answers[one.name];
+    return { ...one, ...(answer !== undefined && { answer }) };
+  });
 }
 
 /** Refers to the value at a path of an earlier answer. The document shows the sample instead. */

@@ -1,6 +1,7 @@
 /** Facts that a server needs about a service and that its protos do not state, mostly because they are not ours. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Access, access, scope } from "#gen/qsp/access_pb.ts";
+import type { NamedReason } from "../errors/reason.ts";
 
 /**
  * The conventions of REST that google.api.http leaves open.
@@ -33,6 +34,8 @@ export interface ServiceProfile {
   readonly restStyle: RestStyle;
   /** Left out if the protos have comments. */
   readonly comment?: string;
+  /** Reasons that only its calls give: those that an extension declares. */
+  readonly reasons?: readonly NamedReason[];
   /**
    * By the names of the RPCs: "GetKeyRing". A server does not start if an RPC has no row. Left out if the protos have
    * the options qsp.access and qsp.scope.

@@ -8,7 +8,6 @@ import { file_google_cloud_location_locations } from "#gen/google/cloud/location
 import { file_iot_iot_service } from "#gen/iot/iot_service_pb.ts";
 import { file_kms_kms_service } from "#gen/kms/kms_service_pb.ts";
 import { file_nft_nft_service } from "#gen/nft/nft_service_pb.ts";
-import { file_oauth_authorization_service } from "#gen/oauth/authorization_service_pb.ts";
 import { file_pqc_identity_log_service } from "#gen/pqc/identity_log_service_pb.ts";
 import { file_pqc_pqc_service } from "#gen/pqc/pqc_service_pb.ts";
 import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
@@ -49,7 +48,10 @@ export async function collectPackages(
   const all = [...servicePackages];
   const added = await Promise.all(extensions.map(async ({ packages }) => (await packages?.()) ?? []));
   for (const one of added.flat()) {
-    const index = one.after === undefined ? all.length - 1 : all.findIndex(({ name }) => name === one.after);
+    // After others that name the same package, too.
+    const index = all.findLastIndex(
+      ({ name, after }) => one.after === undefined || [name, after].includes(one.after),
+    );
     if (index < 0) throw new Error(`${one.name} is after ${one.after}, which is no package`);
     all.splice(index + 1, 0, one);
   }
@@ -132,12 +134,6 @@ export const servicePackages: readonly ServicePackage[] = [
     files: [file_nft_nft_service],
     load: () => import("./nft/module.ts"),
     writes: true,
-  },
-  {
-    name: "oauth",
-    files: [file_oauth_authorization_service],
-    load: () => import("../../extensions/oauth/module.ts"),
-    profiles: { "oauth.AuthorizationService": { restStyle: "oauth" } },
   },
   {
     name: "tlog",

@@ -24,6 +24,7 @@ import type { Schema } from "../../src/database/schema.ts";
 import { type ClientStore, createClientStore } from "../../src/identity/clients.ts";
 import { type Issuer, openIssuer } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
+import { createRevocations, type Revocations } from "../../src/identity/revocations.ts";
 import { createUserStore, type UserRole, type UserStore } from "../../src/identity/users.ts";
 import { identitySettings } from "../../src/settings/identity-settings.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
@@ -84,6 +85,7 @@ export interface Office {
   readonly users: UserStore;
   readonly clients: ClientStore;
   readonly issuer: Issuer;
+  readonly revocations: Revocations;
   /** Issues tokens as the app did at another time. */
   issuerAt(now: Date): Promise<Issuer>;
 }
@@ -189,7 +191,8 @@ export async function issueTo({ users, issuer }: Office, name: string): Promise<
   return (await issuer.issue(name, { generation: user.generation })).token;
 }
 
-async function openOffice(config: ReturnType<typeof readConfig>) {
+/** Opens the office of a database, beside its server. */
+export async function openOffice(config: ReturnType<typeof readConfig>) {
   const provider = await createCryptoProvider("openssl");
   const store = await openStore({ ...storeSettings(config), provider });
   const opened: Issuer[] = [];
@@ -200,7 +203,8 @@ async function openOffice(config: ReturnType<typeof readConfig>) {
     return issuer;
   };
   const [users, clients] = [createUserStore(store), createClientStore(store)];
-  const office: Office = { provider, users, clients, issuer: await issuerAt(), issuerAt };
+  const revocations = createRevocations(store);
+  const office: Office = { provider, users, clients, revocations, issuer: await issuerAt(), issuerAt };
   const closeOffice = async (): Promise<void> => {
     for (const issuer of opened) issuer.close();
     await store.close();

@@ -2,34 +2,20 @@
 import { createHash } from "node:crypto";
 import { inspect } from "node:util";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { type Client, createClient } from "@connectrpc/connect";
+import type { Client } from "@connectrpc/connect";
 import canonicalize from "canonicalize";
 import { expect, it, vi } from "vitest";
-import { type IdentityLogEntry, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
-import {
-  basicOf,
-  claimsOf,
-  exchange,
-  introspect,
-  makeClient,
-  postForm,
-  requestToken,
-  revoke,
-} from "../../extensions/oauth/test/tools.ts";
+import type { IdentityLogEntry, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import { auditStart, verifyAuditCheckpoint, verifyAuditEntries } from "../../src/client/verify-audit.ts";
 import { present } from "../services/answers.ts";
-import { describeClient, issuerUrl } from "../support/clients.ts";
 import { hashCheaply, password } from "../support/passwords.ts";
 import { refusal } from "../support/refusal.ts";
-import { type AccessServer, type Clients, describeAccess } from "./access-server.ts";
+import { type AccessServer, describeAccess } from "./access-server.ts";
+import { logOf, readUntilRefused } from "./read-identity-log.ts";
 
 vi.mock("node:crypto", async (load) => (await import("../support/cheap-scrypt.ts")).cheapen(await load()));
 
 let names = 0;
-
-function logOf({ transport }: Clients): Client<typeof IdentityLogService> {
-  return createClient(IdentityLogService, transport);
-}
 
 /** Somebody with a password, who logs in once with it and once with another one. */
 async function logInTwice({ office, connect }: AccessServer): Promise<string> {
@@ -40,24 +26,6 @@ async function logInTwice({ office, connect }: AccessServer): Promise<string> {
   await tokens.issueToken({ username, password });
   await refusal(tokens.issueToken({ username, password: "a wrong password of ada" }));
   return username;
-}
-
-/** Reads until the entry of a failure is there: it is written after its answer. */
-async function readUntilRefused(log: Client<typeof IdentityLogService>, subject: string) {
-  await readUntil(log, { subject, outcome: "REFUSED" }, 1);
-  return (await log.getIdentityLog({ subject })).entries;
-}
-
-/** Reads entries until there are so many. */
-async function readUntil(
-  log: Client<typeof IdentityLogService>,
-  query: { readonly subject: string; readonly outcome: string },
-  count: number,
-): Promise<IdentityLogEntry[]> {
-  const entries: IdentityLogEntry[] = [];
-  for await (const { entry } of log.watchIdentityLog({ ...query, afterSequence: 0 }))
-    if (entries.push(present(entry)) === count) break;
-  return entries;
 }
 
 async function readAll(log: Client<typeof IdentityLogService>): Promise<IdentityLogEntry[]> {
@@ -86,80 +54,6 @@ describeAccess("the log of identities over calls", (shared) => {
     expect(entries[1]).toMatchObject({ subject: name, clientAddress: "127.0.0.1" });
     expect(entries[1]?.requestId).not.toBe("");
     expect(inspect(entries)).not.toMatch(/horse|a wrong password|scrypt/);
-  });
-
-  it("says which token a client got, for whom and for what, and why it got none", async () => {
-    const server = await shared();
-    names += 1;
-    const name = `gateway-${names}`;
-    await server.office.clients.add(
-      describeClient(name, { scopes: ["kms.read"], mayExchange: true }),
-      new Date(),
-    );
-    const ada = await server.makePerson();
-    const { body } = await exchange(server, name, ada.token);
-    await exchange(server, name, ada.token, { scope: "kms.sign" });
-    const entries = await readUntilRefused(logOf(await server.makePerson("auditor")), name);
-    const { jti } = claimsOf(body.access_token);
-    expect(entries.map(({ operation, details }) => [operation, details])).toEqual([
-      [
-        "CREATE_CLIENT",
-        expect.stringMatching(/^role=user, scopes=kms.read, exchange=true, generation=\S{36}$/),
-      ],
-      ["ISSUE_TOKEN", `token=${jti}, for=${ada.name}, scopes=kms.read, audiences=${issuerUrl}`],
-      ["ISSUE_TOKEN", "reason=SCOPE_INVALID"],
-    ]);
-  });
-
-  it("says which client tried to revoke, to read or to exchange which token of another", async () => {
-    const server = await shared();
-    const victim = await makeClient(server, { scopes: ["kms.read"] }, `victim-${names}`);
-    const eve = await makeClient(server, { scopes: ["kms.read"], mayExchange: true }, `eve-${names}`);
-    const token = (await requestToken(server, victim)).body.access_token;
-    const tokenName = `token=${claimsOf(token).jti}`;
-    const ada = await server.makePerson();
-    for (const attempt of [revoke, introspect, exchange]) await attempt(server, eve, token);
-    await revoke(server, eve, ada.token);
-    const log = logOf(await server.makePerson("auditor"));
-    const entries = await readUntil(log, { subject: eve, outcome: "REFUSED" }, 4);
-    expect(entries.map(({ operation, user, details }) => [operation, user, details])).toEqual([
-      ["REVOKE_TOKEN", eve, `reason=CLIENT_UNAUTHORIZED, ${tokenName}`],
-      ["INTROSPECT_TOKEN", eve, `reason=CLIENT_UNAUTHORIZED, ${tokenName}`],
-      ["ISSUE_TOKEN", eve, `reason=SUBJECT_TOKEN_INVALID, ${tokenName}`],
-      ["REVOKE_TOKEN", eve, "reason=CLIENT_UNAUTHORIZED"],
-    ]);
-    expect(entries[0]).toMatchObject({ clientAddress: "127.0.0.1" });
-    expect(inspect(entries)).not.toContain(token.slice(0, 40));
-  });
-
-  it.each([
-    ["/oauth/token", "ISSUE_TOKEN"],
-    ["/oauth/introspect", "INTROSPECT_TOKEN"],
-    ["/oauth/revoke", "REVOKE_TOKEN"],
-  ])("says that the secret of a client was wrong, and for what: %s", async (path, operation) => {
-    const server = await shared();
-    const name = await makeClient(server, {}, `guessed${path.replaceAll("/", "-")}`);
-    const form = { grant_type: "client_credentials", token: "a.b.c" };
-    await postForm(server, path, form, basicOf(name, "A".repeat(43)));
-    const entries = await readUntilRefused(logOf(await server.makePerson("auditor")), name);
-    expect(entries.slice(1).map(({ operation, details }) => [operation, details])).toEqual([
-      [operation, "reason=CLIENT_INVALID"],
-    ]);
-  });
-
-  it("has no entry of what is no token of this server, or of a token that its client may know", async () => {
-    const server = await shared();
-    const [one, other] = [await makeClient(server), await makeClient(server)];
-    const token = (await requestToken(server, one)).body.access_token;
-    const forged = `${token.slice(0, -8)}AAAAAAAA`;
-    for (const unreadable of ["a.b.c", forged]) {
-      await revoke(server, other, unreadable);
-      await introspect(server, other, unreadable);
-    }
-    await introspect(server, one, token);
-    await revoke(server, other, token);
-    const entries = await readUntilRefused(logOf(await server.makePerson("auditor")), other);
-    expect(entries.map(({ operation }) => operation)).toEqual(["CREATE_CLIENT", "REVOKE_TOKEN"]);
   });
 
   it("refuses texts and times that no entry has", async () => {

@@ -15,7 +15,6 @@ import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
-import { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
 import { IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
@@ -210,7 +209,6 @@ const deviceHidden = { hidden: "DEVICE_NOT_FOUND" } as const;
 const tunnelHidden = { hidden: "TUNNEL_NOT_FOUND" } as const;
 const walletHidden = { hidden: "WALLET_NOT_FOUND" } as const;
 const proposalHidden = { hidden: "PROPOSAL_NOT_FOUND" } as const;
-const ofClient = { authenticatesClient: true };
 const tokenHidden = { hidden: "TOKEN_NOT_FOUND" } as const;
 
 const { publicKey: someKey, privateKey } = generateKeyPairSync("ml-dsa-65");
@@ -247,7 +245,6 @@ const kemKey = {
   versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
 };
 const locations = Locations.method;
-const oauth = AuthorizationService.method;
 
 const log = "blockchain";
 
@@ -490,11 +487,6 @@ export const rows: readonly Row[] = [
     },
     googleKeyHidden,
   ),
-  row(oauth.getMetadata, () => ({})),
-  row(oauth.getJwks, () => ({})),
-  row(oauth.issueToken, ({ client }) => ({ ...client, grantType: "client_credentials" }), ofClient),
-  row(oauth.introspectToken, ({ client, owner: { token } }) => ({ ...client, token }), ofClient),
-  row(oauth.revokeToken, ({ client }) => ({ ...client, token: "ended" }), ofClient),
 
   row(locations.listLocations, () => ({})),
   row(locations.getLocation, () => ({ name: "locations/global" })),

@@ -6,9 +6,12 @@ import { pino } from "pino";
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism() + 2);
 const { createApp } = await import("../../src/app.ts");
 const { readConfig } = await import("../../src/config.ts");
+const { loadPackages } = await import("../support/whole-program.ts");
 
 const config = readConfig(["--port", "0", "--data-dir", process.argv[2] ?? "", ...process.argv.slice(3)], {});
-const app = await createApp(config, pino({ level: "error" }, pino.destination(2)));
+const app = await createApp(config, pino({ level: "error" }, pino.destination(2)), {
+  packages: await loadPackages(),
+});
 const { port } = await app.server.listen(0, "127.0.0.1");
 const delay = monitorEventLoopDelay({ resolution: 1 });
 delay.enable();

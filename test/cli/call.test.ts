@@ -7,8 +7,8 @@ import { describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { createCallRegistry, listMethods, nameMethod } from "../../src/cli/registry.ts";
-import { servicePackages } from "../../src/services/registry.ts";
 import { main } from "../support/program.ts";
+import { loadPackages } from "../support/whole-program.ts";
 import { environmentOf, qsp, qspDone, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
@@ -105,7 +105,7 @@ describe("qsp call", { timeout }, () => {
 
   it("lists every call with its REST path", async () => {
     const stdout = await qspDone(["call", "--list"], server.place());
-    for (const method of listMethods(createCallRegistry(servicePackages)))
+    for (const method of listMethods(createCallRegistry(await loadPackages())))
       expect(stdout).toContain(nameMethod(method));
     expect(stdout).toMatch(/^kms\.KmsService\/SignStream +in$/m);
     expect(stdout).toMatch(/^kms\.KmsService\/DestroyKey +DELETE \/api\/kms\/key\/\{key_id\}$/m);

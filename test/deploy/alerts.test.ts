@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { parse, stringify } from "yaml";
-import { servicePackages } from "../../src/services/registry.ts";
 import { isMissing, run } from "../interop/tools.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages } from "../support/whole-program.ts";
 import {
   healthySeries,
   listMetrics,
@@ -39,7 +39,7 @@ const expressions = [
   ),
 ];
 
-const methods = servicePackages.flatMap(({ files }) =>
+const methods = (await loadPackages()).flatMap(({ files }) =>
   files.flatMap((file) => file.services.flatMap((service) => service.methods)),
 );
 
@@ -81,11 +81,9 @@ describe("the alerts", () => {
     const [, pattern = ""] = /method=~"([^"]+)"/.exec(expr) ?? [];
     const counted = new RegExp(`^(?:${pattern.replaceAll("\\\\", "\\")})$`);
     const names = methods.map((method) => `${method.parent.typeName}/${method.name}`);
-    expect(names.filter((name) => counted.test(name)).sort()).toEqual([
-      "oauth.AuthorizationService/IssueToken",
-      "pqc.PqcService/IssueToken",
-      "pqc.TokenService/IssueToken",
-    ]);
+    const logIns = names.filter((name) => name.endsWith("/IssueToken"));
+    expect(logIns).toContain("pqc.TokenService/IssueToken");
+    expect(names.filter((name) => counted.test(name))).toEqual(logIns);
   });
 
   it("leave streams, and nothing else, out of slow calls", () => {

@@ -5,15 +5,15 @@ import { getOption } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
 import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { createCallRegistry, listMethods } from "../../src/cli/registry.ts";
-import { servicePackages } from "../../src/services/registry.ts";
+import { loadPackages } from "../support/whole-program.ts";
 
-it("docs/protocol.md lists the calls that accept an idempotency key, and no other", () => {
+it("docs/protocol.md lists the calls that accept an idempotency key, and no other", async () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/protocol.md"), "utf8");
   const [, section = ""] = /^## Retries with an idempotency key$(.*?)^## /ms.exec(page) ?? [];
   const named = [...section.matchAll(/^\| `([a-z]+)` \| (.*) \|$/gm)].flatMap(([, name, calls = ""]) =>
     [...calls.matchAll(/`(\w+)`/g)].map(([, call]) => `${name}.${call}`),
   );
-  const methods = listMethods(createCallRegistry(servicePackages));
+  const methods = listMethods(createCallRegistry(await loadPackages()));
   const declared = methods
     .filter((method) => getOption(method, idempotency_key))
     .map(({ parent, name }) => `${parent.file.proto.package}.${name}`);

@@ -9,10 +9,12 @@ import {
 } from "@connectrpc/connect-node";
 import { expect } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { basicOf } from "../../extensions/oauth/test/tools.ts";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { createUserStore } from "../../src/identity/users.ts";
 import { makeCertificates, tlsFlags, trustIn } from "../server/tls-clients.ts";
 import type { AtEnd } from "../support/at-end.ts";
-import { addClient, describeClient } from "../support/clients.ts";
+import { openTestStore } from "../support/open-store.ts";
+import { hashCheaply, password } from "../support/passwords.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type Api, readApi } from "./fuzz-requests.ts";
@@ -55,27 +57,27 @@ export async function startFuzzed({ auth, isTls = false }: FuzzedKind, atEnd: At
     () => {},
   );
   const ca = isTls ? trustIn(dataDir) : undefined;
-  const token = auth === "token" ? await requestToken({ url, ca, dataDir }) : undefined;
+  const token = auth === "token" ? await logIn({ url, ca, dataDir }) : undefined;
   const api = readApi((await exchange(`${url}/openapi.json`, { ca })).body, token);
   const port = Number(new URL(url).port);
   return { url, ca, stop, api, port, findEnd: () => end };
 }
 
-/** Requests a token of a client with every scope. */
-async function requestToken(place: {
-  url: string;
-  ca: string | undefined;
-  dataDir: string;
-}): Promise<string> {
-  const metadata = await exchange(`${place.url}/.well-known/oauth-authorization-server`, { ca: place.ca });
-  const { scopes_supported: scopes } = JSON.parse(metadata.body);
-  await addClient(["--data-dir", place.dataDir], describeClient("fuzzer", { scopes }));
-  const { body } = await exchange(`${place.url}/oauth/token`, {
+/** Logs a user in, whose token has no scopes and is not limited by them. */
+async function logIn(place: { url: string; ca: string | undefined; dataDir: string }): Promise<string> {
+  const username = "fuzzer";
+  const provider = await createCryptoProvider("openssl");
+  const store = await openTestStore(place.dataDir, provider);
+  const user = { name: username, role: "user", passwordHash: hashCheaply(password) } as const;
+  await createUserStore(store).add(user, new Date());
+  await store.close();
+  await provider.close();
+  const { body } = await exchange(`${place.url}/api/auth/token`, {
     ca: place.ca,
-    body: "grant_type=client_credentials",
-    headers: { "content-type": "application/x-www-form-urlencoded", ...basicOf("fuzzer") },
+    body: JSON.stringify({ username, password }),
+    headers: { "content-type": "application/json" },
   });
-  const { access_token: token } = JSON.parse(body);
+  const { token } = JSON.parse(body);
   if (typeof token !== "string") throw new Error(`the server issued no token: ${body}`);
   return token;
 }

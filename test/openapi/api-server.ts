@@ -11,6 +11,7 @@ import type { Route } from "../../src/transcoding/routes.ts";
 import { makeEd25519Witness } from "../services/tlog/witness.ts";
 import { addClient, describeClient, issuerUrl } from "../support/clients.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages } from "../support/whole-program.ts";
 
 /** A server with all services on SQLite. */
 export interface ApiServer {
@@ -39,7 +40,9 @@ export async function startApi(
     {},
   );
   await addClient(config, describeClient("orders", { scopes: ["kms.sign"] }));
-  const { server, close } = await createApp(config, pino({ level: "silent" }));
+  const { server, close } = await createApp(config, pino({ level: "silent" }), {
+    packages: await loadPackages(),
+  });
   atEnd(async () => {
     server.destroy();
     await close();

@@ -1,8 +1,8 @@
 /** Makes the calls of the examples as somebody would who has nothing but the document. */
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
 import { type Answered, type Example, fillExample } from "../../src/protocol/example.ts";
-import { servicePackages } from "../../src/services/registry.ts";
 import type { NoteSigner } from "../../src/signed-notes/sign.ts";
+import { loadPackages } from "../support/whole-program.ts";
 import { computeValues } from "./computed-values.ts";
 
 export type Members = Readonly<Record<string, unknown>>;
@@ -28,7 +28,7 @@ export interface Outcome {
 
 /** The examples of all packages, in their order. */
 export async function loadExamples(): Promise<readonly Example[]> {
-  const modules = await Promise.all(servicePackages.map(({ load }) => load()));
+  const modules = await Promise.all((await loadPackages()).map(({ load }) => load()));
   return modules.flatMap(({ examples }) => examples);
 }
 

@@ -2,9 +2,11 @@ import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
+import { errorNames } from "../../src/openapi/failures.ts";
 import { fillExample } from "../../src/protocol/example.ts";
 import { isAlwaysRefused } from "../../src/protocol/service-profile.ts";
-import { collectProfiles, servicePackages } from "../../src/services/registry.ts";
+import { collectProfiles } from "../../src/services/registry.ts";
+import { loadPackages } from "../support/whole-program.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 import {
   type Found,
@@ -18,7 +20,7 @@ import {
 import { createCheck } from "./check-schema.ts";
 
 const examples = await loadExamples();
-const profiles = collectProfiles(servicePackages);
+const profiles = collectProfiles(await loadPackages());
 
 const modes = ["open", "token"] as const;
 const servers = new Map<string, ApiServer>();
@@ -162,8 +164,9 @@ interface Answer {
 
 /** The schema of the errors of a call, by the conventions of its service. */
 function errorFormOf({ operationId }: Operation): string {
-  if (operationId.startsWith("google_")) return "GoogleApiError";
-  return operationId.startsWith("oauth_") ? "OAuthError" : "ApiError";
+  const [, { restStyle = "own" } = {}] =
+    Object.entries(profiles).find(([name]) => operationId.startsWith(`${name.replaceAll(".", "_")}_`)) ?? [];
+  return errorNames[restStyle];
 }
 
 /** The reason of a refusal; its name in OAuth 2, whose errors have no reason. */
@@ -323,40 +326,6 @@ describe("which calls take an Idempotency-Key, in the API description", () => {
       expect(keyed(rpc)).toBe(false);
     },
   );
-});
-
-describe("the body of a call of OAuth 2, in the API description", () => {
-  const [formType, json] = ["application/x-www-form-urlencoded", "application/json"];
-  const calls = ["IssueToken", "IntrospectToken", "RevokeToken"];
-
-  it.each(calls)("has another schema as a form than as JSON: %s", (call) => {
-    const content = operationOf(`oauth.AuthorizationService.${call}`).requestBody?.content ?? {};
-    expect(Object.keys(content)).toEqual([formType, json]);
-    const references = Object.values(content).map(({ schema }) => schema.$ref);
-    expect(references).toEqual([
-      `#/components/schemas/oauth.${call}RequestForm`,
-      `#/components/schemas/oauth.${call}Request`,
-    ]);
-  });
-
-  it("takes null as JSON, and unknown parameters as a form, as the server does", async () => {
-    const { url, document } = serverOf("open");
-    const names = ["oauth.IssueTokenRequest", "oauth.IssueTokenRequestForm"];
-    const check = createCheck(document);
-    const grant = { grant_type: "client_credentials" };
-    const faults = names.map((name) => check(["components", "schemas", name], { ...grant, scope: null }));
-    expect(faults).toEqual([[], [expect.stringContaining("/scope must be string")]]);
-    const others = names.map((name) => document.components.schemas[name]?.additionalProperties);
-    expect(others).toEqual([false, undefined]);
-    const send = async (contentType: string, body: string): Promise<number> => {
-      const headers = { "content-type": contentType };
-      return (await fetch(`${url}/oauth/token`, { method: "POST", headers, body })).status;
-    };
-    // 401: the request is valid, and names no client.
-    expect(await send(json, JSON.stringify({ ...grant, scope: null }))).toBe(401);
-    expect(await send(json, JSON.stringify({ ...grant, shoe_size: "44" }))).toBe(400);
-    expect(await send(formType, "grant_type=client_credentials&shoe_size=44")).toBe(401);
-  });
 });
 
 describe("what has no place among the paths", () => {

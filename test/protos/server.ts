@@ -7,6 +7,7 @@ import { pino } from "pino";
 import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages } from "../support/whole-program.ts";
 
 /** Runs a program to its end, and throws if it fails. The server of a test runs on meanwhile. */
 export const execute = promisify(execFile);
@@ -23,7 +24,9 @@ export async function startProtoServer(
   args: readonly string[] = [],
 ): Promise<ProtoServer> {
   const config = readConfig(["--port", "0", "--data-dir", makeTemporaryDirectory(atEnd), ...args], {});
-  const { server, close } = await createApp(config, pino({ level: "silent" }));
+  const { server, close } = await createApp(config, pino({ level: "silent" }), {
+    packages: await loadPackages(),
+  });
   atEnd(async () => {
     server.destroy();
     await close();

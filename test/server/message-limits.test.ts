@@ -11,19 +11,21 @@ import { Access } from "#gen/qsp/access_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { findMessageLimit } from "../../src/protocol/message-limit.ts";
 import { findAccess } from "../../src/protocol/service-profile.ts";
-import { collectProfiles, servicePackages } from "../../src/services/registry.ts";
+import { collectProfiles } from "../../src/services/registry.ts";
 import { compileRoutes } from "../../src/transcoding/routes.ts";
+import { loadPackages } from "../support/whole-program.ts";
 import { envelope, grpcStatusOf, jsonRefusalOf, type RawAnswer, request } from "./raw.ts";
 import { type LocalServer, serve } from "./serve.ts";
 
 /** The general limit: larger than that of any other call of this file. */
 const maxMessageBytes = 512 * 1024;
-const profiles = collectProfiles(servicePackages);
+const packages = await loadPackages();
+const profiles = collectProfiles(packages);
 // The calls do nothing: none of these requests gets so far. A stream reads its messages.
 const tunnel = async function* (packets: AsyncIterable<unknown>) {
   for await (const _packet of packets) yield {};
 };
-const specs = servicePackages
+const specs = packages
   .flatMap(({ files }) => files.flatMap(({ services }): DescService[] => services))
   .map((service) =>
     service === VpnService
@@ -86,7 +88,7 @@ const forms: readonly Form[] = [
   plain("Connect with JSON", "application/json", "x", rpcPath),
   plain("REST", "application/json", "x", restPath),
   plain("a form", "application/x-www-form-urlencoded", "%", (method) =>
-    method.parent.typeName.startsWith("oauth.") ? restPath(method) : undefined,
+    profiles[method.parent.typeName]?.restStyle === "oauth" ? restPath(method) : undefined,
   ),
 ];
 

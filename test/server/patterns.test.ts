@@ -5,10 +5,10 @@ import { field as fieldOption } from "@bufbuild/protovalidate/gen/buf/validate/v
 import { describe, expect, it } from "vitest";
 import { createCallRegistry } from "../../src/cli/registry.ts";
 import { createFastValidator, describeRule } from "../../src/server/interceptors/validation.ts";
-import { servicePackages } from "../../src/services/registry.ts";
+import { loadPackages } from "../support/whole-program.ts";
 
 /** The fields of texts that have a pattern. */
-const fields = [...createCallRegistry(servicePackages)].flatMap((desc) =>
+const fields = [...createCallRegistry(await loadPackages())].flatMap((desc) =>
   desc.kind === "message" ? desc.fields.filter((field) => patternOf(field) !== "") : [],
 );
 

@@ -71,7 +71,6 @@ describe.each([
       "iot.IotService",
       "kms.KmsService",
       "nft.NftService",
-      "oauth.AuthorizationService",
       "pqc.IdentityLogService",
       "pqc.PqcService",
       "pqc.TokenService",

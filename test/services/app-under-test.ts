@@ -12,6 +12,7 @@ import type { AtEnd } from "../support/at-end.ts";
 import { openDatabase } from "../support/open-store.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages } from "../support/whole-program.ts";
 import { callRest, type RestAnswer } from "./answers.ts";
 
 /** The flags that say where a database and its master key are. */
@@ -108,7 +109,9 @@ async function makeDatabase(kind: DatabaseLocation["kind"], atEnd: AtEnd): Promi
 /** Starts the app of `src/app.ts` where its settings say, and logs nothing. */
 export async function serveApp(config: Config): Promise<App & { readonly url: string }> {
   // On a busy machine, calls wait that would be refused otherwise.
-  const app = await createApp({ ...config, maxQueueMs: 60_000 }, pino({ level: "silent" }));
+  const app = await createApp({ ...config, maxQueueMs: 60_000 }, pino({ level: "silent" }), {
+    packages: await loadPackages(),
+  });
   const { port } = await app.server.listen(config.port, config.host);
   return { ...app, url: `http://${config.host}:${port}` };
 }

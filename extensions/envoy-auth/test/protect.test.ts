@@ -3,10 +3,13 @@ import { once } from "node:events";
 import http from "node:http";
 import https from "node:https";
 import type { AddressInfo } from "node:net";
+import { decodeJwt } from "jose";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { readConfig } from "../../../src/config.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { createClientStore, type NewClient } from "../../../src/identity/clients.ts";
 import { createUserStore } from "../../../src/identity/users.ts";
+import { issueToClient, type Office, openOffice } from "../../../test/access/access-server.ts";
 import {
   connectHttp2,
   describeEdge,
@@ -17,7 +20,7 @@ import {
 } from "../../../test/envoy/edge-tools.ts";
 import { request as requestHttp2 } from "../../../test/server/raw.ts";
 import type { AtEnd } from "../../../test/support/at-end.ts";
-import { describeClient, secret } from "../../../test/support/clients.ts";
+import { describeClient } from "../../../test/support/clients.ts";
 import { openTestStore } from "../../../test/support/open-store.ts";
 import { hashCheaply, password } from "../../../test/support/passwords.ts";
 import type { RunningServer } from "../../../test/support/start-server.ts";
@@ -30,7 +33,7 @@ const other = "https://other.example.com";
 interface Protected {
   readonly server: RunningServer;
   readonly edge: TestEdge;
-  readonly dataDir: string;
+  readonly office: Office;
   /** The headers of the requests that the service received. */
   readonly received: http.IncomingHttpHeaders[];
 }
@@ -54,16 +57,15 @@ async function startProtected(atEnd: AtEnd): Promise<Protected> {
     atEnd,
   );
   await eventually(async () => expect((await askEdge(edge, "/")).status).toBe(401));
-  return { server, edge, dataDir, received };
+  const { office, closeOffice } = await openOffice(readConfig(["--data-dir", dataDir, ...args], {}));
+  atEnd(closeOffice);
+  return { server, edge, office, received };
 }
 
 /** A token of a client of this name. */
-async function getTokenOf({ url }: RunningServer, client: string, resource = audience): Promise<string> {
-  const body = new URLSearchParams({ grant_type: "client_credentials", resource });
-  const authorization = `Basic ${btoa(`${client}:${secret}`)}`;
-  const answer = await fetch(`${url}/oauth/token`, { method: "POST", body, headers: { authorization } });
-  expect(answer.status).toBe(200);
-  return ((await answer.json()) as { access_token: string }).access_token;
+async function getTokenOf(office: Office, client: string, resource = audience): Promise<string> {
+  const { scopes = [] } = (await office.clients.find(client)) ?? {};
+  return issueToClient(office, client, scopes, [resource]);
 }
 
 function askEdge(edge: TestEdge, path: string, token?: string, more: Partial<Ask> = {}): Promise<Answer> {
@@ -77,7 +79,7 @@ function askEdge(edge: TestEdge, path: string, token?: string, more: Partial<Ask
 describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
   let server: RunningServer;
   let edge: TestEdge;
-  let dataDir: string;
+  let office: Office;
   let received: http.IncomingHttpHeaders[];
 
   const ends: (() => void | Promise<void>)[] = [];
@@ -87,10 +89,10 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
   });
 
   beforeAll(async () => {
-    ({ server, edge, dataDir, received } = await startProtected((end) => void ends.push(end)));
+    ({ server, edge, office, received } = await startProtected((end) => void ends.push(end)));
   });
 
-  const getToken = (client: string, resource?: string) => getTokenOf(server, client, resource);
+  const getToken = (client: string, resource?: string) => getTokenOf(office, client, resource);
   const ask = (path: string, token?: string, more?: Partial<Ask>) => askEdge(edge, path, token, more);
 
   it("answers 401 without a token, says how to authenticate, and does not bother the service", async () => {
@@ -194,10 +196,9 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
   it("refuses a token soon after its revocation, and those of a client that was removed", async () => {
     const [revoked, orphaned] = [await getToken("reader"), await getToken("leaver")];
     for (const token of [revoked, orphaned]) expect((await ask("/orders", token)).status).toBe(200);
-    const authorization = `Basic ${btoa(`reader:${secret}`)}`;
-    const body = new URLSearchParams({ token: revoked });
-    await fetch(`${server.url}/oauth/revoke`, { method: "POST", body, headers: { authorization } });
-    await withStore(dataDir, async (store) => void (await createClientStore(store).remove("leaver")));
+    const origin = { clientAddress: "", requestId: "" };
+    await office.revocations.add({ tokenId: String(decodeJwt(revoked).jti), client: "reader", origin });
+    await office.clients.remove("leaver");
     for (const token of [revoked, orphaned])
       await eventually(async () => expect((await ask("/orders", token)).status).toBe(401));
     expect((await ask("/orders", await getToken("reader"))).status).toBe(200);
@@ -219,7 +220,7 @@ describeEdge("a service behind Envoy, which asks for tokens of ours,", () => {
 
   it("denies everything while the server is away, and nothing of that reaches the service", async () => {
     const other = await startProtected(onTestFinished);
-    const token = await getTokenOf(other.server, "reader");
+    const token = await getTokenOf(other.office, "reader");
     await other.server.stop("SIGKILL");
     expect((await askEdge(other.edge, "/orders", token)).status).toBe(503);
     expect(other.received).toHaveLength(0);

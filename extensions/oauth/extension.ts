@@ -1,0 +1,10 @@
+/** What this extension adds to the program. */
+import type { Extension } from "../../src/extension.ts";
+
+export const oauth: Extension = {
+  name: "oauth",
+  title: "OAuth 2",
+  summary: "operators and developers: access tokens for programs, scopes, verification by other servers",
+  packages: async () => [(await import("./package.ts")).oauthPackage],
+  reasons: async () => (await import("./reasons.ts")).oauthReasons,
+};

@@ -1,0 +1,71 @@
+/** qsp client add, secret and remove: which programs get access tokens, and from when on no more. */
+import { expect, it, onTestFinished } from "vitest";
+import { readConfig } from "../../../src/config.ts";
+import { secretOf } from "../../../test/cli/operator/client-secret.ts";
+import { runCommand } from "../../../test/cli/operator/command-line.ts";
+import { serveApp } from "../../../test/services/app-under-test.ts";
+import { describeStores, type MakePlace, type Place } from "../../../test/support/on-both.ts";
+import { basicOf, postForm } from "./tools.ts";
+
+async function start({ settings }: Pick<Place, "settings">) {
+  const flags = ["--port", "0", "--auth", "token", "--issuer-url", "https://id.example.com"];
+  const app = await serveApp(readConfig([...flags, ...settings], {}));
+  onTestFinished(async () => {
+    app.server.destroy();
+    await app.close();
+  });
+  const request = async (name: string, secret: string, form: Record<string, string> = {}) => {
+    const all = { grant_type: "client_credentials", ...form };
+    return postForm(app, "/oauth/token", all, basicOf(name, secret));
+  };
+  const use = async (token: string) =>
+    (await fetch(`${app.url}/api/kms/keys`, { headers: { authorization: `Bearer ${token}` } })).status;
+  return { request, use };
+}
+
+describeStores("the commands about clients", (makePlace: MakePlace) => {
+  it("add a client, which gets tokens of a server that runs", async () => {
+    const place = await makePlace();
+    const { request, use } = await start(place);
+    const secret = await secretOf(
+      place,
+      ...["add", "orders", "--scope", "kms.read kms.sign", "--scope", "pqc.use,ledger:write"],
+      ...[
+        "--audience",
+        "https://ledger.example.com",
+        "--resource",
+        "urn:orders",
+        "--exchange",
+        "--role",
+        "auditor",
+      ],
+    );
+    const { status, body } = await request("orders", secret);
+    expect([status, body.scope]).toEqual([200, "kms.read kms.sign pqc.use ledger:write"]);
+    expect(await use(body.access_token)).toBe(200);
+    expect((await request("orders", secret, { resource: "https://ledger.example.com" })).status).toBe(200);
+  });
+
+  it("make a new secret, which ends the old one and all tokens at once", async () => {
+    const place = await makePlace();
+    const { request, use } = await start(place);
+    const first = await secretOf(place, "add", "orders", "--scope", "kms.read");
+    const { access_token: token } = (await request("orders", first)).body;
+    expect(await use(token)).toBe(200);
+    const second = await secretOf(place, "secret", "orders");
+    expect(second).not.toBe(first);
+    expect([(await request("orders", first)).status, await use(token)]).toEqual([401, 401]);
+    expect(await use((await request("orders", second)).body.access_token)).toBe(200);
+  });
+
+  it("remove a client, and end its tokens at once", async () => {
+    const place = await makePlace();
+    const { request, use } = await start(place);
+    const secret = await secretOf(place, "add", "orders", "--scope", "kms.read");
+    const { access_token: token } = (await request("orders", secret)).body;
+    expect(await use(token)).toBe(200);
+    expect(await runCommand(place, ["client", "remove", "orders"])).toMatchObject({ code: 0, stderr: "" });
+    expect([(await request("orders", secret)).status, await use(token)]).toEqual([401, 401]);
+    expect((await runCommand(place, ["client", "list"])).stdout).toMatch(/^There are no clients/);
+  });
+});

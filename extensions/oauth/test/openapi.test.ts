@@ -1,0 +1,51 @@
+/** The description of forms, which calls of OAuth 2 take beside JSON. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
+import { findOperation } from "../../../test/openapi/call-examples.ts";
+import { createCheck } from "../../../test/openapi/check-schema.ts";
+
+let api: ApiServer;
+const ends: (() => void | Promise<void>)[] = [];
+
+beforeAll(async () => {
+  api = await startApi("open", (end) => void ends.push(end));
+}, 180_000);
+
+afterAll(async () => {
+  for (const end of ends.reverse()) await end();
+});
+
+describe("the body of a call of OAuth 2, in the API description", () => {
+  const [formType, json] = ["application/x-www-form-urlencoded", "application/json"];
+  const calls = ["IssueToken", "IntrospectToken", "RevokeToken"];
+
+  it.each(calls)("has another schema as a form than as JSON: %s", (call) => {
+    const { operation } = findOperation(api.document, `oauth.AuthorizationService.${call}`);
+    const content = operation.requestBody?.content ?? {};
+    expect(Object.keys(content)).toEqual([formType, json]);
+    const references = Object.values(content).map(({ schema }) => schema.$ref);
+    expect(references).toEqual([
+      `#/components/schemas/oauth.${call}RequestForm`,
+      `#/components/schemas/oauth.${call}Request`,
+    ]);
+  });
+
+  it("takes null as JSON, and unknown parameters as a form, as the server does", async () => {
+    const { url, document } = api;
+    const names = ["oauth.IssueTokenRequest", "oauth.IssueTokenRequestForm"];
+    const check = createCheck(document);
+    const grant = { grant_type: "client_credentials" };
+    const faults = names.map((name) => check(["components", "schemas", name], { ...grant, scope: null }));
+    expect(faults).toEqual([[], [expect.stringContaining("/scope must be string")]]);
+    const others = names.map((name) => document.components.schemas[name]?.additionalProperties);
+    expect(others).toEqual([false, undefined]);
+    const send = async (contentType: string, body: string): Promise<number> => {
+      const headers = { "content-type": contentType };
+      return (await fetch(`${url}/oauth/token`, { method: "POST", headers, body })).status;
+    };
+    // 401: the request is valid, and names no client.
+    expect(await send(json, JSON.stringify({ ...grant, scope: null }))).toBe(401);
+    expect(await send(json, JSON.stringify({ ...grant, shoe_size: "44" }))).toBe(400);
+    expect(await send(formType, "grant_type=client_credentials&shoe_size=44")).toBe(401);
+  });
+});

@@ -1,0 +1,27 @@
+/** Reads the log of identities over calls. */
+import { type Client, createClient } from "@connectrpc/connect";
+import { type IdentityLogEntry, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
+import { present } from "../services/answers.ts";
+import type { Clients } from "./access-server.ts";
+
+export function logOf({ transport }: Clients): Client<typeof IdentityLogService> {
+  return createClient(IdentityLogService, transport);
+}
+
+/** Reads until the entry of a failure is there: it is written after its answer. */
+export async function readUntilRefused(log: Client<typeof IdentityLogService>, subject: string) {
+  await readUntil(log, { subject, outcome: "REFUSED" }, 1);
+  return (await log.getIdentityLog({ subject })).entries;
+}
+
+/** Reads entries until there are so many. */
+export async function readUntil(
+  log: Client<typeof IdentityLogService>,
+  query: { readonly subject: string; readonly outcome: string },
+  count: number,
+): Promise<IdentityLogEntry[]> {
+  const entries: IdentityLogEntry[] = [];
+  for await (const { entry } of log.watchIdentityLog({ ...query, afterSequence: 0 }))
+    if (entries.push(present(entry)) === count) break;
+  return entries;
+}
