@@ -1,13 +1,13 @@
 /** Opens what operators watch the server with: its metrics, and its traces if they are wanted. */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
+import { traceSettings } from "../extensions/tracing/trace-settings.ts";
 import type { Config } from "./config.ts";
 import type { Background } from "./database/background.ts";
 import { commit, readVersion } from "./program-files.ts";
 import { createMeasurePart, type MeasurePart, type Tracing } from "./protocol/call-span.ts";
 import { currentSpan } from "./server/interceptors/caller.ts";
 import { createMetrics, type Metrics } from "./server/metrics.ts";
-import { traceSettings } from "./settings/trace-settings.ts";
 
 /** The metrics and the traces of a server. */
 export interface Observability {
@@ -40,7 +40,7 @@ export async function openObservability(config: Config, logger: Logger): Promise
   const settings = traceSettings(config, process.env);
   if (settings === undefined) return { metrics, store: { ...store, measureWrite: undefined }, ...noTracing };
   // The SDK takes time and memory, which only those pay who want traces.
-  const { openTracing } = await import("./tracing/open-tracing.ts");
+  const { openTracing } = await import("../extensions/tracing/open-tracing.ts");
   const tracing = openTracing(settings, { logger, instanceId: randomUUID() });
   metrics.watchSpans(tracing);
   const measurePart = createMeasurePart(currentSpan);

@@ -1,8 +1,8 @@
 /** Converts settings, and the variables that all programs with OpenTelemetry share, to those of tracing. */
-import { type Config, ConfigError } from "../config.ts";
-import { readVersion } from "../program-files.ts";
-import type { Sampling } from "../tracing/sampling.ts";
-import { type OtlpProtocol, otlpProtocols, type TraceSettings } from "../tracing/settings.ts";
+import { type Config, ConfigError } from "../../src/config.ts";
+import { readVersion } from "../../src/program-files.ts";
+import type { Sampling } from "./sampling.ts";
+import { type OtlpProtocol, otlpProtocols, type TraceSettings } from "./trace-options.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 type TraceConfig = Pick<Config, "otlpEndpoint" | "otlpProtocol" | "traceSampleRatio" | "maxFollowedTraces">;

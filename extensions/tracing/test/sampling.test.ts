@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createSampler, type Sampling } from "../../src/tracing/sampling.ts";
+import { createSampler, type Sampling } from "../sampling.ts";
 
 /** Counts how many of 1,000 calls within a second are chosen, on a clock of the test. */
 function countChosen(sampling: Partial<Sampling>, parent: boolean | undefined, seconds = 1) {

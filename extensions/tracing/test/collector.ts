@@ -1,9 +1,9 @@
-/** A collector of OpenTelemetry, unmodified: clients/go-collector builds it from its own modules. */
+/** A collector of OpenTelemetry, unmodified: go-collector builds it from its own modules. */
 import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { onTestFinished } from "vitest";
-import { findPort } from "../../src/server/find-port.ts";
+import { findPort } from "../../../src/server/find-port.ts";
 
 /** A value of an attribute in the JSON of OTLP. */
 type Value = Readonly<Record<"stringValue" | "intValue", string | undefined>>;
@@ -47,7 +47,7 @@ export interface Collector {
 /** Builds the collector. @returns its path */
 export function buildCollector(folder: string): string {
   const path = join(folder, "collector");
-  const cwd = join(import.meta.dirname, "clients/go-collector");
+  const cwd = join(import.meta.dirname, "go-collector");
   const { status, stderr } = spawnSync("go", ["build", "-o", path, "."], { cwd, encoding: "utf8" });
   if (status !== 0) throw new Error(stderr);
   return path;

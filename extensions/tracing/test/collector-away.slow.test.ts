@@ -6,8 +6,8 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Health } from "#gen/grpc/health/v1/health_pb.ts";
-import { startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { startServer } from "../../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 const secret = "api-key=hunter2-of-the-collector";
 

@@ -16,14 +16,14 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { Logger } from "pino";
-import type { Tracing } from "../protocol/call-span.ts";
-import type { SpanCounts } from "../protocol/span-counts.ts";
+import type { Tracing } from "../../src/protocol/call-span.ts";
+import type { SpanCounts } from "../../src/protocol/span-counts.ts";
 import { describeFailure, nameSystem } from "./attributes.ts";
 import { createCallSpan } from "./call-span.ts";
 import { createFailureReport } from "./report-failures.ts";
 import { createSampler } from "./sampling.ts";
-import type { TraceSettings } from "./settings.ts";
 import { countSpans } from "./span-counts.ts";
+import type { TraceSettings } from "./trace-options.ts";
 
 /** Tracing that runs. */
 export interface OpenTracing extends Tracing {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { ConfigError, readConfig } from "../../src/config.ts";
-import { traceSettings } from "../../src/settings/trace-settings.ts";
+import { ConfigError, readConfig } from "../../../src/config.ts";
+import { traceSettings } from "../trace-settings.ts";
 
 function read(args: readonly string[], env: Record<string, string> = {}) {
   return traceSettings(readConfig(args, env), env);

@@ -3,12 +3,12 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { present } from "../services/answers.ts";
-import { refusal } from "../support/refusal.ts";
-import { startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { isMissing } from "../../../test/interop/tools.ts";
+import { present } from "../../../test/services/answers.ts";
+import { refusal } from "../../../test/support/refusal.ts";
+import { startServer } from "../../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { buildCollector, type Collector, readAttributes, startCollector } from "./collector.ts";
-import { isMissing } from "./tools.ts";
 
 const traceId = "0af7651916cd43dd8448eb211c80319c";
 const parentSpanId = "b7ad6b7169203331";
