@@ -5,5 +5,6 @@ import { kubernetes } from "./kubernetes/extension.ts";
 import { oauth } from "./oauth/extension.ts";
 import { sigstore } from "./sigstore/extension.ts";
 import { top } from "./top/extension.ts";
+import { tracing } from "./tracing/extension.ts";
 
-export const extensions: readonly Extension[] = [oauth, envoyAuth, kubernetes, sigstore, top];
+export const extensions: readonly Extension[] = [oauth, envoyAuth, kubernetes, sigstore, top, tracing];

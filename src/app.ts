@@ -4,7 +4,7 @@ import type { Config } from "./config.ts";
 import { consolePages } from "./console/mount.ts";
 import { openIdentity } from "./identity/open-identity.ts";
 import { openCrypto } from "./open-crypto.ts";
-import { openObservability } from "./open-observability.ts";
+import { openObservability, type StartTracing } from "./open-observability.ts";
 import { collectTables, openStore } from "./open-store.ts";
 import { openApiPages } from "./openapi/pages.ts";
 import { protoPages } from "./protos/pages.ts";
@@ -46,6 +46,8 @@ export interface AppOptions {
   readonly packages?: readonly ServicePackage[];
   /** Learns if the app cannot go on, because its store cannot be used any more. */
   readonly onFailure?: (error: Error) => void;
+  /** Traces the calls, if the settings want it. */
+  readonly startTracing?: StartTracing | undefined;
 }
 
 /**
@@ -56,12 +58,12 @@ export interface AppOptions {
 export async function createApp(
   config: Config,
   logger: Logger,
-  { packages = servicePackages, onFailure }: AppOptions = {},
+  { packages = servicePackages, onFailure, startTracing }: AppOptions = {},
 ): Promise<App> {
   const chosen = choosePackages(packages, config.services);
   requireReusablePort(config, chosen);
   const now = (): Date => new Date();
-  const watching = await openObservability(config, logger);
+  const watching = await openObservability(config, logger, startTracing);
   const { metrics, tracing } = watching;
   const { provider, passwords } = await openCrypto(config, { ...watching, logger });
   const store = await openStore({

@@ -2,7 +2,7 @@
 import { parseArgs } from "node:util";
 import { generalSettings } from "./config/general-settings.ts";
 import { limitSettings } from "./config/limit-settings.ts";
-import { ConfigError, type Setting } from "./config/setting.ts";
+import { type AddedSettings, ConfigError, type Setting } from "./config/setting.ts";
 
 const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|::1)$/;
 
@@ -18,18 +18,29 @@ export type Config = {
 } & {
   /** Whether somebody chose the value of `auth`: it is not the default. */
   readonly isAuthChosen: boolean;
+  /** The value of a setting of an extension. */
+  readonly valueFor: <T>(setting: Setting<T>) => T;
 };
 
 /**
- * Reads the settings. A flag takes precedence over its variable, and the variable over the default.
+ * Reads the settings, and checks those of extensions. A flag takes precedence over its variable, and the variable over the default.
  *
  * @throws ConfigError for an unknown flag, an invalid value, or incompatible values.
  */
-export function readConfig(args: readonly string[], env: NodeJS.ProcessEnv): Config {
-  const flags = readFlags(args);
-  const entries = Object.entries(settings).map(([key, setting]) => [key, readSetting(setting, flags, env)]);
+export function readConfig(
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  added: readonly AddedSettings[] = [],
+): Config {
+  const flags = readFlags(args, added);
+  const entries = Object.entries(settings).map(([key, setting]) => [
+    key,
+    readSetting<unknown>(setting, flags, env),
+  ]);
   const isAuthChosen = (flags.auth ?? env[nameVariable("auth")]) !== undefined;
-  const config = Object.freeze({ ...Object.fromEntries(entries), isAuthChosen }) as Config;
+  const valueFor = <T>(setting: Setting<T>): T => readSetting(setting, flags, env);
+  for (const setting of added.flatMap((one) => one.settings)) valueFor(setting);
+  const config = Object.freeze({ ...Object.fromEntries(entries), isAuthChosen, valueFor }) as Config;
   if (config.masterKey !== "" && config.masterKeyFile !== "")
     throw new ConfigError("use --master-key-file or QSP_MASTER_KEY, not both");
   for (const [flag, value] of [
@@ -54,9 +65,12 @@ export function listFiles(text: string): string[] {
   return text.split(",").filter((path) => path !== "");
 }
 
-function readFlags(args: readonly string[]): Readonly<Record<string, string | boolean | undefined>> {
+function readFlags(
+  args: readonly string[],
+  added: readonly AddedSettings[],
+): Readonly<Record<string, string | boolean | undefined>> {
   const options = Object.fromEntries(
-    listSettings()
+    listSettings(added)
       .filter(({ isSecret }) => isSecret !== true)
       .map((setting): [string, { type: "string" | "boolean" }] => [
         setting.name,
@@ -72,11 +86,11 @@ function readFlags(args: readonly string[]): Readonly<Record<string, string | bo
   }
 }
 
-function readSetting(
-  setting: Setting<unknown>,
+function readSetting<T>(
+  setting: Setting<T>,
   flags: Readonly<Record<string, string | boolean | undefined>>,
   env: NodeJS.ProcessEnv,
-): unknown {
+): T {
   const variable = nameVariable(setting.name);
   const given = flags[setting.name];
   const [source, value] =
@@ -96,14 +110,20 @@ export function nameVariable(name: string): string {
   return `QSP_${name.replaceAll("-", "_").toUpperCase()}`;
 }
 
-/** All settings, in the order in which the help shows them. */
-export function listSettings(): readonly Setting<unknown>[] {
-  return Object.values(settings);
+/** All settings, in the order in which the help shows them: those of extensions at their places. */
+export function listSettings(added: readonly AddedSettings[] = []): readonly Setting<unknown>[] {
+  const all: Setting<unknown>[] = Object.values(settings);
+  for (const { after, settings } of added) {
+    const index = all.findIndex(({ name }) => name === after);
+    if (index < 0) throw new Error(`${settings[0]?.name} is after ${after}, which is no setting`);
+    all.splice(index + 1, 0, ...settings);
+  }
+  return all;
 }
 
 /** The settings as `--help` shows them. */
-export function describeSettings(): string {
-  return listSettings()
+export function describeSettings(added: readonly AddedSettings[] = []): string {
+  return listSettings(added)
     .map(({ name, valueName, fallback, meaning, isSecret }) => {
       const flag = isSecret === true ? "" : `--${name}`;
       const usage = valueName === undefined || flag === "" ? flag : `${flag} <${valueName}>`;

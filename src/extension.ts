@@ -3,7 +3,9 @@
  * folder in extensions/, whose extension.ts declares one of these. Whoever composes the program passes the list on.
  */
 import type { Verb } from "./cli/verb.ts";
+import type { AddedSettings } from "./config/setting.ts";
 import type { NamedReason } from "./errors/reason.ts";
+import type { StartTracing } from "./open-observability.ts";
 import type { LoadPackages } from "./services/registry.ts";
 
 /** An extension. What it names is loaded when it is needed, so that other verbs start as quickly as without it. */
@@ -17,8 +19,19 @@ export interface Extension {
   readonly verbs?: readonly ExtensionVerbs[];
   /** Its packages of services. */
   readonly packages?: LoadPackages;
+  readonly settings?: () => Promise<AddedSettings>;
+  /** Traces the calls of a server. At most one extension does. */
+  readonly startTracing?: StartTracing;
   /** The reasons that only its calls give. */
   readonly reasons?: () => Promise<{ readonly heading: string; readonly reasons: readonly NamedReason[] }>;
+}
+
+/** Loads the settings of extensions. */
+export type LoadSettings = () => Promise<readonly AddedSettings[]>;
+
+/** Loads the settings of extensions, in their order. */
+export async function collectSettings(extensions: readonly Extension[]): Promise<readonly AddedSettings[]> {
+  return Promise.all(extensions.flatMap(({ settings }) => settings?.() ?? []));
 }
 
 /** Verbs that begin with one word. */

@@ -4,10 +4,11 @@ import os from "node:os";
 import { extensions } from "../extensions/index.ts";
 import { createPaint } from "./cli/colors.ts";
 import { exitCodes, usageError } from "./cli/exit-codes.ts";
-import { addVerbs, verbTable } from "./cli/groups.ts";
+import { addVerbs, createVerbTable } from "./cli/groups.ts";
 import { formatError, formatWarning, wantsJson } from "./cli/report-error.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { findUnknownVariables, hasVariables } from "./cli/unknown-variables.ts";
+import { collectSettings } from "./extension.ts";
 import type { LoadPackages } from "./services/registry.ts";
 
 // Signing runs in libuv's pool. One thread per core gives the most signatures a second; more threads only queue in the
@@ -15,24 +16,26 @@ import type { LoadPackages } from "./services/registry.ts";
 // libuv reads this variable when the pool is first used, so it is set before a verb is loaded.
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism() + 2);
 
+const loadSettings = () => collectSettings(extensions);
+const serve = async () => [await (await import("./serve.ts")).createServeVerb(extensions)];
+
 /** Warns of misspelt variables. A server logs the warnings itself. */
 async function warnOfVariables(args: readonly string[]): Promise<void> {
   if (!hasVariables(process.env)) return;
   const { listSettings, nameVariable } = await import("./config.ts");
-  const settings = listSettings().map(({ name }) => nameVariable(name));
+  const settings = listSettings(await loadSettings()).map(({ name }) => nameVariable(name));
   const paint = createPaint(process.stderr);
   for (const sentence of findUnknownVariables(process.env, settings))
     process.stderr.write(formatWarning(sentence, wantsJson(args), (text) => paint("warning", text)));
 }
 
-const serve = async () => [(await import("./serve.ts")).serveVerb];
 /** Ends the program if npm took options of the server for its own: it would start on another port, or another store. */
 async function requireAllOptions(args: readonly string[]): Promise<void> {
   // Other starts need not load the settings for it.
   if (process.env.npm_lifecycle_event !== "start") return;
   const { listSettings } = await import("./config.ts");
   const { explainTakenOptions } = await import("./cli/npm-options.ts");
-  const options = listSettings().filter(({ isSecret }) => isSecret !== true);
+  const options = listSettings(await loadSettings()).filter(({ isSecret }) => isSecret !== true);
   const taken = explainTakenOptions("start", options, args.slice(1), process.env);
   if (taken === undefined) return;
   process.stderr.write(formatError(usageError(taken), wantsJson(args)));
@@ -43,7 +46,7 @@ const args = process.argv.slice(2);
 if (args[0] === "serve") await requireAllOptions(args);
 else await warnOfVariables(args);
 const verbs = addVerbs(
-  { serve, ...verbTable },
+  { serve, ...createVerbTable(loadSettings) },
   extensions.flatMap(({ verbs = [] }) => verbs),
 );
 /** Most verbs need no package. */

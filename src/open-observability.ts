@@ -1,11 +1,9 @@
 /** Opens what operators watch the server with: its metrics, and its traces if they are wanted. */
-import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
-import { traceSettings } from "../extensions/tracing/trace-settings.ts";
 import type { Config } from "./config.ts";
 import type { Background } from "./database/background.ts";
 import { commit, readVersion } from "./program-files.ts";
-import { createMeasurePart, type MeasurePart, type Tracing } from "./protocol/call-span.ts";
+import { createMeasurePart, type MeasurePart, type OpenTracing, type Tracing } from "./protocol/call-span.ts";
 import { currentSpan } from "./server/interceptors/caller.ts";
 import { createMetrics, type Metrics } from "./server/metrics.ts";
 
@@ -28,8 +26,15 @@ export interface Observability {
   close(): Promise<void>;
 }
 
-/** Opens the metrics, and tracing if a collector is named. @throws ConfigError */
-export async function openObservability(config: Config, logger: Logger): Promise<Observability> {
+/** Traces the calls of a server. Returns undefined if its settings want no traces. @throws ConfigError */
+export type StartTracing = (config: Config, logger: Logger) => Promise<OpenTracing | undefined>;
+
+/** Opens the metrics, and tracing if there is any. @throws ConfigError */
+export async function openObservability(
+  config: Config,
+  logger: Logger,
+  startTracing: StartTracing | undefined,
+): Promise<Observability> {
   const metrics = createMetrics();
   const store = {
     background: observeBackground(metrics, logger),
@@ -37,11 +42,8 @@ export async function openObservability(config: Config, logger: Logger): Promise
     onRefusalUnrecorded: metrics.refusalUnrecorded,
   };
   metrics.nameBuild({ version: readVersion(), commit });
-  const settings = traceSettings(config, process.env);
-  if (settings === undefined) return { metrics, store: { ...store, measureWrite: undefined }, ...noTracing };
-  // The SDK takes time and memory, which only those pay who want traces.
-  const { openTracing } = await import("../extensions/tracing/open-tracing.ts");
-  const tracing = openTracing(settings, { logger, instanceId: randomUUID() });
+  const tracing = await startTracing?.(config, logger);
+  if (tracing === undefined) return { metrics, store: { ...store, measureWrite: undefined }, ...noTracing };
   metrics.watchSpans(tracing);
   const measurePart = createMeasurePart(currentSpan);
   const measureWrite = <T>(write: () => Promise<T>): Promise<T> => measurePart("store commit", {}, write);

@@ -11,8 +11,11 @@ import { findSharedDirectories } from "./cli/operator/shared-directories.ts";
 import { passwordWarning, type StoreVerbInput, showsPassword, toVerb } from "./cli/operator/store-verb.ts";
 import { findUnknownVariables } from "./cli/unknown-variables.ts";
 import type { Verb } from "./cli/verb.ts";
+import type { AddedSettings } from "./config/setting.ts";
 import { type Config, ConfigError, describeSettings, listSettings, nameVariable } from "./config.ts";
+import { collectSettings, type Extension } from "./extension.ts";
 import { describeFirstSteps } from "./first-calls.ts";
+import type { StartTracing } from "./open-observability.ts";
 import { returnMemoryWhenQuiet } from "./return-memory.ts";
 import { findPort } from "./server/find-port.ts";
 import { openLog } from "./server/log.ts";
@@ -21,21 +24,35 @@ import { serverSettings } from "./settings/server-settings.ts";
 import type { StartedServer } from "./start-app.ts";
 import { handleUncaughtErrors } from "./uncaught-errors.ts";
 
-/** The verb that starts the server. It returns when the server ends. */
-export const serveVerb: Verb = {
-  ...toVerb({
+/** Creates the verb that starts the server. It returns when the server ends. */
+export async function createServeVerb(extensions: readonly Extension[]): Promise<Verb> {
+  const settings = await collectSettings(extensions);
+  const startTracing = extensions.find((one) => one.startTracing !== undefined)?.startTracing;
+  const verb = {
     name: "serve",
     operands: [],
     meaning:
       "Starts the server. The first signal lets running calls finish. The second ends the server immediately.",
     example: "qsp serve --port 9000",
     hasLog: true,
-    run: serve,
-  }),
-  settingsHelp: `Settings, as flags or as variables:\n${describeSettings()}`,
-};
+    run: (input: StoreVerbInput) => serve(input, { settings, startTracing }),
+  };
+  return {
+    ...toVerb(verb, settings),
+    settingsHelp: `Settings, as flags or as variables:\n${describeSettings(settings)}`,
+  };
+}
 
-async function serve({ config, location, masterKey, loadPackages }: StoreVerbInput): Promise<number> {
+/** What extensions add to a server, besides packages. */
+interface Additions {
+  readonly settings: readonly AddedSettings[];
+  readonly startTracing: StartTracing | undefined;
+}
+
+async function serve(
+  { config, location, masterKey, loadPackages }: StoreVerbInput,
+  { settings, startTracing }: Additions,
+): Promise<number> {
   const logger = openLog({ level: config.logLevel });
   for (const sentence of removeRemainsOfKey(masterKey)) logger.warn(sentence);
   const tellOfFiles = watchFiles({ location, masterKey });
@@ -48,14 +65,16 @@ async function serve({ config, location, masterKey, loadPackages }: StoreVerbInp
   await requireFreePort(config);
   requireTlsFiles(config);
   const packages = await loadPackages();
-  const running = await startApp({ config, logger, packages, onOpen }).catch((error: unknown) => {
-    // The next start finds the files and does not mention them.
-    tellOfFiles();
-    throw explainListenError(error, config);
-  });
+  const running = await startApp({ config, logger, packages, startTracing, onOpen }).catch(
+    (error: unknown) => {
+      // The next start finds the files and does not mention them.
+      tellOfFiles();
+      throw explainListenError(error, config);
+    },
+  );
   const stopped = waitForEnd(running, logger);
   if (showsPassword(config)) logger.warn(passwordWarning);
-  const variables = listSettings().map(({ name }) => nameVariable(name));
+  const variables = listSettings(settings).map(({ name }) => nameVariable(name));
   for (const sentence of findUnknownVariables(process.env, variables)) logger.warn(sentence);
   for (const sentence of findSharedDirectories({ masterKey })) logger.warn(sentence);
   const url = formatUrl(running.address, config);

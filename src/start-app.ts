@@ -1,7 +1,7 @@
 /** Starts a server. */
 import type { AddressInfo } from "node:net";
 import type { Logger } from "pino";
-import { createApp, type Route } from "./app.ts";
+import { type AppOptions, createApp, type Route } from "./app.ts";
 import { type Config, ConfigError } from "./config.ts";
 import { TlsError } from "./server/tls.ts";
 import type { ServicePackage } from "./services/registry.ts";
@@ -12,6 +12,7 @@ export interface StartOptions {
   readonly logger: Logger;
   /** The packages of services to choose from. */
   readonly packages: readonly ServicePackage[];
+  readonly startTracing: AppOptions["startTracing"];
   /** Runs once the store is open, before the server listens. */
   readonly onOpen: (routes: readonly Route[]) => void;
 }
@@ -29,9 +30,15 @@ export interface StartedServer {
 }
 
 /** Starts the server. @throws errors of `createApp`, and of the system if it cannot listen */
-export async function startApp({ config, logger, packages, onOpen }: StartOptions): Promise<StartedServer> {
+export async function startApp({
+  config,
+  logger,
+  packages,
+  startTracing,
+  onOpen,
+}: StartOptions): Promise<StartedServer> {
   const failed = Promise.withResolvers<Error>();
-  const app = await createApp(config, logger, { packages, onFailure: failed.resolve }).catch(
+  const app = await createApp(config, logger, { packages, startTracing, onFailure: failed.resolve }).catch(
     (error: unknown) => {
       throw toConfigError(error);
     },

@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { type Config, ConfigError, describeSettings, readConfig } from "../src/config.ts";
+import { createVerbTable, loadVerb } from "../src/cli/groups.ts";
+import { defineInteger } from "../src/config/setting.ts";
+import { type Config, ConfigError, describeSettings, listSettings, readConfig } from "../src/config.ts";
 import { runToEndHere } from "./support/run-here.ts";
 import { runToEnd, startServer } from "./support/start-server.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
@@ -275,3 +277,38 @@ function refused(sentence: RegExp) {
   const oneLine = new RegExp(`^qsp: [^\\n]*${sentence.source}[^\\n]*\\n$`);
   return { code: 2, stdout: "", stderr: expect.stringMatching(oneLine) };
 }
+
+describe("the settings of an extension", () => {
+  const lamp = defineInteger("lamp", "3", 0, 10, "Brightness of the lamp.");
+  const added = [{ after: "port", settings: [lamp] }];
+
+  it("are listed after the one that they name", () => {
+    const names = listSettings(added).map(({ name }) => name);
+    expect(names.slice(0, 3)).toEqual(["host", "port", "lamp"]);
+    expect(names).toHaveLength(listSettings().length + 1);
+    expect(describeSettings(added)).toContain("--lamp <number>");
+  });
+
+  it("are not listed after one that is not there", () => {
+    expect(() => listSettings([{ after: "prot", settings: [lamp] }])).toThrow(
+      "lamp is after prot, which is no setting",
+    );
+  });
+
+  it("are read as those of the core: a flag, a variable, the default", () => {
+    const read = (args: string[], env = {}) => readConfig(args, env, added).valueFor(lamp);
+    expect([read(["--lamp", "7"], { QSP_LAMP: "5" }), read([], { QSP_LAMP: "5" }), read([])]).toEqual([
+      7, 5, 3,
+    ]);
+    expect(() => read([], { QSP_LAMP: "11" })).toThrow(ConfigError);
+    expect(() => readConfig(["--lamp", "7"], {})).toThrow(ConfigError);
+  });
+
+  it("are taken by the operator's verbs too", async () => {
+    const verb = await loadVerb(
+      createVerbTable(async () => added),
+      ["backup", "x"],
+    );
+    expect(Object.keys(verb?.settings ?? {}).slice(0, 3)).toEqual(["host", "port", "lamp"]);
+  });
+});

@@ -12,6 +12,10 @@ const free: readonly string[] = ["program-files", "make-directories", "read-file
 /** The files of src that extensions may import. Beside these they have gen, packages, and their own files. */
 const interfaceForExtensions: readonly string[] = [
   "extension.ts",
+  "config.ts",
+  "config/setting.ts",
+  "open-observability.ts",
+  "program-files.ts",
   // Verbs.
   "cli/client.ts",
   "cli/colors.ts",
@@ -40,8 +44,11 @@ const interfaceForExtensions: readonly string[] = [
   "identity/log-in-records.ts",
   "identity/revocations.ts",
   "protocol/call-values.ts",
+  "protocol/call-span.ts",
+  "protocol/code-name.ts",
   "protocol/example.ts",
   "protocol/service-profile.ts",
+  "protocol/span-counts.ts",
   "protocol/wire-codec.ts",
   "services/registry.ts",
   "services/service-module.ts",
@@ -71,7 +78,7 @@ const mayImport: Record<string, RegExp> = {
   // Beside main, what starts the server.
   app: /^(?!main$|serve$|extensions)/,
   serve:
-    /^(app|start-app|cli|cli\/operator|config|first-calls|return-memory|server|settings|uncaught-errors)$/,
+    /^(app|start-app|cli|cli\/operator|config|extension|first-calls|open-observability|return-memory|server|settings|uncaught-errors)$/,
   "start-app": /^(app|config|server|services\/registry)$/,
   config: /^crypto$/,
   "program-files": /^$/,
@@ -79,13 +86,11 @@ const mayImport: Record<string, RegExp> = {
   "system-error": /^$/,
   "read-file": /^$/,
   "open-crypto": /^(config|crypto|identity|protocol|server|settings)$/,
-  "open-observability": /^(config|database|protocol|server|settings|tracing)$/,
+  "open-observability": /^(config|database|protocol|server)$/,
   "require-auth-chosen": /^(config|identity|store)$/,
   "watch-store": /^(server|services\/registry|store)$/,
-  // What traces calls with the SDK of OpenTelemetry.
-  tracing: /^(errors|protocol)$/,
   "open-store": /^(database|records|secrets|audit|identity|store|tlog|services)$|^services\//,
-  settings: /^(config|database|identity|records|secrets|server|signed-notes|tracing)$/,
+  settings: /^(config|database|identity|records|secrets|server|signed-notes)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
   "return-memory": /^$/,
@@ -122,7 +127,7 @@ const mayImport: Record<string, RegExp> = {
   console: /^(gen|client|protocol|crypto)$/,
   docs: /^(gen|errors|protocol|config|server|services\/registry|extension|extensions)$/,
   // The type of what extensions add.
-  extension: /^(cli|errors|services\/registry)$/,
+  extension: /^(cli|config|errors|open-observability|services\/registry)$/,
   // The printer of protos, without which there is no gen, and the bundler of the console.
   setup: /^(protos|console)$/,
   // What other programs import, and browsers bundle: of crypto, what runs there.

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as ServingStatus } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { type App, createApp } from "../src/app.ts";
-import { verbTable } from "../src/cli/groups.ts";
+import { createVerbTable } from "../src/cli/groups.ts";
 import { runCommandLine } from "../src/cli/run.ts";
 import { readConfig } from "../src/config.ts";
 import type { ServiceProfiles } from "../src/protocol/service-profile.ts";
@@ -46,7 +46,7 @@ async function qsp(...args: string[]): Promise<string> {
     return true;
   });
   try {
-    expect(await runCommandLine([...args, "--url", url], verbTable, async () => packages)).toBe(0);
+    expect(await runCommandLine([...args, "--url", url], createVerbTable(), async () => packages)).toBe(0);
   } finally {
     write.mockRestore();
   }

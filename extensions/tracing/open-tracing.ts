@@ -16,21 +16,13 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { Logger } from "pino";
-import type { Tracing } from "../../src/protocol/call-span.ts";
-import type { SpanCounts } from "../../src/protocol/span-counts.ts";
+import type { OpenTracing } from "../../src/protocol/call-span.ts";
 import { describeFailure, nameSystem } from "./attributes.ts";
 import { createCallSpan } from "./call-span.ts";
 import { createFailureReport } from "./report-failures.ts";
 import { createSampler } from "./sampling.ts";
 import { countSpans } from "./span-counts.ts";
 import type { TraceSettings } from "./trace-options.ts";
-
-/** Tracing that runs. */
-export interface OpenTracing extends Tracing {
-  readonly counts: SpanCounts;
-  /** Sends the spans that wait, for two seconds at most. */
-  close(): Promise<void>;
-}
 
 /** Spans that wait for the collector: about two megabytes. */
 const maxQueuedSpans = 2048;

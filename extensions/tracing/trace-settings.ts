@@ -2,10 +2,11 @@
 import { type Config, ConfigError } from "../../src/config.ts";
 import { readVersion } from "../../src/program-files.ts";
 import type { Sampling } from "./sampling.ts";
+import { maxFollowedTraces, otlpEndpoint, otlpProtocol, traceSampleRatio } from "./settings.ts";
 import { type OtlpProtocol, otlpProtocols, type TraceSettings } from "./trace-options.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
-type TraceConfig = Pick<Config, "otlpEndpoint" | "otlpProtocol" | "traceSampleRatio" | "maxFollowedTraces">;
+type TraceConfig = Pick<Config, "valueFor">;
 
 /**
  * The settings of tracing (OpenTelemetry, "Environment Variable Specification"). Our own settings take precedence.
@@ -13,16 +14,19 @@ type TraceConfig = Pick<Config, "otlpEndpoint" | "otlpProtocol" | "traceSampleRa
  * @returns undefined if nothing names a collector, or a variable turns tracing off
  * @throws ConfigError
  */
-export function traceSettings(config: TraceConfig, env: Environment): TraceSettings | undefined {
+export function traceSettings({ valueFor }: TraceConfig, env: Environment): TraceSettings | undefined {
+  const [endpoint, protocol] = [valueFor(otlpEndpoint), valueFor(otlpProtocol)];
   const isNamed =
-    config.otlpEndpoint !== "" ||
-    Boolean(env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT);
+    endpoint !== "" || Boolean(env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT);
   if (!isNamed || env.OTEL_SDK_DISABLED?.toLowerCase() === "true" || env.OTEL_TRACES_EXPORTER === "none")
     return undefined;
   return {
-    endpoint: config.otlpEndpoint === "" ? undefined : config.otlpEndpoint,
-    protocol: config.otlpProtocol === "auto" ? readProtocol(env) : config.otlpProtocol,
-    sampling: { ...readSampling(config, env), maxFollowedPerSecond: config.maxFollowedTraces },
+    endpoint: endpoint === "" ? undefined : endpoint,
+    protocol: protocol === "auto" ? readProtocol(env) : protocol,
+    sampling: {
+      ...readSampling(valueFor(traceSampleRatio), env),
+      maxFollowedPerSecond: valueFor(maxFollowedTraces),
+    },
     serviceName: "qsp",
     serviceVersion: readVersion(),
   };
@@ -40,7 +44,7 @@ function readProtocol(env: Environment): OtlpProtocol {
 
 /** The samplers of the specification. Those that are not based on the parent ignore what a caller decided. */
 function readSampling(
-  { traceSampleRatio }: TraceConfig,
+  ratioGiven: number | undefined,
   env: Environment,
 ): Pick<Sampling, "ratio" | "followsCallers"> {
   const name = env.OTEL_TRACES_SAMPLER || "parentbased_always_on";
@@ -50,7 +54,7 @@ function readSampling(
       `OTEL_TRACES_SAMPLER: "${name}" is unknown; use always_on, always_off or traceidratio, or one of them after parentbased_`,
     );
   const followsCallers = parent !== undefined;
-  if (traceSampleRatio !== undefined) return { ratio: traceSampleRatio, followsCallers };
+  if (ratioGiven !== undefined) return { ratio: ratioGiven, followsCallers };
   if (kind !== "traceidratio") return { ratio: kind === "always_on" ? 1 : 0, followsCallers };
   const ratio = Number(env.OTEL_TRACES_SAMPLER_ARG || "1");
   if (ratio >= 0 && ratio <= 1) return { ratio, followsCallers };

@@ -1,10 +1,10 @@
 /** All verbs of the core except `serve`, by their first words. */
-import type { ExtensionVerbs } from "../extension.ts";
+import type { ExtensionVerbs, LoadSettings } from "../extension.ts";
 import type { StoreVerb } from "./operator/store-verb.ts";
 import type { Verb, VerbTable } from "./verb.ts";
 
-/** The verbs that call a server or only work on files, then the operator's verbs. */
-export const verbTable: VerbTable = {
+/** The verbs that call a server or only work on files. */
+const clientVerbs: VerbTable = {
   call: async () => (await import("./call.ts")).callVerbs,
   login: async () => (await import("./login.ts")).loginVerbs,
   logout: async () => (await import("./login.ts")).logoutVerbs,
@@ -40,29 +40,44 @@ export const verbTable: VerbTable = {
   multisig: async () => (await import("./multisig.ts")).multisigVerbs,
   proposal: async () => (await import("./proposal.ts")).proposalVerbs,
   completion: async () => (await import("./completion.ts")).completionVerbs,
-  audit: () =>
-    loadStoreVerbs(async () => [
-      (await import("./operator/audit-verify.ts")).auditVerify,
-      ...(await import("./operator/audit-identities.ts")).auditIdentityVerbs,
-    ]),
-  store: () =>
-    loadStoreVerbs(async () => [
-      (await import("./operator/store-init.ts")).storeInit,
-      (await import("./operator/store-verify.ts")).storeVerify,
-      (await import("./operator/store-cut-log.ts")).storeCutLog,
-    ]),
-  // Separate from the other verbs of `chain`, which load no store code.
-  "chain verify": () =>
-    loadStoreVerbs(async () => [(await import("./operator/chain-verify.ts")).chainVerify]),
-  backup: () => loadStoreVerbs(async () => [(await import("./operator/backup.ts")).backup]),
-  restore: () => loadStoreVerbs(async () => [(await import("./operator/restore.ts")).restore]),
-  "master-key": () =>
-    loadStoreVerbs(async () => [(await import("./operator/master-key-rotate.ts")).masterKeyRotate]),
-  issuer: () => loadStoreVerbs(async () => [(await import("./operator/issuer-rotate.ts")).issuerRotate]),
-  user: () => loadStoreVerbs(async () => (await import("./operator/users.ts")).userVerbs),
-  client: () => loadStoreVerbs(async () => (await import("./operator/clients.ts")).clientVerbs),
-  ca: () => loadStoreVerbs(async () => (await import("./operator/ca.ts")).caVerbs),
 };
+
+/** The verbs of the operator, which work on a store. */
+const storeVerbs: Readonly<Record<string, () => Promise<readonly StoreVerb[]>>> = {
+  audit: async () => [
+    (await import("./operator/audit-verify.ts")).auditVerify,
+    ...(await import("./operator/audit-identities.ts")).auditIdentityVerbs,
+  ],
+  store: async () => [
+    (await import("./operator/store-init.ts")).storeInit,
+    (await import("./operator/store-verify.ts")).storeVerify,
+    (await import("./operator/store-cut-log.ts")).storeCutLog,
+  ],
+  // Separate from the other verbs of `chain`, which load no store code.
+  "chain verify": async () => [(await import("./operator/chain-verify.ts")).chainVerify],
+  backup: async () => [(await import("./operator/backup.ts")).backup],
+  restore: async () => [(await import("./operator/restore.ts")).restore],
+  "master-key": async () => [(await import("./operator/master-key-rotate.ts")).masterKeyRotate],
+  issuer: async () => [(await import("./operator/issuer-rotate.ts")).issuerRotate],
+  user: async () => (await import("./operator/users.ts")).userVerbs,
+  client: async () => (await import("./operator/clients.ts")).clientVerbs,
+  ca: async () => (await import("./operator/ca.ts")).caVerbs,
+};
+
+/**
+ * Creates the table of all verbs.
+ *
+ * @param loadSettings loads the settings of extensions, which the verbs of the operator take too
+ */
+export function createVerbTable(loadSettings: LoadSettings = async () => []): VerbTable {
+  const toLoader = (load: () => Promise<readonly StoreVerb[]>) => async (): Promise<readonly Verb[]> => {
+    const { toVerb } = await import("./operator/store-verb.ts");
+    const added = await loadSettings();
+    return (await load()).map((verb) => toVerb(verb, added));
+  };
+  const loaders = Object.entries(storeVerbs).map(([words, load]) => [words, toLoader(load)]);
+  return { ...clientVerbs, ...Object.fromEntries(loaders) };
+}
 
 /** Adds the verbs of extensions, each where the help lists it. */
 export function addVerbs(table: VerbTable, added: readonly ExtensionVerbs[]): VerbTable {
@@ -73,11 +88,6 @@ export function addVerbs(table: VerbTable, added: readonly ExtensionVerbs[]): Ve
     entries.splice(index + 1, 0, [word, load]);
   }
   return Object.fromEntries(entries);
-}
-
-async function loadStoreVerbs(load: () => Promise<readonly StoreVerb[]>): Promise<readonly Verb[]> {
-  const { toVerb } = await import("./operator/store-verb.ts");
-  return (await load()).map(toVerb);
 }
 
 /** Loads all verbs, in the order of the help. */

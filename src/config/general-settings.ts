@@ -9,9 +9,7 @@ import {
   defineOrigin,
   defineOrigins,
   definePostgresUrl,
-  defineRatio,
   defineSecret,
-  defineServiceUrl,
   defineSwitch,
   defineText,
 } from "./setting.ts";
@@ -109,27 +107,6 @@ export const generalSettings = {
     "",
     "file",
     "File with the verifier keys of witnesses (c2sp.org/signed-note), one in each line, whose cosignatures the verifiable logs accept.",
-  ),
-  otlpEndpoint: defineServiceUrl(
-    "otlp-endpoint",
-    "Collector of OpenTelemetry that receives traces of calls, such as http://localhost:4317; by default the OTEL_EXPORTER_OTLP_… variables decide, and without them there are no traces.",
-  ),
-  otlpProtocol: defineChoice(
-    "otlp-protocol",
-    "auto",
-    ["auto", "grpc", "http/protobuf"],
-    "Protocol of the collector; auto takes OTEL_EXPORTER_OTLP_PROTOCOL, or http/protobuf.",
-  ),
-  traceSampleRatio: defineRatio(
-    "trace-sample-ratio",
-    "Share of calls to trace, from 0 to 1; by default OTEL_TRACES_SAMPLER decides, and without it all calls are traced.",
-  ),
-  maxFollowedTraces: defineInteger(
-    "max-followed-traces",
-    "10",
-    0,
-    1_000_000,
-    "Most calls a second that a server traces beside that share, because their callers record a trace (traceparent).",
   ),
   logLevel: defineChoice(
     "log-level",

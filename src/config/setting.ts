@@ -20,6 +20,13 @@ export interface Setting<T> {
   read(text: string): T;
 }
 
+/** Settings beside those of the core. */
+export interface AddedSettings {
+  /** The name of the setting that lists have before these. */
+  readonly after: string;
+  readonly settings: readonly Setting<unknown>[];
+}
+
 export function defineText(
   name: string,
   fallback: string,

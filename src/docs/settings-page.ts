@@ -1,10 +1,11 @@
 /** docs/settings.md: every setting of the server. */
+import type { AddedSettings } from "../config/setting.ts";
 import { listSettings, nameVariable } from "../config.ts";
 import { escapeBars, renderCode, renderTable } from "./markdown.ts";
 
 /** Renders the page. */
-export function renderSettingsPage(): string {
-  const rows = listSettings().map(({ name, valueName, fallback, meaning, isSecret }) => {
+export function renderSettingsPage(added: readonly AddedSettings[]): string {
+  const rows = listSettings(added).map(({ name, valueName, fallback, meaning, isSecret }) => {
     const flag = valueName === undefined ? `--${name}` : `--${name} <${valueName}>`;
     return [
       renderCode(isSecret === true ? "" : flag),

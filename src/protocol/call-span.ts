@@ -1,6 +1,7 @@
 /** The spans of a call, independent of any format of traces. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { type ConnectError, createContextKey } from "@connectrpc/connect";
+import type { SpanCounts } from "./span-counts.ts";
 
 /** The attributes of a span: public values of a bounded set, never data of a caller. */
 export type SpanAttributes = Readonly<Record<string, string | number>>;
@@ -38,6 +39,13 @@ export interface BeginningCall {
 export interface Tracing {
   /** @returns undefined for a call that is not traced */
   startCall(call: BeginningCall): CallSpan | undefined;
+}
+
+/** Tracing that runs. */
+export interface OpenTracing extends Tracing {
+  readonly counts: SpanCounts;
+  /** Sends the spans that wait, for two seconds at most. */
+  close(): Promise<void>;
 }
 
 /** The context key of the span of a call; undefined if it is not traced. */

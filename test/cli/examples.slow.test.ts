@@ -11,7 +11,7 @@ import { loadAllVerbs } from "../../src/cli/groups.ts";
 import { listSettings } from "../../src/config.ts";
 import { isMissing } from "../interop/tools.ts";
 import { password } from "../support/passwords.ts";
-import { verbTable } from "../support/whole-program.ts";
+import { loadSettings, verbTable } from "../support/whole-program.ts";
 import { launch, program, qspDone, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
@@ -264,7 +264,7 @@ describe("the help", { timeout }, () => {
 
   it("of serve shows all settings with their variables", async () => {
     const help = await qspDone(["serve", "--help"], server.place());
-    for (const { name } of listSettings())
+    for (const { name } of listSettings(await loadSettings()))
       expect(help).toMatch(new RegExp(`\\bQSP_${name.replaceAll("-", "_").toUpperCase()}\\b`));
   });
 });

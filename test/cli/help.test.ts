@@ -1,10 +1,10 @@
 /** The help of every verb, word by word. After an intended change: npx vitest run test/cli/help.test.ts -u */
 import { describe, expect, it } from "vitest";
-import { loadAllVerbs, verbTable } from "../../src/cli/groups.ts";
+import { createVerbTable, loadAllVerbs } from "../../src/cli/groups.ts";
 import { describeEveryVerb, describeVerbs } from "../../src/cli/help.ts";
 import { recordHelp } from "./recorded-help.ts";
 
-const verbs = await loadAllVerbs(verbTable);
+const verbs = await loadAllVerbs(createVerbTable());
 
 describe("the help of verbs", () => {
   it("is as recorded", async () => {

@@ -1,16 +1,11 @@
-/** The client and the traces, with peers that are not what they expect. */
-import { createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
-import { describe, expect, it, vi } from "vitest";
-import { Health } from "#gen/grpc/health/v1/health_pb.ts";
-import { runToEnd, startServer } from "../support/start-server.ts";
+import { describe, expect, it } from "vitest";
+import { runToEnd } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   allPeers,
   type Behaviour,
   collectEnds,
   endlessPeers,
-  maxTakenBytes,
   silent,
   startHostilePeer,
   strangers,
@@ -39,34 +34,6 @@ describe("a verb of the client, before a peer that", { timeout }, () => {
     (_name, behaviour) => fail(["chain", "watch"], "http", behaviour),
   );
 });
-
-/** Each behaviour of strangers, and some of the others. */
-const somePeers = {
-  ...strangers,
-  ...Object.fromEntries(Object.entries(allPeers).filter((_, index) => index % 5 === 0)),
-};
-
-describe.each(["grpc", "http/protobuf"])(
-  "a server with a collector over %s that",
-  { timeout },
-  (protocol) => {
-    const atEnd = collectEnds();
-
-    it.concurrent.each(Object.entries(somePeers))("%s, goes on", async (_name, behaviour) => {
-      const peer = await startHostilePeer(behaviour, atEnd);
-      const collector = ["--otlp-endpoint", `http://127.0.0.1:${peer.port}`, "--otlp-protocol", protocol];
-      const dataDir = makeTemporaryDirectory(atEnd);
-      const server = await startServer({ dataDir, args: collector });
-      const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
-      await health.check({});
-      await vi.waitFor(() => expect(peer.seen()).toBeGreaterThan(0), { timeout: 60_000 });
-      await health.check({});
-      // It sends the last spans, and waits for the answer for two seconds at most.
-      expect(await server.stop()).toMatchObject({ code: 0, signal: null });
-      expect(peer.sentBytes()).toBeLessThan(maxTakenBytes);
-    });
-  },
-);
 
 describe("a server whose database is a peer that", { timeout }, () => {
   const atEnd = collectEnds();

@@ -3,7 +3,7 @@ import { Readable } from "node:stream";
 import { vi } from "vitest";
 import { runCommandLine } from "../../src/cli/run.ts";
 import { inheritedEnvironment } from "./environment.ts";
-import { loadPackages, verbTable } from "./whole-program.ts";
+import { loadPackages, loadServeVerb, verbTable } from "./whole-program.ts";
 
 /** How a command line ended. */
 export interface Run {
@@ -21,9 +21,7 @@ export interface Surroundings {
   readonly stdin?: string | Uint8Array;
 }
 
-/** As in program.ts. */
-const serve = async () => [(await import("../../src/serve.ts")).serveVerb];
-const table = { serve, ...verbTable };
+const table = { serve: loadServeVerb, ...verbTable };
 /** What command lines listen to, to end the process. */
 const ends = ["SIGINT", "SIGTERM", "SIGHUP", "uncaughtException"] as const;
 let before: Promise<unknown> = Promise.resolve();

@@ -1,14 +1,23 @@
 /** The core with its extensions, as main.ts composes them. */
 import { extensions } from "../../extensions/index.ts";
-import { addVerbs, verbTable as coreVerbs } from "../../src/cli/groups.ts";
+import { addVerbs, createVerbTable } from "../../src/cli/groups.ts";
 import type { VerbTable } from "../../src/cli/verb.ts";
+import { collectSettings } from "../../src/extension.ts";
 import { collectPackages } from "../../src/services/registry.ts";
+
+/** Loads the settings of extensions. */
+export const loadSettings = () => collectSettings(extensions);
 
 /** Every verb but `serve`. */
 export const verbTable: VerbTable = addVerbs(
-  coreVerbs,
+  createVerbTable(loadSettings),
   extensions.flatMap(({ verbs = [] }) => verbs),
 );
+
+/** Loads `serve`. */
+export const loadServeVerb = async () => [
+  await (await import("../../src/serve.ts")).createServeVerb(extensions),
+];
 
 /** Loads every package of services. */
 export const loadPackages = () => collectPackages(extensions);

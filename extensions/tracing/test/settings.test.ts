@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { ConfigError, readConfig } from "../../../src/config.ts";
+import { settings } from "../settings.ts";
 import { traceSettings } from "../trace-settings.ts";
 
 function read(args: readonly string[], env: Record<string, string> = {}) {
-  return traceSettings(readConfig(args, env), env);
+  return traceSettings(readConfig(args, env, [settings]), env);
 }
 
 const endpoint = "http://collector.example:4318";

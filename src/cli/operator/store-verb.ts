@@ -1,4 +1,6 @@
 /** The parts that the operator's verbs share: the settings of `qsp serve`, a store, and the explanation of errors. */
+
+import type { AddedSettings } from "../../config/setting.ts";
 import { type Config, ConfigError, listSettings, readConfig } from "../../config.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import { type DatabaseLocation, describeLocation } from "../../database/database.ts";
@@ -37,8 +39,8 @@ export const passwordWarning =
 const storeSettingNames = ["data-dir", "database-url", "master-key-file"];
 
 /** Turns a store verb into a verb of the command line. */
-export function toVerb(verb: StoreVerb): Verb {
-  const settings = createSettingOptions();
+export function toVerb(verb: StoreVerb, added: readonly AddedSettings[] = []): Verb {
+  const settings = createSettingOptions(added);
   return {
     ...verb,
     options: verb.options ?? {},
@@ -46,7 +48,7 @@ export function toVerb(verb: StoreVerb): Verb {
     settings,
     shownSettings: storeSettingNames,
     async run({ operands, options, files, loadPackages }) {
-      const config = readConfig(toFlags(settings, options), process.env);
+      const config = readConfig(toFlags(settings, options), process.env, added);
       const store = storeSettings(config);
       try {
         if (!verb.hasLog && showsPassword(config)) process.stderr.write(`qsp: warning: ${passwordWarning}\n`);
@@ -61,9 +63,9 @@ export function toVerb(verb: StoreVerb): Verb {
 }
 
 /** Creates the settings as options of a verb. If one is given twice, the last value counts. */
-function createSettingOptions(): Options {
+function createSettingOptions(added: readonly AddedSettings[]): Options {
   return Object.fromEntries(
-    listSettings()
+    listSettings(added)
       .filter(({ isSecret }) => isSecret !== true)
       .map(({ name, valueName, meaning, values, fallback }) => [
         name,
