@@ -1,5 +1,5 @@
 import type { Principal } from "../../records/ownership.ts";
-import { cutPage, maxPageBytes, type PageRequest, sizeInJson } from "../../records/pages.ts";
+import { cutPage, maxPageBytes, sizeInJson } from "../../records/pages.ts";
 import { defaultOrder } from "../../records/table-declaration.ts";
 import { type PageFields, readPage } from "../fields.ts";
 import type { FindDeps } from "./find-key.ts";

@@ -8,7 +8,7 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { isAuditor, readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import type { UserStore } from "../../identity/users.ts";
 import type { Store } from "../../store/store.ts";
-import { partsOf, readPage } from "../fields.ts";
+import { partsOf } from "../fields.ts";
 import { auditFeed, listAudit, packEntry, toFilter, watchAudit } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
 import { createKey } from "./create.ts";
