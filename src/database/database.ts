@@ -65,8 +65,9 @@ export type OpenMode = "create" | "upgrade" | "existing";
 /**
  * Opens a database with the tables of these owners.
  *
- * @throws StorageError if it cannot be opened, was written by a newer version, has triggers, or its log is damaged. The
- *   modes "upgrade" and "existing" also refuse a missing store, and "existing" one of an older version.
+ * @throws StorageError if it cannot be opened, has a step of a newer version or of a missing extension, has triggers,
+ *   or its log is damaged. The modes "upgrade" and "existing" also refuse a missing store, and "existing" one of an
+ *   older version.
  * @param onLost learns if the open database cannot be used any more; a lost connection to PostgreSQL comes back
  */
 export async function openDatabaseOf(
@@ -89,11 +90,8 @@ export async function openDatabaseOf(
   } catch (error) {
     await database.close();
     if (error instanceof StorageError) throw error;
-    if (readMessage(error).includes("previously executed migration")) {
-      throw new StorageError(
-        `the store ${database.name} was written by a newer version of this program; use that version`,
-      );
-    }
+    const [, step] = /previously executed migration (\S+)/.exec(readMessage(error)) ?? [];
+    if (step !== undefined) throw stepUnknown(database.name, step);
     if (!(error instanceof StoreFailureError)) throw cannotOpen(database.name, error);
     if (error.code === "CORRUPT") throw new StoreDamagedError(database.name, readMessage(error.cause));
     if (location.kind === "sqlite" && isForRoom(error, location.path)) throw diskFullError(location.path);
@@ -253,7 +251,9 @@ async function migrate({ kind, owners, writeConnection }: Database): Promise<voi
   const writer = new Kysely<Schema>({ dialect: kyselyDialect(kind, { ...writeConnection, run }) });
   try {
     await writer.transaction().execute(async (transaction) => {
-      const { error } = await new Migrator({ db: transaction, provider }).migrateToLatest();
+      // An extension that is added to an older store brings steps from before the last one.
+      const migrator = new Migrator({ db: transaction, provider, allowUnorderedMigrations: true });
+      const { error } = await migrator.migrateToLatest();
       if (error !== undefined) throw error;
     });
   } catch (error) {
@@ -275,12 +275,17 @@ async function requireSchema({ kind, name, owners, reader }: Database): Promise<
   }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(reader);
   const known = Object.keys(createMigrations(kind, owners));
   const taken = new Set(rows.map((row) => row.name));
-  if ([...taken].some((step) => !known.includes(step)))
-    throw new StorageError(
-      `the store ${name} was written by a newer version of this program; use that version`,
-    );
+  const unknown = [...taken].find((step) => !known.includes(step));
+  if (unknown !== undefined) throw stepUnknown(name, unknown);
   if (known.some((step) => !taken.has(step)))
     throw new StorageError(`the store ${name} is of an older version; start the server on it once`);
+}
+
+function stepUnknown(store: string, step: string): StorageError {
+  return new StorageError(
+    `the store ${store} has the migration step ${step}, which is of a newer version of this program, or of an ` +
+      "extension that it lacks; use that version, or add the extension",
+  );
 }
 
 function cannotOpen(

@@ -28,8 +28,9 @@ export interface TableOwner {
   /** Tables for which the log of identities has an entry for every row. */
   readonly identityTables?: readonly (keyof Schema)[];
   /**
-   * The migration steps: statements by the name of the step. Steps run in the order of their names, each once. A new
-   * step has a higher number than all released steps. A released step never changes.
+   * The migration steps: statements by the name of the step. Steps run in the order of their names, each once; those of
+   * an extension that is added later run then. A new step has a higher number than all released steps. A released step
+   * never changes.
    */
   readonly steps: Readonly<Record<string, (types: SqlTypes) => readonly string[]>>;
 }

@@ -16,14 +16,19 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 const modes: readonly OpenMode[] = ["create", "upgrade", "existing"];
 
 describeStores("a store of another version", (makePlace) => {
-  it.each(modes)("is refused with a sentence if it is newer, and not changed (mode %s)", async (mode) => {
-    const place = await makePlace();
-    await (await place.open()).close();
-    await place.query("insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '')");
-    const before = await readSteps(place);
-    await expect(place.open({ mode })).rejects.toThrow(storageError(/newer version/));
-    expect(await readSteps(place)).toEqual(before);
-  });
+  it.each(modes)(
+    "is refused with a sentence that names the step if it is newer, and not changed (mode %s)",
+    async (mode) => {
+      const place = await makePlace();
+      await (await place.open()).close();
+      await place.query("insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '')");
+      const before = await readSteps(place);
+      await expect(place.open({ mode })).rejects.toThrow(
+        storageError(/step 9999-from-the-future, which is of a newer version/),
+      );
+      expect(await readSteps(place)).toEqual(before);
+    },
+  );
 
   it("is refused with a sentence by mode existing if it is older, and not changed", async () => {
     const place = await makePlace();
