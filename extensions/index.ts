@@ -1,10 +1,19 @@
 /** The extensions of the program, in display order. Without a line here, nothing of its folder is there. */
 import type { Extension } from "../src/extension.ts";
 import { envoyAuth } from "./envoy-auth/extension.ts";
+import { googleKms } from "./google-kms/extension.ts";
 import { kubernetes } from "./kubernetes/extension.ts";
 import { oauth } from "./oauth/extension.ts";
 import { sigstore } from "./sigstore/extension.ts";
 import { top } from "./top/extension.ts";
 import { tracing } from "./tracing/extension.ts";
 
-export const extensions: readonly Extension[] = [oauth, envoyAuth, kubernetes, sigstore, top, tracing];
+export const extensions: readonly Extension[] = [
+  oauth,
+  envoyAuth,
+  googleKms,
+  kubernetes,
+  sigstore,
+  top,
+  tracing,
+];

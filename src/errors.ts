@@ -114,7 +114,7 @@ export function refuseForNow(
 export function refuseField(
   field: string,
   description: string,
-  reason: ReasonName = "FIELD_INVALID",
+  reason: ReasonName | NamedReason = "FIELD_INVALID",
 ): ConnectError {
   return refuse(reason, `${field}: ${description}`, { field }, [{ field, description }]);
 }

@@ -13,7 +13,6 @@ import {
   signerTable,
   walletTable as signerWalletTable,
 } from "./services/defi/tables.ts";
-import { googleKmsTables, ringTable } from "./services/google-kms/tables.ts";
 import { challengeTable, deviceTable, iotTables, stateTable } from "./services/iot/tables.ts";
 import { kmsTables } from "./services/kms/migrations.ts";
 import { grantTable, importTable, nameTable } from "./services/kms/tables.ts";
@@ -40,7 +39,6 @@ const coreOwners: readonly TableOwner[] = [
   recordTables,
   identityTables,
   kmsTables,
-  googleKmsTables,
   walletTables,
   nftTables,
   dappTables,
@@ -58,7 +56,6 @@ const coreRecords: PackageTables["records"] = [
   nameTable,
   grantTable,
   importTable,
-  ringTable,
   walletTable,
   tokenTable,
   transferTable,

@@ -6,8 +6,8 @@ import {
   CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
   CryptoKeyVersion_CryptoKeyVersionAlgorithmSchema as VersionAlgorithmSchema,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
-import type { KemAlgorithm, SignatureAlgorithm } from "../../crypto/algorithms.ts";
-import { refuseField } from "../../errors.ts";
+import type { KemAlgorithm, SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
+import { refuseField } from "../../src/errors.ts";
 
 /** Our algorithms. X-Wing combines ML-KEM-768 and X25519 (draft-connolly-cfrg-xwing-kem). */
 export type OwnAlgorithm = SignatureAlgorithm | KemAlgorithm | "X-Wing";

@@ -1,21 +1,20 @@
 /** The dependencies of all groups of calls. */
 import type { HandlerContext } from "@connectrpc/connect";
 import { sql } from "kysely";
-import { refuse, refuseField } from "../../errors.ts";
-import { readPrincipal } from "../../identity/principal.ts";
-import { listSeenBy, type Principal } from "../../records/ownership.ts";
-import type { Narrowing } from "../../records/record-table.ts";
-import { nameNarrowed } from "../../records/table-declaration.ts";
-import type { PageFields } from "../fields.ts";
-import type { ChangeDeps } from "../kms/change.ts";
+import { refuse, refuseField } from "../../src/errors.ts";
+import { readPrincipal } from "../../src/identity/principal.ts";
+import { listSeenBy, type Principal } from "../../src/records/ownership.ts";
+import type { Narrowing } from "../../src/records/record-table.ts";
+import { nameNarrowed } from "../../src/records/table-declaration.ts";
+import type { PageFields } from "../../src/services/fields.ts";
+import type { KeyDomain } from "../../src/services/kms/domain.ts";
 import { compileFilter, type FilterFields } from "./filter.ts";
 import { readPage } from "./pages.ts";
+import { keyRingNotFound } from "./reasons.ts";
 import type { RingRecord, RingStore } from "./tables.ts";
 
 /** The keys of the server, and the key rings. */
-export interface GoogleDeps extends ChangeDeps {
-  readonly rings: RingStore;
-}
+export type GoogleDeps = KeyDomain["deps"] & { readonly rings: RingStore };
 
 /** The caller of a call, and its signal. Google's interface has no idempotency keys. */
 export function readCaller(context: HandlerContext) {
@@ -34,7 +33,7 @@ export function readOwner(context: HandlerContext): Principal & { readonly owner
 /** Finds a key ring of the caller. @throws KEY_RING_NOT_FOUND */
 export async function requireRing({ rings }: GoogleDeps, owner: string, name: string): Promise<RingRecord> {
   const ring = await rings.find(owner, name);
-  if (ring === undefined) throw refuse("KEY_RING_NOT_FOUND", `key ring ${name} does not exist`, { name });
+  if (ring === undefined) throw refuse(keyRingNotFound, `key ring ${name} does not exist`, { name });
   return ring;
 }
 

@@ -1,5 +1,6 @@
 /** CRC32C (RFC 3720, section 12.1), with which Google's clients detect damage between themselves and the key service. */
-import { refuseField } from "../../errors.ts";
+import { refuseField } from "../../src/errors.ts";
+import { checksumMismatch } from "./reasons.ts";
 
 /** The polynomial of Castagnoli, 0x1edc6f41, with its bits reversed. */
 const polynomial = 0x82f63b78;
@@ -36,5 +37,5 @@ export function checkCrc32c(field: string, bytes: Uint8Array, given: bigint | un
   const computed = packCrc32c(bytes);
   if (given === computed) return true;
   const description = `is ${given}, but the CRC32C of the ${bytes.length} bytes that arrived is ${computed}`;
-  throw refuseField(field, description, "CHECKSUM_MISMATCH");
+  throw refuseField(field, description, checksumMismatch);
 }

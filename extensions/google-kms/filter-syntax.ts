@@ -2,7 +2,7 @@
  * Parses filters of lists (cloud.google.com/kms/docs/sorting-and-filtering, google.aip.dev/160):
  * `state=ENABLED AND (labels.team=alpha OR NOT name:"test")`. OR binds closer than AND, and a space means AND.
  */
-import { refuseField } from "../../errors.ts";
+import { refuseField } from "../../src/errors.ts";
 
 /** How a field is compared. ":" is containment. */
 export type Operator = "=" | "!=" | "<" | "<=" | ">" | ">=" | ":";

@@ -14,13 +14,13 @@ import type {
   ImportCryptoKeyVersionRequest,
   KeyManagementService,
 } from "#gen/google/cloud/kms/v1/service_pb.ts";
-import type { WrappingMethod } from "../../crypto/hpke.ts";
-import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
-import { refuse, refuseField } from "../../errors.ts";
-import { nameList } from "../../records/table-declaration.ts";
-import { beginImport, unwrapKey } from "../kms/import.ts";
-import { putVersion, requireName } from "../kms/named-keys.ts";
-import { type ImportRecord, importTable } from "../kms/tables.ts";
+import type { WrappingMethod } from "../../src/crypto/hpke.ts";
+import { encodePublicKeyPem } from "../../src/crypto/key-encoding.ts";
+import { refuse, refuseField } from "../../src/errors.ts";
+import { nameList } from "../../src/records/table-declaration.ts";
+import { beginImport, unwrapKey } from "../../src/services/kms/import.ts";
+import { putVersion, requireName } from "../../src/services/kms/named-keys.ts";
+import { type ImportRecord, importTable } from "../../src/services/kms/tables.ts";
 import { findAlgorithm, findGoogleAlgorithm, nameValue } from "./algorithms.ts";
 import { type GoogleDeps, readCaller, readList, readOwner, requireRing } from "./calls.ts";
 import { packCrc32c } from "./crc32c.ts";
@@ -28,6 +28,7 @@ import { readKeyName, requireSoftware } from "./crypto-keys.ts";
 import { jobFields } from "./filter-fields.ts";
 import { importMethods } from "./import-methods.ts";
 import { packDamaged, packVersion } from "./pack.ts";
+import { importJobNotFound, importJobTaken } from "./reasons.ts";
 import {
   checkResourceId,
   formatImportJobName,
@@ -87,9 +88,9 @@ export function importJobCalls(deps: GoogleDeps): Calls {
       if (importJob !== undefined && importJob.cryptoKeyBackend !== "")
         throw refuseField("importJob.cryptoKeyBackend", "is for other key managers; leave it out");
       await requireRing(deps, owner, formatKeyRingName(ring));
-      if ((await keys.imports.findJob(owner, jobName)) !== undefined)
-        throw refuse("IMPORT_JOB_TAKEN", `import job ${jobName} exists already`, { name: jobName });
-      return pack(await beginImport(deps, { method, jobName, ...caller }));
+      const taken = () => refuse(importJobTaken, `import job ${jobName} exists already`, { name: jobName });
+      if ((await keys.imports.findJob(owner, jobName)) !== undefined) throw taken();
+      return pack(await beginImport(deps, { method, job: { name: jobName, taken }, ...caller }));
     },
     async importCryptoKeyVersion(req, context) {
       const { principal } = readCaller(context);
@@ -126,7 +127,7 @@ function readJobName(text: string): string {
 
 async function requireJob({ keys }: GoogleDeps, owner: string, name: string): Promise<ImportRecord> {
   const job = await keys.imports.findJob(owner, name);
-  if (job === undefined) throw refuse("IMPORT_JOB_NOT_FOUND", `import job ${name} does not exist`, { name });
+  if (job === undefined) throw refuse(importJobNotFound, `import job ${name} does not exist`, { name });
   return job;
 }
 

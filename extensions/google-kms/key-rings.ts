@@ -1,11 +1,12 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
-import { refuse } from "../../errors.ts";
-import { nameList } from "../../records/table-declaration.ts";
+import { refuse } from "../../src/errors.ts";
+import { nameList } from "../../src/records/table-declaration.ts";
 import { type GoogleDeps, readList, readOwner, requireRing } from "./calls.ts";
 import { ringFields } from "./filter-fields.ts";
 import { packDamaged } from "./pack.ts";
+import { keyRingTaken } from "./reasons.ts";
 import {
   checkResourceId,
   formatKeyRingName,
@@ -61,5 +62,5 @@ function packRing({ name, createdAt }: RingRecord) {
 }
 
 function ringTaken(name: string): Error {
-  return refuse("KEY_RING_TAKEN", `key ring ${name} exists already`, { name });
+  return refuse(keyRingTaken, `key ring ${name} exists already`, { name });
 }

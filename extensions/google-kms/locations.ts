@@ -7,7 +7,7 @@
 
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { Locations } from "#gen/google/cloud/location/locations_pb.ts";
-import { refuseField } from "../../errors.ts";
+import { refuseField } from "../../src/errors.ts";
 import { readPage } from "./pages.ts";
 import { parseLocationOfAnyParent, parseLocationsParent } from "./resource-names.ts";
 

@@ -1,5 +1,5 @@
-import { openKeyDomain } from "../kms/domain.ts";
-import type { OpenServices } from "../service-module.ts";
+import { openKeyDomain } from "../../src/services/kms/domain.ts";
+import type { OpenServices } from "../../src/services/service-module.ts";
 import { openGoogleServices } from "./service.ts";
 import { createRingStore } from "./tables.ts";
 

@@ -1,7 +1,7 @@
 /** Reads which page of a list a request of Google's clients asks for. */
-import { refuseField } from "../../errors.ts";
-import { maxPageSize, type PageRequest } from "../../records/pages.ts";
-import { type PageFields, readPage as readOwnPage } from "../fields.ts";
+import { refuseField } from "../../src/errors.ts";
+import { maxPageSize, type PageRequest } from "../../src/records/pages.ts";
+import { type PageFields, readPage as readOwnPage } from "../../src/services/fields.ts";
 
 /** Rows of a page if the request does not say, as Google documents it for lists of keys. */
 const defaultPageSize = 100;

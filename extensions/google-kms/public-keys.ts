@@ -5,9 +5,9 @@ import {
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
-import { encodePublicKeyDer, encodePublicKeyPem } from "../../crypto/key-encoding.ts";
-import { refuse, refuseField } from "../../errors.ts";
-import type { KeyRecord } from "../kms/record.ts";
+import { encodePublicKeyDer, encodePublicKeyPem } from "../../src/crypto/key-encoding.ts";
+import { refuse, refuseField } from "../../src/errors.ts";
+import type { KeyRecord } from "../../src/services/kms/record.ts";
 import { type GoogleDeps, readCaller } from "./calls.ts";
 import { packCrc32c } from "./crc32c.ts";
 import { packVersion } from "./pack.ts";

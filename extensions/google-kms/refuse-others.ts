@@ -1,7 +1,7 @@
 /** Refuses the calls of a service that this server does not have. */
 import type { DescService } from "@bufbuild/protobuf";
 import { createServiceImplSpec, type ServiceImpl, type ServiceImplSpec } from "@connectrpc/connect";
-import { callUnsupported } from "../../errors.ts";
+import { callUnsupported } from "../../src/errors.ts";
 
 /** Implements a part of a service. Each of the other calls fails with CALL_UNSUPPORTED. */
 export function refuseOthers<Service extends DescService>(

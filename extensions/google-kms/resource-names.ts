@@ -1,5 +1,5 @@
 /** Google's resource names, and the parts that they consist of. */
-import { refuseField } from "../../errors.ts";
+import { refuseField } from "../../src/errors.ts";
 
 /** projects/P/locations/L */
 export interface LocationName {

@@ -1,11 +1,10 @@
 /** The key rings of Google's interface. Its keys are names of the key service, which begin with the name of a ring. */
-import type { TableOwner } from "../../database/schema.ts";
-import { column, type ListedRow, type RecordOf } from "../../records/columns.ts";
-import { createRecordTable } from "../../records/create-table.ts";
-import { recordQuota } from "../../records/quota.ts";
-import { openTable } from "../../records/record-table.ts";
-import type { TableDeclaration } from "../../records/table-declaration.ts";
-import type { Store } from "../../store/store.ts";
+import { column, type ListedRow, type RecordOf } from "../../src/records/columns.ts";
+import { createRecordTable } from "../../src/records/create-table.ts";
+import { recordQuota } from "../../src/records/quota.ts";
+import { openTable } from "../../src/records/record-table.ts";
+import type { TableDeclaration } from "../../src/records/table-declaration.ts";
+import type { ModuleDeps, PackageTables } from "../../src/services/service-module.ts";
 
 const columns = {
   owner: column.text("owner"),
@@ -25,28 +24,31 @@ export const ringTable: TableDeclaration<typeof columns> = {
 /** A key ring. */
 export type RingRecord = RecordOf<typeof columns>;
 
-declare module "../../database/schema.ts" {
+declare module "../../src/database/schema.ts" {
   interface Schema {
     google_key_rings: ListedRow<typeof columns>;
   }
 }
 
 /** The table of key rings. */
-export const googleKmsTables: TableOwner = {
-  tables: { google_key_rings: ["position"] },
-  steps: {
-    "0002-google-kms": (types) => [
-      createRecordTable(types, ringTable),
-      "create index google_key_rings_by_owner_position on google_key_rings (owner, position)",
-    ],
+export const googleTables: PackageTables = {
+  owner: {
+    tables: { google_key_rings: ["position"] },
+    steps: {
+      "0002-google-kms": (types) => [
+        createRecordTable(types, ringTable),
+        "create index google_key_rings_by_owner_position on google_key_rings (owner, position)",
+      ],
+    },
   },
+  records: [ringTable],
 };
 
 /** The key rings of a store. */
 export type RingStore = ReturnType<typeof createRingStore>;
 
 /** Creates the store of key rings on the shared store. */
-export function createRingStore(store: Store) {
+export function createRingStore(store: ModuleDeps["store"]) {
   const rings = openTable(store, ringTable);
   return {
     insert: rings.insert,

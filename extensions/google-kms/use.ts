@@ -7,10 +7,9 @@ import type {
   GenerateRandomBytesRequest,
   KeyManagementService,
 } from "#gen/google/cloud/kms/v1/service_pb.ts";
-import { refuse, refuseField } from "../../errors.ts";
-import { decapsulate } from "../kms/encapsulate.ts";
-import { type Signed, sign, signDigest } from "../kms/sign.ts";
-import type { KeyInput } from "../kms/with-key.ts";
+import { refuse, refuseField } from "../../src/errors.ts";
+import { decapsulate } from "../../src/services/kms/encapsulate.ts";
+import { type Signed, type SignInput, sign, signDigest } from "../../src/services/kms/sign.ts";
 import { findGoogleAlgorithm, type SigningInput } from "./algorithms.ts";
 import { type GoogleDeps, readCaller } from "./calls.ts";
 import { checkCrc32c, packCrc32c } from "./crc32c.ts";
@@ -21,6 +20,9 @@ type Calls = Pick<
   ServiceImpl<typeof KeyManagementService>,
   "asymmetricSign" | "decapsulate" | "generateRandomBytes"
 >;
+
+/** A key, and who uses it. */
+type KeyInput = Omit<SignInput, "data" | "context" | "mu">;
 
 const none = new Uint8Array();
 

@@ -5,14 +5,12 @@ import {
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
-import { refuseField, renameSubject } from "../../errors.ts";
-import type { Principal } from "../../records/ownership.ts";
-import { keyNotFound } from "../kms/find-key.ts";
-import { keyDamaged } from "../kms/key-cache.ts";
-import { allKeys, nameKeyList } from "../kms/key-filter.ts";
-import { destroyKey, disableKey, enableKey, restoreKey } from "../kms/life-cycle.ts";
-import { addVersion, requireName } from "../kms/named-keys.ts";
-import type { KeyName, KeyRecord } from "../kms/record.ts";
+import { refuseField, renameSubject } from "../../src/errors.ts";
+import type { Principal } from "../../src/records/ownership.ts";
+import { allKeys, nameKeyList } from "../../src/services/kms/key-filter.ts";
+import { destroyKey, disableKey, enableKey, restoreKey } from "../../src/services/kms/life-cycle.ts";
+import { addVersion, requireName, requireVersion } from "../../src/services/kms/named-keys.ts";
+import type { KeyName, KeyRecord } from "../../src/services/kms/record.ts";
 import { type GoogleDeps, narrowList, readCaller, readOwner } from "./calls.ts";
 import { readKeyName } from "./crypto-keys.ts";
 import { compileFilter } from "./filter.ts";
@@ -114,10 +112,7 @@ export async function findVersion(
 ): Promise<FoundVersion> {
   const { version, ...key } = parseCryptoKeyVersionName(field, name);
   const named = await requireName(deps, principal, formatCryptoKeyName(key));
-  const found = await deps.keys.findVersion(named.owner, named.name, version);
-  if (found === undefined) throw keyNotFound(name);
-  if (!found.isIntact) throw keyDamaged(name);
-  return { record: found.record, named };
+  return { record: await requireVersion(deps, named, version, name), named };
 }
 
 /** Uses or changes a version in the key service, and names it as Google does if that is refused. */

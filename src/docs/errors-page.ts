@@ -42,7 +42,7 @@ An error has the same parts over gRPC, gRPC-Web, Connect and REST: a status code
 {"status":"error","code":"NOT_FOUND","message":"…","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"KEY_NOT_FOUND","domain":"quantum-safe-playground","metadata":{…}}]}
 \`\`\`
 
-Services of Google's APIs, such as [google.kms](../src/services/google-kms/README.md), have the same parts in Google's form: \`{"error":{"code":404,"message":"…","status":"NOT_FOUND","details":[…]}}\`.
+Services of Google's APIs, if an [extension](extensions.md) has any, have the same parts in Google's form: \`{"error":{"code":404,"message":"…","status":"NOT_FOUND","details":[…]}}\`.
 
 A signature that does not verify is an answer (\`"valid":false\`), not an error.
 

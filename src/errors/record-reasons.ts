@@ -39,26 +39,6 @@ export const keyReasons = {
     cause: "The grant does not exist, was revoked, has expired, or belongs to a key of another user.",
     remedy: "List your grants with `GET /api/kms/grants`.",
   },
-  KEY_RING_NOT_FOUND: {
-    code: Code.NotFound,
-    cause: "The key ring of Google's interface does not exist, or belongs to another user.",
-    remedy: "Create it with `CreateKeyRing`.",
-  },
-  KEY_RING_TAKEN: {
-    code: Code.AlreadyExists,
-    cause: "You have a key ring of this name already.",
-    remedy: "Use it, or choose another ID.",
-  },
-  IMPORT_JOB_NOT_FOUND: {
-    code: Code.NotFound,
-    cause: "The import job of Google's interface does not exist, or belongs to another user.",
-    remedy: "Create it with `CreateImportJob`.",
-  },
-  IMPORT_JOB_TAKEN: {
-    code: Code.AlreadyExists,
-    cause: "You have an import job of this name already.",
-    remedy: "Use it, or choose another ID.",
-  },
   IMPORT_TOKEN_INVALID: {
     code: Code.NotFound,
     cause: "The import token is unknown, has expired, was used already, or belongs to another user.",

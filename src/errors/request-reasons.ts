@@ -181,11 +181,6 @@ export const messageReasons = {
     cause: "A signature or ciphertext has a length that its algorithm does not produce.",
     remedy: "Check the algorithm, hexadecimal instead of base64, and truncated bytes.",
   },
-  CHECKSUM_MISMATCH: {
-    code: Code.InvalidArgument,
-    cause: "Bytes of the request do not have the CRC32C that the request gives for them.",
-    remedy: "Send the request again. If it still fails, compute CRC32C (Castagnoli), not CRC-32.",
-  },
   IDEMPOTENCY_KEY_INVALID: {
     code: Code.InvalidArgument,
     cause: "`Idempotency-Key` is empty, longer than 255 characters, or not printable ASCII.",

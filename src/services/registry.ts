@@ -3,8 +3,6 @@ import type { DescFile } from "@bufbuild/protobuf";
 import { file_blockchain_blockchain_service } from "#gen/blockchain/blockchain_service_pb.ts";
 import { file_dapp_dapp_service } from "#gen/dapp/dapp_service_pb.ts";
 import { file_defi_defi_service } from "#gen/defi/defi_service_pb.ts";
-import { file_google_cloud_kms_v1_service } from "#gen/google/cloud/kms/v1/service_pb.ts";
-import { file_google_cloud_location_locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { file_iot_iot_service } from "#gen/iot/iot_service_pb.ts";
 import { file_kms_kms_service } from "#gen/kms/kms_service_pb.ts";
 import { file_nft_nft_service } from "#gen/nft/nft_service_pb.ts";
@@ -15,7 +13,6 @@ import { file_tlog_log_service } from "#gen/tlog/log_service_pb.ts";
 import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
 import { findScope, metricsScope, type ServiceProfiles } from "../protocol/service-profile.ts";
-import { googleProfiles } from "./google-kms/profiles.ts";
 import type { PackageTables, ServiceModule } from "./service-module.ts";
 
 /** One package. */
@@ -139,12 +136,5 @@ export const servicePackages: readonly ServicePackage[] = [
     name: "tlog",
     files: [file_tlog_log_service],
     load: () => import("./tlog/module.ts"),
-  },
-  {
-    name: "google.kms",
-    files: [file_google_cloud_kms_v1_service, file_google_cloud_location_locations],
-    load: () => import("./google-kms/module.ts"),
-    writes: true,
-    profiles: googleProfiles,
   },
 ];

@@ -7,7 +7,6 @@ import { afterAll, describe } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
@@ -50,7 +49,6 @@ export interface Clients {
   readonly chain: Client<typeof BlockchainService>;
   readonly nft: Client<typeof NftService>;
   readonly logs: Client<typeof LogService>;
-  readonly google: Client<typeof KeyManagementService>;
 }
 
 /** Somebody with a token, and clients that send it. */
@@ -236,7 +234,6 @@ function connectTo(
     chain: createClient(BlockchainService, transport),
     nft: createClient(NftService, transport),
     logs: createClient(LogService, transport),
-    google: createClient(KeyManagementService, transport),
   };
 }
 

@@ -14,6 +14,7 @@ import { findAccess, findScope, isAlwaysRefused } from "../../src/protocol/servi
 import { collectProfiles, listScopes, servicePackages } from "../../src/services/registry.ts";
 import { formatVerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import { describeClient, secret } from "../support/clients.ts";
+import { loadFromExtensions } from "../support/extension-tests.ts";
 import { hashCheaply } from "../support/passwords.ts";
 import { describeRefusal } from "../support/refusal.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -39,7 +40,8 @@ import {
 
 const packages = await loadPackages();
 const profiles = collectProfiles(packages);
-const rows = [...rowsOfCore, ...(await loadRowsOfExtensions())];
+const rowsOfExtensions = await loadFromExtensions<{ readonly rows: readonly Row[] }>("access-rows");
+const rows = [...rowsOfCore, ...rowsOfExtensions.flatMap((module) => module.rows)];
 const services = [...new Set([...(await findCoreServices()), ...listServices()])];
 const methods = services.flatMap((service) => service.methods);
 const ends: (() => void | Promise<void>)[] = [];
@@ -74,9 +76,9 @@ afterAll(async () => {
 });
 
 describe("the contract", () => {
-  it("is of twelve services, two of Google, and those of extensions", () => {
+  it("is of twelve services, and those of extensions", () => {
     const core = servicePackages.flatMap(({ files }) => files.flatMap((file) => file.services));
-    expect(core).toHaveLength(14);
+    expect(core).toHaveLength(12);
     expect(services.map(({ typeName }) => typeName)).toEqual(
       expect.arrayContaining(core.map(({ typeName }) => typeName)),
     );
@@ -435,16 +437,6 @@ function nameOf({ parent, name }: DescMethod): string {
 
 function scopeOf(method: DescMethod): string {
   return findScope(method, profiles);
-}
-
-/** The rows of extensions, each of which has a file of them if it has services. */
-async function loadRowsOfExtensions(): Promise<Row[]> {
-  const root = join(import.meta.dirname, "../..");
-  const paths = globSync("extensions/*/test/access-rows.ts", { cwd: root }).sort();
-  const modules: { rows: readonly Row[] }[] = await Promise.all(
-    paths.map((path) => import(join(root, path))),
-  );
-  return modules.flatMap((module) => module.rows);
 }
 
 function listServices(): DescService[] {

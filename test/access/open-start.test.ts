@@ -6,6 +6,7 @@ import { ConfigError, readConfig } from "../../src/config.ts";
 import { runProgram } from "../cli/operator/command-line.ts";
 import { describePostgres } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages } from "../support/whole-program.ts";
 import { makeDatabase, startAccessServer, timeout } from "./access-server.ts";
 
 const logger = pino({ level: "silent" });
@@ -16,7 +17,9 @@ const refusal = new ConfigError(
 
 /** Starts an app and stops it. */
 async function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<void> {
-  const app = await createApp(readConfig(["--port", "0", ...args], env), logger);
+  const app = await createApp(readConfig(["--port", "0", ...args], env), logger, {
+    packages: await loadPackages(),
+  });
   app.server.destroy();
   await app.close();
 }

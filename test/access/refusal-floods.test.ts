@@ -3,6 +3,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { refusalBudget } from "../../src/audit/refusal-budget.ts";
 import { present } from "../services/answers.ts";
 import { bytesOf } from "../support/bytes.ts";
+import { loadFromExtensions } from "../support/extension-tests.ts";
 import { refusal } from "../support/refusal.ts";
 import { streamOf } from "../support/streams.ts";
 import {
@@ -81,12 +82,13 @@ const equal: Readonly<Record<string, RefusedCall>> = {
   },
 };
 
+const ofExtensions = await loadFromExtensions<{
+  readonly silent: Readonly<Record<string, RefusedCall>>;
+}>("refused-calls");
+
 /** Calls that are refused, or answered with "no", and have no entry at all. */
 const silent: Readonly<Record<string, RefusedCall>> = {
-  "AsymmetricSign of Google's interface": (_server, { google }, n) =>
-    refusal(google.asymmetricSign({ name: googleName(n), data })),
-  "Decapsulate of Google's interface": (_server, { google }, n) =>
-    refusal(google.decapsulate({ name: googleName(n), ciphertext: data })),
+  ...Object.assign({}, ...ofExtensions.map((module) => module.silent)),
   "StreamTelemetry of unknown devices": async (_server, { iot }, n) => {
     const reading = { deviceId: `device-${n}`, telemetry: data, signature: new Uint8Array(2420) };
     for await (const { reason } of iot.streamTelemetry(streamOf({ reading }))) expect(reason).not.toBe("");
@@ -100,9 +102,6 @@ const silent: Readonly<Record<string, RefusedCall>> = {
   "a handshake with an unknown tunnel": (_server, { vpn }, n) =>
     refusal(vpn.handshake({ tunnelId: `tunnel-${n}`, ciphertext: data })),
 };
-
-const googleName = (n: number): string =>
-  `projects/p/locations/global/keyRings/ring/cryptoKeys/key-${n}/cryptoKeyVersions/1`;
 
 async function makeKeys({ kms }: Person): Promise<OwnKeys> {
   const make = async (algorithm: string) => present((await kms.createKey({ algorithm })).result).keyId;

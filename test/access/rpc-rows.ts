@@ -4,14 +4,6 @@ import type { DescMessage, DescMethod, MessageInitShape, MessageShape } from "@b
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import {
-  ImportJob_ImportMethod as ImportMethod,
-  CryptoKey_CryptoKeyPurpose as Purpose,
-  CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
-  CryptoKeyVersion_CryptoKeyVersionState as VersionState,
-} from "#gen/google/cloud/kms/v1/resources_pb.ts";
-import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
-import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
@@ -21,7 +13,6 @@ import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import type { ReasonName } from "../../src/errors.ts";
 import { formatNote, parseNote } from "../../src/signed-notes/note.ts";
 import { present } from "../services/answers.ts";
 import { makeSigner, type Signer } from "../services/node-crypto.ts";
@@ -51,8 +42,6 @@ export interface Records {
   readonly keyId: string;
   readonly signature: Uint8Array;
   readonly grantId: string;
-  /** The names of what was made with Google's interface. */
-  readonly google: Readonly<Record<"ring" | "key" | "version" | "kemVersion" | "job", string>>;
   readonly kemKeyId: string;
   readonly ciphertext: Uint8Array;
   readonly device: OwnDevice;
@@ -87,7 +76,6 @@ export async function makeRecords(
     keyId,
     signature,
     grantId: await makeGrant(owner, keyId, more.guest.username),
-    google: await makeGoogleRecords(owner),
     kemKeyId,
     ciphertext,
     device: await registerDevice(owner),
@@ -128,8 +116,8 @@ export interface Row {
   /** The messages of the call; one, unless the caller streams. */
   readonly messages: (made: Records) => Promise<unknown[]>;
   /** How those are refused for whom the record that it names does not exist; undefined if it names none. */
-  readonly hidden: ReasonName | undefined;
-  /** Whether the record does not exist for administrators either: Google's names are those of their owner. */
+  readonly hidden: string | undefined;
+  /** Whether the record does not exist for administrators either, because its name is its owner's. */
   readonly isHiddenFromAdmins: boolean;
   /** Whether the messages have the credentials of a client, beside which HTTP Basic is refused. */
   readonly authenticatesClient: boolean;
@@ -138,7 +126,7 @@ export interface Row {
 }
 
 interface RowOptions<Answer> {
-  readonly hidden?: ReasonName;
+  readonly hidden?: string;
   readonly isHiddenFromAdmins?: boolean;
   readonly authenticatesClient?: boolean;
   readonly reasonIn?: (answer: Answer) => string | undefined;
@@ -169,34 +157,6 @@ export function row<Input extends DescMessage, Output extends DescMessage>(
     // The answers of a call are of its output.
     reasonIn: (answer) => reasonIn(answer as MessageShape<Output>),
   };
-}
-
-let ids = 0;
-
-function freshId(): string {
-  ids += 1;
-  return `fresh-${ids}`;
-}
-
-async function createVersion({ google }: Person, parent: string): Promise<{ readonly name: string }> {
-  const { name } = await google.createCryptoKeyVersion({ parent });
-  return { name };
-}
-
-/** Makes keys with Google's interface. */
-async function makeGoogleRecords({ google }: Person): Promise<Records["google"]> {
-  const { name: ring } = await google.createKeyRing({ parent: location, keyRingId: "ring" });
-  const create = async (cryptoKeyId: string, cryptoKey: typeof signingKey | typeof kemKey) =>
-    (await google.createCryptoKey({ parent: ring, cryptoKeyId, cryptoKey })).name;
-  const key = await create("key", signingKey);
-  const kem = await create("kem", kemKey);
-  const { name: job } = await google.createImportJob({
-    parent: ring,
-    importJobId: "job",
-    importJob: { importMethod },
-  });
-  const [version, kemVersion] = [`${key}/cryptoKeyVersions/1`, `${kem}/cryptoKeyVersions/1`];
-  return { ring, key, version, kemVersion, job };
 }
 
 /** A row for a call that is refused whatever it says. */
@@ -230,21 +190,6 @@ const defi = DefiService.method;
 const chain = BlockchainService.method;
 const nft = NftService.method;
 const logs = LogService.method;
-const google = KeyManagementService.method;
-const location = "projects/p/locations/global";
-const ringHidden = { hidden: "KEY_RING_NOT_FOUND", isHiddenFromAdmins: true } as const;
-const googleKeyHidden = { hidden: "KEY_NOT_FOUND", isHiddenFromAdmins: true } as const;
-const jobHidden = { hidden: "IMPORT_JOB_NOT_FOUND", isHiddenFromAdmins: true } as const;
-const importMethod = ImportMethod.HPKE_KEM_ML_KEM_768_HKDF_SHA256_AES_256_GCM;
-const signingKey = {
-  purpose: Purpose.ASYMMETRIC_SIGN,
-  versionTemplate: { algorithm: VersionAlgorithm.PQ_SIGN_ML_DSA_44 },
-};
-const kemKey = {
-  purpose: Purpose.KEY_ENCAPSULATION,
-  versionTemplate: { algorithm: VersionAlgorithm.ML_KEM_768 },
-};
-const locations = Locations.method;
 
 const log = "blockchain";
 
@@ -412,84 +357,6 @@ export const rows: readonly Row[] = [
   row(logs.addCosignature, async ({ owner }) => ({ log, note: await cosign(owner) })),
   row(logs.listCosignatures, () => ({ log })),
   row(logs.listLogEntries, () => ({ log: "audit" })),
-
-  row(google.generateRandomBytes, () => ({ location, lengthBytes: 8 })),
-  row(google.listKeyRings, () => ({ parent: location })),
-  row(google.getKeyRing, ({ google: { ring: name } }) => ({ name }), ringHidden),
-  row(google.createKeyRing, () => ({ parent: location, keyRingId: freshId() })),
-  row(google.listCryptoKeys, ({ google: { ring: parent } }) => ({ parent }), ringHidden),
-  row(google.getCryptoKey, ({ google: { key: name } }) => ({ name }), googleKeyHidden),
-  row(
-    google.createCryptoKey,
-    ({ google: { ring: parent } }) => ({ parent, cryptoKeyId: freshId(), cryptoKey: signingKey }),
-    ringHidden,
-  ),
-  row(
-    google.updateCryptoKey,
-    ({ google: { key: name } }) => ({
-      cryptoKey: { name, labels: { a: "b" } },
-      updateMask: { paths: ["labels"] },
-    }),
-    googleKeyHidden,
-  ),
-  row(google.listCryptoKeyVersions, ({ google: { key: parent } }) => ({ parent }), googleKeyHidden),
-  row(google.getCryptoKeyVersion, ({ google: { version: name } }) => ({ name }), googleKeyHidden),
-  row(google.createCryptoKeyVersion, ({ google: { key: parent } }) => ({ parent }), googleKeyHidden),
-  row(
-    google.updateCryptoKeyVersion,
-    ({ google: { version: name } }) => ({
-      cryptoKeyVersion: { name, state: VersionState.ENABLED },
-      updateMask: { paths: ["state"] },
-    }),
-    googleKeyHidden,
-  ),
-  row(
-    google.destroyCryptoKeyVersion,
-    async ({ owner, google: { key: parent } }) => createVersion(owner, parent),
-    googleKeyHidden,
-  ),
-  row(
-    google.restoreCryptoKeyVersion,
-    async ({ owner, google: { key: parent } }) => {
-      const version = await createVersion(owner, parent);
-      await owner.google.destroyCryptoKeyVersion(version);
-      return version;
-    },
-    googleKeyHidden,
-  ),
-  row(google.getPublicKey, ({ google: { version: name } }) => ({ name }), googleKeyHidden),
-  row(google.asymmetricSign, ({ google: { version: name } }) => ({ name, data }), googleKeyHidden),
-  row(
-    google.decapsulate,
-    ({ google: { kemVersion: name } }) => ({ name, ciphertext: new Uint8Array(1088) }),
-    googleKeyHidden,
-  ),
-  row(google.listImportJobs, ({ google: { ring: parent } }) => ({ parent }), ringHidden),
-  row(google.getImportJob, ({ google: { job: name } }) => ({ name }), jobHidden),
-  row(
-    google.createImportJob,
-    ({ google: { ring: parent } }) => ({ parent, importJobId: freshId(), importJob: { importMethod } }),
-    ringHidden,
-  ),
-  row(
-    google.importCryptoKeyVersion,
-    async ({ owner, google: { key: parent, job: importJob } }) => {
-      const { publicKey } = await owner.google.getImportJob({ name: importJob });
-      const file = generateKeyPairSync("ml-dsa-44").privateKey.export({ format: "der", type: "pkcs8" });
-      const parameters = {
-        publicKey: present(publicKey).data,
-        importToken: "",
-        algorithm: "HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM",
-      };
-      const { wrappedKey } = await wrapKeyFile(parameters, file);
-      const algorithm = VersionAlgorithm.PQ_SIGN_ML_DSA_44;
-      return { parent, algorithm, importJob, wrappedKey };
-    },
-    googleKeyHidden,
-  ),
-
-  row(locations.listLocations, () => ({})),
-  row(locations.getLocation, () => ({ name: "locations/global" })),
 ];
 
 /** Wraps a fresh key for an import by the owner. */

@@ -13,7 +13,7 @@ import { addClient, describeClient, issuerUrl } from "../support/clients.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";
 
-/** A server with all services on SQLite. */
+/** A server with all services on SQLite, those of extensions among them. */
 export interface ApiServer {
   readonly url: string;
   readonly document: OpenApiDocument;

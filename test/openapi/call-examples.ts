@@ -2,8 +2,16 @@
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
 import { type Answered, type Example, fillExample } from "../../src/protocol/example.ts";
 import type { NoteSigner } from "../../src/signed-notes/sign.ts";
+import { loadFromExtensions } from "../support/extension-tests.ts";
 import { loadPackages } from "../support/whole-program.ts";
-import { computeValues } from "./computed-values.ts";
+import { type ComputedValues, computeValues as ofCore } from "./computed-values.ts";
+
+const ofExtensions = await loadFromExtensions<{ readonly computeValues: ComputedValues }>("computed-values");
+const computeValues: ComputedValues = Object.assign(
+  {},
+  ofCore,
+  ...ofExtensions.map((module) => module.computeValues),
+);
 
 export type Members = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,6 @@
 /** Values of examples that a caller computes from answers: no call returns them. */
 import { generateKeyPairSync } from "node:crypto";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
-import { googleWrappedKey } from "../../src/services/google-kms/examples.ts";
 import { wrappedKey } from "../../src/services/kms/examples.ts";
 import { cosignedNote } from "../../src/services/tlog/examples.ts";
 import { peerPacket } from "../../src/services/vpn/examples.ts";
@@ -15,7 +14,9 @@ type Outcomes = ReadonlyMap<string, Outcome>;
 type Compute = (outcomes: Outcomes, witness: NoteSigner) => Members | Promise<Members>;
 
 /** Computes each value, by the name that examples refer to. */
-export const computeValues: Readonly<Record<string, Compute>> = {
+export type ComputedValues = Readonly<Record<string, Compute>>;
+
+export const computeValues: ComputedValues = {
   /** A packet of the peer whose key the gateway made. */
   [peerPacket]: (outcomes) => {
     const { secretKey } = ml_kem1024.keygen(readBytes(outcomes, "register-peer", "privateKeySeed"));
@@ -28,12 +29,6 @@ export const computeValues: Readonly<Record<string, Compute>> = {
       importToken: "",
       algorithm: String(read(outcomes, "get-import-parameters", "algorithm")),
     }),
-  [googleWrappedKey]: (outcomes) =>
-    wrapNewKey({
-      publicKey: readBytes(outcomes, "google-create-import-job", "publicKey", "data"),
-      importToken: "",
-      algorithm: "HPKE_XWING_HKDF_SHA256_AES_256_GCM",
-    }),
   [cosignedNote]: async (outcomes, witness) => {
     const { text, signatures } = parseNote(outcomes.get("get-checkpoint")?.bytes ?? new Uint8Array());
     const cosignature = await witness.sign(text, new Date());
@@ -42,7 +37,7 @@ export const computeValues: Readonly<Record<string, Compute>> = {
 };
 
 /** Wraps a new ML-DSA-65 key. */
-async function wrapNewKey(parameters: ImportParameters): Promise<Members> {
+export async function wrapNewKey(parameters: ImportParameters): Promise<Members> {
   const { privateKey } = generateKeyPairSync("ml-dsa-65");
   const file = privateKey.export({ format: "der", type: "pkcs8" });
   return { wrappedKey: encode((await wrapKeyFile(parameters, file)).wrappedKey) };
@@ -52,7 +47,8 @@ function read(outcomes: Outcomes, example: string, ...path: readonly string[]): 
   return path.reduce((at: unknown, name) => (at as Members | undefined)?.[name], outcomes.get(example)?.body);
 }
 
-function readBytes(outcomes: Outcomes, example: string, ...path: readonly string[]): Uint8Array {
+/** Reads the bytes of an answer. */
+export function readBytes(outcomes: Outcomes, example: string, ...path: readonly string[]): Uint8Array {
   return Uint8Array.from(Buffer.from(String(read(outcomes, example, ...path)), "base64"));
 }
 

@@ -115,7 +115,6 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
       ({ method, operation }) =>
         `${method.toUpperCase()} ${operation.operationId.replace(/_\d+$/, "").replaceAll("_", ".")}`,
     );
-    expect(offered.length).toBeLessThan(routes.length);
     expect(found.length).toBeGreaterThan(60);
     expect(found.toSorted()).toEqual(wanted.toSorted());
   });

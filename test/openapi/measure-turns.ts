@@ -5,6 +5,7 @@
 import { pino } from "pino";
 import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
+import { loadPackages } from "../support/whole-program.ts";
 
 /** What the program sends to its parent: first where it serves, then the measurement. */
 export interface TurnReport {
@@ -14,7 +15,9 @@ export interface TurnReport {
 
 const [, , dataDir = ""] = process.argv;
 const config = readConfig(["--port", "0", "--data-dir", dataDir], {});
-const { server } = await createApp(config, pino({ level: "silent" }));
+const { server } = await createApp(config, pino({ level: "silent" }), {
+  packages: await loadPackages(),
+});
 const { port } = await server.listen(config.port, config.host);
 
 let longestTurnMs = 0;

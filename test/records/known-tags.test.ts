@@ -1,5 +1,5 @@
 /**
- * Pins what tags are made of: a tag is in the database for as long as its record, so its bytes can never change.
+ * Pins what tags of the core are made of: a tag is in the database for as long as its record, so its bytes can never change.
  *
  * The records are long to write down, and both the pins and the added columns need all of them.
  */
@@ -8,15 +8,19 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
+import { sqliteIn } from "../../src/database/database.ts";
+import { listTables } from "../../src/database/schema.ts";
 import { createClientStore } from "../../src/identity/clients.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
 import { clientTable, issuerKeyTable, userTable } from "../../src/identity/tables.ts";
 import { createUserStore } from "../../src/identity/users.ts";
+import { openStore } from "../../src/open-store.ts";
 import { type AnyRow, type Columns, column } from "../../src/records/columns.ts";
 import { openTable } from "../../src/records/record-table.ts";
 import { anyTable, type TableDeclaration } from "../../src/records/table-declaration.ts";
 import { equalTags, tagRecord } from "../../src/records/tag.ts";
 import { verifyRecords } from "../../src/records/verify-records.ts";
+import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { genesis } from "../../src/services/blockchain/block.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { headTable, validatorTable } from "../../src/services/blockchain/tables.ts";
@@ -29,7 +33,6 @@ import {
   signerTable,
   walletTable as signerWalletTable,
 } from "../../src/services/defi/tables.ts";
-import { createRingStore, ringTable } from "../../src/services/google-kms/tables.ts";
 import { newDeviceState } from "../../src/services/iot/device-state.ts";
 import { createIotStore, type Device } from "../../src/services/iot/store.ts";
 import { challengeTable, deviceTable, stateTable } from "../../src/services/iot/tables.ts";
@@ -51,7 +54,7 @@ import { createWalletStore } from "../../src/services/wallet/store.ts";
 import { walletTable } from "../../src/services/wallet/tables.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
-import { openTestStore, tableNames, tables } from "../support/open-store.ts";
+import { coreTables } from "../support/open-store.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const key = new Uint8Array(32).fill(7);
@@ -75,7 +78,12 @@ const dataDir = makeTemporaryDirectory(afterAll);
 let store: Store;
 beforeAll(async () => {
   const provider = await createCryptoProvider("openssl");
-  const opened = await openTestStore(dataDir, provider);
+  const opened = await openStore({
+    location: sqliteIn(dataDir),
+    masterKey: masterKeyIn(dataDir),
+    provider,
+    tables: coreTables,
+  });
   store = {
     ...opened,
     tagRecord: tagWithoutIds,
@@ -412,13 +420,6 @@ const records: readonly Case[] = [
     tag: "468053cdf96248299a64ab43176e12dafb518373378da6bc00b3dec48c48f77b",
   },
   {
-    title: "key ring",
-    table: "google_key_rings",
-    write: (transaction) =>
-      createRingStore(store).insert(transaction, { owner, name: "projects/p/keyRings/r", createdAt: at }),
-    tag: "53ec2fbba424102c1bf57fc9a152b73da4fb0ad42e0bf29b99c83a862a93e30c",
-  },
-  {
     title: "device",
     table: "iot_devices",
     write: (transaction) => createIotStore(store).insert(transaction, device, secret),
@@ -566,7 +567,8 @@ describe("a table", () => {
       tables.some(
         ({ name, columns }) => name === table && columns.some((column) => column.name.endsWith("_tag")),
       );
-    const untagged = tableNames.filter((table) => !isTagged(table));
+    const names = listTables(coreTables.owners).map(([name]) => name);
+    const untagged = names.filter((table) => !isTagged(table));
     expect(untagged.toSorted()).toEqual(Object.keys(untaggedTables).toSorted());
   });
 });
@@ -617,7 +619,7 @@ function declareLater<C extends Columns>(declaration: TableDeclaration<C>) {
 const laterTables = [
   ...[declareLater(userTable), declareLater(clientTable), declareLater(issuerKeyTable)],
   ...[declareLater(keyTable), declareLater(nameTable), declareLater(grantTable), declareLater(importTable)],
-  ...[declareLater(ringTable), declareLater(walletTable), declareLater(tokenTable)],
+  ...[declareLater(walletTable), declareLater(tokenTable)],
   ...[declareLater(transferTable), declareLater(contractTable), declareLater(signerWalletTable)],
   ...[declareLater(signerTable), declareLater(proposalTable), declareLater(validatorTable)],
   ...[
@@ -637,7 +639,7 @@ const unverified: Readonly<Record<string, string>> = {
 };
 
 describe("a value that someone changed in a column", { shuffle: false }, () => {
-  it.each([...tables.records, keyTable, headTable])("is found: $name, key $key", async (declaration) => {
+  it.each([...coreTables.records, keyTable, headTable])("is found: $name, key $key", async (declaration) => {
     const { name } = declaration;
     const { tagColumn = "record_tag" } = declaration;
     const tables = await store.reader.introspection.getTables();
@@ -677,7 +679,7 @@ describe("a value that someone changed in a column", { shuffle: false }, () => {
 
 /** All declarations of one table. */
 function declarationsOf(name: string) {
-  return [...tables.records, keyTable, headTable].filter((one) => one.name === name);
+  return [...coreTables.records, keyTable, headTable].filter((one) => one.name === name);
 }
 
 /** Another value of the same kind, which no record has. */

@@ -1,23 +1,36 @@
 /** Lists that are ordered by a text, on both databases. */
 import { sql } from "kysely";
 import { expect, it } from "vitest";
-import { createRingStore } from "../../src/services/google-kms/tables.ts";
+import type { KeyName } from "../../src/services/kms/record.ts";
+import { createKmsStore } from "../../src/services/kms/store.ts";
 import { describeStores, makePostgresPlace, type Place } from "../support/on-both.ts";
 import { describePostgres } from "../support/postgres.ts";
 
-const byName = { name: "by name", orderedBy: "ring_name", where: sql<boolean>`1 = 1` };
+const byName = { name: "by name", orderedBy: "key_name", where: sql<boolean>`1 = 1` };
 const principal = (owner: string) => ({ user: owner, userId: owner, owner });
 
-/** Opens the key rings of a place, which has some. */
-async function openRings(place: Place, rows: readonly (readonly [owner: string, name: string])[]) {
+const keyName: Omit<KeyName, "owner" | "name"> = {
+  algorithm: "ML-DSA-65",
+  labels: {},
+  rotationPeriodSeconds: undefined,
+  nextRotationAt: undefined,
+  destroyAfterSeconds: undefined,
+  isImportOnly: false,
+  signsMu: false,
+  versions: 0,
+  primaryKeyId: undefined,
+  createdAt: new Date(0),
+};
+
+/** Opens the names of keys of a place, which has some. */
+async function openNames(place: Place, rows: readonly (readonly [owner: string, name: string])[]) {
   const store = await place.open();
-  const rings = createRingStore(store);
+  const { names } = createKmsStore(store);
   await store.write(async (transaction) => {
-    for (const [owner, name] of rows)
-      await rings.insert(transaction, { owner, name, createdAt: new Date(0) });
+    for (const [owner, name] of rows) await names.insert(transaction, { ...keyName, owner, name });
   });
   return async (owner: string, after: number) => {
-    const { rows } = await rings.list({ limit: 9, after }, principal(owner), {}, byName);
+    const { rows } = await names.list({ limit: 9, after }, principal(owner), {}, byName);
     return rows.map(({ record }) => record.name);
   };
 }
@@ -25,7 +38,7 @@ async function openRings(place: Place, rows: readonly (readonly [owner: string, 
 describeStores("a list that is ordered by names", (makePlace) => {
   it("is empty for a made-up page token that names a row of another owner", async () => {
     const rows = [["ada", "a"] as const, ["bob", "m"] as const, ["ada", "z"] as const];
-    const list = await openRings(await makePlace(), rows);
+    const list = await openNames(await makePlace(), rows);
     expect([await list("ada", 0), await list("ada", 1), await list("ada", 3)]).toEqual([
       ["a", "z"],
       ["z"],
@@ -39,8 +52,8 @@ describeStores("a list that is ordered by names", (makePlace) => {
 describePostgres("a list that is ordered by names, in a database with a language", () => {
   it("has the order of bytes nevertheless", async () => {
     const place = await makePostgresPlace();
-    const list = await openRings(place, [...["b", "B", "a-b", "ab"].map((name) => ["ada", name] as const)]);
-    await place.query('alter table google_key_rings alter column ring_name type text collate "en-x-icu"');
+    const list = await openNames(place, [...["b", "B", "a-b", "ab"].map((name) => ["ada", name] as const)]);
+    await place.query('alter table kms_names alter column key_name type text collate "en-x-icu"');
     expect(await list("ada", 0)).toEqual(["B", "a-b", "ab", "b"]);
     expect(await list("ada", 3)).toEqual(["ab", "b"]);
   });

@@ -57,12 +57,6 @@ const otherLists: Readonly<Record<string, string>> = {
     "peers have neither an owner nor a tag: each call asks the peer again",
   "nft.NftService.GetHistory": "fails with RECORD_DAMAGED; see nft-transfer.test.ts",
   "tlog.LogService.ListLogEntries": "reads only true entries; see test/services/tlog",
-  "google.cloud.location.Locations.ListLocations": "locations are not stored",
-  "google.cloud.kms.v1.KeyManagementService.ListRetiredResources": "is refused: there are none",
-  "google.cloud.kms.v1.KeyManagementService.ListKeyRings": "see google-kms/damaged-lists.test.ts",
-  "google.cloud.kms.v1.KeyManagementService.ListCryptoKeys": "see google-kms/damaged-lists.test.ts",
-  "google.cloud.kms.v1.KeyManagementService.ListCryptoKeyVersions": "see google-kms/damaged-lists.test.ts",
-  "google.cloud.kms.v1.KeyManagementService.ListImportJobs": "see google-kms/damaged-lists.test.ts",
 };
 
 /** What somebody may put in the place of a value: of its type, beyond what a message carries, of another type. */

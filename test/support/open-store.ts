@@ -19,6 +19,9 @@ export const tables = await opening.collectTables(await collectPackages(extensio
 /** Their names, each after the tables that it depends on. */
 export const tableNames = listTables(tables.owners).map(([name]) => name);
 
+/** The tables of the core alone. */
+export const coreTables = await opening.collectTables([]);
+
 export function openStore(options: Omit<StoreOptions, "owners">): Promise<Store> {
   return opening.openStore({ ...options, tables });
 }

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { findReason } from "../../../src/errors.ts";
 import { findAbsentCall } from "../../../src/protocol/absent-services.ts";
-import { googleProfiles } from "../../../src/services/google-kms/profiles.ts";
+import { googleProfiles } from "../profiles.ts";
 import { describeGoogle } from "./google-server.ts";
 
 const find = (path: string) => findAbsentCall(path, googleProfiles);

@@ -3,15 +3,10 @@ import {
   CryptoKey_CryptoKeyPurpose as Purpose,
   CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
-import {
-  findAlgorithm,
-  findGoogleAlgorithm,
-  googleAlgorithms,
-  requireAlgorithm,
-} from "../../../src/services/google-kms/algorithms.ts";
-import { readPage } from "../../../src/services/google-kms/pages.ts";
-import { failureOf, refusal } from "../../support/refusal.ts";
-import { invalid } from "../../support/refusals.ts";
+import { failureOf, refusal } from "../../../test/support/refusal.ts";
+import { invalid } from "../../../test/support/refusals.ts";
+import { findAlgorithm, findGoogleAlgorithm, googleAlgorithms, requireAlgorithm } from "../algorithms.ts";
+import { readPage } from "../pages.ts";
 
 const { ASYMMETRIC_SIGN, KEY_ENCAPSULATION } = Purpose;
 const fields = { purpose: "cryptoKey.purpose", algorithm: "cryptoKey.versionTemplate.algorithm" };

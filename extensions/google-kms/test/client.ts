@@ -1,4 +1,4 @@
-/** A client of Google for Cloud KMS as a program that makes calls, as test/interop/clients/python/google_kms.py does. */
+/** A client of Google for Cloud KMS as a program that makes calls, as python/google_kms.py does. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";

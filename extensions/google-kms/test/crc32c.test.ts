@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { checkCrc32c, computeCrc32c, packCrc32c } from "../../../src/services/google-kms/crc32c.ts";
-import { bytesOf } from "../../support/bytes.ts";
-import { refusal } from "../../support/refusal.ts";
-import { invalidArgument } from "../../support/refusals.ts";
+import { bytesOf } from "../../../test/support/bytes.ts";
+import { refusal } from "../../../test/support/refusal.ts";
+import { invalidArgument } from "../../../test/support/refusals.ts";
+import { checkCrc32c, computeCrc32c, packCrc32c } from "../crc32c.ts";
 
 const ascending = Uint8Array.from({ length: 32 }, (_, index) => index);
 

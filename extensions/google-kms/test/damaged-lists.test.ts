@@ -7,8 +7,8 @@ import {
   CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { Schema } from "../../../src/database/schema.ts";
-import { refusal } from "../../support/refusal.ts";
-import { damaged } from "../../support/refusals.ts";
+import { refusal } from "../../../test/support/refusal.ts";
+import { damaged } from "../../../test/support/refusals.ts";
 import { describeGoogle, type GoogleKms } from "./google-server.ts";
 
 const location = "projects/p/locations/global";

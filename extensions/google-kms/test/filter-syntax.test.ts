@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type Filter, parseFilter } from "../../../src/services/google-kms/filter-syntax.ts";
-import { describeRefusal } from "../../support/refusal.ts";
-import { invalid } from "../../support/refusals.ts";
+import { describeRefusal } from "../../../test/support/refusal.ts";
+import { invalid } from "../../../test/support/refusals.ts";
+import { type Filter, parseFilter } from "../filter-syntax.ts";
 
 /** Writes a filter with all of its brackets. */
 function write(filter: Filter): string {

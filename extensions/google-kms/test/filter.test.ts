@@ -7,8 +7,8 @@ import {
   CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
-import { refusal } from "../../support/refusal.ts";
-import { invalid } from "../../support/refusals.ts";
+import { refusal } from "../../../test/support/refusal.ts";
+import { invalid } from "../../../test/support/refusals.ts";
 import { describeGoogle, type GoogleKms } from "./google-server.ts";
 
 let count = 0;

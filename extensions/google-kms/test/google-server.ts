@@ -12,7 +12,7 @@ import {
   type ServerUnderTest,
   type Shared,
   serveApp,
-} from "../app-under-test.ts";
+} from "../../../test/services/app-under-test.ts";
 
 /** A client of Google's service. */
 export type GoogleKms = Client<typeof KeyManagementService>;

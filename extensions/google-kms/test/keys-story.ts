@@ -8,14 +8,14 @@ import {
   verify,
 } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readCertificateRequest } from "../../src/crypto/read-certificate-request.ts";
-import { computeCrc32c } from "../../src/services/google-kms/crc32c.ts";
-import { bytesOf } from "../support/bytes.ts";
-import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { wrapKeyFile } from "../support/wrap-key.ts";
-import type { GoogleClient, GoogleOutcome } from "./google-client.ts";
-import type { GoogleProgram } from "./google-programs.ts";
+import { readCertificateRequest } from "../../../src/crypto/read-certificate-request.ts";
+import { bytesOf } from "../../../test/support/bytes.ts";
+import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { wrapKeyFile } from "../../../test/support/wrap-key.ts";
+import { computeCrc32c } from "../crc32c.ts";
+import type { GoogleClient, GoogleOutcome } from "./client.ts";
+import type { GoogleProgram } from "./programs.ts";
 
 const location = "projects/my-project/locations/global";
 const data = bytesOf("release 1.2.3");

@@ -10,9 +10,9 @@ import {
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { wrap } from "../../../src/crypto/hpke.ts";
-import { failureOf, refusal } from "../../support/refusal.ts";
-import { invalid, stateRefuses } from "../../support/refusals.ts";
-import { readAudit } from "../kms/read-audit.ts";
+import { readAudit } from "../../../test/services/kms/read-audit.ts";
+import { failureOf, refusal } from "../../../test/support/refusal.ts";
+import { invalid, stateRefuses } from "../../../test/support/refusals.ts";
 import { describeGoogle, type GoogleKms } from "./google-server.ts";
 
 const location = "projects/p/locations/global";

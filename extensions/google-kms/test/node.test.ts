@@ -1,7 +1,7 @@
 /** Google's own client for Node, @google-cloud/kms, over gRPC and over REST. */
-import { testGoogleKeys } from "./google-keys-story.ts";
-import { nodePrograms } from "./google-programs.ts";
-import { testGoogleCalls } from "./google-story.ts";
+import { testGoogleKeys } from "./keys-story.ts";
+import { nodePrograms } from "./programs.ts";
+import { testGoogleCalls } from "./story.ts";
 
 for (const program of nodePrograms) {
   testGoogleCalls(program);

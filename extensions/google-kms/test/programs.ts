@@ -1,12 +1,12 @@
-/** Google's clients for Cloud KMS, unmodified, in three languages: test/interop/clients. */
+/** Google's clients for Cloud KMS, unmodified, in three languages. */
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll } from "vitest";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { type GoogleClient, type GoogleError, startGoogleClient } from "./google-client.ts";
-import { findPython } from "./python.ts";
-import { isMissing } from "./tools.ts";
+import { findPython } from "../../../test/interop/python.ts";
+import { isMissing } from "../../../test/interop/tools.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { type GoogleClient, type GoogleError, startGoogleClient } from "./client.ts";
 
 /** What a library makes of errors, which differs with the transport. */
 export type LibraryErrors = Readonly<
@@ -23,7 +23,7 @@ export interface GoogleProgram {
   start(authority: string): GoogleClient;
 }
 
-const clients = join(import.meta.dirname, "clients");
+const here = import.meta.dirname;
 
 const python = findPython("google.cloud.kms");
 
@@ -49,7 +49,7 @@ export const pythonProgram: GoogleProgram = {
       withWrongToken: { class: "RefreshError" },
     },
   },
-  start: (authority) => startGoogleClient(python ?? "", [join(clients, "python/google_kms.py"), authority]),
+  start: (authority) => startGoogleClient(python ?? "", [join(here, "python/google_kms.py"), authority]),
 };
 
 const nodeGrpc: LibraryErrors = {
@@ -74,14 +74,14 @@ export const nodePrograms: readonly GoogleProgram[] = [
   }),
 ];
 
-/** @param library its name in test/interop/clients/node/package.json */
+/** @param library its name in node/package.json */
 function nodeProgram(name: string, library: string, rest: LibraryErrors): GoogleProgram {
-  const isInstalled = existsSync(join(clients, "node/node_modules", library));
+  const isInstalled = existsSync(join(here, "node/node_modules", library));
   return {
     ...named(name, !isInstalled && process.env.QSP_TEST_REQUIRE_ALL !== "1"),
     errors: { grpc: nodeGrpc, rest },
     start: (authority) =>
-      startGoogleClient(process.execPath, [join(clients, "node/google_kms.js"), authority, library]),
+      startGoogleClient(process.execPath, [join(here, "node/google_kms.js"), authority, library]),
   };
 }
 
@@ -100,7 +100,8 @@ export const goProgram: GoogleProgram = {
   errors: { grpc: goErrors, rest: goErrors },
   start(authority) {
     const args = ["build", "-o", compiled, "./google"];
-    const { status, stderr } = spawnSync("go", args, { cwd: join(clients, "go"), encoding: "utf8" });
+    const env = { ...process.env, GOTOOLCHAIN: "go1.27.3" };
+    const { status, stderr } = spawnSync("go", args, { cwd: join(here, "go"), env, encoding: "utf8" });
     if (status !== 0) throw new Error(`go build failed: ${stderr}`);
     return startGoogleClient(compiled, [authority]);
   },

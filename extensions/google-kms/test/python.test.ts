@@ -1,7 +1,7 @@
 /** Google's own client for Python, google-cloud-kms, over gRPC and over REST. */
-import { testGoogleKeys } from "./google-keys-story.ts";
-import { pythonProgram } from "./google-programs.ts";
-import { testGoogleCalls } from "./google-story.ts";
+import { testGoogleKeys } from "./keys-story.ts";
+import { pythonProgram } from "./programs.ts";
+import { testGoogleCalls } from "./story.ts";
 
 testGoogleCalls(pythonProgram);
 testGoogleKeys(pythonProgram);

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { nameOfVersion } from "../../../src/services/google-kms/pack.ts";
+import { failureOf, refusal } from "../../../test/support/refusal.ts";
+import { invalid } from "../../../test/support/refusals.ts";
+import { nameOfVersion } from "../pack.ts";
 import {
   type CryptoKeyVersionName,
   checkCryptoKeyId,
@@ -13,9 +15,7 @@ import {
   parseImportJobName,
   parseKeyRingName,
   parseLocationName,
-} from "../../../src/services/google-kms/resource-names.ts";
-import { failureOf, refusal } from "../../support/refusal.ts";
-import { invalid } from "../../support/refusals.ts";
+} from "../resource-names.ts";
 
 const location = "projects/my-project/locations/europe-west3";
 const ring = `${location}/keyRings/ring_1`;

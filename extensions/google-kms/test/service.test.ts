@@ -6,12 +6,12 @@ import { ProtectionLevel } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import { isAlwaysRefused } from "../../../src/protocol/service-profile.ts";
-import type { GoogleDeps } from "../../../src/services/google-kms/calls.ts";
-import { computeCrc32c } from "../../../src/services/google-kms/crc32c.ts";
-import { googleProfiles } from "../../../src/services/google-kms/profiles.ts";
-import { openGoogleServices } from "../../../src/services/google-kms/service.ts";
-import { failureOf, outcomeOf, refusal } from "../../support/refusal.ts";
-import { invalid } from "../../support/refusals.ts";
+import { failureOf, outcomeOf, refusal } from "../../../test/support/refusal.ts";
+import { invalid } from "../../../test/support/refusals.ts";
+import type { GoogleDeps } from "../calls.ts";
+import { computeCrc32c } from "../crc32c.ts";
+import { googleProfiles } from "../profiles.ts";
+import { openGoogleServices } from "../service.ts";
 
 /** No call below reaches a key. */
 const services: readonly ServiceImplSpec[] = openGoogleServices({} as GoogleDeps);

@@ -1,11 +1,11 @@
-/** What each of Google's clients does without a key, over gRPC and over REST: test/interop/google-kms-*.test.ts. */
+/** What each of Google's clients does without a key, over gRPC and over REST. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { computeCrc32c } from "../../src/services/google-kms/crc32c.ts";
-import { type AccessServer, startAccessServer } from "../access/access-server.ts";
-import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import type { GoogleClient } from "./google-client.ts";
-import type { GoogleProgram } from "./google-programs.ts";
+import { type AccessServer, startAccessServer } from "../../../test/access/access-server.ts";
+import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { computeCrc32c } from "../crc32c.ts";
+import type { GoogleClient } from "./client.ts";
+import type { GoogleProgram } from "./programs.ts";
 
 const location = "projects/my-project/locations/global";
 

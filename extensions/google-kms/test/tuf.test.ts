@@ -2,10 +2,10 @@
 
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { findPython } from "./python.ts";
-import { run } from "./tools.ts";
+import { findPython } from "../../../test/interop/python.ts";
+import { run } from "../../../test/interop/tools.ts";
+import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 const python = findPython("google.cloud.kms, securesystemslib, tuf");
 const title = python === undefined ? "needs google-cloud-kms, securesystemslib and tuf for Python" : "works";
@@ -18,7 +18,7 @@ describe.skipIf(python === undefined)(`securesystemslib's signer for Google Clou
   afterAll(() => server.stop());
 
   it("signs roots that python-tuf accepts, and refuses when they are changed", async () => {
-    const script = join(import.meta.dirname, "clients/python/tuf_google.py");
+    const script = join(import.meta.dirname, "python/tuf_google.py");
     const { stdout } = await run(python ?? "", [script, server.authority]);
     const lines = stdout.trim().split("\n");
     const outcome = { accepted: true, changedRefused: true };

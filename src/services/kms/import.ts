@@ -31,14 +31,15 @@ export interface ImportCaller {
 /** The properties of an import to begin. */
 export interface BeginImportInput extends ImportCaller {
   readonly method: WrappingMethod;
-  /** The import job of Google's interface; empty for an import token. */
-  readonly jobName: string;
+  /** The import job that it is for, and the refusal of one whose name is taken; left out for an import token. */
+  readonly job?: { readonly name: string; readonly taken: () => Error };
 }
 
 /** Makes a fresh key pair to wrap with, and keeps its secret half. @throws QUOTA_EXCEEDED, IDEMPOTENCY_KEY_REUSED */
 export async function beginImport(deps: ChangeDeps, input: BeginImportInput): Promise<ImportRecord> {
   const { store, keys, provider, now } = deps;
-  const { principal, method, jobName, idempotentCall } = input;
+  const { principal, method, job, idempotentCall } = input;
+  const jobName = job?.name ?? "";
   return store.runIdempotent(idempotentCall, importCodec, async (write) => {
     await store.requireRoom(importQuota, principal.userId);
     const { publicKey, seed } = await generateWrappingKey(provider, method);
@@ -49,8 +50,8 @@ export async function beginImport(deps: ChangeDeps, input: BeginImportInput): Pr
       const owner = principal.userId;
       const record: ImportRecord = { importId, owner, method, publicKey, jobName, expiresAt, createdAt };
       return await write(async (transaction) => {
-        if (jobName !== "" && (await keys.imports.findJob(owner, jobName, transaction)) !== undefined)
-          throw refuse("IMPORT_JOB_TAKEN", `import job ${jobName} exists already`, { name: jobName });
+        if (job !== undefined && (await keys.imports.findJob(owner, job.name, transaction)) !== undefined)
+          throw job.taken();
         await keys.imports.insert(transaction, record, seed);
         const subject = { keyId: importId, owner, keyName: "" };
         const details = `wrappingAlgorithm=${method}`;

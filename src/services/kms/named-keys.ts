@@ -10,6 +10,7 @@ import { describeKey, requireNameFree, toRecord } from "./create.ts";
 import { eventBy, subjectOf } from "./event.ts";
 import { keyNotFound } from "./find-key.ts";
 import { writeName } from "./handle.ts";
+import { keyDamaged } from "./key-cache.ts";
 import type { KeyName, KeyRecord } from "./record.ts";
 import { nextVersion } from "./rotate.ts";
 import { keyQuota } from "./tables.ts";
@@ -121,6 +122,19 @@ export async function requireName(
   const named = await keys.names.find(principal.userId, name, transaction);
   if (named === undefined) throw keyNotFound(name);
   return named;
+}
+
+/** Finds a version of a name. @param subject what a refusal names @throws KEY_NOT_FOUND, KEY_DAMAGED */
+export async function requireVersion(
+  { keys }: Pick<ChangeDeps, "keys">,
+  { owner, name }: KeyName,
+  version: number,
+  subject: string,
+): Promise<KeyRecord> {
+  const found = await keys.findVersion(owner, name, version);
+  if (found === undefined) throw keyNotFound(subject);
+  if (!found.isIntact) throw keyDamaged(subject);
+  return found.record;
 }
 
 interface Version {

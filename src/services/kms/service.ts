@@ -91,7 +91,7 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     },
     getImportParameters: async ({ algorithm }, context) => {
       const method = (algorithm || wrappingMethods[0]) as WrappingMethod;
-      const begun = await beginImport(deps, { method, jobName: "", ...changeOf(context) });
+      const begun = await beginImport(deps, { method, ...changeOf(context) });
       const { publicKey, importId, expiresAt } = begun;
       return {
         publicKey,

@@ -1,4 +1,4 @@
-/** Import jobs of Google's interface, which stay in lists after their end. */
+/** Import jobs, which stay in lists after their end. */
 import { expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { beginImport } from "../../../src/services/kms/import.ts";
@@ -9,6 +9,7 @@ import { describeStores } from "../../support/on-both.ts";
 
 const method = "HPKE_XWING_HKDF_SHA256_AES_256_GCM";
 const job = "projects/p/locations/l/keyRings/r/importJobs/j";
+const taken = () => new Error("taken");
 
 describeStores("an import job", (makePlace) => {
   it("keeps its secret key for 24 hours, and its place in lists for ever", async () => {
@@ -24,7 +25,7 @@ describeStores("an import job", (makePlace) => {
     const deps = { provider, store, keys, cache, users: undefined, now };
     const principal = { user: "ada", userId: "ada", owner: "ada" };
     const caller = { principal, signal: new AbortController().signal, idempotentCall: undefined };
-    const { importId } = await beginImport(deps, { method, jobName: job, ...caller });
+    const { importId } = await beginImport(deps, { method, job: { name: job, taken }, ...caller });
     const { doDueWork } = createSchedule(deps);
     nowMs += 86_400_000 - 1;
     await doDueWork();

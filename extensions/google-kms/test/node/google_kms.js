@@ -2,7 +2,7 @@
  * Calls a key service with @google-cloud/kms, over gRPC and over REST.
  *
  * It reads one call per line from its standard input and writes one outcome per line, both as JSON, in the forms of
- * test/interop/clients/python/google_kms.py. Its arguments are the address of the server, "127.0.0.1:port", and the
+ * ../python/google_kms.py. Its arguments are the address of the server, "127.0.0.1:port", and the
  * name under which the library is installed.
  */
 import { createInterface } from "node:readline";

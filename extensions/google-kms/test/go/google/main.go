@@ -1,7 +1,7 @@
 // Command google calls a key service with cloud.google.com/go/kms, over gRPC and over REST.
 //
 // It reads one call per line from its standard input and writes one outcome per line, both as JSON, in the forms of
-// test/interop/clients/python/google_kms.py. The only argument is the address of the server, "127.0.0.1:port".
+// ../python/google_kms.py. The only argument is the address of the server, "127.0.0.1:port".
 package main
 
 import (

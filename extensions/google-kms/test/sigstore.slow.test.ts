@@ -1,13 +1,12 @@
-/** sigstore's client of Google Cloud KMS. */
+/** sigstore's client of Google Cloud KMS, which cosign uses for gcpkms://, and its own tests. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { isMissing, run } from "./tools.ts";
+import { isMissing, run } from "../../../test/interop/tools.ts";
+import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
-/** The first Go with ML-DSA in its library; any newer Go fetches it as a module. */
+const module = join(import.meta.dirname, "go");
 const settings = ["GOTOOLCHAIN=go1.27.3"];
-const module = join(import.meta.dirname, "clients/formats");
 
 describe.skipIf(isMissing("go"))("sigstore (needs go)", { timeout: 900_000 }, () => {
   let server: RunningServer;

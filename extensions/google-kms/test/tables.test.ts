@@ -1,0 +1,81 @@
+/** The table of key rings: what of it can never change, and stores with and without it. */
+import { createHash } from "node:crypto";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import type { OpenMode } from "../../../src/database/database.ts";
+import { listSteps } from "../../../src/database/migrations.ts";
+import { openStore } from "../../../src/open-store.ts";
+import { tagRecord } from "../../../src/records/tag.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { describeStores, type Place } from "../../../test/support/on-both.ts";
+import { coreTables } from "../../../test/support/open-store.ts";
+import { storageError } from "../../../test/support/storage-error.ts";
+import { createRingStore, googleTables } from "../tables.ts";
+
+const ring = {
+  owner: "user:ada",
+  name: "projects/p/keyRings/r",
+  createdAt: new Date("2026-01-02T03:04:05.678Z"),
+};
+
+/** Opens the store of a place with a program that does not have this extension. */
+async function openWithout({ location, masterKey }: Place, mode: OpenMode = "create"): Promise<Store> {
+  const provider = await createCryptoProvider("openssl");
+  onTestFinished(() => provider.close());
+  return openStore({ location, masterKey, provider, mode, tables: coreTables });
+}
+
+/** SHA-256 of the statements of the step, as test/store/known-steps.test.ts pins those of the core. */
+describe("the migration step", () => {
+  it.each([
+    ["sqlite", "835e140ef112103a"],
+    ["postgres", "d15f5078e0a829f4"],
+  ] as const)("does not change: %s", (kind, known) => {
+    const steps = listSteps(kind, [googleTables.owner]).map(([name, statements]) => {
+      const text = statements.map((statement) => statement.replaceAll(/\s+/g, " ")).join(";\n");
+      return [name, createHash("sha256").update(text).digest("hex").slice(0, 16)];
+    });
+    expect(steps).toEqual([["0002-google-kms", known]]);
+  });
+});
+
+describeStores("a key ring", (makePlace) => {
+  it("always has the same tag", async () => {
+    const place = await makePlace();
+    const store = await place.open();
+    const key = new Uint8Array(32).fill(7);
+    const rings = createRingStore({ ...store, tagRecord: (fields) => tagRecord(key, fields) });
+    await store.write((transaction) => rings.insert(transaction, ring));
+    expect(await place.query("select record_tag from google_key_rings")).toEqual([
+      { record_tag: "53ec2fbba424102c1bf57fc9a152b73da4fb0ad42e0bf29b99c83a862a93e30c" },
+    ]);
+  });
+});
+
+describeStores("a store with key rings", (makePlace) => {
+  it.each(["create", "upgrade", "existing"] as const)(
+    "is refused by a program without the extension, with the step that is missing, and not changed (mode %s)",
+    async (mode) => {
+      const place = await makePlace();
+      const store = await place.open();
+      await store.write((transaction) => createRingStore(store).insert(transaction, ring));
+      await store.close();
+      await expect(openWithout(place, mode)).rejects.toThrow(
+        storageError(/has the migration step 0002-google-kms, which is of .* an extension that it lacks/),
+      );
+      const again = await place.open();
+      expect(await createRingStore(again).find(ring.owner, ring.name)).toEqual(ring);
+    },
+  );
+});
+
+describeStores("a store from before the extension was added", (makePlace) => {
+  it("gets its table with the next start", async () => {
+    const place = await makePlace();
+    await (await openWithout(place)).close();
+    await expect(place.query("select * from google_key_rings")).rejects.toThrow(/google_key_rings/);
+    const store = await place.open();
+    await store.write((transaction) => createRingStore(store).insert(transaction, ring));
+    expect(await createRingStore(store).find(ring.owner, ring.name)).toEqual(ring);
+  });
+});
