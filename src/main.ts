@@ -16,6 +16,12 @@ import type { LoadPackages } from "./services/registry.ts";
 // libuv reads this variable when the pool is first used, so it is set before a verb is loaded.
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism() + 2);
 
+// The launcher (src/setup/launch.mjs) passes on the signals that it gets, but not one that kills it. Whoever killed it
+// wants the program to end: the port and the store would stay in use.
+process.on("disconnect", () => process.kill(process.pid, "SIGTERM"));
+// Waiting for it keeps no program running.
+process.channel?.unref();
+
 const loadSettings = () => collectSettings(extensions);
 const serve = async () => [await (await import("./serve.ts")).createServeVerb(extensions)];
 

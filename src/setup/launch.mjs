@@ -47,7 +47,8 @@ function findInstalled() {
 }
 
 function runInChild(node, args) {
-  const child = spawn(node, args, { stdio: "inherit" });
+  // The channel closes if this process is killed, and src/main.ts then ends the program.
+  const child = spawn(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"] });
 
   // A terminal sends its interrupt to both processes; a second one would end the server without waiting for calls.
   process.on("SIGINT", () => {});

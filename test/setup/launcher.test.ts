@@ -1,5 +1,6 @@
-/** `./qsp` in a clone: which Node it runs, from everywhere. */
+/** `./qsp` in a clone: which Node it runs, from everywhere, and what becomes of its server. */
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   accessSync,
   constants,
@@ -12,7 +13,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { startQsp } from "../cli/qsp.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -110,5 +112,29 @@ describe.skipIf(process.platform === "win32")("./qsp", () => {
 
   it("is executable", () => {
     expect(() => accessSync(join(root, "qsp"), constants.X_OK)).not.toThrow();
+  });
+});
+
+describe.skipIf(process.platform === "win32")("the server of a launcher", () => {
+  it("stops in order when the launcher is killed", async () => {
+    const cwd = makeTemporaryDirectory();
+    const { child, end } = startQsp(["serve", "--port", "0", "--data-dir", cwd], {
+      cwd,
+      isInstalled: true,
+      hasOwnGroup: true,
+    });
+    onTestFinished(() => {
+      try {
+        process.kill(-(child.pid ?? 0), "SIGKILL");
+      } catch {
+        // The server has ended, as it should.
+      }
+    });
+    let output = "";
+    while (!output.includes("is ready on")) output += (await once(child.stdout ?? child, "data"))[0];
+    child.kill("SIGKILL");
+    // The server has the same standard output, so that this ends with the server.
+    const { stdout, stderr } = await end;
+    expect(stdout + stderr).toContain("stopping;");
   });
 });
