@@ -46,7 +46,7 @@ Services of Google's APIs, if an [extension](extensions.md) has any, have the sa
 
 A signature that does not verify is an answer (\`"valid":false\`), not an error.
 
-The server logs these reasons as errors, because only its operator can act on them: ${faults.join(", ")}. [Settings](settings.md) explains the flags below. All other reasons are the caller's, and the server logs them with \`--log-level debug\`.
+The server logs these reasons as errors, because only its operator can act on them: ${faults.join(", ")}. [Settings](settings.md) explains the flags below. It logs all others with \`--log-level debug\`. They are the caller's, except for \`STORE_FULL\`: of a full disk, the log has the beginning and the end.
 `;
 }
 

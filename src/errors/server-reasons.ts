@@ -11,9 +11,10 @@ export const storeReasons = {
     remedy:
       "Try again after `Retry-After`, with the same `Idempotency-Key`: the write may have happened. Operator: check the database and `/readyz`.",
   },
+  // No server fault: until there is room, every write is refused, and a line for each would fill the disk of the log.
+  // src/watch-store.ts logs the beginning and the end.
   STORE_FULL: {
     code: Code.ResourceExhausted,
-    isServerFault: true,
     cause:
       "The disk is full. Nothing was changed. On SQLite, log-ins and the destruction of keys still work, in the room of a reserve.",
     remedy: "Operator: free disk space, on SQLite at least twice the reserve (8 MiB).",
