@@ -37,9 +37,14 @@ export function createUserStore(store: Store) {
   return {
     /** @throws RecordDamagedError */
     find,
-    /** Finds the owner of the records of a user or a client, by name. @throws RecordDamagedError */
+    /**
+     * Finds the owner of the records of a user or a client, by name. It takes as long if there is neither.
+     *
+     * @throws RecordDamagedError
+     */
     async findOwner(name: string): Promise<string | undefined> {
-      return ((await find(name)) ?? (await clients.findIntact({ name })))?.userId;
+      const [user, client] = [await find(name), await clients.findIntact({ name })];
+      return (user ?? client)?.userId;
     },
     /** Finds the name of the user or the client who owns records, by `userId`. @throws RecordDamagedError */
     async findOwnerName(userId: string): Promise<string | undefined> {

@@ -11,7 +11,7 @@ import type { Store } from "../../store/store.ts";
 import { entryBytes, watchEntries } from "../audit-entries.ts";
 import { type PageFields, readPage, readTime } from "../fields.ts";
 import { unknownSubject } from "./event.ts";
-import { type FindDeps, findId, findName } from "./find-key.ts";
+import { type FindDeps, findNamedId, findOwner } from "./find-key.ts";
 import { parseHandle } from "./handle.ts";
 
 /** Which entries to read; empty texts match all. */
@@ -52,13 +52,9 @@ async function findSubject(deps: FindDeps, handle: string, principal: Principal)
   const parsed = parseHandle(handle);
   if (parsed.kind === "id") return { keyId: unknownSubject(parsed.keyId).keyId };
   // A name that does not exist has no entries but of refusals, like one that the caller may not know of.
-  if (parsed.version !== undefined)
-    return { keyId: (await findId(deps, { handle, principal })) ?? unknownSubject(handle).keyId };
-  const { owner, name } = (await findName(deps, { handle, principal })) ?? {
-    owner: principal.userId,
-    name: parsed.name,
-  };
-  return { owner, keyName: name };
+  if (parsed.version === undefined)
+    return { owner: await findOwner(deps, parsed, principal), keyName: parsed.name };
+  return { keyId: (await findNamedId(deps, parsed, principal)) ?? unknownSubject(handle).keyId };
 }
 
 /** Lists entries, oldest first. @throws FIELD_INVALID for a page token of another list */

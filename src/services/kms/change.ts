@@ -5,7 +5,7 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { WritePriority } from "../../store/writers.ts";
 import type { CreateDeps } from "./create.ts";
 import { type ChangingOperation, eventBy, subjectOf } from "./event.ts";
-import { checkAllowed, type FindDeps, keyNotFound, resolveAnew, type Wanted } from "./find-key.ts";
+import { checkAllowed, type FindDeps, keyNotFound, resolveHandle, type Wanted } from "./find-key.ts";
 import type { StoredKey } from "./store.ts";
 import { type KeyInput, recordingRefusal, toWanted } from "./with-key.ts";
 
@@ -51,7 +51,7 @@ export async function changeKey<Answer>(
       idempotentCall,
       wrapCodec(change.codec),
       async (write) => {
-        keyId = await resolveAnew(deps, wanted);
+        keyId = await resolveHandle(deps, wanted);
         return write((transaction) => changeInTransaction(deps, transaction, { wanted, keyId }, change));
       },
       change,

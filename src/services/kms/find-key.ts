@@ -5,9 +5,9 @@ import type { UserStore } from "../../identity/users.ts";
 import { isSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
 import { type Operation, type Subject, subjectOf, unknownSubject } from "./event.ts";
 import type { UseOfGrant } from "./grant-store.ts";
-import { parseHandle, writeName } from "./handle.ts";
+import { type NameHandle, parseHandle, writeName } from "./handle.ts";
 import type { KeyCache } from "./key-cache.ts";
-import type { KeyName, KeyRecord } from "./record.ts";
+import type { KeyRecord } from "./record.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
 /** The dependencies of the search for keys. */
@@ -40,10 +40,21 @@ export function aboutHandle(handle: string): Wanted["about"] {
   return { subject: unknownSubject(handle) };
 }
 
+/** Finds the ID that a handle stands for without the store: it is one, or the cache has it. */
+export function findKnownId(
+  { cache }: FindDeps,
+  { handle, principal }: Pick<Wanted, "handle" | "principal">,
+): string | undefined {
+  const parsed = parseHandle(handle);
+  return parsed.kind === "id" ? parsed.keyId : cache.handles.get(cacheKey(handle, principal));
+}
+
 /**
- * Finds the ID that a handle stands for.
+ * Finds the ID that a handle stands for in the store.
  *
- * @throws KEY_NOT_FOUND
+ * @returns the handle itself, which no key has as its ID, for a name of another user that does not exist. The search for
+ *   it then takes as long as for a name that the caller may not know of.
+ * @throws KEY_NOT_FOUND for a name of the caller's own that does not exist
  */
 export async function resolveHandle(
   deps: FindDeps,
@@ -51,15 +62,15 @@ export async function resolveHandle(
 ): Promise<string> {
   const parsed = parseHandle(handle);
   if (parsed.kind === "id") return parsed.keyId;
-  const cached = cacheKey(handle, principal);
-  const known = deps.cache.handles.get(cached);
-  if (known !== undefined) return known;
-  const found = await findName(deps, { handle, principal });
-  if (found === undefined) throw await nameNotFound(deps, { handle, principal });
-  const keyId = await findVersionId(deps, found, parsed.version);
-  if (keyId === undefined) throw keyNotFound(handle);
+  forgetHandle(deps, { handle, principal });
+  const owner = await findOwner(deps, parsed, principal);
+  const keyId = await findVersionId(deps, owner, parsed);
+  if (keyId === undefined) {
+    if (parsed.user !== undefined) return handle;
+    throw await nameNotFound(deps, { handle, principal });
+  }
   // The name of another user stands for another owner once that user is removed and added again.
-  if (found.owner === principal.userId) deps.cache.handles.set(cached, keyId);
+  if (owner === principal.userId) deps.cache.handles.set(cacheKey(handle, principal), keyId);
   return keyId;
 }
 
@@ -72,21 +83,17 @@ export function forgetHandle(
 }
 
 /**
- * Finds the name that a handle is about. Without a user it is the caller's own: if a grant gave it a meaning, anybody
- * could put their key in the place of another by granting it.
+ * Finds the owner of the name in a handle. Without a user it is the caller: if a grant gave it a meaning, anybody could
+ * put their key in the place of another by granting it.
  *
- * @returns undefined if there is no such name
+ * @returns an ID that no user has if there is no such user: the same queries follow as for one who has no such name
  */
-export async function findName(
-  deps: FindDeps,
-  { handle, principal }: Pick<Wanted, "handle" | "principal">,
-): Promise<KeyName | undefined> {
-  const parsed = parseHandle(handle);
-  if (parsed.kind === "id") return undefined;
-  const { user, name } = parsed;
-  const { keys, users } = deps;
-  const owner = user === undefined ? principal.userId : await findUserId(users, user);
-  return owner === undefined ? undefined : keys.names.find(owner, name);
+export async function findOwner(
+  { users }: Pick<FindDeps, "users">,
+  { user }: NameHandle,
+  principal: Principal,
+): Promise<string> {
+  return user === undefined ? principal.userId : ((await findUserId(users, user)) ?? "");
 }
 
 /** The refusal for a name that does not exist. It shows a grantee who left out the user what to write instead. */
@@ -127,12 +134,13 @@ async function findOwnerName(users: UserStore | undefined, owner: string): Promi
   return users.findOwnerName(owner);
 }
 
+/** Finds the ID of a version of a name, the primary one if the handle names none. @throws RecordDamagedError */
 async function findVersionId(
-  { keys }: FindDeps,
-  { owner, name, primaryKeyId }: KeyName,
-  version: number | undefined,
+  { keys }: Pick<FindDeps, "keys">,
+  owner: string,
+  { name, version }: NameHandle,
 ): Promise<string | undefined> {
-  if (version === undefined) return primaryKeyId;
+  if (version === undefined) return (await keys.names.find(owner, name))?.primaryKeyId;
   return (await keys.findVersion(owner, name, version))?.record.keyId;
 }
 
@@ -147,14 +155,20 @@ export async function checkAllowed(
   { handle, principal, operation, about }: Wanted,
   record: KeyRecord | undefined,
 ): Promise<UseOfGrant | undefined> {
-  if (record === undefined) throw await idNotFound(keys, { handle, principal });
+  // The grants of no key, so that their query takes its time as well if the key does not exist.
+  const findGrants = () => keys.grants.listFor(principal.userId, record ?? noKey, operation);
+  if (record === undefined) {
+    await findGrants();
+    throw await idNotFound(keys, { handle, principal });
+  }
   // The owner of a key sees who tried to use it.
   about.subject = subjectOf(record);
   if (isSeenBy(principal, record)) return undefined;
-  const [grant] = await keys.grants.listFor(principal.userId, record, operation);
-  if (grant !== undefined) return { grantId: grant.grantId, isOfName: grant.keyId === "", operation };
-  const grants = await keys.grants.listFor(principal.userId, record);
-  if (grants.length === 0) throw keyNotFound(handle);
+  const grants = await findGrants();
+  const [grant] = grants;
+  if (grant === undefined) throw keyNotFound(handle);
+  if (grant.operations.includes(operation))
+    return { grantId: grant.grantId, isOfName: grant.keyId === "", operation };
   const granted = [...new Set(grants.flatMap(({ operations }) => operations))].join(", ");
   throw refuse(
     "GRANT_MISSING",
@@ -163,32 +177,27 @@ export async function checkAllowed(
   );
 }
 
+/** As the store has no key. */
+const noKey = { keyId: "none", owner: "", name: undefined };
+
 /** Finds a key as it is in the store. @throws as resolveHandle and checkAllowed do */
 export async function findKey(deps: FindDeps, wanted: Wanted): Promise<FoundKey> {
-  const key = await deps.keys.find(await resolveAnew(deps, wanted));
+  const key = await deps.keys.find(await resolveHandle(deps, wanted));
   const grant = await checkAllowed(deps, wanted, key?.record);
   return { key: key as StoredKey, grant };
-}
-
-/** Resolves a handle without the cache. */
-export function resolveAnew(deps: FindDeps, wanted: Pick<Wanted, "handle" | "principal">): Promise<string> {
-  forgetHandle(deps, wanted);
-  return resolveHandle(deps, wanted);
 }
 
 function cacheKey(handle: string, { userId }: Principal): string {
   return `${userId} ${handle}`;
 }
 
-/** Finds the ID that a handle stands for; undefined if there is no such key. */
-export async function findId(
+/** Finds the ID of the key that a name stands for; undefined if there is no such key. */
+export async function findNamedId(
   deps: FindDeps,
-  wanted: Pick<Wanted, "handle" | "principal">,
+  parsed: NameHandle,
+  principal: Principal,
 ): Promise<string | undefined> {
-  const parsed = parseHandle(wanted.handle);
-  if (parsed.kind === "id") return parsed.keyId;
-  const found = await findName(deps, wanted);
-  return found && findVersionId(deps, found, parsed.version);
+  return findVersionId(deps, await findOwner(deps, parsed, principal), parsed);
 }
 
 /** The refusal for a key that does not exist. */

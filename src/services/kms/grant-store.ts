@@ -33,20 +33,16 @@ export function createGrantStore(store: Store, now: () => Date) {
     isCurrent,
     /** The condition of a grant that has not expired. */
     current,
-    /**
-     * Lists grants of a key, or of its name, to a grantee: those in force and unchanged.
-     *
-     * @param operation only those that include it; all if omitted
-     */
+    /** Lists grants of a key, or of its name, to a grantee: those in force and unchanged, and first those of an operation. */
     async listFor(
       grantee: string,
-      { keyId, owner, name = "" }: KeyRecord,
-      operation?: Operation,
+      { keyId, owner, name = "" }: Pick<KeyRecord, "keyId" | "owner" | "name">,
+      operation: Operation,
     ): Promise<GrantRecord[]> {
       const ofKey = sql`(key_id = ${keyId} or (key_id = '' and owner = ${owner} and key_name = ${name}))`;
-      const included = operation ? sql`and ' ' || operations || ' ' like ${`% ${operation} %`}` : sql``;
-      const where = sql<boolean>`grantee = ${grantee} and ${ofKey} and ${current()} ${included}`;
-      const found = await grants.listWhere(where, sql`position`, maxGrants);
+      const where = sql<boolean>`grantee = ${grantee} and ${ofKey} and ${current()}`;
+      const isOther = sql`case when ' ' || operations || ' ' like ${`% ${operation} %`} then 0 else 1 end`;
+      const found = await grants.listWhere(where, sql`${isOther}, position`, maxGrants);
       return found.flatMap(({ record, isIntact }) => (isIntact ? [record] : []));
     },
     /** Lists the first owners who have granted a name to a grantee, by grants in force and unchanged. */

@@ -12,7 +12,7 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readTime } from "../fields.ts";
 import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.ts";
 import { eventBy, type Subject, subjectOf } from "./event.ts";
-import { aboutHandle, checkAllowed, findUserId, keyNotFound, resolveAnew, type Wanted } from "./find-key.ts";
+import { aboutHandle, checkAllowed, findUserId, keyNotFound, resolveHandle, type Wanted } from "./find-key.ts";
 import { parseHandle, writeName } from "./handle.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
 import { recordingRefusal } from "./with-key.ts";
@@ -89,7 +89,7 @@ interface Target {
 
 async function findTarget(deps: ChangeDeps, wanted: Wanted): Promise<Target> {
   const { keys, users } = deps;
-  const key = await keys.find(await resolveAnew(deps, wanted));
+  const key = await keys.find(await resolveHandle(deps, wanted));
   await checkAllowed(deps, wanted, key?.record);
   if (key === undefined) throw keyNotFound(wanted.handle);
   const parsed = parseHandle(wanted.handle);

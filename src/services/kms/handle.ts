@@ -1,16 +1,17 @@
 /** The handles by which callers name keys: IDs, and names with or without a version. */
 
 /** A handle, as it is written. */
-export type Handle =
-  | { readonly kind: "id"; readonly keyId: string }
-  | {
-      readonly kind: "name";
-      /** The user whose name it is; undefined for the caller's own. */
-      readonly user: string | undefined;
-      readonly name: string;
-      /** Undefined for the primary version. */
-      readonly version: number | undefined;
-    };
+export type Handle = { readonly kind: "id"; readonly keyId: string } | NameHandle;
+
+/** A name, with or without a version. */
+export interface NameHandle {
+  readonly kind: "name";
+  /** The user whose name it is; undefined for the caller's own. */
+  readonly user: string | undefined;
+  readonly name: string;
+  /** Undefined for the primary version. */
+  readonly version: number | undefined;
+}
 
 /** Parses a handle. Any text that does not have the form of a name is an ID. */
 export function parseHandle(text: string): Handle {

@@ -3,7 +3,7 @@ import { listSeenBy, type Principal, systemPrincipal } from "../../records/owner
 import type { Narrowing } from "../../records/record-table.ts";
 import { nameList, nameNarrowed } from "../../records/table-declaration.ts";
 import { type PageFields, readPage } from "../fields.ts";
-import { type FindDeps, findId, findName } from "./find-key.ts";
+import { type FindDeps, findNamedId, findOwner } from "./find-key.ts";
 import { packGrant } from "./grants.ts";
 import { parseHandle } from "./handle.ts";
 import { grantTable } from "./tables.ts";
@@ -46,14 +46,11 @@ export async function listGrants(deps: FindDeps, query: GrantQuery, principal: P
 async function isOf(deps: FindDeps, handle: string, principal: Principal) {
   const parsed = parseHandle(handle);
   if (parsed.kind === "id") return sql<boolean>`key_id = ${parsed.keyId}`;
-  if (parsed.version !== undefined) {
-    const keyId = await findId(deps, { handle, principal });
-    return keyId === undefined ? sql<boolean>`1 = 0` : sql<boolean>`key_id = ${keyId}`;
-  }
-  // A name that does not exist has no grants, like one that the caller may not know of.
-  const found = await findName(deps, { handle, principal });
-  if (found === undefined) return sql<boolean>`1 = 0`;
-  const { owner, name } = found;
+  // A name that does not exist has no grants, like one that the caller may not know of. No key has a handle as its ID.
+  if (parsed.version !== undefined)
+    return sql<boolean>`key_id = ${(await findNamedId(deps, parsed, principal)) ?? handle}`;
+  const { name } = parsed;
+  const owner = await findOwner(deps, parsed, principal);
   return sql<boolean>`(owner = ${owner} and (key_name = ${name} or key_id in (
     select kms_keys.key_id from kms_keys where kms_keys.owner = ${owner} and kms_keys.key_name = ${name}
   )))`;

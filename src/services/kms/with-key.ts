@@ -13,9 +13,9 @@ import {
   checkAllowed,
   type FindDeps,
   type FoundKey,
+  findKey,
+  findKnownId,
   forgetHandle,
-  resolveAnew,
-  resolveHandle,
   type Wanted,
 } from "./find-key.ts";
 import { type CachedKey, keyDamaged } from "./key-cache.ts";
@@ -131,14 +131,18 @@ export async function findUsable(
   input: UseInput,
   wanted: Wanted,
 ): Promise<FoundKey<CachedKey>> {
-  const { keys, cache } = deps;
-  const key = await cache.find(await resolveHandle(deps, wanted));
+  const { cache } = deps;
+  const known = findKnownId(deps, wanted);
+  const key = known === undefined ? undefined : await cache.find(known);
   if (key !== undefined && isUsable(key, input, wanted)) return check(deps, input, wanted, key);
-  // The cache may be behind the store: the key is enabled by now, or the name stands for another version. A key that is
-  // not is left alone, because others may be using it.
-  const keyId = await resolveAnew(deps, wanted);
-  if (key !== undefined && (await keys.find(keyId))?.tag === key.tag) return check(deps, input, wanted, key);
-  if (key !== undefined) cache.forget(key.record.keyId);
+  // The cache may be behind the store: the key is enabled by now, or the name stands for another version. It may also
+  // have a key that the caller may not know of, which its speed would tell.
+  const { key: stored } = await findKey(deps, wanted);
+  const { keyId } = stored.record;
+  const cached = await cache.find(keyId);
+  // A key that is not behind is left alone, because others may be using it.
+  if (cached?.tag === stored.tag) return check(deps, input, wanted, cached);
+  cache.forget(keyId);
   return check(deps, input, wanted, await cache.find(keyId));
 }
 
