@@ -170,7 +170,7 @@ function connect(owners: readonly TableOwner[], location: DatabaseLocation, onLo
     location.kind === "sqlite"
       ? [openSqliteReader(location.path, onLost), openSqliteWriter(location.path, onLost)]
       : [openPostgresReader(location.url), openPostgresWriter(location.url)];
-  const reader = new Kysely<Schema>({ dialect: kyselyDialect(kind, readConnection) });
+  const reader = createReader(kind, readConnection);
   const writer = new Kysely<Schema>({ dialect: kyselyDialect(kind, writeConnection) });
   return {
     kind,
@@ -198,6 +198,11 @@ const probes: Readonly<Record<DatabaseKind, string>> = {
   postgres: "update kysely_migration_lock set is_locked = is_locked",
 };
 
+/** Creates a reader on a connection. */
+export function createReader(kind: DatabaseKind, connection: Connection): Reader {
+  return new Kysely<Schema>({ dialect: kyselyDialect(kind, connection) });
+}
+
 /** A reader on a connection of its own. */
 export interface OwnReader {
   readonly reader: Reader;
@@ -208,8 +213,7 @@ export interface OwnReader {
 export function openReaderHere(location: DatabaseLocation): OwnReader {
   const connection =
     location.kind === "sqlite" ? openSqliteReaderHere(location.path) : openPostgresReader(location.url, 1);
-  const reader = new Kysely<Schema>({ dialect: kyselyDialect(location.kind, connection) });
-  return { reader, close: connection.close };
+  return { reader: createReader(location.kind, connection), close: connection.close };
 }
 
 /**

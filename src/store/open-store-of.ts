@@ -4,7 +4,8 @@ import { tagEntry } from "../audit/chain.ts";
 import { openCheckpointSigner } from "../audit/checkpoints.ts";
 import { readTrueEntries } from "../audit/true-entries.ts";
 import { unobserved } from "../database/background.ts";
-import { type DatabaseLocation, openDatabaseOf } from "../database/database.ts";
+import type { Connection } from "../database/connection.ts";
+import { createReader, type Database, type DatabaseLocation, openDatabaseOf } from "../database/database.ts";
 import { diskFullError } from "../database/disk-full.ts";
 import {
   mayPass,
@@ -45,12 +46,17 @@ function explainFailure(error: unknown, name: string, location: DatabaseLocation
   return new StorageError(`the store ${name} cannot be used: ${why}`, { mayPass: mayPass(error) });
 }
 
-async function createStore(
-  database: Awaited<ReturnType<typeof openDatabaseOf>>,
-  options: StoreOptions,
-): Promise<Store> {
+async function createStore(opened: Database, options: StoreOptions): Promise<Store> {
   const { masterKey, provider, now = () => new Date(), quotas = noLimits } = options;
   const { background = unobserved } = options;
+  const { probe, reserve } = opened;
+  const writability = createWritability({
+    probe: () => writers.safety.run(async ({ db }) => void (await sql.raw(probe).execute(db))),
+    reserve,
+    background,
+  });
+  // Many calls read before they write, and would fail without a write that tells.
+  const database = observeReads(opened, writability.failed);
   const { reader } = database;
   const { vault, keys } = await unlock(database, masterKey);
   const signer = await openCheckpointSigner(database, vault, provider);
@@ -75,12 +81,6 @@ async function createStore(
       options.onCommit?.(durationMs, calls);
       notify();
     },
-  });
-  const { probe, reserve } = database;
-  const writability = createWritability({
-    probe: () => writers.safety.run(async ({ db }) => void (await sql.raw(probe).execute(db))),
-    reserve,
-    background,
   });
   const writers = createWriters({ transact, reserve, writability });
   const { write, batch } = measureWriters(writers, options.measureWrite);
@@ -129,6 +129,17 @@ async function createStore(
       await database.close();
     },
   };
+}
+
+/** Calls back when a read fails because of the database. */
+function observeReads(database: Database, failed: () => void): Database {
+  const { kind, readConnection } = database;
+  const run: Connection["run"] = (statements) =>
+    readConnection.run(statements).catch((error: unknown) => {
+      if (error instanceof StoreFailureError) failed();
+      throw error;
+    });
+  return { ...database, reader: createReader(kind, { ...readConnection, run }) };
 }
 
 /** A damaged log does not stop the start. The next write or verification reports it. */

@@ -128,7 +128,7 @@ export interface Store {
   onWrite(listener: () => void): () => void;
   /**
    * Calls back when the store can no longer be written, and with undefined when it can be again. Meanwhile the store
-   * probes itself every second, and otherwise after ten seconds without a write.
+   * probes itself every second, and otherwise after a failed write or read, and after ten seconds without a write.
    *
    * @returns a function that stops it
    */

@@ -25,7 +25,7 @@ export interface Writability {
   readonly problem: StoreProblem | undefined;
   /** Call this after each transaction. */
   wrote(): void;
-  /** Call this when a transaction failed. A probe then decides: the cause may be over, or that of one call. */
+  /** Call this when a transaction or a read failed. A probe decides: the cause may be over, or that of one call. */
   failed(): void;
   /** Probes while someone listens. @returns a function that stops it */
   watch(listener: OnProblem): () => void;
@@ -86,7 +86,8 @@ export function createWritability({
     },
     wrote,
     failed: () => {
-      if (listeners.size > 0) void checkOnce();
+      // A known problem is probed each second.
+      if (listeners.size > 0 && problem === undefined) void checkOnce();
     },
     watch(listener) {
       listeners.add(listener);

@@ -1,7 +1,10 @@
 import { setTimeout } from "node:timers/promises";
 import pg from "pg";
 import { describe, type ExpectStatic, expect, it, onTestFinished, vi } from "vitest";
+import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import type { AtEnd } from "../support/at-end.ts";
+import { openStore } from "../support/open-store.ts";
 import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { startPostgres } from "../support/postgres-server.ts";
 import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
@@ -82,6 +85,27 @@ describePostgres("a server whose PostgreSQL is down", () => {
     await expect.poll(() => readReadiness(server)).toBe("ready\n");
     expect(await server.kms.sign({ keyId, data })).toMatchObject({ status: "success" });
     expect(await server.kms.getHealth({})).toMatchObject({ serviceStatus: "UP" });
+  });
+
+  it("is found out at the first read that fails, without a write", { timeout }, async () => {
+    const postgres = await startPostgres({ durable: false });
+    onTestFinished(() => postgres.close());
+    const provider = await createCryptoProvider("openssl");
+    onTestFinished(() => provider.close());
+    // Without the probes of each second and of ten seconds without a write.
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const store = await openStore({
+      location: { kind: "postgres", url: await postgres.createDatabase() },
+      masterKey: masterKeyIn(makeTemporaryDirectory()),
+      provider,
+    });
+    onTestFinished(() => store.close());
+    const problem = new Promise((resolve) => store.watchWrites((found) => resolve(found?.reason)));
+    await postgres.stop();
+    const read = store.reader.selectFrom("list_counts").selectAll().execute();
+    await expect(read).rejects.toMatchObject({ code: "UNAVAILABLE" });
+    expect(await problem).toBe("it cannot be reached");
   });
 
   it("refuses to start in one line, without the password of the URL", { timeout }, async () => {
