@@ -82,11 +82,13 @@ describeStores("backup", (makePlace) => {
 });
 
 describe("backup", { timeout }, () => {
-  it("leaves one file of mode 0600, sealed, and nothing beside it", async () => {
+  it("leaves one file of mode 0600, with sealed secrets, and nothing beside it, and says what is readable", async () => {
     const place = await leaveThings(makeSqlitePlace);
     const [directory, before] = [makeTemporaryDirectory(), readdirSync(place.directory)];
     const file = join(directory, "backup.db");
-    expect(await backUp(place, file)).toMatchObject({ code: 0, stderr: expect.not.stringContaining("qsp:") });
+    const backedUp = await backUp(place, file);
+    expect(backedUp).toMatchObject({ code: 0, stderr: expect.not.stringContaining("qsp:") });
+    expect(backedUp.stdout).toMatch(/secret keys are sealed .* Names, logs and password hashes are readable/);
     expect(readdirSync(directory)).toEqual(["backup.db"]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expectSealed(readFileSync(file), readFileSync(place.keyFile, "utf8").trim());

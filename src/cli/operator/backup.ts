@@ -50,7 +50,7 @@ export const backup: StoreVerb = {
         return found;
       });
       process.stdout.write(
-        `The store ${source.name} is in ${file}. It can only be read with the master key; store that key apart.\n`,
+        `The store ${source.name} is in ${file}. Its secret keys are sealed under the master key; store that key apart. Names, logs and password hashes are readable by whoever has the file.\n`,
       );
       if (masterKeyIds.length > 1) process.stdout.write(describeKeys(masterKeyIds, masterKey));
       // The file stays: it may be the only copy, and the right key may be elsewhere.
