@@ -9,7 +9,7 @@ export const issuerRotate: StoreVerb = {
   name: "issuer rotate",
   operands: ["[revoke]"],
   meaning:
-    "Creates a new key that signs tokens. Tokens of the old key remain valid until they expire; with revoke they end now.",
+    "Creates a new key that signs tokens. Tokens of the old key remain valid until they expire; with revoke, servers refuse them within a second.",
   example: "qsp issuer rotate revoke",
   async run(input) {
     const [word] = input.operands;
@@ -20,7 +20,7 @@ export const issuerRotate: StoreVerb = {
       const deps = { provider, store: createIssuerStore(store), now: () => new Date() };
       const keyId = await rotateIssuerKey(deps, { revoke });
       const rest = revoke
-        ? "Tokens of the previous keys are refused from now on."
+        ? "Servers refuse tokens of the previous keys within a second."
         : "Tokens of the previous key are accepted until they expire, within an hour.";
       return `Tokens are signed with the key ${keyId} from now on. ${rest}`;
     });

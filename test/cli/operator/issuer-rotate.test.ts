@@ -141,6 +141,15 @@ describe("qsp issuer rotate", { timeout }, () => {
     expect(result).toEqual({ code: 2, stdout: "", stderr: expect.stringMatching(/^qsp: [^\n]+\n$/) });
   });
 
+  it.each([
+    { words: [], rest: "Tokens of the previous key are accepted until they expire, within an hour." },
+    { words: ["revoke"], rest: "Servers refuse tokens of the previous keys within a second." },
+  ])("$words says how long earlier tokens are accepted", async ({ words, rest }) => {
+    const place = { settings: ["--data-dir", await makeStoreDirectory()] };
+    const { stdout } = await runCommand(place, ["issuer", "rotate", ...words]);
+    expect(stdout).toMatch(new RegExp(`^Tokens are signed with the key \\S+ from now on\\. ${rest}\n$`));
+  });
+
   it("works in a store that no server has used yet, which then signs with that key", async () => {
     const place = { settings: ["--data-dir", await makeStoreDirectory()] };
     await runCommand(place, ["user", "add", "ada"], password);
