@@ -7,8 +7,8 @@ import type { Store } from "../../store/store.ts";
 import { type CosignatureStore, createCosignatureStore } from "../../tlog/cosignature-store.ts";
 import { type Log, openLog } from "../../tlog/log.ts";
 import { createAuditSource } from "../../tlog/source.ts";
+import { createBlockSource } from "../blockchain/block-source.ts";
 import type { LogMetrics, LogOptions } from "../service-module.ts";
-import { createBlockSource } from "./block-source.ts";
 
 /** A log with the cosignatures of its checkpoints. */
 export interface ServedLog extends Log {

@@ -3,9 +3,9 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { RecordDamagedError } from "../../database/store-error.ts";
 import type { Store } from "../../store/store.ts";
 import { decodeHash, type LeafSource } from "../../tlog/source.ts";
-import { genesis } from "../blockchain/block.ts";
-import { type ChainStore, createChainStore } from "../blockchain/store.ts";
-import { checkContent, createSignatureCheck } from "../blockchain/verify-chain.ts";
+import { genesis } from "./block.ts";
+import { type ChainStore, createChainStore } from "./store.ts";
+import { checkContent, createSignatureCheck } from "./verify-chain.ts";
 
 /** Creates the source. */
 export function createBlockSource(store: Store, provider: CryptoProvider): LeafSource {
