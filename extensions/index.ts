@@ -5,11 +5,13 @@ import { googleKms } from "./google-kms/extension.ts";
 import { kubernetes } from "./kubernetes/extension.ts";
 import { oauth } from "./oauth/extension.ts";
 import { sigstore } from "./sigstore/extension.ts";
+import { tlog } from "./tlog/extension.ts";
 import { top } from "./top/extension.ts";
 import { tracing } from "./tracing/extension.ts";
 
 export const extensions: readonly Extension[] = [
   oauth,
+  tlog,
   envoyAuth,
   googleKms,
   kubernetes,

@@ -37,7 +37,9 @@ export async function collectSettings(extensions: readonly Extension[]): Promise
 /** Verbs that begin with one word. */
 export interface ExtensionVerbs {
   readonly word: string;
-  /** The first word of the verbs that the help lists before these. */
+  /** The word of the verbs that the help lists before these; two words for those that load separately. */
   readonly after: string;
+  /** What the help says of all of them in one line, if there are several. */
+  readonly groupMeaning?: string;
   readonly load: () => Promise<readonly Verb[]>;
 }

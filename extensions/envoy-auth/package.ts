@@ -5,7 +5,7 @@ import { envoyProfiles } from "./profiles.ts";
 
 export const envoyPackage: ServicePackage = {
   name: "envoy.auth",
-  after: "tlog",
+  after: "nft",
   files: [file_envoy_service_auth_v3_external_auth],
   load: () => import("./module.ts"),
   profiles: envoyProfiles,

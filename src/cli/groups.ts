@@ -31,11 +31,6 @@ const clientVerbs: VerbTable = {
   tunnel: async () => (await import("./tunnel/tunnel.ts")).tunnelVerbs,
   wallet: async () => (await import("./wallet.ts")).walletVerbs,
   chain: async () => (await import("./chain.ts")).chainVerbs,
-  log: async () => [
-    ...(await import("./log.ts")).logVerbs,
-    ...(await import("./log-verify.ts")).logVerifyVerbs,
-    ...(await import("./log-leaf.ts")).logLeafVerbs,
-  ],
   nft: async () => (await import("./nft.ts")).nftVerbs,
   multisig: async () => (await import("./multisig.ts")).multisigVerbs,
   proposal: async () => (await import("./proposal.ts")).proposalVerbs,
@@ -82,10 +77,11 @@ export function createVerbTable(loadSettings: LoadSettings = async () => []): Ve
 /** Adds the verbs of extensions, each where the help lists it. */
 export function addVerbs(table: VerbTable, added: readonly ExtensionVerbs[]): VerbTable {
   const entries = Object.entries(table);
-  for (const { word, after, load } of added) {
-    const index = entries.findLastIndex(([words]) => words.split(" ")[0] === after);
+  for (const { word, after, groupMeaning, load } of added) {
+    const index = entries.findIndex(([words]) => words === after);
     if (index < 0) throw new Error(`${word} is after ${after}, which is no verb`);
-    entries.splice(index + 1, 0, [word, load]);
+    const loadOfGroup = async () => (await load()).map((verb) => ({ ...verb, groupMeaning }));
+    entries.splice(index + 1, 0, [word, groupMeaning === undefined ? load : loadOfGroup]);
   }
   return Object.fromEntries(entries);
 }

@@ -6,7 +6,7 @@ import type { Verb } from "./verb.ts";
 
 const exitCodeLines = exitCodeMeanings.map(([code, meaning]) => `  ${String(code).padEnd(4)}${meaning}`);
 
-/** The meanings of groups of verbs. Verbs of other groups have a line each. */
+/** The meanings of the core's groups of verbs. Verbs without one have a line each. */
 const groupMeanings: Readonly<Record<string, string>> = {
   audit: "Verifies the audit log and the log of identities, and lists log-ins.",
   store: "Creates a store, and verifies its content.",
@@ -19,7 +19,6 @@ const groupMeanings: Readonly<Record<string, string>> = {
   tunnel: "Connects to the VPN gateway, and sends packets.",
   wallet: "Creates wallets, signs transactions and verifies them.",
   chain: "Adds, lists, verifies and watches blocks.",
-  log: "Fetches checkpoints and proofs of the verifiable logs, and verifies them without the server.",
   nft: "Mints, shows, transfers and verifies tokens.",
   multisig: "Creates and lists wallets of several signers.",
   proposal: "Creates, signs and executes proposals of such wallets.",
@@ -116,7 +115,8 @@ function listRows(verbs: readonly Verb[]) {
 function listGroups(verbs: readonly Verb[]): string {
   const groups = Object.entries(Object.groupBy(verbs, ({ name }) => name.split(" ")[0] ?? ""));
   const lines = groups.map(([word, members = []]) => {
-    const meaning = members.length > 1 ? groupMeanings[word] : undefined;
+    const [first] = members;
+    const meaning = members.length > 1 ? (first?.groupMeaning ?? groupMeanings[word]) : undefined;
     return meaning === undefined ? listRows(members) : [[`${word} …`, meaning] as const];
   });
   return columns(lines.flat());

@@ -10,6 +10,8 @@ import type { VerbFiles } from "./verb-files.ts";
 /** One verb. */
 export interface Verb extends OptionTaker {
   readonly meaning: string;
+  /** What the help says of the verbs that begin with the same word, if they are those of an extension. */
+  readonly groupMeaning?: string | undefined;
   /** A command line that works as printed, if its files and variables exist. */
   readonly example: string;
   /** The names of those settings that the help of the verb shows. */

@@ -9,7 +9,6 @@ import { file_nft_nft_service } from "#gen/nft/nft_service_pb.ts";
 import { file_pqc_identity_log_service } from "#gen/pqc/identity_log_service_pb.ts";
 import { file_pqc_pqc_service } from "#gen/pqc/pqc_service_pb.ts";
 import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
-import { file_tlog_log_service } from "#gen/tlog/log_service_pb.ts";
 import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
 import { findScope, metricsScope, type ServiceProfiles } from "../protocol/service-profile.ts";
@@ -131,10 +130,5 @@ export const servicePackages: readonly ServicePackage[] = [
     files: [file_nft_nft_service],
     load: () => import("./nft/module.ts"),
     writes: true,
-  },
-  {
-    name: "tlog",
-    files: [file_tlog_log_service],
-    load: () => import("./tlog/module.ts"),
   },
 ];

@@ -12,7 +12,6 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { createApp } from "../../src/app.ts";
@@ -48,7 +47,6 @@ export interface Clients {
   readonly defi: Client<typeof DefiService>;
   readonly chain: Client<typeof BlockchainService>;
   readonly nft: Client<typeof NftService>;
-  readonly logs: Client<typeof LogService>;
 }
 
 /** Somebody with a token, and clients that send it. */
@@ -233,7 +231,6 @@ function connectTo(
     defi: createClient(DefiService, transport),
     chain: createClient(BlockchainService, transport),
     nft: createClient(NftService, transport),
-    logs: createClient(LogService, transport),
   };
 }
 

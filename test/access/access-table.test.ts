@@ -76,9 +76,9 @@ afterAll(async () => {
 });
 
 describe("the contract", () => {
-  it("is of twelve services, and those of extensions", () => {
+  it("is of eleven services, and those of extensions", () => {
     const core = servicePackages.flatMap(({ files }) => files.flatMap((file) => file.services));
-    expect(core).toHaveLength(12);
+    expect(core).toHaveLength(11);
     expect(services.map(({ typeName }) => typeName)).toEqual(
       expect.arrayContaining(core.map(({ typeName }) => typeName)),
     );

@@ -10,15 +10,13 @@ import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { formatNote, parseNote } from "../../src/signed-notes/note.ts";
 import { present } from "../services/answers.ts";
 import { makeSigner, type Signer } from "../services/node-crypto.ts";
-import { makeEd25519Witness } from "../services/tlog/witness.ts";
 import { type Connected, connectPeer, sealAsPeer } from "../services/vpn-peer.ts";
 import { bytesOf } from "../support/bytes.ts";
+import { makeEd25519Witness } from "../support/witness.ts";
 import { wrapKeyFile } from "../support/wrap-key.ts";
 import type { Clients, Person } from "./access-server.ts";
 
@@ -189,25 +187,9 @@ const wallet = WalletService.method;
 const defi = DefiService.method;
 const chain = BlockchainService.method;
 const nft = NftService.method;
-const logs = LogService.method;
 
-const log = "blockchain";
-
-/** A witness that the server has to trust, for the call that adds cosignatures. */
+/** A witness that the server has to trust. */
 export const witness = makeEd25519Witness("witness.example");
-
-/** Publishes the first block. @returns its width in a tile */
-async function publish(owner: Person): Promise<number> {
-  await owner.logs.getCheckpoint({ log });
-  return 1;
-}
-
-/** Cosigns the newest checkpoint. */
-async function cosign(owner: Person): Promise<Uint8Array> {
-  const { checkpoint } = await owner.logs.getCheckpoint({ log });
-  const note = parseNote(present(checkpoint).data);
-  return Buffer.from(formatNote({ ...note, signatures: [await witness.sign(note.text, new Date())] }));
-}
 
 /** One for every RPC. */
 export const rows: readonly Row[] = [
@@ -348,15 +330,6 @@ export const rows: readonly Row[] = [
   row(nft.getHealth, () => ({})),
   row(nft.getToken, ({ tokenId }) => ({ tokenId }), tokenHidden),
   row(nft.getHistory, ({ tokenId }) => ({ tokenId }), tokenHidden),
-
-  row(logs.listLogs, () => ({})),
-  row(logs.getCheckpoint, () => ({ log })),
-  row(logs.getTile, async ({ owner }) => ({ log, path: `0/000.p/${await publish(owner)}` })),
-  row(logs.getInclusionProof, () => ({ log, leafIndex: 0 })),
-  row(logs.getConsistencyProof, () => ({ log, fromSize: 1 })),
-  row(logs.addCosignature, async ({ owner }) => ({ log, note: await cosign(owner) })),
-  row(logs.listCosignatures, () => ({ log })),
-  row(logs.listLogEntries, () => ({ log: "audit" })),
 ];
 
 /** Wraps a fresh key for an import by the owner. */

@@ -43,7 +43,6 @@ async function makePlace() {
   await qspDone(["keygen", "k"], place);
   await qspDone(["sign", "f", "--key-file", "k.key", "--format", "dsse", "--out", "f.dsse"], place);
   await qspDone(["device", "register", "--device", "d.json"], place);
-  await qspDone(["log", "checkpoint", "audit", "--out", "c"], place);
   symlinkSync("k.key", join(place.cwd, "link"));
   symlinkSync("nothing", join(place.cwd, "dangling"));
   linkSync(join(place.cwd, "k.key"), join(place.cwd, "hard"));
@@ -110,11 +109,6 @@ describe("no output replaces an input, another output or a secret key", { timeou
       "--ciphertext",
     ],
     "the other list of keys": [["kms", "public-keys", "--pem", "y", "--jwks", "./y"], "--pem", "--jwks"],
-    "the stored checkpoint": [
-      ["log", "prove-growth", "audit", "c", "--out", "c"],
-      "--out",
-      "CHECKPOINT-FILE",
-    ],
     "the transaction": [["wallet", "sign", "W", "@f", "--out", "f"], "--out", "TRANSACTION"],
     "the file of the token": [
       ["kms", "get", "K", "--token-file", "f", "--public-key", "f"],

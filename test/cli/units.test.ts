@@ -43,12 +43,12 @@ describe("the verbs of an extension", () => {
   const order = (word: string, after: string) =>
     Object.keys(addVerbs({ user: load, "user of": load, client: load }, [{ word, after, load }]));
 
-  it("are listed after those of a word", () => {
-    expect(order("lamp", "user")).toEqual(["user", "user of", "lamp", "client"]);
+  it("are listed after those that they name", () => {
+    expect(order("lamp", "user")).toEqual(["user", "lamp", "user of", "client"]);
     expect(order("lamp", "client")).toEqual(["user", "user of", "client", "lamp"]);
   });
 
-  it("are not listed after a word that no verb begins with", () => {
+  it("are not listed after verbs that are not there", () => {
     expect(() => order("lamp", "users")).toThrow("lamp is after users, which is no verb");
   });
 });

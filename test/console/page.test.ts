@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vites
 import { isMissing, run } from "../interop/tools.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { loadPackages } from "../support/whole-program.ts";
 import { findBarriers } from "./axe.ts";
 import {
   lacksBrowser,
@@ -27,10 +28,17 @@ const maxTransferBytes = 300_000;
 
 const root = join(import.meta.dirname, "../..");
 
-/** Addresses of pages, as their table has them. */
+const services = (await loadPackages()).flatMap(({ files }) => files.flatMap((file) => file.services));
+const served = new Set(services.map(({ typeName }) => typeName));
+
+/** Addresses of pages, as their table has them, but for those of services that no package has. */
 function readPaths(table: string): string[] {
   const source = readFileSync(join(root, "src/console/page", table), "utf8");
-  return [...source.matchAll(/^ {4}path: "([\w/-]+)",$/gm)].map(([, path = ""]) => path);
+  return source.split(/^ {2}\{$/m).flatMap((entry) => {
+    const [, path] = /^ {4}path: "([\w/-]+)",$/m.exec(entry) ?? [];
+    const [, service] = /^ {4}service: "([\w.]+)",$/m.exec(entry) ?? [];
+    return path === undefined || (service !== undefined && !served.has(service)) ? [] : path;
+  });
 }
 const storyPaths = readPaths("stories.ts");
 const toolPaths = readPaths("tools.ts");

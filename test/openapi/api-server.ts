@@ -8,10 +8,10 @@ import type { OpenApiDocument } from "../../src/openapi/document.ts";
 import type { NoteSigner } from "../../src/signed-notes/sign.ts";
 import { formatVerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import type { Route } from "../../src/transcoding/routes.ts";
-import { makeEd25519Witness } from "../services/tlog/witness.ts";
 import { addClient, describeClient, issuerUrl } from "../support/clients.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";
+import { makeEd25519Witness } from "../support/witness.ts";
 
 /** A server with all services on SQLite, those of extensions among them. */
 export interface ApiServer {

@@ -2,9 +2,7 @@
 import { generateKeyPairSync } from "node:crypto";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { wrappedKey } from "../../src/services/kms/examples.ts";
-import { cosignedNote } from "../../src/services/tlog/examples.ts";
 import { peerPacket } from "../../src/services/vpn/examples.ts";
-import { formatNote, parseNote } from "../../src/signed-notes/note.ts";
 import type { NoteSigner } from "../../src/signed-notes/sign.ts";
 import { sealAsPeer } from "../services/vpn-peer.ts";
 import { type ImportParameters, wrapKeyFile } from "../support/wrap-key.ts";
@@ -29,11 +27,6 @@ export const computeValues: ComputedValues = {
       importToken: "",
       algorithm: String(read(outcomes, "get-import-parameters", "algorithm")),
     }),
-  [cosignedNote]: async (outcomes, witness) => {
-    const { text, signatures } = parseNote(outcomes.get("get-checkpoint")?.bytes ?? new Uint8Array());
-    const cosignature = await witness.sign(text, new Date());
-    return { note: encode(Buffer.from(formatNote({ text, signatures: [...signatures, cosignature] }))) };
-  },
 };
 
 /** Wraps a new ML-DSA-65 key. */

@@ -72,7 +72,6 @@ describe.each([
       "pqc.IdentityLogService",
       "pqc.PqcService",
       "pqc.TokenService",
-      "tlog.LogService",
       "vpn.VpnService",
       "wallet.WalletService",
     ]);

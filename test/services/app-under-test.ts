@@ -106,7 +106,7 @@ async function makeDatabase(kind: DatabaseLocation["kind"], atEnd: AtEnd): Promi
   return kind === "sqlite" ? flags : [...flags, "--database-url", await freshDatabaseUrl()];
 }
 
-/** Starts the app of `src/app.ts` where its settings say, and logs nothing. */
+/** Starts the whole program where its settings say, and logs nothing. */
 export async function serveApp(config: Config): Promise<App & { readonly url: string }> {
   // On a busy machine, calls wait that would be refused otherwise.
   const app = await createApp({ ...config, maxQueueMs: 60_000 }, pino({ level: "silent" }), {

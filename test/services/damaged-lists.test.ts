@@ -56,7 +56,6 @@ const otherLists: Readonly<Record<string, string>> = {
   "blockchain.BlockchainService.ListPeers":
     "peers have neither an owner nor a tag: each call asks the peer again",
   "nft.NftService.GetHistory": "fails with RECORD_DAMAGED; see nft-transfer.test.ts",
-  "tlog.LogService.ListLogEntries": "reads only true entries; see test/services/tlog",
 };
 
 /** What somebody may put in the place of a value: of its type, beyond what a message carries, of another type. */

@@ -12,7 +12,14 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readTime } from "../fields.ts";
 import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.ts";
 import { eventBy, type Subject, subjectOf } from "./event.ts";
-import { aboutHandle, checkAllowed, findUserId, keyNotFound, resolveHandle, type Wanted } from "./find-key.ts";
+import {
+  aboutHandle,
+  checkAllowed,
+  findUserId,
+  keyNotFound,
+  resolveHandle,
+  type Wanted,
+} from "./find-key.ts";
 import { parseHandle, writeName } from "./handle.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
 import { recordingRefusal } from "./with-key.ts";

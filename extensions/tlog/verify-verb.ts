@@ -1,19 +1,19 @@
 /** `qsp log verify`: verifies checkpoints and proofs of a log, without a server. */
 
-import type { CryptoProvider } from "../crypto/provider.ts";
-import { hashLeaf } from "../merkle/hashes.ts";
-import { verifyConsistency, verifyInclusion } from "../merkle/verify-proofs.ts";
-import { type Checkpoint, parseCheckpoint } from "../signed-notes/checkpoint.ts";
-import { NoteError, parseNote } from "../signed-notes/note.ts";
-import { type ConsistencyFile, type InclusionFile, parseProofFile } from "../signed-notes/proof-files.ts";
-import { parseVerifierKey, type VerifierKey } from "../signed-notes/verifier-keys.ts";
-import { verifyNote } from "../signed-notes/verify.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
-import { readText } from "./files.ts";
-import { inputFile } from "./options.ts";
-import { counted } from "./output.ts";
-import { withProvider } from "./pem-keys.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { readText } from "../../src/cli/files.ts";
+import { inputFile } from "../../src/cli/options.ts";
+import { counted } from "../../src/cli/output.ts";
+import { withProvider } from "../../src/cli/pem-keys.ts";
+import type { Verb, VerbInput } from "../../src/cli/verb.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { hashLeaf } from "../../src/merkle/hashes.ts";
+import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proofs.ts";
+import { type Checkpoint, parseCheckpoint } from "../../src/signed-notes/checkpoint.ts";
+import { NoteError, parseNote } from "../../src/signed-notes/note.ts";
+import { parseVerifierKey, type VerifierKey } from "../../src/signed-notes/verifier-keys.ts";
+import { verifyNote } from "../../src/signed-notes/verify.ts";
+import { type ConsistencyFile, type InclusionFile, parseProofFile } from "./proof-files.ts";
 
 /** The result of a verification. */
 interface Verdict {
@@ -24,7 +24,7 @@ interface Verdict {
   readonly statement: string;
 }
 
-export const logVerifyVerbs: readonly Verb[] = [
+export const verifyVerbs: readonly Verb[] = [
   {
     name: "log verify",
     operands: ["FILE"],

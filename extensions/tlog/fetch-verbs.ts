@@ -1,21 +1,21 @@
 /** `qsp log`: the verifiable logs of a server. */
 
 import { LogService } from "#gen/tlog/log_service_pb.ts";
-import { parseCheckpoint } from "../signed-notes/checkpoint.ts";
-import { NoteError, parseNote } from "../signed-notes/note.ts";
-import { formatProofFile } from "../signed-notes/proof-files.ts";
-import { unaryVerb } from "./call-verbs.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
-import { readWhole } from "./files.ts";
-import { outputFile } from "./options.ts";
-import { facts } from "./output.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { unaryVerb } from "../../src/cli/call-verbs.ts";
+import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { readWhole } from "../../src/cli/files.ts";
+import { outputFile } from "../../src/cli/options.ts";
+import { facts } from "../../src/cli/output.ts";
+import type { Verb, VerbInput } from "../../src/cli/verb.ts";
+import { parseCheckpoint } from "../../src/signed-notes/checkpoint.ts";
+import { NoteError, parseNote } from "../../src/signed-notes/note.ts";
+import { formatProofFile } from "./proof-files.ts";
 
 const { method } = LogService;
 
 const out = outputFile("Writes to this file; default: standard output");
 
-export const logVerbs: readonly Verb[] = [
+export const fetchVerbs: readonly Verb[] = [
   unaryVerb(method.listLogs, {
     line: "log list",
     meaning:

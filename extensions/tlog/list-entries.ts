@@ -1,10 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ListLogEntriesResponseSchema } from "#gen/tlog/log_service_pb.ts";
-import { emptyChain } from "../../audit/chain.ts";
-import { entryText } from "../../audit/entry-text.ts";
-import { refuse } from "../../errors.ts";
-import { cutPage } from "../../records/pages.ts";
-import { type PageFields, readPage } from "../fields.ts";
+import { emptyChain } from "../../src/audit/chain.ts";
+import { entryText } from "../../src/audit/entry-text.ts";
+import { refuse } from "../../src/errors.ts";
+import { cutPage } from "../../src/records/pages.ts";
+import { type PageFields, readPage } from "../../src/services/fields.ts";
 import type { LogServiceDeps, ServedLog } from "./logs.ts";
 
 const listName = "tlog audit entries";

@@ -7,9 +7,9 @@ import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
 import { parseCheckpoint } from "../../../src/signed-notes/checkpoint.ts";
 import { parseNote } from "../../../src/signed-notes/note.ts";
-import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
-import { present } from "../answers.ts";
-import { openConnections, serveApp } from "../app-under-test.ts";
+import { present } from "../../../test/services/answers.ts";
+import { openConnections, serveApp } from "../../../test/services/app-under-test.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 /** A server with clients over gRPC. */
 export interface LogServer {

@@ -1,6 +1,6 @@
-import { refuse } from "../../errors.ts";
-import { formatNote } from "../../signed-notes/note.ts";
-import type { PublishedCheckpoint } from "../../tlog/checkpoint-store.ts";
+import { refuse } from "../../src/errors.ts";
+import { formatNote } from "../../src/signed-notes/note.ts";
+import type { PublishedCheckpoint } from "../../src/tlog/checkpoint-store.ts";
 import type { ServedLog } from "./logs.ts";
 
 /** The most checkpoints to search for one with enough cosignatures, because some rows are of former witnesses. */

@@ -6,10 +6,10 @@ import { spawn, spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, describe, expect, it, onTestFinished } from "vitest";
-import { present } from "../services/answers.ts";
-import { awaitSize, type LogServer, startLogServer } from "../services/tlog/log-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { isMissing } from "./tools.ts";
+import { isMissing } from "../../../test/interop/tools.ts";
+import { present } from "../../../test/services/answers.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { awaitSize, type LogServer, startLogServer } from "./log-server.ts";
 
 /** What a round of the reader found. */
 interface Found {
@@ -30,7 +30,7 @@ let program: string | undefined;
 function buildReader(): string {
   if (program !== undefined) return program;
   const path = join(makeTemporaryDirectory(afterAll), "tlog");
-  const cwd = join(import.meta.dirname, "clients/go-tlog");
+  const cwd = join(import.meta.dirname, "go-tlog");
   const { status, stderr } = spawnSync("go", ["build", "-o", path, "."], { cwd, encoding: "utf8" });
   if (status !== 0) throw new Error(stderr);
   program = path;

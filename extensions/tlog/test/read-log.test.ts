@@ -7,8 +7,8 @@ import { parseCheckpoint } from "../../../src/signed-notes/checkpoint.ts";
 import { parseNote } from "../../../src/signed-notes/note.ts";
 import { parseVerifierKey } from "../../../src/signed-notes/verifier-keys.ts";
 import { verifyNote } from "../../../src/signed-notes/verify.ts";
-import { refusal } from "../../support/refusal.ts";
-import { present } from "../answers.ts";
+import { present } from "../../../test/services/answers.ts";
+import { refusal } from "../../../test/support/refusal.ts";
 import { awaitSize, fetchNote, startLogServer, writeUses } from "./log-server.ts";
 
 const bytesOf = async (response: Response): Promise<Uint8Array> =>

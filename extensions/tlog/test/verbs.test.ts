@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
-import { qsp, qspDone, type RunOptions, timeout, useServer } from "./qsp.ts";
+import { qsp, qspDone, type RunOptions, timeout, useServer } from "../../../test/cli/qsp.ts";
 
 const server = useServer();
 const nowhere = "http://127.0.0.1:1";
@@ -99,6 +99,15 @@ describe("qsp log", { timeout }, () => {
         stderr: expect.stringContaining("CHECKPOINT-FILE"),
       });
     }
+  });
+
+  it("prove-growth replaces no checkpoint that it reads", async () => {
+    const place = await makePlace();
+    await qspDone(["log", "checkpoint", "audit", "--out", "c"], place);
+    const stored = readFileSync(join(place.cwd, "c"), "utf8");
+    const { code, stderr } = await qsp(["log", "prove-growth", "audit", "c", "--out", "c"], place);
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(/--out.*CHECKPOINT-FILE/) });
+    expect(readFileSync(join(place.cwd, "c"), "utf8")).toBe(stored);
   });
 
   it("verify takes a proof that a stored checkpoint is the beginning of the log", async () => {

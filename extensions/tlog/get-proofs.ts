@@ -3,8 +3,8 @@ import type {
   GetConsistencyProofResponseSchema,
   GetInclusionProofResponseSchema,
 } from "#gen/tlog/log_service_pb.ts";
-import { refuse, refuseField } from "../../errors.ts";
-import type { PublishedCheckpoint } from "../../tlog/checkpoint-store.ts";
+import { refuse, refuseField } from "../../src/errors.ts";
+import type { PublishedCheckpoint } from "../../src/tlog/checkpoint-store.ts";
 import { writeNote } from "./get-checkpoint.ts";
 import type { ServedLog } from "./logs.ts";
 

@@ -4,8 +4,8 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
-import { startServer } from "../../support/start-server.ts";
-import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
+import { startServer } from "../../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { awaitSize, startLogServer, writeUses } from "./log-server.ts";
 
 describe("the metrics of a log", { timeout: 180_000 }, () => {

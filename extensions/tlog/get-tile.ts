@@ -1,5 +1,5 @@
-import { refuse } from "../../errors.ts";
-import { measureTile, parseTilePath } from "../../merkle/tiles.ts";
+import { refuse } from "../../src/errors.ts";
+import { measureTile, parseTilePath } from "../../src/merkle/tiles.ts";
 import type { ServedLog } from "./logs.ts";
 
 /**

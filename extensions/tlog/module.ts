@@ -1,6 +1,6 @@
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
-import type { OpenServices } from "../service-module.ts";
+import type { OpenServices } from "../../src/services/service-module.ts";
 import { openLogs } from "./logs.ts";
 import { logService } from "./service.ts";
 

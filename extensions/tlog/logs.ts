@@ -1,14 +1,14 @@
 /** The logs of the service, by name. */
 import { hash } from "node:crypto";
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import { refuse } from "../../errors.ts";
-import type { VerifierKey } from "../../signed-notes/verifier-keys.ts";
-import type { Store } from "../../store/store.ts";
-import { type CosignatureStore, createCosignatureStore } from "../../tlog/cosignature-store.ts";
-import { type Log, openLog } from "../../tlog/log.ts";
-import { createAuditSource } from "../../tlog/source.ts";
-import { createBlockSource } from "../blockchain/block-source.ts";
-import type { LogMetrics, LogOptions } from "../service-module.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { refuse } from "../../src/errors.ts";
+import { createBlockSource } from "../../src/services/blockchain/block-source.ts";
+import type { LogMetrics, LogOptions } from "../../src/services/service-module.ts";
+import type { VerifierKey } from "../../src/signed-notes/verifier-keys.ts";
+import type { Store } from "../../src/store/store.ts";
+import { type Log, openLog } from "../../src/tlog/log.ts";
+import { createAuditSource } from "../../src/tlog/source.ts";
+import { type CosignatureStore, createCosignatureStore } from "./cosignature-store.ts";
 
 /** A log with the cosignatures of its checkpoints. */
 export interface ServedLog extends Log {

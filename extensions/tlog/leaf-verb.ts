@@ -1,11 +1,11 @@
 /** `qsp log leaf`: computes the leaf of an audit entry from what the entry says, without a server. */
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
-import { auditStart, hashAuditEntry } from "../client/verify-audit.ts";
-import { isJsonObject } from "../crypto/strict-json.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
-import { readWhole } from "./files.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { readWhole } from "../../src/cli/files.ts";
+import type { Verb, VerbInput } from "../../src/cli/verb.ts";
+import { auditStart, hashAuditEntry } from "../../src/client/verify-audit.ts";
+import { isJsonObject } from "../../src/crypto/strict-json.ts";
 
 /** An entry, and the hash of the entry before it. */
 interface ChainedEntry {
@@ -13,7 +13,7 @@ interface ChainedEntry {
   readonly previousHash: string;
 }
 
-export const logLeafVerbs: readonly Verb[] = [
+export const leafVerbs: readonly Verb[] = [
   {
     name: "log leaf",
     operands: ["FILE"],

@@ -1,8 +1,8 @@
-import { refuse, refuseField } from "../../errors.ts";
-import { parseCheckpoint } from "../../signed-notes/checkpoint.ts";
-import { type Note, NoteError, parseNote } from "../../signed-notes/note.ts";
-import { verifyNote } from "../../signed-notes/verify.ts";
-import type { Cosignature } from "../../tlog/cosignature-store.ts";
+import { refuse, refuseField } from "../../src/errors.ts";
+import { parseCheckpoint } from "../../src/signed-notes/checkpoint.ts";
+import { type Note, NoteError, parseNote } from "../../src/signed-notes/note.ts";
+import { verifyNote } from "../../src/signed-notes/verify.ts";
+import type { Cosignature } from "./cosignature-store.ts";
 import { findBySize } from "./get-checkpoint.ts";
 import type { LogServiceDeps, ServedLog } from "./logs.ts";
 

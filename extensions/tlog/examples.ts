@@ -1,0 +1,64 @@
+/** Example requests for each call, as the API description shows them. */
+import { answered, base64, example, withAnswers } from "../../src/protocol/example.ts";
+import answers from "./answers.json" with { type: "json" };
+
+const log = "blockchain";
+/** Names the checkpoint of `get-checkpoint` with the cosignature of a witness, which no call returns. */
+export const cosignedNote = "cosigned-note";
+/** The form of a cosigned checkpoint. A real one comes from the server itself, so this one is refused. */
+const cosigned = `logs.example.com/blockchain
+1
+${Buffer.alloc(32, "root ").toString("base64")}
+
+— witness.example.com ${Buffer.alloc(76, "signature ").toString("base64")}
+`;
+
+export const examples = withAnswers(
+  [
+    example("tlog.LogService.ListLogs", "list-logs", "Lists the logs and their keys."),
+    example("tlog.LogService.GetCheckpoint", "get-checkpoint", "Requests the newest checkpoint.", { log }),
+    example("tlog.LogService.GetTile", "get-tile", "Requests the hash of the first leaf.", {
+      log,
+      path: "0/000.p/1",
+    }),
+    example(
+      "tlog.LogService.GetInclusionProof",
+      "get-inclusion-proof",
+      "Proves that genesis is in the log.",
+      {
+        log,
+        leafIndex: 0,
+      },
+    ),
+    example(
+      "tlog.LogService.GetConsistencyProof",
+      "get-consistency-proof",
+      "Proves that the log begins with genesis.",
+      { log, fromSize: 1 },
+    ),
+    example(
+      "tlog.LogService.AddCosignature",
+      "add-cosignature",
+      "Adds the cosignature of a witness. Send the note of your log, with the line of your witness.",
+      { log, note: answered(cosignedNote, "note", base64(cosigned)) },
+    ),
+    example(
+      "tlog.LogService.ListCosignatures",
+      "list-cosignatures",
+      "Lists the cosignatures of the newest checkpoint.",
+      {
+        log,
+      },
+    ),
+    example(
+      "tlog.LogService.ListLogEntries",
+      "list-log-entries",
+      "Lists audit entries, if the operator publishes them.",
+      {
+        log: "audit",
+        pageSize: 10,
+      },
+    ),
+  ],
+  answers,
+);

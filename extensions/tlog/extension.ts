@@ -1,0 +1,22 @@
+/** What this extension adds to the program. */
+import type { Extension } from "../../src/extension.ts";
+
+export const tlog: Extension = {
+  name: "tlog",
+  title: "Verifiable logs",
+  summary: "operators and readers of the audit log: checkpoints, proofs, witnesses, programs of others",
+  verbs: [
+    {
+      word: "log",
+      after: "chain",
+      groupMeaning:
+        "Fetches checkpoints and proofs of the verifiable logs, and verifies them without the server.",
+      load: async () => [
+        ...(await import("./fetch-verbs.ts")).fetchVerbs,
+        ...(await import("./verify-verb.ts")).verifyVerbs,
+        ...(await import("./leaf-verb.ts")).leafVerbs,
+      ],
+    },
+  ],
+  packages: async () => [(await import("./package.ts")).tlogPackage],
+};

@@ -1,0 +1,13 @@
+/** The values of examples that a caller computes from answers. */
+import { formatNote, parseNote } from "../../../src/signed-notes/note.ts";
+import type { ComputedValues } from "../../../test/openapi/computed-values.ts";
+import { cosignedNote } from "../examples.ts";
+
+export const computeValues: ComputedValues = {
+  [cosignedNote]: async (outcomes, witness) => {
+    const { text, signatures } = parseNote(outcomes.get("get-checkpoint")?.bytes ?? new Uint8Array());
+    const cosignature = await witness.sign(text, new Date());
+    const note = Buffer.from(formatNote({ text, signatures: [...signatures, cosignature] }));
+    return { note: note.toString("base64") };
+  },
+};
