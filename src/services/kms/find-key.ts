@@ -123,7 +123,7 @@ async function idNotFound(
 }
 
 /** Finds the ID of a user or a client; without users, any name is its own ID. */
-export async function findUserId(users: UserStore | undefined, user: string): Promise<string | undefined> {
+async function findUserId(users: UserStore | undefined, user: string): Promise<string | undefined> {
   if (users === undefined || user === systemPrincipal.userId) return user;
   return users.findOwner(user);
 }

@@ -12,14 +12,7 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readTime } from "../fields.ts";
 import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.ts";
 import { eventBy, type Subject, subjectOf } from "./event.ts";
-import {
-  aboutHandle,
-  checkAllowed,
-  findUserId,
-  keyNotFound,
-  resolveHandle,
-  type Wanted,
-} from "./find-key.ts";
+import { aboutHandle, checkAllowed, keyNotFound, resolveHandle, type Wanted } from "./find-key.ts";
 import { parseHandle, writeName } from "./handle.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
 import { recordingRefusal } from "./with-key.ts";
@@ -57,7 +50,8 @@ export async function createGrant(deps: ChangeDeps, input: GrantInput): Promise<
   return recordingRefusal(deps, wanted, signal, () =>
     store.runIdempotent(idempotentCall, grantCodec, async (write) => {
       const target = await findTarget(deps, wanted);
-      const granteeId = await findUserId(users, grantee);
+      // With users, the owner of what an open server created is none of them.
+      const granteeId = users === undefined ? grantee : await users.findOwner(grantee);
       if (granteeId === undefined) throw refuseField("grantee", `there is no user or client ${grantee}`);
       if (granteeId === target.owner) throw refuseField("grantee", "owns the key, and needs no grant");
       const grant: GrantRecord = {
