@@ -701,7 +701,8 @@ export const BlockchainServiceGetHealthResponseSchema: GenMessage<BlockchainServ
  */
 export type WatchBlocksRequest = Message<"blockchain.WatchBlocksRequest"> & {
   /**
-   * Selects the first block of the stream by its index; genesis if omitted. A whole number.
+   * Selects the first block of the stream by its index; genesis if omitted. The length of the chain is the index of the
+   * next block. A number beyond it is an error, because it belongs to another chain. A whole number.
    *
    * @generated from field: double from_index = 1;
    */

@@ -448,7 +448,8 @@ export const MultisigWalletSchema: GenMessage<MultisigWallet> = /*@__PURE__*/
  */
 export type ListWalletsRequest = Message<"defi.ListWalletsRequest"> & {
   /**
-   * Limits the number of wallets in the response: 1 to 1000; 1000 if omitted.
+   * Limits the number of wallets in the response: 1 to 1000; 1000 if omitted. A page ends earlier if it would be larger
+   * than 3 MiB.
    *
    * @generated from field: int32 page_size = 1;
    */

@@ -69,13 +69,21 @@ describeServiceOnBoth("BlockchainService.WatchBlocks", BlockchainService, (start
     },
   );
 
-  it("waits for a block that is not there yet", async () => {
+  it("waits for the next block", async () => {
     const { client } = await start();
     await client.registerNode({});
-    const take = watch(client, 3);
+    const take = watch(client, 1);
     const waiting = take(1);
     const added = await addBlocks(client, 3);
-    expect(await waiting).toEqual(added.slice(2));
+    expect(await waiting).toEqual(added.slice(0, 1));
+  });
+
+  it("refuses an index beyond the next block, which a longer chain had", async () => {
+    const { client } = await start();
+    await client.registerNode({});
+    await addBlocks(client, 1);
+    const answers = client.watchBlocks({ fromIndex: 3 }, { timeoutMs: 20_000 });
+    expect(await refusal(answers[Symbol.asyncIterator]().next())).toEqual(invalid("fromIndex"));
   });
 
   it("gives the same to all who watch", async () => {

@@ -2,6 +2,7 @@
 
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { refuseField } from "../../errors.ts";
 import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
 import { createFeed, type Feed } from "../../records/feed.ts";
 import type { OpenKeys } from "../../secrets/sealed-keys.ts";
@@ -85,6 +86,9 @@ export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<type
         : { serviceStatus: "UP", chainLength: head.length };
     },
     async *watchBlocks({ fromIndex }, { signal }) {
+      const length = await chain.readLength();
+      if (fromIndex > length)
+        throw refuseField("fromIndex", `is beyond the next block, which has the index ${length}`);
       const blocks = feed.follow({ after: fromIndex, topic: "", signal });
       for await (const block of blocks) yield { block: packBlock(block) };
     },
