@@ -121,10 +121,14 @@ export function refuseField(
 
 /** Refuses a call whose metadata is too large. */
 export function metadataTooLarge(bytes: number, maxBytes: number): ConnectError {
-  return refuse("METADATA_TOO_LARGE", `the request's metadata is ${bytes} bytes; the limit is ${maxBytes}`, {
-    bytes: String(bytes),
-    maxBytes: String(maxBytes),
-  });
+  return refuse(
+    "METADATA_TOO_LARGE",
+    `the request's metadata has at least ${bytes} bytes; the limit is ${maxBytes}`,
+    {
+      bytes: String(bytes),
+      maxBytes: String(maxBytes),
+    },
+  );
 }
 
 /** Ends a call because the server stops. */

@@ -152,7 +152,7 @@ describe("metadata", () => {
       `GET /probe/look HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n${lines}\r\n`,
     );
     expect(answer).toMatch(/^HTTP\/1.1 431 /);
-    expect(answer).toContain(fields === 1500 ? "has 1500 header fields" : "metadata is ");
+    expect(answer).toContain(fields === 1500 ? "has 1500 header fields" : "metadata has ");
   });
 
   // What Node's HTTP/2 library, nghttp2, takes for an attack: a field of more than 65,536 bytes
