@@ -30,7 +30,7 @@ export const routingReasons = {
   SERVICE_UNKNOWN: {
     code: Code.NotFound,
     cause: "A health check names a service that this server does not have.",
-    remedy: "Use a name from `grpcurl … list`, or none for the whole server.",
+    remedy: "Use a name from `grpc.health.v1.Health/List`, or none for the whole server.",
   },
   TARGET_INVALID: {
     code: Code.InvalidArgument,
@@ -110,9 +110,9 @@ export const bodyReasons = {
     code: Code.ResourceExhausted,
     httpStatus: 413,
     cause:
-      "A body, or a message of a stream, exceeds the limit of its call, compressed or not. The limit follows from the rules of the request, and is `--max-message-bytes` if they set none.",
+      "A body, or a message of a stream, exceeds the limit of its call, compressed or not. The limit follows from the rules of the request, and is `--max-message-bytes` if they set none. Or the messages of a compressed stream expand too far: then the metadata has `maxRatio`.",
     remedy:
-      "Shorten the fields to what the rules of the call allow. For data of any size, use the streaming call (`SignStream`, `UpdateFirmwareStream`). Operator: raise `--max-message-bytes`.",
+      "Shorten the fields to what the rules of the call allow; with `maxRatio`, send the stream uncompressed. For data of any size, use the streaming call (`SignStream`, `UpdateFirmwareStream`). Operator: raise `--max-message-bytes`.",
   },
   BODY_UNEXPECTED: {
     code: Code.InvalidArgument,

@@ -101,7 +101,7 @@ export const limitReasons = {
   LOGIN_LIMITED: {
     code: Code.ResourceExhausted,
     cause:
-      "`--max-failed-logins` log-ins failed within a minute for this name or network. In a network where the user has logged in before, only failures of this name count.",
+      "`--max-failed-logins` log-ins failed within a minute for this name or network. In a network where the user has logged in before, only failures of this name in this network count.",
     remedy: "Wait for `Retry-After`, then use the right password.",
   },
   RATE_LIMITED: {
