@@ -3,10 +3,9 @@ import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import { type MeasureOperation, queueProvider } from "./crypto/queued-provider.ts";
-import { systemCaller, WorkQueue } from "./crypto/work-queue.ts";
+import { WorkQueue } from "./crypto/work-queue.ts";
 import { createPasswordLane, type PasswordLane } from "./identity/password-lane.ts";
 import type { MeasurePart } from "./protocol/call-span.ts";
-import { currentCaller } from "./server/interceptors/caller.ts";
 import type { Metrics } from "./server/metrics.ts";
 import { countCryptoThreads } from "./settings/crypto-settings.ts";
 
@@ -14,12 +13,14 @@ import { countCryptoThreads } from "./settings/crypto-settings.ts";
 interface CryptoDeps {
   readonly metrics: Metrics;
   readonly logger: Logger;
+  /** Names the caller of the current work. */
+  readonly callerOf: () => string;
   /** Undefined if calls are not traced. */
   readonly measurePart: MeasurePart | undefined;
 }
 
 /** Opens the cryptographic provider, behind queues that serve callers in turn. */
-export async function openCrypto(config: Config, { metrics, logger, measurePart }: CryptoDeps) {
+export async function openCrypto(config: Config, { metrics, logger, callerOf, measurePart }: CryptoDeps) {
   const passwords = createPasswordLane({
     maxChecks: config.maxPasswordChecks,
     maxWaitMs: config.maxBacklogMs,
@@ -34,8 +35,6 @@ export async function openCrypto(config: Config, { metrics, logger, measurePart 
   const onFallback = (reason: string) => logger.warn(reason);
   const computing = await createCryptoProvider(config.cryptoProvider, { onFallback });
   metrics.nameProvider(computing);
-  // Work outside of any call is the server's own.
-  const callerOf = (): string => currentCaller() ?? systemCaller;
   const provider = queueProvider(computing, queue, callerOf, measurePart && measureOperations(measurePart));
   return { provider, passwords: measurePart ? measurePasswords(passwords, measurePart) : passwords };
 }

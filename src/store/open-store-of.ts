@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import { tagEntry } from "../audit/chain.ts";
 import { openCheckpointSigner } from "../audit/checkpoints.ts";
 import { readTrueEntries } from "../audit/true-entries.ts";
+import { systemCaller } from "../crypto/lane.ts";
 import { unobserved } from "../database/background.ts";
 import type { Connection } from "../database/connection.ts";
 import { createReader, type Database, type DatabaseLocation, openDatabaseOf } from "../database/database.ts";
@@ -48,6 +49,7 @@ function explainFailure(error: unknown, name: string, location: DatabaseLocation
 
 async function createStore(opened: Database, options: StoreOptions): Promise<Store> {
   const { masterKey, provider, now = () => new Date(), quotas = noLimits } = options;
+  const { callerOf = () => systemCaller } = options;
   const { background = unobserved } = options;
   const { probe, reserve } = opened;
   const writability = createWritability({
@@ -82,7 +84,7 @@ async function createStore(opened: Database, options: StoreOptions): Promise<Sto
       notify();
     },
   });
-  const writers = createWriters({ transact, reserve, writability });
+  const writers = createWriters({ transact, reserve, writability, callerOf });
   const { write, batch } = measureWriters(writers, options.measureWrite);
   const stopSweeping = sweepAnswers(answers, write, background);
   const refusals = createRefusals({ batch, now, background, onUnrecorded: options.onRefusalUnrecorded });

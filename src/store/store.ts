@@ -154,6 +154,8 @@ export interface StoreOptions {
   readonly onCommit?: (durationMs: number, calls: number) => void;
   /** Receives each refusal that has no entry, because its user has had too many. */
   readonly onRefusalUnrecorded?: () => void;
+  /** Names the caller of the current write: callers take turns. Left out, all writes are of one caller. */
+  readonly callerOf?: () => string;
   /** Measures a write, from its call until it is on the disk; left out, it costs nothing. */
   readonly measureWrite?: MeasureWrite | undefined;
   /** Learns if the open store cannot be used any more. */

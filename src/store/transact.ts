@@ -27,15 +27,16 @@ export function createTransact(deps: TransactDeps): Transact<WriteTransaction> {
   const { database, vault, answers, logs, now, onCommit } = deps;
   const { writer, writeConnection } = database;
   const scrubber = createScrubber(writeConnection);
-  return async (work, calls) => {
+  return async (work) => {
     const startedMs = performance.now();
+    let calls: number;
     let entries: EntriesOfTransaction;
     try {
       const [head] = await writeConnection.begin([logs.keys.chain.readHead]);
       entries = new EntriesOfTransaction(logs, database, head?.rows ?? [], now);
       const { keys, auditIdentity } = entries;
       let hasErased = false;
-      await work({
+      calls = await work({
         ...answers,
         db: writer,
         readSecret: (identity) => vault.read(writer, identity),

@@ -26,14 +26,16 @@ export interface WritersDeps {
   /** Undefined for a database that keeps none. */
   readonly reserve: Reserve | undefined;
   readonly writability: Pick<Writability, "wrote" | "failed">;
+  /** Names the caller of the current write. */
+  readonly callerOf: () => string;
 }
 
 /** Creates the writers. */
-export function createWriters({ transact, reserve, writability }: WritersDeps): Writers {
+export function createWriters({ transact, reserve, writability, callerOf }: WritersDeps): Writers {
   const runNext = oneAfterAnother(transact);
-  const observed: Transact<WriteTransaction> = async (work, calls) => {
+  const observed: Transact<WriteTransaction> = async (work) => {
     try {
-      await runNext(work, calls);
+      await runNext(work);
       writability.wrote();
     } catch (error) {
       if (isFull(error)) await reserve?.release();
@@ -41,7 +43,7 @@ export function createWriters({ transact, reserve, writability }: WritersDeps): 
       throw error;
     }
   };
-  const normal: Transact<WriteTransaction> = async (work, calls) => {
+  const normal: Transact<WriteTransaction> = async (work) => {
     if (reserve?.isReleased)
       throw new StoreFailureError(
         "FULL",
@@ -49,20 +51,20 @@ export function createWriters({ transact, reserve, writability }: WritersDeps): 
           "less than twice the store reserve is free, 8 MiB on most disks; only safety operations may write",
         ),
       );
-    await observed(work, calls);
+    await observed(work);
   };
-  const safety: Transact<WriteTransaction> = async (work, calls) => {
+  const safety: Transact<WriteTransaction> = async (work) => {
     const hadReserve = reserve?.isWhole();
     try {
-      await observed(work, calls);
+      await observed(work);
     } catch (error) {
       // Nothing was written. Now there is the room of the reserve.
       if (!isFull(error) || !hadReserve) throw error;
-      await observed(work, calls);
+      await observed(work);
     }
   };
-  const isFailure = (error: unknown): boolean => error instanceof StoreFailureError;
-  return { normal: createGroupCommit(normal, isFailure), safety: createGroupCommit(safety, isFailure) };
+  const options = { isFailure: (error: unknown) => error instanceof StoreFailureError, callerOf };
+  return { normal: createGroupCommit(normal, options), safety: createGroupCommit(safety, options) };
 }
 
 function isFull(error: unknown): boolean {
@@ -72,8 +74,8 @@ function isFull(error: unknown): boolean {
 /** Runs transactions one after another, since they share a connection. */
 function oneAfterAnother<T>(transact: Transact<T>): Transact<T> {
   let last: Promise<void> = Promise.resolve();
-  return (work, calls) => {
-    const done = last.then(() => transact(work, calls));
+  return (work) => {
+    const done = last.then(() => transact(work));
     last = done.catch(() => {});
     return done;
   };

@@ -23,7 +23,8 @@ describeStores("writes", (makePlace) => {
     await Promise.all(names.map((name) => store.write(adding(name))));
     await store.close();
     expect(groups.reduce((sum, calls) => sum + calls)).toBe(100);
-    expect(groups.length).toBeLessThanOrEqual(5);
+    // A slow machine needs more of them: each takes writes for 100 ms.
+    expect(groups.length).toBeLessThanOrEqual(50);
     expect(await listNames(await place.open())).toEqual(names.toSorted());
   });
 
