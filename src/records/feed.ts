@@ -1,4 +1,8 @@
-/** A log that many callers follow: one poller reads its new rows for all of them. */
+/**
+ * A log that many callers follow: one poller reads its new rows for all of them. Each follower costs time for each row,
+ * so callers take turns, and the event loop has time for other calls between a few rows.
+ */
+import { FairQueue } from "../crypto/fair-queue.ts";
 import { createRecentRows, type RecentRows } from "./recent-rows.ts";
 
 /** Rows that the poller reads at once. */
@@ -7,6 +11,11 @@ const polledRows = 100;
 const followedRows = 16;
 /** Milliseconds between polls for rows of other programs. A write of this program polls at once. */
 const pollIntervalMs = 500;
+/**
+ * Rows that followers receive in one turn of the event loop. A call takes many turns, so it waits for a few rows each
+ * time, and not for all followers of a log.
+ */
+const rowsPerTurn = 8;
 /** Followers to wake in one turn of the event loop. */
 const wokenAtOnce = 64;
 
@@ -25,6 +34,8 @@ export interface FeedSource<Row> {
   readonly topicsOf: (row: Row) => readonly string[];
   /** The approximate size of a row in memory. */
   readonly bytesOf: (row: Row) => number;
+  /** Names the caller who asks for the next row. */
+  readonly callerOf: () => string;
   /** Calls back after each write of this program. @returns a function that stops it */
   readonly onWrite: (listener: () => void) => () => void;
 }
@@ -54,13 +65,14 @@ export interface Feed<Row> {
  */
 export function createFeed<Row>(source: FeedSource<Row>): Feed<Row> {
   let current: Poller<Row> | undefined;
+  const takeTurn = createTurns(source.callerOf);
   return {
     async *follow({ after, topic, signal }) {
       if (current === undefined || current.hasEnded()) current = startPoller(source);
       const poller = current;
       const leave = poller.join();
       try {
-        yield* followPoller(source, poller, { after, topic, signal });
+        yield* followPoller(source, poller, takeTurn, { after, topic, signal });
       } finally {
         leave();
       }
@@ -68,9 +80,33 @@ export function createFeed<Row>(source: FeedSource<Row>): Feed<Row> {
   };
 }
 
+/** Waits until the current caller may have a row. */
+type TakeTurn = () => Promise<void> | undefined;
+
+/** Creates the turns of a feed. Callers have one each, until those of this turn of the event loop are used up. */
+function createTurns(callerOf: () => string): TakeTurn {
+  const waiting = new FairQueue<() => void>();
+  let left = rowsPerTurn;
+  const begin = (): void => {
+    left = rowsPerTurn;
+    while (left > 0 && waiting.size > 0) {
+      left -= 1;
+      waiting.pop()?.();
+    }
+    if (left < rowsPerTurn) setImmediate(begin);
+  };
+  return () => {
+    if (left === rowsPerTurn) setImmediate(begin);
+    if (left === 0) return new Promise((resolve) => waiting.push(resolve, { caller: callerOf(), costMs: 1 }));
+    left -= 1;
+    return undefined;
+  };
+}
+
 async function* followPoller<Row>(
   { read, positionOf }: FeedSource<Row>,
   poller: Poller<Row>,
+  takeTurn: TakeTurn,
   { after, topic, signal }: FollowInput,
 ): AsyncGenerator<Row> {
   const recent = await poller.recent;
@@ -83,11 +119,14 @@ async function* followPoller<Row>(
     } else if (recent.hasAllAfter(last)) {
       const row = recent.findAfter(last, topic);
       last = row === undefined ? newest : positionOf(row);
-      if (row !== undefined) yield row;
+      if (row === undefined) continue;
+      await takeTurn();
+      yield row;
     } else {
       const rows = await read(last, followedRows, topic);
       for (const row of rows) {
         last = positionOf(row);
+        await takeTurn();
         yield row;
       }
       // The read is later than `newest`, so no row of the topic is between them.

@@ -94,6 +94,7 @@ async function createStore(opened: Database, options: StoreOptions): Promise<Sto
     reader,
     risks: database.risks,
     background,
+    callerOf,
     write,
     batch,
     recordRefusal: refusals.record,

@@ -124,6 +124,8 @@ export interface Store {
   readonly checkpointKey: PublicKey;
   /** Signs with the key of checkpoints, for another use. @param context names the use; not empty */
   signFor(context: Uint8Array, message: Uint8Array): Promise<Uint8Array>;
+  /** Names the caller of the current work. */
+  readonly callerOf: () => string;
   /** Calls back after each transaction of this program. @returns a function that stops it */
   onWrite(listener: () => void): () => void;
   /**

@@ -1,5 +1,9 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createFeed, type FeedSource } from "../../src/records/feed.ts";
+
+/** The callers of rows, as the server names them. */
+const callers = new AsyncLocalStorage<string>();
 
 interface Row {
   readonly position: number;
@@ -38,6 +42,7 @@ function createLog(topics: readonly string[] = []) {
     positionOf: ({ position }) => position,
     topicsOf: ({ topic }) => [topic],
     bytesOf: () => 10,
+    callerOf: () => callers.getStore() ?? "",
     onWrite(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);
@@ -163,6 +168,46 @@ describe("a feed", () => {
     expect(await begun).toEqual([1]);
     expect(await seen).toEqual(from(1, 3000));
     expect(await slow.take(2999)).toEqual(from(2, 2999));
+  });
+
+  it("gives 8 rows in a turn of the event loop, however many follow", async () => {
+    const subject = createLog(many(3));
+    const followers = from(0, 500).map(() => follow(subject, 3));
+    let received = 0;
+    const all = followers.map(async ({ take }) => {
+      for (let i = 0; i < 4; i += 1) {
+        await take(1);
+        received += 1;
+      }
+    });
+    await expect.poll(() => subject.log.reads).toBeGreaterThan(0);
+    subject.log.write(...many(4));
+    const perTurn: number[] = [];
+    while (received < 2000) {
+      const before = received;
+      await new Promise(setImmediate);
+      perTurn.push(received - before);
+    }
+    await Promise.all(all);
+    expect(Math.max(...perTurn)).toBeLessThanOrEqual(16); // Of two turns, if one ends in between.
+  });
+
+  it("gives a caller a row in turn with another, who has 500 followers", async () => {
+    const subject = createLog(many(3));
+    const order: string[] = [];
+    const followAs = (caller: string) => {
+      const { take } = follow(subject, 0);
+      return async () => {
+        for (let i = 0; i < 3; i += 1) {
+          await callers.run(caller, () => take(1));
+          order.push(caller);
+        }
+      };
+    };
+    const crowd = from(0, 500).map(() => followAs("mallory"));
+    const victim = followAs("victim");
+    await Promise.all([...crowd, victim].map((take) => take()));
+    expect(order.lastIndexOf("victim")).toBeLessThan(100);
   });
 
   it("ends all that follow when the store cannot be read, and starts again with the next", async () => {

@@ -33,6 +33,7 @@ function blockFeed({ chain, store }: ChainDeps): Feed<Block> {
     positionOf: ({ index }) => index + 1,
     topicsOf: () => [],
     bytesOf: estimateBlockBytes,
+    callerOf: store.callerOf,
     onWrite: (listener) => store.onWrite(listener),
   });
 }

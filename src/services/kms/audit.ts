@@ -83,6 +83,7 @@ export function auditFeed(store: Store): Feed<AuditEntry> {
       ...(keyName === "" ? [] : [topicOf.name(owner, keyName)]),
     ],
     bytesOf: () => entryBytes,
+    callerOf: store.callerOf,
     onWrite: (listener) => store.onWrite(listener),
   });
 }

@@ -52,6 +52,7 @@ export function identityFeed(store: Store): Feed<AuditEntry> {
     positionOf: ({ sequence }) => sequence,
     topicsOf: ({ keyId }) => [topicOf(keyId)],
     bytesOf: () => entryBytes,
+    callerOf: store.callerOf,
     onWrite: (listener) => store.onWrite(listener),
   });
 }
