@@ -81,17 +81,15 @@ export async function openDatabaseOf(
   const database = connect(owners, location, onLost);
   try {
     const risks = location.kind === "postgres" ? await checkPostgres(database.writeConnection) : [];
-    if (mode !== "create") await requireTables(database, mode);
+    await requireSteps(database, mode);
     await requireNoForeignCode(database);
-    await (mode === "existing" ? requireSchema(database) : migrate(database));
+    if (mode !== "existing") await migrate(database);
     // A server learns at its start, not under load, that its role may not open so many connections.
     if (location.kind === "postgres" && mode !== "existing") await openReaders(database.readConnection);
     return { ...database, risks };
   } catch (error) {
     await database.close();
     if (error instanceof StorageError) throw error;
-    const [, step] = /previously executed migration (\S+)/.exec(readMessage(error)) ?? [];
-    if (step !== undefined) throw stepUnknown(database.name, step);
     if (!(error instanceof StoreFailureError)) throw cannotOpen(database.name, error);
     if (error.code === "CORRUPT") throw new StoreDamagedError(database.name, readMessage(error.cause));
     if (location.kind === "sqlite" && isForRoom(error, location.path)) throw diskFullError(location.path);
@@ -265,31 +263,40 @@ async function migrate({ kind, owners, writeConnection }: Database): Promise<voi
   }
 }
 
-/** Refuses a database without a store. */
-async function requireTables({ name, reader }: Database, mode: keyof typeof howToCreate): Promise<void> {
-  const tables = await reader.introspection.getTables({ withInternalKyselyTables: true });
-  if (!tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE))
+/** Refuses a store with steps that this program does not know. Only "create" takes a database without a store. */
+async function requireSteps({ kind, name, owners, reader }: Database, mode: OpenMode): Promise<void> {
+  const taken = await readSteps(reader);
+  if (taken === undefined) {
+    if (mode === "create") return;
     throw new StorageError(`${name} does not contain a store; ${howToCreate[mode]}`);
+  }
+  const known = Object.keys(createMigrations(kind, owners));
+  const unknown = taken.filter((step) => !known.includes(step));
+  if (unknown.length > 0)
+    throw new StorageError(
+      `the store ${name} has ${describeSteps(unknown)} of a newer version of this program, or of an extension that it ` +
+        "lacks; use that version, or add the extension",
+    );
+  const missing = known.filter((step) => !taken.includes(step));
+  if (mode === "existing" && missing.length > 0)
+    throw new StorageError(
+      `the store ${name} is of an older version, or of one without an extension: it lacks ${describeSteps(missing)}; ` +
+        "start the server on it once",
+    );
 }
 
-/** Refuses a store of any other version. */
-async function requireSchema({ kind, name, owners, reader }: Database): Promise<void> {
+/** Reads the names of the steps that a store has taken. @returns undefined if there is no store */
+async function readSteps(reader: Reader): Promise<string[] | undefined> {
+  const tables = await reader.introspection.getTables({ withInternalKyselyTables: true });
+  if (!tables.some((table) => table.name === DEFAULT_MIGRATION_TABLE)) return undefined;
   const { rows } = await sql<{
     name: string;
-  }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(reader);
-  const known = Object.keys(createMigrations(kind, owners));
-  const taken = new Set(rows.map((row) => row.name));
-  const unknown = [...taken].find((step) => !known.includes(step));
-  if (unknown !== undefined) throw stepUnknown(name, unknown);
-  if (known.some((step) => !taken.has(step)))
-    throw new StorageError(`the store ${name} is of an older version; start the server on it once`);
+  }>`select name from ${sql.table(DEFAULT_MIGRATION_TABLE)} order by name`.execute(reader);
+  return rows.map((row) => row.name);
 }
 
-function stepUnknown(store: string, step: string): StorageError {
-  return new StorageError(
-    `the store ${store} has the migration step ${step}, which is of a newer version of this program, or of an ` +
-      "extension that it lacks; use that version, or add the extension",
-  );
+function describeSteps(steps: readonly string[]): string {
+  return `the migration ${steps.length === 1 ? "step" : "steps"} ${steps.join(", ")}`;
 }
 
 function cannotOpen(

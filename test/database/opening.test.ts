@@ -2,7 +2,9 @@ import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pg from "pg";
 import { describe, expect, it, onTestFinished } from "vitest";
-import type { OpenMode } from "../../src/database/database.ts";
+import { type OpenMode, openDatabaseOf } from "../../src/database/database.ts";
+import type { TableOwner } from "../../src/database/schema.ts";
+import { recordTables } from "../../src/records/tables.ts";
 import { addRow, readRowNames } from "../support/entries.ts";
 import { describeStores, makePostgresPlace, type Place } from "../support/on-both.ts";
 import { openDatabase, tableNames } from "../support/open-store.ts";
@@ -16,27 +18,50 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 const modes: readonly OpenMode[] = ["create", "upgrade", "existing"];
 
 describeStores("a store of another version", (makePlace) => {
-  it.each(modes)(
-    "is refused with a sentence that names the step if it is newer, and not changed (mode %s)",
-    async (mode) => {
-      const place = await makePlace();
-      await (await place.open()).close();
-      await place.query("insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '')");
-      const before = await readSteps(place);
-      await expect(place.open({ mode })).rejects.toThrow(
-        storageError(/step 9999-from-the-future, which is of a newer version/),
-      );
-      expect(await readSteps(place)).toEqual(before);
-    },
-  );
+  it.each(modes)("is refused with a sentence if it is newer, and not changed (mode %s)", async (mode) => {
+    const place = await makePlace();
+    await (await place.open()).close();
+    await place.query("insert into kysely_migration (name, timestamp) values ('9999-from-the-future', '')");
+    const before = await readSteps(place);
+    await expect(place.open({ mode })).rejects.toThrow(
+      storageError(/has the migration step 9999-from-the-future of a newer version/),
+    );
+    expect(await readSteps(place)).toEqual(before);
+  });
 
   it("is refused with a sentence by mode existing if it is older, and not changed", async () => {
     const place = await makePlace();
     await (await place.open()).close();
     await place.query("delete from kysely_migration where name = (select max(name) from kysely_migration)");
     const before = await readSteps(place);
-    await expect(place.open({ mode: "existing" })).rejects.toThrow(storageError(/older version/));
+    await expect(place.open({ mode: "existing" })).rejects.toThrow(
+      storageError(/older version.* lacks the migration step 0\S+; start the server/),
+    );
     expect(await readSteps(place)).toEqual(before);
+  });
+
+  it("is called older if it lacks a step between others, and gets the step at the next start", async () => {
+    const { location } = await makePlace();
+    const owner = (...numbers: number[]): TableOwner => ({
+      tables: recordTables.tables,
+      steps: Object.fromEntries(
+        numbers.map((number) => [`000${number}-step`, () => [`create table t${number} (x text)`]]),
+      ),
+    });
+    await (await openDatabaseOf([owner(1, 3)], location)).close();
+    const program = [owner(1, 2, 3)];
+    await expect(openDatabaseOf(program, location, "existing")).rejects.toThrow(
+      storageError(/older version.* lacks the migration step 0002-step; start the server on it once$/),
+    );
+    await (await openDatabaseOf(program, location)).close();
+    await (await openDatabaseOf(program, location, "existing")).close();
+  });
+
+  it("is not called newer if the time of a step is damaged", async () => {
+    const place = await makePlace();
+    await (await place.open()).close();
+    await place.query("update kysely_migration set timestamp = '' where name = '0006-identity'");
+    await expect(place.open()).rejects.toThrow(storageError(/cannot be opened: .*0006-identity/));
   });
 
   it("is upgraded by mode upgrade if it is older", async () => {
