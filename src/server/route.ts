@@ -85,6 +85,8 @@ function routeByMethod(head: RequestHead, path: string, rawQuery: string, rpc: R
   if (method === "GET" && isUnary && rpc.isSafe) {
     const query = new URLSearchParams(rawQuery);
     const form = readGetForm(query.get("encoding"));
+    const twice = getParameters.find((name) => query.getAll(name).length > 1);
+    if (form !== undefined && twice !== undefined) return nowhere(form, parameterRepeated(twice));
     if (form !== undefined) return { kind: "rpc", form, rpc, query };
     return nowhere(plainJson, encodingParameterMissing(query.get("encoding")));
   }
@@ -134,6 +136,15 @@ function mediaTypeUnsupported(contentType = "none", isUnary: boolean): ConnectEr
     `content-type ${excerpt(contentType)} does not belong to a protocol of this call; send ${known}`,
     { contentType },
   );
+}
+
+/** The parameters of a GET of Connect. A proxy in front may read another of two values. */
+const getParameters = ["connect", "encoding", "compression", "base64", "message"];
+
+function parameterRepeated(parameter: string): ConnectError {
+  return refuse("PARAMETER_DUPLICATE", `query parameter "${parameter}" occurs more than once; send it once`, {
+    parameter,
+  });
 }
 
 /** Refuses a GET of Connect whose query does not say how its message is encoded. */

@@ -101,6 +101,15 @@ describe("a GET of Connect", () => {
     expect(answer.body.toString()).toContain(message);
   });
 
+  it.each(["connect=v1", "encoding=json", "base64=1", "message=%7B%7D"])(
+    "has each parameter once: %s",
+    async (parameter) => {
+      const path = `/probing.Probe/Look?connect=v1&encoding=json&base64=1&message=e30&${parameter}`;
+      const answer = await request(connectHttp2(url), { ":path": path });
+      expect([answer.status, jsonRefusalOf(answer.body).reason]).toEqual([400, "PARAMETER_DUPLICATE"]);
+    },
+  );
+
   it("cannot call a stream", async () => {
     const path = "/probing.Probe/Watch?encoding=json&message=%7B%7D";
     const answer = await request(connectHttp2(url), { ":path": path });
