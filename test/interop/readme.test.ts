@@ -26,7 +26,7 @@ describe("the calls of the README's tables, as printed but for the port,", { tim
   });
 
   it("are there, one for each service", () => {
-    expect(calls.length).toBe(14);
+    expect(calls.length).toBe(13);
   });
 
   for (const call of calls) {
