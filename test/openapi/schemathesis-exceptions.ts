@@ -69,8 +69,8 @@ export const acceptedFindings: readonly AcceptedFinding[] = [
   {
     check,
     reason: "FIELD_INVALID",
-    fields: /^afterSequence$/,
-    why: "A watcher cannot begin beyond the end of the log.",
+    fields: /^(afterSequence|fromIndex)$/,
+    why: "A watcher cannot begin beyond the end of the log or of the chain.",
   },
   {
     check,
