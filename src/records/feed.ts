@@ -2,7 +2,7 @@
  * A log that many callers follow: one poller reads its new rows for all of them. Each follower costs time for each row,
  * so callers take turns, and the event loop has time for other calls between a few rows.
  */
-import { FairQueue } from "../crypto/fair-queue.ts";
+import { createLoopTurns, type TakeTurn } from "../crypto/loop-turns.ts";
 import { createRecentRows, type RecentRows } from "./recent-rows.ts";
 
 /** Rows that the poller reads at once. */
@@ -65,7 +65,7 @@ export interface Feed<Row> {
  */
 export function createFeed<Row>(source: FeedSource<Row>): Feed<Row> {
   let current: Poller<Row> | undefined;
-  const takeTurn = createTurns(source.callerOf);
+  const takeTurn = createLoopTurns(rowsPerTurn, source.callerOf);
   return {
     async *follow({ after, topic, signal }) {
       if (current === undefined || current.hasEnded()) current = startPoller(source);
@@ -77,29 +77,6 @@ export function createFeed<Row>(source: FeedSource<Row>): Feed<Row> {
         leave();
       }
     },
-  };
-}
-
-/** Waits until the current caller may have a row. */
-type TakeTurn = () => Promise<void> | undefined;
-
-/** Creates the turns of a feed. Callers have one each, until those of this turn of the event loop are used up. */
-function createTurns(callerOf: () => string): TakeTurn {
-  const waiting = new FairQueue<() => void>();
-  let left = rowsPerTurn;
-  const begin = (): void => {
-    left = rowsPerTurn;
-    while (left > 0 && waiting.size > 0) {
-      left -= 1;
-      waiting.pop()?.();
-    }
-    if (left < rowsPerTurn) setImmediate(begin);
-  };
-  return () => {
-    if (left === rowsPerTurn) setImmediate(begin);
-    if (left === 0) return new Promise((resolve) => waiting.push(resolve, { caller: callerOf(), costMs: 1 }));
-    left -= 1;
-    return undefined;
   };
 }
 

@@ -12,6 +12,7 @@ import {
   type UniversalServerRequest,
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
+import { createLoopTurns, type TakeTurn } from "../../crypto/loop-turns.ts";
 import { CallHeaders } from "../../protocol/call-headers.ts";
 import { createExpansionBudget } from "../../protocol/expansion.ts";
 import { type IncomingBody, withinTime } from "../../transcoding/body.ts";
@@ -55,7 +56,7 @@ export function createStreams(
     }
   }
   const handlers = new Map<DescMethod, UniversalHandler>(router.handlers.map((one) => [one.method, one]));
-  const takeTurn = createTurns();
+  const takeTurn = createLoopTurns(messagesPerTurn);
   return async (stream) => {
     const { exchange, form, rpc } = stream;
     const handler = handlers.get(rpc.method);
@@ -84,32 +85,11 @@ function findLast({ protocol, contentType }: CallForm): ((piece: Uint8Array) => 
   return ([flags = 0]) => (flags & grpcWebEnd) !== 0;
 }
 
-/** Waits until a message may be passed on. */
-type TakeTurn = () => Promise<void> | undefined;
-
-/** Messages of all streams that are passed on in one turn of the event loop. */
-const messagesPerTurn = 8;
-
 /**
- * Creates the turns of one server. A segment can have a thousand small messages, and each a large answer. Without turns they
- * would all be answered before any other call.
+ * Messages of all streams that are passed on in one turn of the event loop. A segment can have a thousand small messages, and
+ * each a large answer: without turns they would all be answered before any other call.
  */
-function createTurns(): TakeTurn {
-  const waiting: (() => void)[] = [];
-  let left = messagesPerTurn;
-  const begin = (): void => {
-    const next = waiting.splice(0, messagesPerTurn);
-    left = messagesPerTurn - next.length;
-    if (next.length > 0) setImmediate(begin);
-    for (const pass of next) pass();
-  };
-  return () => {
-    if (left === messagesPerTurn) setImmediate(begin);
-    if (left === 0) return new Promise((resolve) => void waiting.push(resolve));
-    left -= 1;
-    return undefined;
-  };
-}
+const messagesPerTurn = 8;
 
 async function answer(
   handler: UniversalHandler,
