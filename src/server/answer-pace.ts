@@ -7,6 +7,7 @@
  */
 import { Code, type ConnectError } from "@connectrpc/connect";
 import { FairQueue } from "../crypto/fair-queue.ts";
+import type { Exchange } from "./exchange.ts";
 
 /** The part of the event loop that these answers may take. */
 const shareOfLoop = 0.5;
@@ -39,6 +40,26 @@ export interface AnswerPace {
   send(answer: PacedAnswer): boolean;
   /** Resolves when the refusal of a call that is to be made later may be sent; at once for other errors. */
   waitIfBusy(error: ConnectError, client: () => string): Promise<void> | undefined;
+}
+
+/**
+ * Answers an exchange in its turn.
+ *
+ * @param discards whether to discard what its client sends while the answer waits, which would be held otherwise
+ */
+export function answerInTurn(
+  pace: Pick<AnswerPace, "send">,
+  exchange: Exchange,
+  { costMs, client, send }: PacedAnswer,
+  discards = true,
+): void {
+  let isAnswered = false;
+  const answer = (): void => {
+    isAnswered = true;
+    if (!exchange.isClosed) send();
+  };
+  if (!pace.send({ costMs, client, send: answer })) exchange.drop("ENHANCE_YOUR_CALM");
+  else if (discards && !isAnswered) exchange.discard();
 }
 
 /** Creates the pace of one server. */

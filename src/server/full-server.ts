@@ -7,7 +7,7 @@ import { CallHeaders } from "../protocol/call-headers.ts";
 import type { RestStyle } from "../protocol/service-profile.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import { nameAddress } from "./admission.ts";
-import type { AnswerPace } from "./answer-pace.ts";
+import { type AnswerPace, answerInTurn } from "./answer-pace.ts";
 import type { CallsInProgress } from "./calls-in-progress.ts";
 import type { ReadClient } from "./client-address.ts";
 import type { Exchange } from "./exchange.ts";
@@ -76,9 +76,7 @@ export function createFullServer(deps: FullServerDeps): FullServer {
       if (!calls.isFullFor(method, name)) return false;
       deps.onRefusal(method);
       const { status, headers: shared, body } = render(exchange, destination);
-      let isAnswered = false;
       const send = (): void => {
-        isAnswered = true;
         // Made only now: thousands may wait.
         const headers = new CallHeaders(shared);
         headers.set(requestIdHeader, requestIds.choose(exchange.headers[requestIdHeader]));
@@ -88,10 +86,7 @@ export function createFullServer(deps: FullServerDeps): FullServer {
         }
         exchange.send({ status, headers, body });
       };
-      const isTaken = pace.send({ costMs: refusalMs, client: name, send });
-      if (!isTaken) exchange.drop("ENHANCE_YOUR_CALM");
-      // A refusal that waits must not hold what its client sends meanwhile.
-      else if (!isAnswered) exchange.discard();
+      answerInTurn(pace, exchange, { costMs: refusalMs, client: name, send });
       return true;
     },
   };

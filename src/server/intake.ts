@@ -8,7 +8,7 @@ import { CallHeaders } from "../protocol/call-headers.ts";
 import { CallValues, clientKey } from "../protocol/call-values.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import { type Admission, type ArrivingCall, nameAddress, nameClient, Ticket } from "./admission.ts";
-import type { AnswerPace } from "./answer-pace.ts";
+import { type AnswerPace, answerInTurn } from "./answer-pace.ts";
 import { type BrowserHeaders, isPreflight } from "./browser.ts";
 import { type CallDeps, runCall } from "./call.ts";
 import type { ReadClient } from "./client-address.ts";
@@ -129,12 +129,9 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
 
   /** Answers a request that is no call, in its turn. */
   const answerAside = (exchange: Exchange, answer: () => void, discards: boolean): void => {
-    let isAnswered = false;
     const client = (): string =>
       nameAddress(deps.readClient(exchange.peer, exchange.headers["x-forwarded-for"]));
     const send = (): void => {
-      isAnswered = true;
-      if (exchange.isClosed) return;
       try {
         answer();
       } catch (fault) {
@@ -142,9 +139,7 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
         exchange.drop();
       }
     };
-    if (!deps.pace.send({ costMs: sideMs, client, send })) exchange.drop("ENHANCE_YOUR_CALM");
-    // An answer that waits must not hold what its client sends meanwhile.
-    else if (discards && !isAnswered) exchange.discard();
+    answerInTurn(deps.pace, exchange, { costMs: sideMs, client, send }, discards);
   };
 
   return (exchange, toPage) => {
