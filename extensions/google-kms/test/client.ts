@@ -1,7 +1,5 @@
 /** A client of Google for Cloud KMS as a program that makes calls, as python/google_kms.py does. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
+import { startLineClient } from "../../../test/support/line-client.ts";
 
 /** One call of a KeyManagementServiceClient. */
 export interface GoogleCall {
@@ -38,23 +36,6 @@ export interface GoogleClient {
 
 /** Starts a client. */
 export function startGoogleClient(program: string, args: readonly string[]): GoogleClient {
-  const child = spawn(program, args, { stdio: ["pipe", "pipe", "pipe"] });
-  let stderr = "";
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const closed = once(child, "close");
-  return {
-    async call(call) {
-      child.stdin.write(`${JSON.stringify(call)}\n`);
-      const { done, value } = await lines.next();
-      if (done === true) throw new Error(`the client ended before it answered: ${stderr}`);
-      return JSON.parse(value);
-    },
-    async end() {
-      child.stdin.end();
-      await closed;
-    },
-  };
+  const { ask, end } = startLineClient<GoogleCall, GoogleOutcome>(program, args);
+  return { call: ask, end };
 }

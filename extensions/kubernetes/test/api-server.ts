@@ -1,8 +1,7 @@
 /** The KMS v2 client of Kubernetes as a program that takes orders: go-kubernetes. */
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
+import { startLineClient } from "../../../test/support/line-client.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 /** What the API server is to do; main.go describes the fields. Bytes are base64. */
@@ -51,23 +50,6 @@ export function buildKubernetesClient(atEnd: (remove: () => void) => void): stri
 
 /** Starts the program. It remembers what it decrypted, as an API server does, until it ends. */
 export function startKubernetesClient(program: string): KubernetesClient {
-  const child = spawn(program, [], { stdio: ["pipe", "pipe", "pipe"] });
-  let stderr = "";
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const closed = once(child, "close");
-  return {
-    async do(order) {
-      child.stdin.write(`${JSON.stringify(order)}\n`);
-      const { done, value } = await lines.next();
-      if (done === true) throw new Error(`the client ended before it answered: ${stderr}`);
-      return JSON.parse(value);
-    },
-    async end() {
-      child.stdin.end();
-      await closed;
-    },
-  };
+  const { ask, end } = startLineClient<KubernetesOrder, KubernetesOutcome>(program);
+  return { do: ask, end };
 }
