@@ -145,32 +145,53 @@ async function measureRefusal(server: Child, call: Partial<LoadInput>): Promise<
 
 async function measureOffer(server: Child, { title, call, method }: Offer): Promise<void> {
   showProgress(`${title}: capacity`);
-  const closed = await measureWithH2load(server, { call, connections, inFlight: 4 * connections }, measureMs);
+  const { callsPerSecond } = await measureWithH2load(
+    server,
+    { call, connections, inFlight: 4 * connections },
+    measureMs,
+  );
   for (const factor of factors) {
-    showProgress(`${title}: ${factor} times its capacity`);
-    // Alone, but with the same load: calls that arrive one by one cost more than those that arrive together. Measured again
-    // for each factor, because the speed of a machine changes within seconds.
-    const alone = await measureOffered(server, call, method, closed.callsPerSecond);
-    const capacity = alone.acceptedPerSecond;
-    // The first second compiles what refuses, and grows the heap.
-    await offerRate(server, call, factor * capacity, 1);
-    const offered = await measureOffered(server, call, method, factor * capacity);
-    const untilFullMs = await measureRecovery(server, call, capacity);
+    const overloads: Overload[] = [];
+    for (let round = 1; round <= rounds; round += 1) {
+      showProgress(`${title}: ${factor} times its capacity, round ${round}`);
+      overloads.push(await overloadOnce(server, { title, call, method }, callsPerSecond, factor));
+    }
     showProgress();
-    report(`${title}, ${factor} times its capacity`, [offered.acceptedPerSecond / capacity], {
-      unit: "of its throughput",
-      target: "at least 0.8",
-      parts: {
-        "accepted a second": offered.acceptedPerSecond,
-        capacity: capacity,
-        "with 200 calls at a time": closed.callsPerSecond,
-        "p99 of accepted calls in ms": offered.p99Ms,
-        "refused a second": offered.refusedPerSecond,
-        "CPU of the server in %": offered.cpuPercent,
-        "ms until full speed": untilFullMs,
+    const medianOf = (pick: (overload: Overload) => number): number => median(overloads.map(pick));
+    report(
+      `${title}, ${factor} times its capacity`,
+      overloads.map(({ acceptedPerSecond, capacity }) => acceptedPerSecond / capacity),
+      {
+        unit: "of its throughput",
+        target: "at least 0.8",
+        parts: {
+          "accepted a second": medianOf(({ acceptedPerSecond }) => acceptedPerSecond),
+          capacity: medianOf(({ capacity }) => capacity),
+          "with 200 calls at a time": callsPerSecond,
+          "p99 of accepted calls in ms": medianOf(({ p99Ms }) => p99Ms),
+          "refused a second": medianOf(({ refusedPerSecond }) => refusedPerSecond),
+          "CPU of the server in %": medianOf(({ cpuPercent }) => cpuPercent),
+          "ms until full speed": medianOf(({ untilFullMs }) => untilFullMs),
+        },
       },
-    });
+    );
   }
+}
+
+/** Offers a multiple of the capacity once, and compares it with the same server alone. */
+async function overloadOnce(
+  server: Child,
+  { call, method }: Offer,
+  callsPerSecond: number,
+  factor: number,
+): Promise<Overload> {
+  // Alone, but with the same load: calls that arrive one by one cost more than those that arrive together. Measured again
+  // each time, because the speed of a machine changes within seconds.
+  const { acceptedPerSecond: capacity } = await measureOffered(server, call, method, callsPerSecond);
+  // The first second compiles what refuses, and grows the heap.
+  await offerRate(server, call, factor * capacity, 1);
+  const offered = await measureOffered(server, call, method, factor * capacity);
+  return { ...offered, capacity, untilFullMs: await measureRecovery(server, call, capacity) };
 }
 
 /** What a server does with the calls that are offered. */
@@ -180,6 +201,12 @@ interface Offered {
   /** Milliseconds that 99 % of the accepted calls do not exceed. */
   readonly p99Ms: number;
   readonly cpuPercent: number;
+}
+
+/** An overload, and the server alone before it. */
+interface Overload extends Offered {
+  readonly capacity: number;
+  readonly untilFullMs: number;
 }
 
 async function measureOffered(

@@ -246,7 +246,8 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
       await blocks.selectOption(last ?? "");
       await page().getByLabel("The forger").selectOption("and recomputes the hash");
       await runStep(page(), "Tamper with a block in your copy");
-      expect(await verdicts("Your changed copy")).toEqual(["holds", "SIGNATURE"]);
+      // A block that came after the reader looked has a broken link as well.
+      expect((await verdicts("Your changed copy")).slice(0, 2)).toEqual(["holds", "SIGNATURE"]);
       expect(new Set(await verdicts("The chain, as it grows"))).toEqual(new Set(["holds"]));
     });
 
