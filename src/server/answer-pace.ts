@@ -10,7 +10,7 @@ import { FairQueue } from "../crypto/fair-queue.ts";
 import type { Exchange } from "./exchange.ts";
 
 /** The part of the event loop that these answers may take. */
-const shareOfLoop = 0.5;
+const shareOfLoop = 0.2;
 /** Milliseconds of answers to send without a pause, and of the pause. */
 const roundMs = 5;
 /** Milliseconds of the event loop that the refusal of a call takes whose head was accepted. */

@@ -45,7 +45,7 @@ interface Refusal {
 }
 
 /** Milliseconds of the event loop that a refusal takes on a slow core, with the request that it answers. */
-const refusalMs = 0.07;
+const refusalMs = 0.1;
 
 /** Forms to remember: each has a media type that clients choose. */
 const maxForms = 100;

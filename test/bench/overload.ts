@@ -27,7 +27,7 @@ const factors = [2, 5, 10];
 const connections = 50;
 const streamsPerConnection = 100;
 /** Fewer than the server refuses without a pause. */
-const refusalsPerSecond = 4000;
+const refusalsPerSecond = 1500;
 /** Milliseconds of one step of the recovery. */
 const stepMs = 100;
 
