@@ -1,4 +1,5 @@
 /** Limits of the structure of one message. The server checks them on the raw bytes, before it builds the message. */
+import type { Registry } from "@bufbuild/protobuf";
 
 /** The limits of the structure of a message. */
 export interface StructureLimits {
@@ -13,3 +14,11 @@ export const maxMessageDepth = 100;
 
 /** Maximum depth of nested JSON values: each nested message may be in a list. */
 export const maxJsonDepth = 2 * maxMessageDepth;
+
+/** The types and the limits that messages are read with. */
+export interface MessageLimits {
+  readonly registry: Registry;
+  readonly structure: StructureLimits;
+  /** Bytes of the message, compressed or not. */
+  readonly maxBytes: number;
+}

@@ -1,6 +1,6 @@
 /**
- * Runs a unary call of gRPC, gRPC-Web or Connect, once it is admitted: deadline, message, interceptors and handler, answer.
- * The protocol only says how messages, answers and failures are written.
+ * Runs a unary call, once it is admitted: deadline, message, interceptors and handler, answer. Its protocol only says how
+ * messages, answers and failures are read and written.
  */
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
 import { refuse, toConnectError } from "../errors.ts";
@@ -10,8 +10,7 @@ import { type RunningCalls, UnaryCall } from "../protocol/unary-call.ts";
 import { accountKey } from "./byte-budget.ts";
 import { decompress } from "./compression.ts";
 import { canceled } from "./exchange.ts";
-import { readCallHead } from "./protocols/head.ts";
-import { type ArrivingMessage, decode, findUnaryProtocol, type UnaryProtocol } from "./protocols/unary.ts";
+import type { ArrivingMessage, UnaryProtocol } from "./protocols/unary.ts";
 import type { UnaryRpc } from "./rpcs.ts";
 
 /** What the calls of a server share. */
@@ -29,13 +28,13 @@ export interface CallDeps {
 
 /** A call that has been found and admitted. */
 export interface AdmittedCall extends ArrivingMessage {
+  readonly protocol: UnaryProtocol;
   readonly values: ContextValues;
 }
 
 /** Runs a call, and answers. @throws only if its answer cannot be written, which is a bug */
 export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<void> {
-  const { exchange, form, rpc, values } = admitted;
-  const protocol = findUnaryProtocol(form);
+  const { exchange, form, protocol, rpc, values } = admitted;
   const call = new UnaryCall(
     {
       method: rpc.method,
@@ -52,13 +51,13 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
   });
   let hasBegun = false;
   try {
-    const timeoutMs = readCallHead(exchange, call.requestHeader, admitted.query);
+    const timeoutMs = protocol.readHead(admitted, call.requestHeader);
     if (timeoutMs !== undefined) call.setDeadline(timeoutMs);
     call.endWithin(deps.maxReceiveMs, () => receiveTooSlow(deps.maxReceiveMs));
-    const bytes = await receive(call, protocol, admitted);
+    const bytes = await receive(call, admitted);
     const turn = values.get(accountKey)?.takeTurn(bytes.length);
     if (turn !== undefined) await call.race(turn);
-    const message = decode(bytes, admitted);
+    const message = protocol.decode(bytes, admitted);
     call.endWithin(deps.maxCallMs, () => callTooSlow(deps.maxCallMs));
     hasBegun = true;
     const answer = await rpc.handle(call, message);
@@ -79,15 +78,15 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
 const noBytes = Buffer.alloc(0);
 
 /** Receives the bytes of the message, decompressed. */
-async function receive(call: UnaryCall, protocol: UnaryProtocol, request: AdmittedCall): Promise<Uint8Array> {
-  const { exchange, rpc, values } = request;
+async function receive(call: UnaryCall, request: AdmittedCall): Promise<Uint8Array> {
+  const { exchange, protocol, rpc, values } = request;
   const announced = protocol.readCompression(request);
   const account = values.get(accountKey);
   // Also before a client that expects "100 Continue" sends it.
-  protocol.check(noBytes, Number(exchange.headers["content-length"] ?? 0), [], rpc);
+  protocol.check(noBytes, Number(exchange.headers["content-length"] ?? 0), [], request);
   const whole = exchange.readAll((piece, size, pieces) => {
     account?.charge(piece.length);
-    protocol.check(piece, size, pieces, rpc);
+    protocol.check(piece, size, pieces, request);
   });
   const { bytes, compression } = protocol.unpack(await call.waitFor(whole), announced, request);
   if (compression === undefined) return bytes;

@@ -22,8 +22,9 @@ import { countRawBytes } from "./metadata.ts";
 import type { Metrics } from "./metrics.ts";
 import { renderFailure } from "./protocols/failures.ts";
 import type { CallForm } from "./protocols/form.ts";
-import { serveRest } from "./protocols/rest.ts";
+import { RestCall, serveRest } from "./protocols/rest.ts";
 import type { ServeStream } from "./protocols/streams.ts";
+import { findRpcProtocol } from "./protocols/unary.ts";
 import { createHeadCheck, type HeadPolicy } from "./request-head.ts";
 import { type RequestIds, requestIdHeader } from "./request-ids.ts";
 import { type Destination, findMethod, formOf, type RequestHead } from "./route.ts";
@@ -112,10 +113,15 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
     values: ContextValues,
   ): Promise<void> => {
     const { form } = destination;
-    if (destination.kind === "rest")
-      return serveRest({ transcoder, requestIds }, exchange, destination.route, values);
+    if (destination.kind === "rest") {
+      const { route, rpc } = destination;
+      if (rpc === undefined || route === undefined || !isUnary(rpc))
+        return serveRest(deps, exchange, route, values);
+      return runCall(callDeps, { exchange, form, protocol: new RestCall(deps, route, values), rpc, values });
+    }
     const { rpc, query } = destination;
-    if (isUnary(rpc)) return runCall(callDeps, { exchange, form, rpc, values, query });
+    if (isUnary(rpc))
+      return runCall(callDeps, { exchange, form, protocol: findRpcProtocol(form), rpc, values, query });
     try {
       await deps.serveStream({ exchange, form, rpc, values });
     } catch (thrown) {

@@ -6,8 +6,9 @@ import { refuse } from "../errors.ts";
 import { findAbsentCall } from "../protocol/absent-services.ts";
 import { isKnownMethod } from "../protocol/http-methods.ts";
 import type { ServiceProfiles } from "../protocol/service-profile.ts";
+import type { FoundRoute } from "../transcoding/call-context.ts";
 import { splitTarget } from "../transcoding/http.ts";
-import type { FoundRoute, Transcoder } from "../transcoding/transcoder.ts";
+import type { Transcoder } from "../transcoding/transcoder.ts";
 import type { Exchange } from "./exchange.ts";
 import type { PathMethods } from "./path-methods.ts";
 import {
@@ -24,7 +25,7 @@ import type { Rpc } from "./rpcs.ts";
 export type Destination = { readonly form: CallForm } & (
   | { readonly kind: "rpc"; readonly rpc: Rpc; readonly query: URLSearchParams | undefined }
   /** Without a route the transcoder refuses it. */
-  | { readonly kind: "rest"; readonly route: FoundRoute | undefined }
+  | { readonly kind: "rest"; readonly route: FoundRoute | undefined; readonly rpc: Rpc | undefined }
   | { readonly kind: "page" }
   | { readonly kind: "nowhere"; readonly error: ConnectError }
 );
@@ -43,8 +44,7 @@ export interface Destinations {
 
 /** Returns the RPC of a destination; undefined for a page and for nothing. */
 export function findMethod(destination: Destination): DescMethod | undefined {
-  if (destination.kind === "rpc") return destination.rpc.method;
-  return destination.kind === "rest" ? destination.route?.match.route.spec.method : undefined;
+  return "rpc" in destination ? destination.rpc?.method : undefined;
 }
 
 /** Creates the function that finds the destination of a request. */
@@ -54,6 +54,7 @@ export function createRouting({
   transcoder,
   profiles,
 }: Destinations): (head: RequestHead) => Destination {
+  const byMethod = new Map([...rpcs.values()].map((rpc) => [rpc.method, rpc]));
   return (head) => {
     const { method, target, headers } = head;
     const rpc = rpcs.get(target);
@@ -71,10 +72,11 @@ export function createRouting({
       if (!(isCall && method === "POST")) return nowhere(restForm, methodNotAllowed(method, path, allow));
     } else {
       const route = transcoder.find(method, parts);
-      if (route !== undefined) return { kind: "rest", form, route };
+      if (route !== undefined)
+        return { kind: "rest", form, route, rpc: byMethod.get(route.match.route.spec.method) };
     }
     if (isCall) return nowhere(form, findAbsentCall(path, profiles) ?? rpcNotFound(path));
-    return { kind: "rest", form, route: undefined };
+    return { kind: "rest", form, route: undefined, rpc: undefined };
   };
 }
 

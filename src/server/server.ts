@@ -110,7 +110,6 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     profiles,
     interceptors,
     ...toBodyLimits(limits),
-    maxCallMs: limits.maxCallMs,
     routingOrder: options.routingOrder,
     shutdownSignal: shutdown.signal,
     onError: (error, { contextValues: values = new CallValues(), headers, signal }, method) => {
@@ -168,7 +167,7 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     ...{ admission, observer, metrics, crossSiteLog, requestIds, unread, pace, readClient, transcoder },
     ...{ serveStream, onFault },
     explainFailure: options.explainFailure ?? (() => undefined),
-    onError: (error) => logUnobserved(logger, error),
+    onError: (error, values) => logUnobserved(logger, error, () => values.get(requestIdKey)),
     running: new RunningCalls(shutdown.signal),
     maxReceiveMs: limits.maxReceiveMs,
     maxCallMs: limits.maxCallMs,

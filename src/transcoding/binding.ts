@@ -18,27 +18,10 @@ import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
 
 /** The value of a field from the path or the query. */
-interface FieldValue {
+export interface FieldValue {
   readonly path: FieldPath;
   readonly value: Message;
   readonly source: "path" | "query";
-}
-
-/**
- * Builds the request message of a call.
- *
- * A field may be in the path, the body and the query. If they give it different values, the request is refused: the
- * value that one layer checks must be the value that the next layer uses.
- */
-export async function readRequestMessage(
-  match: RouteMatch<Route>,
-  rawQuery: string,
-  body: IncomingBody | undefined,
-  limits: BodyLimits,
-  registry: Registry,
-): Promise<Message> {
-  const values = readFieldValues(match, rawQuery, registry);
-  return applyValues(match.route, values, await readBodyMessage(match.route, body, limits, registry));
 }
 
 /** Builds the request messages of a stream: one, or for a client stream as many as the body holds. */
@@ -49,16 +32,26 @@ export async function* readRequestMessages(
   limits: BodyLimits,
   registry: Registry,
 ): AsyncGenerator<Message> {
+  const values = readFieldValues(match, rawQuery, registry);
   if (match.route.spec.kind === "server_streaming") {
-    yield await readRequestMessage(match, rawQuery, body, limits, registry);
+    yield applyValues(match.route, values, await readBodyMessage(match.route, body, limits, registry));
     return;
   }
-  const values = readFieldValues(match, rawQuery, registry);
   for await (const message of readBodyMessages(match.route, body, limits, registry))
     yield applyValues(match.route, values, message);
 }
 
-function applyValues(route: Route, values: readonly FieldValue[], { message, has }: BodyMessage): Message {
+/**
+ * Completes the message of a body with the values of the path and the query.
+ *
+ * A field may be in the path, the body and the query. If they give it different values, the request is refused: the
+ * value that one layer checks must be the value that the next layer uses.
+ */
+export function applyValues(
+  route: Route,
+  values: readonly FieldValue[],
+  { message, has }: BodyMessage,
+): Message {
   for (const { path, source } of values)
     if (source === "query" && !has(path)) requireOutsideBody(route, path);
   const given = new Set<string>();
@@ -70,7 +63,12 @@ function applyValues(route: Route, values: readonly FieldValue[], { message, has
   return message;
 }
 
-function readFieldValues(match: RouteMatch<Route>, rawQuery: string, registry: Registry): FieldValue[] {
+/** Reads the fields of a path and a query. */
+export function readFieldValues(
+  match: RouteMatch<Route>,
+  rawQuery: string,
+  registry: Registry,
+): FieldValue[] {
   const { route, variables } = match;
   const fromPath = route.variables.map(({ variable, path }) => ({
     path,

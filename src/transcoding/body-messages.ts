@@ -4,6 +4,7 @@ import { create } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { refuse } from "../errors.ts";
 import { createExpansionBudget } from "../protocol/expansion.ts";
+import type { MessageLimits } from "../protocol/structure-limits.ts";
 import {
   type BodyLimits,
   type IncomingBody,
@@ -36,7 +37,7 @@ function isClientStream({ spec }: Route): boolean {
   return spec.kind === "client_streaming" || spec.kind === "bidi_streaming";
 }
 
-/** Reads the single message of a call. */
+/** Reads the single message of a stream of answers. */
 export async function readBodyMessage(
   route: Route,
   body: IncomingBody | undefined,
@@ -48,12 +49,23 @@ export async function readBodyMessage(
     await requireNoContent(body, limits);
     return emptyMessage(route);
   }
-  if (takesRawBody(route)) return rawMessage(route, body.headers, await readBody(body, limits));
-  const type = requireMediaType(body.headers, listMediaTypes(route));
-  const bytes = await readBody(body, limits);
-  if (type === formType) return parseForm(route.spec.method.input, bytes, limits, registry);
+  if (!takesRawBody(route)) requireMediaType(body.headers, listMediaTypes(route));
+  return parseBody(route, body.headers, await readBody(body, limits), { ...limits, registry });
+}
+
+/** Builds a message from a whole body; an empty one without a body. */
+export function parseBody(
+  route: Route,
+  headers: Headers,
+  bytes: Uint8Array | undefined,
+  limits: MessageLimits,
+): BodyMessage {
+  if (bytes === undefined || route.body.kind === "none") return emptyMessage(route);
+  if (takesRawBody(route)) return rawMessage(route, headers, bytes);
+  if (requireMediaType(headers, listMediaTypes(route)) === formType)
+    return parseForm(route.spec.method.input, bytes, limits);
   const isEmpty = bytes.length === 0 || (route.style === "google" && isEmptyString(bytes));
-  return isEmpty ? emptyMessage(route) : parseBodyMessage(route, bytes, limits, registry);
+  return isEmpty ? emptyMessage(route) : parseBodyMessage(route, bytes, limits);
 }
 
 /** Google's client for Node sends the JSON text `""` for a body without fields, as CreateKeyRing has it. */
@@ -61,12 +73,16 @@ function isEmptyString(bytes: Uint8Array): boolean {
   return bytes.length === 2 && bytes[0] === 0x22 && bytes[1] === 0x22;
 }
 
-/** @throws BODY_UNEXPECTED for a body that would be ignored, because its contents must not be lost silently. */
+/** @throws BODY_UNEXPECTED */
 async function requireNoContent(body: IncomingBody, limits: BodyLimits): Promise<void> {
   for await (const chunk of withinTime(body, limits.maxReceiveMs)) {
-    if (chunk.length > 0)
-      throw refuse("BODY_UNEXPECTED", "this call has no body; put its fields into the path and the query");
+    if (chunk.length > 0) throw bodyUnexpected();
   }
+}
+
+/** Refuses a body that would be ignored, because its contents must not be lost silently. */
+export function bodyUnexpected(): Error {
+  return refuse("BODY_UNEXPECTED", "this call has no body; put its fields into the path and the query");
 }
 
 /** RFC 6749, appendix B: clients of OAuth 2 send forms. */
@@ -74,7 +90,8 @@ function takesForm({ style, body }: Route): boolean {
   return style === "oauth" && body.kind === "all";
 }
 
-function takesRawBody(route: Route): boolean {
+/** Tells whether the body is raw bytes (google.api.HttpBody), of any media type. */
+export function takesRawBody(route: Route): boolean {
   if (route.body.kind === "all") return isHttpBody(route.spec.method.input);
   return (
     route.body.kind === "field" &&
@@ -105,8 +122,7 @@ function emptyMessage(route: Route): BodyMessage {
 function parseBodyMessage(
   route: Route,
   bytes: Uint8Array,
-  { structure }: BodyLimits,
-  registry: Registry,
+  { registry, structure }: MessageLimits,
 ): BodyMessage {
   const field = route.body.kind === "field" ? route.body.field : undefined;
   const { message, json } = parseJsonMessage(route.spec.method.input, bytes, { registry, structure }, field);
@@ -143,5 +159,5 @@ export async function* readBodyMessages(
     type === jsonType
       ? splitJsonArray(await readBody(body, limits), limits.structure)
       : readLines(body, limits.maxBytes);
-  for await (const text of texts) yield parseBodyMessage(route, text, limits, registry);
+  for await (const text of texts) yield parseBodyMessage(route, text, { ...limits, registry });
 }

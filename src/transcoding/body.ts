@@ -47,7 +47,7 @@ export interface ByteMeter {
  * @throws BODY_TOO_LARGE, REQUEST_TOO_SLOW, ENCODING_UNSUPPORTED, ENCODING_INVALID, or the signal's abort reason
  */
 export async function readBody(body: IncomingBody, limits: BodyLimits): Promise<Uint8Array> {
-  const compressed = isCompressed(body.headers);
+  const compressed = isGzip(body.headers);
   const announced = Number(body.headers.get("content-length") ?? 0);
   if (announced > limits.maxBytes) throw bodyTooLarge(limits.maxBytes);
   const bytes = await collect(body, limits);
@@ -115,7 +115,7 @@ function tooSlow(maxReceiveMs: number): Error {
  * @throws ENCODING_UNSUPPORTED, ENCODING_INVALID, BODY_TOO_LARGE
  */
 export async function* readChunks(body: IncomingBody, budget: ExpansionBudget): AsyncGenerator<Uint8Array> {
-  if (!isCompressed(body.headers)) return yield* withinTime(body);
+  if (!isGzip(body.headers)) return yield* withinTime(body);
   const source = Readable.from(counted(withinTime(body), budget), { objectMode: false });
   const gunzip = createGunzip();
   source.on("error", (error) => gunzip.destroy(error));
@@ -140,7 +140,8 @@ async function* counted(
   }
 }
 
-function isCompressed(headers: Headers): boolean {
+/** Tells whether a body is compressed. @throws ENCODING_UNSUPPORTED for any other way than gzip */
+export function isGzip(headers: Headers): boolean {
   const encoding = (headers.get("content-encoding") ?? "identity").trim().toLowerCase();
   if (encoding === "identity" || encoding === "") return false;
   if (encoding === "gzip" || encoding === "x-gzip") return true;

@@ -1,13 +1,20 @@
-/** The context of one call. */
+/** A request whose route is known, and the context of its stream. */
 import type { Registry } from "@bufbuild/protobuf";
 import { createHandlerContext, type Interceptor, type MethodImplSpec } from "@connectrpc/connect";
 import { readTimeout } from "../protocol/timeout.ts";
-import type { RunningCalls, UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
 import type { RestRequest } from "./http.ts";
 import type { JsonForm, Renderer } from "./rendering.ts";
 import type { RouteMatch } from "./router.ts";
 import type { Route } from "./routes.ts";
+import { readSystemParameters } from "./system-parameters.ts";
+
+/** The route of a request, with the values of its path and its query. */
+export interface FoundRoute {
+  readonly match: RouteMatch<Route>;
+  readonly rawQuery: string;
+  readonly renderer: Renderer;
+}
 
 /** The parts of a server that its calls share. */
 export interface Setup {
@@ -16,24 +23,19 @@ export interface Setup {
   readonly interceptors: Interceptor[];
   readonly registry: Registry;
   readonly shutdownSignal: AbortSignal | undefined;
-  /** Milliseconds that the handler of a unary call may take; undefined for no limit. */
-  readonly maxCallMs: number | undefined;
-  /** The interceptors and the handler of each unary RPC. */
-  readonly handlers: ReadonlyMap<MethodImplSpec, UnaryHandler>;
-  /** By route, because the conventions of services differ. */
-  readonly renderers: ReadonlyMap<Route, Renderer>;
-  /** The unary calls in progress. */
-  readonly running: RunningCalls;
 }
 
-/** One call in progress. */
-export interface Call {
+/** One stream in progress. */
+export interface Call extends FoundRoute {
   readonly request: RestRequest;
-  readonly match: RouteMatch<Route>;
-  readonly rawQuery: string;
   /** How the caller wants the answer; undefined for the plain form. */
   readonly form?: JsonForm | undefined;
   readonly setup: Setup;
+}
+
+/** The query of a call, and how the caller wants the answer. @throws what readSystemParameters throws */
+export function readForm({ match: { route }, rawQuery }: FoundRoute): Pick<Call, "rawQuery" | "form"> {
+  return route.style === "google" ? readSystemParameters(route, rawQuery) : { rawQuery };
 }
 
 /** Shared by all calls that end, because an abort without a reason creates an error with a stack. */

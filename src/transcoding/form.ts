@@ -1,8 +1,8 @@
 /** Builds request messages from forms, as clients of OAuth 2 send them (RFC 6749, section 3.2 and appendix B). */
-import { create, type DescMessage, type Registry } from "@bufbuild/protobuf";
+import { create, type DescMessage } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { messageTooComplex, refuse, refuseField } from "../errors.ts";
-import type { BodyLimits } from "./body.ts";
+import type { MessageLimits } from "../protocol/structure-limits.ts";
 import { type BodyMessage, FieldValueError, readFieldValue, setField } from "./fields.ts";
 import { splitQuery } from "./query.ts";
 
@@ -17,8 +17,7 @@ const maxParameters = 1000;
 export function parseForm(
   desc: DescMessage,
   bytes: Uint8Array,
-  { structure }: BodyLimits,
-  registry: Registry,
+  { registry, structure }: MessageLimits,
 ): BodyMessage {
   const given = readParameters(bytes, Math.min(structure.maxElements, maxParameters));
   const message = create(desc);

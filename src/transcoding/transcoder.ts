@@ -4,7 +4,7 @@
  *     target → router → binding → the RPC with its interceptors → rendering
  *
  * It works with any descriptors and implementations, and depends on no service. It uses its own small form of HTTP
- * (RestRequest, RestResponse), which src/server/rest.ts connects to sockets.
+ * (RestRequest, RestResponse), which src/server/protocols/rest.ts connects to exchanges.
  */
 import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
@@ -13,10 +13,8 @@ import { refuse, toConnectError } from "../errors.ts";
 import { findAbsentCall } from "../protocol/absent-services.ts";
 import { findMessageLimit } from "../protocol/message-limit.ts";
 import type { RestStyle, ServiceProfiles } from "../protocol/service-profile.ts";
-import { composeUnary, RunningCalls, type UnaryHandler } from "../protocol/unary-call.ts";
 import type { BodyLimits } from "./body.ts";
-import { runCall } from "./call.ts";
-import type { Call, Setup } from "./call-context.ts";
+import type { FoundRoute, Setup } from "./call-context.ts";
 import { collectFiles } from "./descriptors.ts";
 import {
   emptyResponse,
@@ -31,6 +29,7 @@ import { acceptQueryHeader, listQueryTypes } from "./query-method.ts";
 import { createRenderer } from "./rendering.ts";
 import { createRouter, type RouteMatch, type Router, type RoutingOrder } from "./router.ts";
 import { compileRoutes, type Route } from "./routes.ts";
+import { runStream } from "./stream.ts";
 
 /** The options of a transcoder. */
 export interface TranscoderOptions extends BodyLimits {
@@ -44,16 +43,11 @@ export interface TranscoderOptions extends BodyLimits {
   readonly interceptors?: readonly Interceptor[];
   /** Whether the path or the method decides first between templates; the method if omitted. */
   readonly routingOrder?: RoutingOrder | undefined;
-  /** Milliseconds that the handler of a unary call may take; no limit if left out. */
-  readonly maxCallMs?: number;
   /** Aborts the signals of all running calls. */
   readonly shutdownSignal?: AbortSignal;
   /** Receives every error that is sent to a caller, its request, and the RPC if there is one. */
   readonly onError?: (error: ConnectError, request: RestRequest, method: DescMethod | undefined) => void;
 }
-
-/** The route of a request, with the values of its path and its query. */
-export type FoundRoute = Pick<Call, "match" | "rawQuery">;
 
 /** The part of a request that names its call. */
 export type RequestLine = Pick<RestRequest, "method" | "target">;
@@ -64,8 +58,8 @@ export interface Transcoder {
   readonly routes: readonly Route[];
   /** Finds the route of a request; undefined if there is none. */
   find(httpMethod: string, target: Target): FoundRoute | undefined;
-  /** Answers a request; never throws. @param found the route of the request, if it was looked for already */
-  handle(request: RestRequest, found?: FoundRoute): Promise<RestResponse>;
+  /** Answers a stream, or refuses a request without a route; never throws. The server runs unary calls. */
+  handle(request: RestRequest, found: FoundRoute | undefined): Promise<RestResponse>;
   /**
    * Renders an error from outside of the transcoder in the same form.
    *
@@ -84,18 +78,19 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
   const { profiles = {} } = options;
   const router = createRouter(routes, options.routingOrder);
   const setup = createSetup(options, routes);
+  const renderers = new Map(routes.map((route) => [route, createRenderer(route, setup.registry)]));
   const findStyle = createStyleFinder(router, routes);
   const renderFailure = (error: ConnectError, request?: RequestLine): RestResponse =>
     failureResponse(error, setup.registry, request === undefined ? "own" : findStyle(request));
 
   const answer = async (request: RestRequest, found: FoundRoute | undefined): Promise<RestResponse> => {
-    if (found !== undefined) return runCall({ request, ...found, setup });
-    const { path, rawQuery } = splitTarget(request.target);
+    if (found !== undefined) return runStream({ request, ...found, setup });
+    const { path } = splitTarget(request.target);
     if (path === "*") return answerAsterisk(request.method);
     const absent = findAbsentCall(path, profiles);
     if (absent !== undefined) throw absent;
     const match = router.match(request.method, path);
-    if (match.route !== undefined) return runCall({ request, match, rawQuery, setup });
+    if (match.route !== undefined) throw new Error(`${match.route.origin} was not looked for`);
     const allow = allowedMethods(match.methods);
     if (allow === "") throw refuse("ROUTE_NOT_FOUND", `the path ${path} does not exist`, { path });
     const query = findMatch(router, "QUERY", path)?.route;
@@ -112,8 +107,9 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
     find(httpMethod, { path, rawQuery }) {
       // The last segment of a route's pattern takes the verb of a call that this server does not have.
       const isAbsent = path.includes(":") && findAbsentCall(path, profiles) !== undefined;
-      const match = isAbsent ? undefined : findMatch(router, httpMethod, path);
-      return match && { match, rawQuery };
+      const match = isAbsent || path === "*" ? undefined : findMatch(router, httpMethod, path);
+      const renderer = match && renderers.get(match.route);
+      return match && renderer && { match, rawQuery, renderer };
     },
     async handle(request, found) {
       const response = await answer(request, found).catch((thrown: unknown) => {
@@ -127,27 +123,16 @@ export function createTranscoder(options: TranscoderOptions): Transcoder {
 }
 
 function createSetup(options: TranscoderOptions, routes: readonly Route[]): Setup {
-  const { shutdownSignal, maxCallMs } = options;
+  const { shutdownSignal } = options;
   const interceptors = [...(options.interceptors ?? [])];
   const files = options.services.map(({ service }) => service.file);
   const registry = createRegistry(...collectFiles([file_google_rpc_error_details, ...files]));
-  const handlers = new Map<MethodImplSpec, UnaryHandler>();
   const limits = new Map<MethodImplSpec, BodyLimits>();
   for (const { spec } of routes) {
-    if (spec.kind === "unary") handlers.set(spec, composeUnary(spec, interceptors));
     const maxBytes = findMessageLimit(spec.method, options.maxBytes, options.profiles);
     limits.set(spec, { ...options, maxBytes });
   }
-  return {
-    limits,
-    interceptors,
-    registry,
-    shutdownSignal,
-    maxCallMs,
-    handlers,
-    renderers: new Map(routes.map((route) => [route, createRenderer(route, registry)])),
-    running: new RunningCalls(shutdownSignal),
-  };
+  return { limits, interceptors, registry, shutdownSignal };
 }
 
 /**

@@ -250,12 +250,7 @@ describe("a body that does not come", () => {
       signal: caller.signal,
     });
     caller.abort();
-    expect(refusalOf(await answer)).toEqual({
-      status: 499,
-      code: "CANCELLED",
-      reason: "CALL_CANCELED",
-      fields: [],
-    });
+    await expect(answer).rejects.toThrow("the caller left");
   });
 
   it("ends when the server shuts down", async () => {
@@ -266,14 +261,13 @@ describe("a body that does not come", () => {
     expect((await answer).status).toBeGreaterThanOrEqual(400);
   });
 
-  it("breaks off with an error of the server's own", async () => {
+  it("ends when its connection breaks", async () => {
     const broken = (async function* () {
       yield Buffer.from("{");
       throw new Error("ECONNRESET");
     })();
-    const answer = await send(serveRules([rule]).transcoder, "POST /v1", { body: broken });
-    expect(answer.status).toBeGreaterThanOrEqual(400);
-    expect(answer.text).not.toContain("ECONNRESET");
+    const answer = send(serveRules([rule]).transcoder, "POST /v1", { body: broken });
+    await expect(answer).rejects.toThrow("the caller left");
   });
 });
 

@@ -1,6 +1,6 @@
 /** Calls a transcoder as an HTTP server would, and reads its answers. */
 import type { RestRequest, RestResponse } from "../../src/transcoding/http.ts";
-import type { Transcoder } from "../../src/transcoding/transcoder.ts";
+import type { RestServer } from "./rest-server.ts";
 
 /** What a request has besides its method and target; a string as body is sent as UTF-8 in one chunk. */
 export interface RequestParts {
@@ -53,7 +53,11 @@ export async function* stalled(...pieces: string[]): AsyncGenerator<Uint8Array> 
 }
 
 /** Calls and reads the answer to its end. */
-export async function send(transcoder: Transcoder, line: string, parts?: RequestParts): Promise<Answer> {
+export async function send(
+  transcoder: Pick<RestServer, "handle">,
+  line: string,
+  parts?: RequestParts,
+): Promise<Answer> {
   return readAnswer(await transcoder.handle(requestOf(line, parts)));
 }
 

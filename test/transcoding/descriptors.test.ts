@@ -4,10 +4,10 @@ import { createFileRegistry, type DescService, type FileRegistry, fromBinary } f
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { beforeAll, describe, expect, it } from "vitest";
 import { collectFiles } from "../../src/transcoding/descriptors.ts";
-import { createTranscoder, type Transcoder } from "../../src/transcoding/transcoder.ts";
 import { file_testing_kinds } from "../gen/testing/kinds_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
 import { jsonOf, refusalOf, send } from "./client.ts";
+import { createRestServer, type RestServer } from "./rest-server.ts";
 import { implementUnary, invalid } from "./rules.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -23,7 +23,7 @@ function loadRegistry(): FileRegistry {
 
 describe("a descriptor set that is loaded at run time, without generated code", () => {
   let service: DescService;
-  let transcoder: Transcoder;
+  let transcoder: RestServer;
   const calls: object[] = [];
 
   beforeAll(() => {
@@ -34,7 +34,7 @@ describe("a descriptor set that is loaded at run time, without generated code", 
       calls.push({ rpc, ...request });
       return { title: rpc };
     });
-    transcoder = createTranscoder({ ...defaultBodyLimits, services: [spec] });
+    transcoder = createRestServer({ ...defaultBodyLimits, services: [spec] });
   }, 180_000);
 
   it("has the routes of its options", () => {

@@ -6,7 +6,7 @@ import { defaultBodyLimits } from "../server/default-limits.ts";
 import { refusal } from "../support/refusal.ts";
 
 const read = (text: string) =>
-  parseForm(IssueTokenRequestSchema, Buffer.from(text), defaultBodyLimits, createRegistry());
+  parseForm(IssueTokenRequestSchema, Buffer.from(text), { ...defaultBodyLimits, registry: createRegistry() });
 const refusalOf = (text: string) => refusal(Promise.resolve().then(() => read(text)));
 
 it("ignores up to 1,000 parameters that it does not know", () => {

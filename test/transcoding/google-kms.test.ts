@@ -7,9 +7,9 @@ import {
 } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { file_google_cloud_location_locations, Locations } from "#gen/google/cloud/location/locations_pb.ts";
 import type { Route } from "../../src/transcoding/routes.ts";
-import { createTranscoder } from "../../src/transcoding/transcoder.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
 import { type Refusal, type RequestParts, refusalOf, send } from "./client.ts";
+import { createRestServer } from "./rest-server.ts";
 import { implementUnary, invalid } from "./rules.ts";
 
 const registry = createRegistry(file_google_cloud_kms_v1_service, file_google_cloud_location_locations);
@@ -37,7 +37,7 @@ async function call(line: string, parts?: RequestParts): Promise<Call | Refusal>
       return {};
     }),
   );
-  const answer = await send(createTranscoder({ ...defaultBodyLimits, profiles, services }), line, parts);
+  const answer = await send(createRestServer({ ...defaultBodyLimits, profiles, services }), line, parts);
   return called ?? refusalOf(answer);
 }
 
@@ -46,7 +46,7 @@ const json = (value: JsonValue): RequestParts => ({
   body: JSON.stringify(value),
 });
 
-const { routes } = createTranscoder({
+const { routes } = createRestServer({
   ...defaultBodyLimits,
   services: [KeyManagementService, Locations].map((service) => implementUnary(service, () => () => ({}))),
 });
@@ -61,7 +61,7 @@ function samplePath({ template }: Route): string {
 }
 
 describe.each(["path", "method"] as const)("routing by %s", (routingOrder) => {
-  const transcoder = createTranscoder({
+  const transcoder = createRestServer({
     ...defaultBodyLimits,
     routingOrder,
     services: [KeyManagementService, Locations].map((service) => implementUnary(service, () => () => ({}))),

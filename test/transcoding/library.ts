@@ -1,20 +1,16 @@
 /** Serves the testing.Library of one test: the handlers it gives, and no others. */
 
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import {
-  createTranscoder,
-  type Transcoder,
-  type TranscoderOptions,
-} from "../../src/transcoding/transcoder.ts";
 import { Library } from "../gen/testing/library_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
+import { createRestServer, type RestOptions, type RestServer } from "./rest-server.ts";
 
 /** Makes a transcoder of a library. */
 export function serveLibrary(
   handlers: Partial<ServiceImpl<typeof Library>>,
-  options: Partial<TranscoderOptions> = {},
-): Transcoder {
-  return createTranscoder({
+  options: Partial<RestOptions> = {},
+): RestServer {
+  return createRestServer({
     ...defaultBodyLimits,
     ...options,
     services: [createServiceImplSpec(Library, handlers)],

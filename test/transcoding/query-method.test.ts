@@ -1,9 +1,9 @@
 /** The method QUERY (RFC 10008), which is safe to repeat and has a body. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { HttpBodySchema } from "#gen/google/api/httpbody_pb.ts";
-import { createTranscoder, type Transcoder } from "../../src/transcoding/transcoder.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
 import { chunked, type RequestParts, refusalOf, send } from "./client.ts";
+import { createRestServer, type RestServer } from "./rest-server.ts";
 import {
   describeService,
   implementUnary,
@@ -156,7 +156,7 @@ describe("the path of a QUERY", () => {
     ["of a service of OAuth", "oauth", {}, "application/x-www-form-urlencoded, application/json"],
   ] as const)("%s has other types in Accept-Query", async (_what, restStyle, messages, types) => {
     const service = describeService([{ ...find, ...messages }]);
-    const transcoder: Transcoder = createTranscoder({
+    const transcoder: RestServer = createRestServer({
       ...defaultBodyLimits,
       services: [implementUnary(service, () => () => ({}))],
       profiles: { [service.typeName]: { restStyle } },

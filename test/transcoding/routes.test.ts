@@ -9,10 +9,10 @@ import { describe, expect, it } from "vitest";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { HttpRuleSchema } from "#gen/google/api/http_pb.ts";
 import { HttpBodySchema } from "#gen/google/api/httpbody_pb.ts";
-import { createTranscoder } from "../../src/transcoding/transcoder.ts";
 import { NestedSchema } from "../gen/testing/kinds_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
 import { send } from "./client.ts";
+import { createRestServer } from "./rest-server.ts";
 import {
   describeService,
   implementUnary,
@@ -226,7 +226,7 @@ describe("the routes of a transcoder", () => {
       describeService([{ get: "/v1/one" }], "testing.One"),
       describeService([{ get: "/v1/two" }], "testing.Two"),
     ];
-    const transcoder = createTranscoder({
+    const transcoder = createRestServer({
       ...defaultBodyLimits,
       services: services.map((service) => implementUnary(service, () => () => ({}))),
     });
@@ -235,7 +235,7 @@ describe("the routes of a transcoder", () => {
   });
 
   it("are none without services, and everything is unknown then", async () => {
-    const transcoder = createTranscoder({ ...defaultBodyLimits, services: [] });
+    const transcoder = createRestServer({ ...defaultBodyLimits, services: [] });
     expect(transcoder.routes).toEqual([]);
     expect((await send(transcoder, "GET /")).status).toBe(404);
   });
@@ -290,7 +290,7 @@ describe("a service of Edition 2026", () => {
     const service = createFileRegistry(file, () => undefined).getService("testing.edition.Things");
     if (service === undefined) throw new Error("the service was not built");
     const echo = implementUnary(service, () => (message) => ({ ...message }));
-    const transcoder = createTranscoder({ ...defaultBodyLimits, services: [echo] });
+    const transcoder = createRestServer({ ...defaultBodyLimits, services: [echo] });
     expect(await send(transcoder, "GET /v1/a?count=0")).toMatchObject({
       status: 200,
       text: '{"name":"a","count":0}\n',

@@ -23,14 +23,10 @@ import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { type HttpRule, HttpRuleSchema } from "#gen/google/api/http_pb.ts";
 import { collectFiles } from "../../src/transcoding/descriptors.ts";
-import {
-  createTranscoder,
-  type Transcoder,
-  type TranscoderOptions,
-} from "../../src/transcoding/transcoder.ts";
 import { EverythingSchema } from "../gen/testing/kinds_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
 import { type Answer, type Refusal, type RequestParts, refusalOf, send } from "./client.ts";
+import { createRestServer, type RestOptions, type RestServer } from "./rest-server.ts";
 
 /** An HttpRule as a proto file writes it. */
 export interface Rule {
@@ -106,7 +102,7 @@ function createRule(rule: Rule): HttpRule {
 
 /** A server of some rules that remembers its calls. */
 export interface Ruled {
-  readonly transcoder: Transcoder;
+  readonly transcoder: RestServer;
   readonly calls: readonly Call[];
 }
 
@@ -114,7 +110,7 @@ export interface Ruled {
 export function serveRules(
   rules: readonly RuledRpc[],
   answer: Record<string, unknown> = {},
-  options: Partial<TranscoderOptions> = {},
+  options: Partial<RestOptions> = {},
 ): Ruled {
   const calls: Call[] = [];
   const service = implementUnary(describeService(rules), (rpc) => (message) => {
@@ -123,7 +119,7 @@ export function serveRules(
     calls.push({ rpc, request: toJson(desc, message, { registry }) });
     return answer;
   });
-  return { calls, transcoder: createTranscoder({ ...defaultBodyLimits, ...options, services: [service] }) };
+  return { calls, transcoder: createRestServer({ ...defaultBodyLimits, ...options, services: [service] }) };
 }
 
 /** Implements a service that was described at run time, whose calls no type knows; all of them are unary. */
@@ -176,7 +172,7 @@ export function startRefusal(...services: (readonly RuledRpc[])[]): string | und
     implementUnary(describeService(rules, `testing.Ruled${index + 1}`), () => () => ({})),
   );
   try {
-    createTranscoder({ ...defaultBodyLimits, services: specs });
+    createRestServer({ ...defaultBodyLimits, services: specs });
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);

@@ -2,10 +2,10 @@
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { refuse } from "../../src/errors.ts";
-import { createTranscoder, type TranscoderOptions } from "../../src/transcoding/transcoder.ts";
 import { SystematicSchema } from "../gen/testing/kinds_pb.ts";
 import { defaultBodyLimits } from "../server/default-limits.ts";
 import { type Answer, readAnswer, send } from "./client.ts";
+import { createRestServer, type RestOptions } from "./rest-server.ts";
 import { describeService, implementUnary, type RuledRpc, serveRules } from "./rules.ts";
 
 const google = { profiles: { "testing.Ruled": { restStyle: "google" } } } as const;
@@ -181,12 +181,12 @@ describe("an error", () => {
       throw refuse("KEY_NOT_FOUND", "no key k", { keyId: "k" });
     }),
   );
-  const options: TranscoderOptions = {
+  const options: RestOptions = {
     ...defaultBodyLimits,
     services,
     profiles: { "google.Test": { restStyle: "google" } },
   };
-  const transcoder = createTranscoder(options);
+  const transcoder = createRestServer(options);
   const details = [
     {
       "@type": "type.googleapis.com/google.rpc.ErrorInfo",

@@ -1,20 +1,12 @@
 /** Reads the messages of gRPC, gRPC-Web and Connect, and reports exactly what is invalid. */
-import { type DescMethod, fromBinary, type Message, type Registry } from "@bufbuild/protobuf";
+import { type DescMethod, fromBinary, type Message } from "@bufbuild/protobuf";
 import { compressedFlag } from "@connectrpc/connect/protocol";
 import { bodyTooLarge, refuse } from "../../errors.ts";
-import type { StructureLimits } from "../../protocol/structure-limits.ts";
+import type { MessageLimits } from "../../protocol/structure-limits.ts";
 import { scanMessage } from "../../protocol/wire-structure.ts";
 import { parseJsonMessage } from "../../transcoding/json.ts";
 import { messageMalformed } from "../interceptors/errors.ts";
 import type { CallForm } from "./form.ts";
-
-/** The types and the limits that messages are read with. */
-export interface MessageLimits {
-  readonly registry: Registry;
-  readonly structure: StructureLimits;
-  /** Bytes of the message, compressed or not. */
-  readonly maxBytes: number;
-}
 
 /** Bytes before a message: flags (1 byte) and length (4 bytes, big-endian), in gRPC, gRPC-Web and streams of Connect. */
 export const prefixBytes = 5;

@@ -1,11 +1,20 @@
-/** Connects the transcoder to exchanges. */
-import type { ContextValues } from "@connectrpc/connect";
+/** REST: the transcoder reads messages and writes answers. */
+import type { Message } from "@bufbuild/protobuf";
+import type { ConnectError, ContextValues } from "@connectrpc/connect";
+import type { Compression } from "@connectrpc/connect/protocol";
+import { compressionGzip } from "@connectrpc/connect-node";
 import { CallHeaders } from "../../protocol/call-headers.ts";
-import type { FoundRoute, Transcoder } from "../../transcoding/transcoder.ts";
+import { readTimeout } from "../../protocol/timeout.ts";
+import type { UnaryCall } from "../../protocol/unary-call.ts";
+import type { FoundRoute } from "../../transcoding/call-context.ts";
+import type { RestResponse } from "../../transcoding/http.ts";
+import type { Transcoder } from "../../transcoding/transcoder.ts";
+import { UnaryTranscoding } from "../../transcoding/unary.ts";
 import { accountKey } from "../byte-budget.ts";
-import type { Exchange } from "../exchange.ts";
+import type { Answer, Exchange } from "../exchange.ts";
 import { mediaTypeMissing } from "../request-head.ts";
 import { type RequestIds, requestIdHeader } from "../request-ids.ts";
+import type { ArrivingMessage, MessageBytes, UnaryProtocol } from "./unary.ts";
 
 /** The parts of a server that answer REST requests. */
 export interface RestDeps {
@@ -13,9 +22,64 @@ export interface RestDeps {
   readonly requestIds: RequestIds;
 }
 
-/** Answers a REST request. @param route undefined if there is none, which the transcoder refuses */
+/** A unary call over REST. */
+export class RestCall implements UnaryProtocol {
+  readonly #deps: RestDeps;
+  readonly #route: FoundRoute;
+  readonly #values: ContextValues;
+  #transcoding: UnaryTranscoding | undefined;
+
+  constructor(deps: RestDeps, route: FoundRoute, values: ContextValues) {
+    this.#deps = deps;
+    this.#route = route;
+    this.#values = values;
+  }
+
+  readHead({ exchange: { method, hasBody }, rpc }: ArrivingMessage, headers: Headers): number | undefined {
+    this.#transcoding = new UnaryTranscoding({ method, headers, hasBody }, this.#route, rpc);
+    return readTimeout(headers);
+  }
+
+  /** HTTP/2 does not announce a body, so its media type can be missed only when it begins. */
+  check(piece: Buffer, size: number, _pieces: unknown, { exchange }: ArrivingMessage): void {
+    const isTyped = exchange.httpVersion === "1.1" || Boolean(exchange.headers["content-type"]);
+    if (piece.length > 0 && !isTyped) throw mediaTypeMissing();
+    this.#read.checkSize(size);
+  }
+
+  readCompression(): Compression | undefined {
+    return this.#read.isGzip ? compressionGzip : undefined;
+  }
+
+  unpack(bytes: Buffer, compression: Compression | undefined): MessageBytes {
+    return { bytes, compression: bytes.length === 0 ? undefined : compression };
+  }
+
+  decode(bytes: Uint8Array): Message {
+    return this.#read.read(bytes);
+  }
+
+  async write(message: Message, call: UnaryCall, { exchange }: ArrivingMessage): Promise<Answer> {
+    return this.#mark(await this.#read.write(message, call), exchange);
+  }
+
+  writeFailure(error: ConnectError, _call: UnaryCall, { exchange }: ArrivingMessage): Answer {
+    return this.#mark(this.#deps.transcoder.renderFailure(error, exchange), exchange);
+  }
+
+  get #read(): UnaryTranscoding {
+    if (this.#transcoding === undefined) throw new Error("the head of this call is not read");
+    return this.#transcoding;
+  }
+
+  #mark(response: RestResponse, exchange: Exchange): Answer {
+    return markAnswer(this.#deps, response, exchange, this.#values);
+  }
+}
+
+/** Answers a REST request that is no unary call. @param route undefined if there is none, which the transcoder refuses */
 export async function serveRest(
-  { transcoder, requestIds }: RestDeps,
+  deps: RestDeps,
   exchange: Exchange,
   route: FoundRoute | undefined,
   contextValues: ContextValues,
@@ -32,13 +96,21 @@ export async function serveRest(
       return exchange.signal;
     },
   };
-  const response = await transcoder.handle(request, route);
-  // Also for requests that were refused before their call began. An error may be shared by calls, and name another one.
-  response.headers.set(requestIdHeader, requestIds.identify(contextValues, headers[requestIdHeader]));
-  await exchange.send(response);
+  const response = await deps.transcoder.handle(request, route);
+  await exchange.send(markAnswer(deps, response, exchange, contextValues));
 }
 
-/** HTTP/2 does not announce a body, so its media type can be missed only when it begins. */
+/** Also for requests that were refused before their call began. An error may be shared by calls, and name another one. */
+function markAnswer(
+  { requestIds }: RestDeps,
+  response: RestResponse,
+  { headers }: Exchange,
+  values: ContextValues,
+): Answer {
+  response.headers.set(requestIdHeader, requestIds.identify(values, headers[requestIdHeader]));
+  return response;
+}
+
 async function* readTyped(exchange: Exchange): AsyncGenerator<Uint8Array> {
   const hasType = Boolean(exchange.headers["content-type"]);
   for await (const piece of exchange.pieces()) {

@@ -1,4 +1,4 @@
-/** The unary calls of gRPC, gRPC-Web and Connect: how each protocol reads a message, and writes an answer or a failure. */
+/** How a protocol carries unary calls: what it reads of a request, and how it writes an answer or a failure. */
 import { type Message, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { base64Decode } from "@bufbuild/protobuf/wire";
 import type { ConnectError } from "@connectrpc/connect";
@@ -16,6 +16,7 @@ import { compressionInvalid } from "../interceptors/errors.ts";
 import type { UnaryRpc } from "../rpcs.ts";
 import type { CallForm } from "./form.ts";
 import { decodeText } from "./grpc-web-text.ts";
+import { readCallHead } from "./head.ts";
 import { checkFramedPiece, packMessage, parseMessage, prefixBytes, unpackMessage } from "./messages.ts";
 
 /** A request whose message is not read yet. */
@@ -24,7 +25,7 @@ export interface ArrivingMessage {
   readonly form: CallForm;
   readonly rpc: UnaryRpc;
   /** The query, for Connect's GET. */
-  readonly query: URLSearchParams | undefined;
+  readonly query?: URLSearchParams | undefined;
 }
 
 /** The bytes of a message, and their compression if they are compressed. */
@@ -35,25 +36,24 @@ export interface MessageBytes {
 
 /** How a protocol carries a unary call. */
 export interface UnaryProtocol {
-  /** Refuses what has arrived of a body as soon as it is too large. @throws BODY_TOO_LARGE */
-  check(piece: Buffer, size: number, pieces: readonly Buffer[], rpc: UnaryRpc): void;
+  /** Reads the head, before the body. @returns the milliseconds that the caller allows; undefined if it sets no limit */
+  readHead(request: ArrivingMessage, header: Headers): number | undefined;
+  /** Refuses what has arrived of a body, as soon as it is too large. @throws BODY_TOO_LARGE */
+  check(piece: Buffer, size: number, pieces: readonly Buffer[], request: ArrivingMessage): void;
   /** Finds the compression that the head announces. @throws ENCODING_UNSUPPORTED */
   readCompression(request: ArrivingMessage): Compression | undefined;
   /** Takes the message out of a whole body. */
   unpack(body: Buffer, compression: Compression | undefined, request: ArrivingMessage): MessageBytes;
+  /** Reads the bytes of a message, decompressed. */
+  decode(bytes: Uint8Array, request: ArrivingMessage): Message;
   write(message: Message, call: UnaryCall, request: ArrivingMessage): Answer | Promise<Answer>;
   writeFailure(error: ConnectError, call: UnaryCall, request: ArrivingMessage): Answer;
 }
 
-/** Returns the protocol of a form. */
-export function findUnaryProtocol({ protocol }: CallForm): UnaryProtocol {
+/** Returns the protocol of the form of an RPC. */
+export function findRpcProtocol({ protocol }: CallForm): UnaryProtocol {
   if (protocol === "grpc") return grpc;
   return protocol === "grpc-web" ? grpcWeb : connect;
-}
-
-/** Reads the bytes of a message. @throws what parseMessage throws */
-export function decode(bytes: Uint8Array, { rpc, form }: ArrivingMessage): Message {
-  return parseMessage(rpc.method, form.codec, bytes, rpc);
 }
 
 function encode(message: Message, { rpc, form }: ArrivingMessage): Uint8Array {
@@ -65,7 +65,8 @@ function encode(message: Message, { rpc, form }: ArrivingMessage): Uint8Array {
 
 /** gRPC over HTTP/2 (grpc/grpc, doc/PROTOCOL-HTTP2.md). */
 const grpc: UnaryProtocol = {
-  check: (piece, size, pieces, { maxBytes }) => checkFramedPiece(piece, size, pieces, maxBytes),
+  readHead: ({ exchange, query }, header) => readCallHead(exchange, header, query),
+  check: (piece, size, pieces, { rpc }) => checkFramedPiece(piece, size, pieces, rpc.maxBytes),
   readCompression: ({ exchange }) =>
     findCompression(exchange.headers["grpc-encoding"]?.toString(), "grpc-accept-encoding"),
   unpack(body, compression) {
@@ -74,6 +75,7 @@ const grpc: UnaryProtocol = {
     if (compression === undefined) throw compressionInvalid();
     return { bytes, compression };
   },
+  decode: (bytes, { rpc, form }) => parseMessage(rpc.method, form.codec, bytes, rpc),
   write(message, { responseHeader, responseTrailer }, request) {
     responseHeader.set("content-type", request.form.contentType);
     responseTrailer.set("grpc-status", "0");
@@ -93,7 +95,7 @@ const grpc: UnaryProtocol = {
 /** gRPC-Web, in binary and in text (grpc/grpc, doc/PROTOCOL-WEB.md): the trailers are the last frame of the body. */
 const grpcWeb: UnaryProtocol = {
   ...grpc,
-  check(_piece, size, _pieces, { maxBytes }) {
+  check(_piece, size, _pieces, { rpc: { maxBytes } }) {
     // Text has four characters for three bytes. The bytes themselves are counted once they are decoded.
     if (size > ((maxBytes + prefixBytes) / 3) * 4 + prefixBytes) throw bodyTooLarge(maxBytes);
   },
@@ -128,7 +130,8 @@ function writeWeb(form: CallForm, headers: Headers, frames: readonly Buffer[]): 
 
 /** Connect (https://connectrpc.com/docs/protocol): the body is the message; a GET has it in its query. */
 const connect: UnaryProtocol = {
-  check(_piece, size, _pieces, { maxBytes }) {
+  readHead: grpc.readHead,
+  check(_piece, size, _pieces, { rpc: { maxBytes } }) {
     if (size > maxBytes) throw bodyTooLarge(maxBytes);
   },
   readCompression({ exchange: { headers }, query }) {
@@ -139,6 +142,7 @@ const connect: UnaryProtocol = {
     const bytes = query === undefined ? body : readQueryMessage(query, rpc.maxBytes);
     return { bytes, compression: bytes.length === 0 ? undefined : compression };
   },
+  decode: grpc.decode,
   async write(message, { responseHeader: headers, responseTrailer }, request) {
     const { exchange, form, rpc } = request;
     headers.set("content-type", form.contentType);
