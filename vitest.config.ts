@@ -4,9 +4,9 @@ import { configDefaults, defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Tests that take long by nature: kills, memory, floods of load, programs of others. */
-const slow = "{test,extensions/*/test}/**/*.slow.test.ts";
+const slow = "{test,{console,extensions/*}/test}/**/*.slow.test.ts";
 /** Measurements of CPU, time and memory, whose limits hold on a machine that does nothing else. */
-const full = "{test,extensions/*/test}/**/*.full.test.ts";
+const full = "{test,{console,extensions/*}/test}/**/*.full.test.ts";
 
 /** Slow files that take a minute or more beside others, the longest first. */
 const longest = [
@@ -61,7 +61,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "quick",
-          include: ["{test,extensions/*/test}/**/*.test.ts"],
+          include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],
           exclude: [...configDefaults.exclude, slow, full],
         },
       },

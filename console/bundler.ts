@@ -4,7 +4,7 @@
  */
 import { basename, join } from "node:path";
 import { build } from "esbuild";
-import { packageFolder } from "../program-files.ts";
+import { packageFolder } from "../src/program-files.ts";
 
 /** One file of the bundle. */
 export interface BundledFile {
@@ -13,7 +13,7 @@ export interface BundledFile {
   readonly contents: string;
 }
 
-const pageDir = join(packageFolder, "src/console/page");
+const pageDir = join(import.meta.dirname, "page");
 
 /** Bundles the console and the reference. @returns its files, and the paths of the sources below the folder of package.json */
 export async function bundlePage(): Promise<{ files: BundledFile[]; inputs: string[] }> {

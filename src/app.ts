@@ -1,7 +1,7 @@
 /** Composition: opens the store, and creates the services and their server. */
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
-import { consolePages } from "./console/mount.ts";
+import { consolePages } from "./console-pages/mount.ts";
 import { systemCaller } from "./crypto/lane.ts";
 import { openIdentity } from "./identity/open-identity.ts";
 import { openCrypto } from "./open-crypto.ts";

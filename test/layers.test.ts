@@ -1,4 +1,4 @@
-/** The folders of src and the extensions: what each may import, and that no file imports itself by a detour. */
+/** The folders of src, the console and the extensions: what each may import, and that no file imports itself by a detour. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -161,11 +161,13 @@ const mayImport: Record<string, RegExp> = {
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|tlog|open-store|identity)$|^services\//,
   // The page writes public keys as PEM.
   console: /^(gen|client|protocol|crypto)$/,
+  // What serves it bundles it, if the program runs from its sources.
+  "console-pages": /^(protocol|console)$/,
   docs: /^(gen|errors|protocol|config|server|services\/registry|extension|extensions)$/,
   // The type of what extensions add.
   extension: /^(cli|config|errors|open-observability|services\/registry)$/,
-  // The printer of protos, without which there is no gen, and the bundler of the console.
-  setup: /^(protos|console)$/,
+  // The printer of protos, without which there is no gen, and the bundler of the console with what serves its files.
+  setup: /^(protos|console|console-pages)$/,
   // What other programs import, and browsers bundle: of crypto, what runs there.
   client: /^(gen|audit|crypto)$/,
   qsp: /^setup$/,
@@ -208,7 +210,9 @@ const namesService = new RegExp(`(?<![\\w-])(${serviceNames.join("|")})s?(?=_|\\
 /** What a device's token says that it is for: a part of the token's format. */
 const deviceUse = '"iot"';
 
-const coreFiles = globSync("src/**/*.{ts,tsx,mjs}", { cwd: root }).map((path) => path.replaceAll("\\", "/"));
+const coreFiles = globSync(["src/**/*.{ts,mjs}", "console/{page/**/*.{ts,tsx},*.ts}"], { cwd: root }).map(
+  (path) => path.replaceAll("\\", "/"),
+);
 const extensionFiles = globSync("extensions/*/**/*.{ts,mjs}", {
   cwd: root,
   exclude: ["extensions/*/test/**"],
@@ -216,7 +220,7 @@ const extensionFiles = globSync("extensions/*/**/*.{ts,mjs}", {
 const files = [...coreFiles, "extensions/index.ts", ...extensionFiles];
 const imports = new Map(files.map((path) => [path, importsOf(path)]));
 
-describe("the modules of src", () => {
+describe("the modules of src, and the console", () => {
   it.each(coreFiles)("%s imports only what its module may", (path) => {
     const module = moduleOf(path);
     const rule = ruleOf(module);

@@ -1,5 +1,5 @@
 /** The algorithms in the browser: @noble/post-quantum, fetched when first needed. */
-import { findMlDsa } from "../../client/ml-dsa.ts";
+import { findMlDsa } from "../../src/client/ml-dsa.ts";
 
 /** Checks signatures. */
 export interface BrowserSigner {

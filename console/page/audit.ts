@@ -1,6 +1,6 @@
 /** Recomputes the audit log's chain from its entries. */
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
-import { auditStart, hashAuditEntry } from "../../client/verify-audit.ts";
+import { auditStart, hashAuditEntry } from "../../src/client/verify-audit.ts";
 
 /** An entry, and what the browser found when it recomputed the hash. */
 export interface CheckedEntry {

@@ -1,7 +1,7 @@
 /** How bytes are written: in hexadecimal, in base64, or in PEM. */
-import { toBase64 } from "../../client/base64.ts";
-import { type Algorithm, algorithms } from "../../crypto/algorithms.ts";
-import { encodePublicKeyDer } from "../../crypto/key-encoding.ts";
+import { toBase64 } from "../../src/client/base64.ts";
+import { type Algorithm, algorithms } from "../../src/crypto/algorithms.ts";
+import { encodePublicKeyDer } from "../../src/crypto/key-encoding.ts";
 import { formatNumber, toHex, toHexGroups } from "./values.ts";
 
 export type ByteFormat = "hex" | "base64" | "PEM";

@@ -1,5 +1,5 @@
 /** Keys that the browser makes and keeps to itself. */
-import { loadMlDsa, type MlDsaName } from "../../client/ml-dsa.ts";
+import { loadMlDsa, type MlDsaName } from "../../src/client/ml-dsa.ts";
 import { sha256 } from "./algorithms.ts";
 import { toHex } from "./values.ts";
 

@@ -3,7 +3,7 @@
  * story when a reader opens it, and leaves it out where its service does not run.
  *
  * - steps.ts says what happens: one function per step, which makes calls, computes and checks. It has no JSX and needs
- *   no browser; test/console/steps tests it. A step gets a Caller and the results of the steps before it:
+ *   no browser; console/test/steps tests it. A step gets a Caller and the results of the steps before it:
  *   `call(Service.method.name, request)` makes a call with generated code and returns the answer; `callRefused(…)` makes
  *   one that the server should refuse and returns the Failure. Whatever the server claims of a signature, verify again
  *   here: verifyHere, loadKem and sha256 in algorithms.ts.

@@ -1,6 +1,6 @@
 /**
  * The table of tools: pages for people who run the server's services, not stories about them. A tool is a folder in
- * tools/, and a line in this table. Files ending in .ts hold its logic and need no browser; test/console/tools tests
+ * tools/, and a line in this table. Files ending in .ts hold its logic and need no browser; console/test/tools tests
  * them. Files ending in .tsx show it. Stories and tools share the parts and the Content-Security-Policy.
  */
 import type { PageEntry } from "./page-entry.ts";

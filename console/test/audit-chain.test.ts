@@ -4,7 +4,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import canonicalize from "canonicalize";
 import { describe, expect, it } from "vitest";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
-import { type CheckedEntry, checkEntry } from "../../src/console/page/audit.ts";
+import { type CheckedEntry, checkEntry } from "../page/audit.ts";
 
 /** Entries as a server would write them, their hashes computed with other code than the page's. */
 function makeChain(count: number): AuditEntry[] {

@@ -4,12 +4,8 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { type Block, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
-import {
-  type BlockFault,
-  checkBlocks,
-  type Validators,
-} from "../../src/console/page/stories/chain/blocks.ts";
-import { type Effort, efforts, forgeBlocks } from "../../src/console/page/stories/chain/forge.ts";
+import { type BlockFault, checkBlocks, type Validators } from "../page/stories/chain/blocks.ts";
+import { type Effort, efforts, forgeBlocks } from "../page/stories/chain/forge.ts";
 
 const validator = ml_dsa65.keygen();
 const validatorAddress = `0x${createHash("sha256").update(validator.publicKey).digest("hex").slice(0, 40)}`;

@@ -7,7 +7,7 @@ import {
   type Locator,
   type Page,
 } from "playwright-core";
-import { isMissing } from "../interop/tools.ts";
+import { isMissing } from "../../test/interop/tools.ts";
 
 /** Whether there is no browser here; then the tests say that they need it. */
 export const lacksBrowser = isMissing("chromium");

@@ -7,7 +7,7 @@ import {
   reportNoSecret,
   sayInvalid,
   sayValid,
-} from "../../src/console/page/checks.ts";
+} from "../page/checks.ts";
 
 const sides = [
   { server: true, browser: true },

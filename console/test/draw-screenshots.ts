@@ -1,6 +1,6 @@
 /**
  * Draws the pictures of docs/getting-started.md: the console of a new server, 1280 pixels wide, in light colours. Run it
- * after a change of the console, and commit the files: node test/console/draw-screenshots.ts
+ * after a change of the console, and commit the files: node console/test/draw-screenshots.ts
  *
  * Needs Chromium and pngquant (Debian: apt-get install pngquant), which reduces a picture to 128 colours and a quarter of
  * its bytes.
@@ -10,7 +10,7 @@ import { mkdir, mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { startServer } from "../support/start-server.ts";
+import { startServer } from "../../test/support/start-server.ts";
 import { openBrowser, runStory, visit } from "./browser.ts";
 
 const folder = join(import.meta.dirname, "../../docs/images");

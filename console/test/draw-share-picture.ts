@@ -1,13 +1,13 @@
 /**
  * Draws the picture that other sites show beside a link to the console, 1200×630: the signature of the overview and
- * those that it replaces, on one scale. Run it after a change, and commit the file: node test/console/draw-share-picture.ts
+ * those that it replaces, on one scale. Run it after a change, and commit the file: node console/test/draw-share-picture.ts
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
-import { classicalAlgorithms } from "../../src/console/page/classical.ts";
-import { drawBytes, drawSquares, signatureParts } from "../../src/console/page/overview/cells.ts";
-import { toUtf8 } from "../../src/console/page/values.ts";
+import { classicalAlgorithms } from "../page/classical.ts";
+import { drawBytes, drawSquares, signatureParts } from "../page/overview/cells.ts";
+import { toUtf8 } from "../page/values.ts";
 import { openBrowser } from "./browser.ts";
 
 const size = { width: 1200, height: 630 };
@@ -54,6 +54,6 @@ const picture = `<!doctype html><style>
 const browser = await openBrowser();
 const page = await browser.newPage({ viewport: size });
 await page.setContent(picture);
-const file = join(import.meta.dirname, "../../src/console/page/share.png");
+const file = join(import.meta.dirname, "../page/share.png");
 await writeFile(file, await page.screenshot());
 await browser.close();

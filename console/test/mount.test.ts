@@ -1,8 +1,8 @@
 import { request } from "node:http";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { type RunningServer, startServer } from "../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
 
 const browserAccept = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 const dataDir = makeTemporaryDirectory(afterAll);

@@ -1,8 +1,8 @@
 /** How soon the console shows something, on the loopback. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { type RunningServer, startServer } from "../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
 import { lacksBrowser, needsBrowser, openBrowser, visit } from "./browser.ts";
 
 const maxFirstPaintMs = 1000;

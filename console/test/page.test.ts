@@ -4,10 +4,10 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { isMissing, run } from "../interop/tools.ts";
-import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { loadPackages } from "../support/whole-program.ts";
+import { isMissing, run } from "../../test/interop/tools.ts";
+import { type RunningServer, startServer } from "../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
+import { loadPackages } from "../../test/support/whole-program.ts";
 import { findBarriers } from "./axe.ts";
 import {
   lacksBrowser,
@@ -33,7 +33,7 @@ const served = new Set(services.map(({ typeName }) => typeName));
 
 /** Addresses of pages, as their table has them, but for those of services that no package has. */
 function readPaths(table: string): string[] {
-  const source = readFileSync(join(root, "src/console/page", table), "utf8");
+  const source = readFileSync(join(root, "console/page", table), "utf8");
   return source.split(/^ {2}\{$/m).flatMap((entry) => {
     const [, path] = /^ {4}path: "([\w/-]+)",$/m.exec(entry) ?? [];
     const [, service] = /^ {4}service: "([\w.]+)",$/m.exec(entry) ?? [];

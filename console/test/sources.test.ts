@@ -2,7 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 
-const page = join(import.meta.dirname, "../../src/console/page");
+const page = join(import.meta.dirname, "../page");
 const paths = globSync("**/*.{ts,tsx}", { cwd: page });
 
 // Each kept story is a tree of its own, and Preact counts ids from the start in each tree.

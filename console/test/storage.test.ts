@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { readStored, store } from "../../src/console/page/storage.ts";
+import { readStored, store } from "../page/storage.ts";
 
 /** A browser that blocks its storage throws at each access. */
 function blockStorage(): void {

@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, it } from "vitest";
-import { main } from "../support/program.ts";
+import { main } from "../../test/support/program.ts";
 import { lacksBrowser, needsBrowser } from "./browser.ts";
 import { setUpStage, tellStory } from "./telling.ts";
 

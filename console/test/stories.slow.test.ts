@@ -1,4 +1,4 @@
-/** The stories in a real browser: each told to its end, and what only a page can do wrong. test/console/steps has the rest. */
+/** The stories in a real browser: each told to its end, and what only a page can do wrong. console/test/steps has the rest. */
 import { describe, expect, it } from "vitest";
 import { checksOf, lacksBrowser, needsBrowser, runStep, runStory, stepOf, textOf } from "./browser.ts";
 import { callKms, openStory, recordCalls, runSteps, setUpStage, tellStory } from "./telling.ts";

@@ -1,8 +1,8 @@
 /** Stories before tests: a server and a browser for a file of tests, and pages of them. */
 import type { Browser, Page, Request } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from "vitest";
-import { type RunningServer, startServer } from "../support/start-server.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { type RunningServer, startServer } from "../../test/support/start-server.ts";
+import { makeTemporaryDirectory } from "../../test/support/temporary-directory.ts";
 import {
   checksOf,
   emptyTab,

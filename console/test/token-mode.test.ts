@@ -1,11 +1,11 @@
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { createUserStore, type UserRole } from "../../src/identity/users.ts";
-import { inheritedEnvironment } from "../support/environment.ts";
-import { makeSqlitePlace, type Place } from "../support/on-both.ts";
-import { hashCheaply, password } from "../support/passwords.ts";
-import { runHere } from "../support/run-here.ts";
-import { type RunningServer, startServer } from "../support/start-server.ts";
+import { inheritedEnvironment } from "../../test/support/environment.ts";
+import { makeSqlitePlace, type Place } from "../../test/support/on-both.ts";
+import { hashCheaply, password } from "../../test/support/passwords.ts";
+import { runHere } from "../../test/support/run-here.ts";
+import { type RunningServer, startServer } from "../../test/support/start-server.ts";
 import {
   checksOf,
   lacksBrowser,

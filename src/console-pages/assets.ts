@@ -1,12 +1,12 @@
-/** The files of the page: built from src/console/page, or read where the program was compiled. */
+/** The files of the page: built from console/page, or read where the program was compiled. */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
-import { extname } from "node:path";
+import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { deserialize, serialize } from "node:v8";
-import { findProgramFile, isCompiled } from "../program-files.ts";
+import type { BundledFile } from "../../console/bundler.ts";
+import { findProgramFile, isCompiled, packageFolder } from "../program-files.ts";
 import { type Content, prepareContent } from "../protocol/static-content.ts";
-import type { BundledFile } from "./bundler.ts";
 
 /** All files of the pages. */
 export interface Assets {
@@ -75,7 +75,7 @@ async function prepareFiles(bundled: readonly BundledFile[]): Promise<Assets["fi
 async function runBundler(): Promise<BundledFile[]> {
   // The bundler must not see the server's settings, because some are secrets.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_")));
-  const bundler = findProgramFile("console/bundler.ts");
+  const bundler = join(packageFolder, "console/bundler.ts");
   const { stdout } = await promisify(execFile)(process.execPath, [bundler], {
     env,
     maxBuffer: 16 * 1024 * 1024,

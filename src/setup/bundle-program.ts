@@ -4,8 +4,8 @@ import { existsSync, globSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { build } from "esbuild";
-import { assetsFile, packAssets } from "../console/assets.ts";
-import { bundlePage } from "../console/bundler.ts";
+import { bundlePage } from "../../console/bundler.ts";
+import { assetsFile, packAssets } from "../console-pages/assets.ts";
 import { helpFile, packageFolder } from "../program-files.ts";
 
 const grpcExporter = "@opentelemetry/exporter-trace-otlp-grpc";

@@ -4,7 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
-const pages = globSync(["*.md", "{docs,deploy,envoy,extensions,src,test}/**/*.md", "native/*.md"], {
+const pages = globSync(["*.md", "{console,docs,deploy,envoy,extensions,src,test}/**/*.md", "native/*.md"], {
   cwd: root,
   exclude: (path) => path.split("/").includes("node_modules"),
 }).sort();

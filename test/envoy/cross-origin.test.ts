@@ -4,7 +4,7 @@ import http from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { openBrowser } from "../console/browser.ts";
+import { openBrowser } from "../../console/test/browser.ts";
 import { describeEdge, startBackend, startTestEdge, type TestEdge } from "./edge-tools.ts";
 
 /** A call of a page; the answer must contain a text, after base64 in the text mode. */

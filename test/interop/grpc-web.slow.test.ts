@@ -14,7 +14,7 @@ import {
   WatchAuditLogRequestSchema,
   WatchAuditLogResponseSchema,
 } from "#gen/kms/kms_service_pb.ts";
-import { lacksBrowser, openBrowser } from "../console/browser.ts";
+import { lacksBrowser, openBrowser } from "../../console/test/browser.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 

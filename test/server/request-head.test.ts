@@ -5,9 +5,9 @@ import type { AddressInfo } from "node:net";
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { lacksBrowser, needsBrowser, openBrowser } from "../../console/test/browser.ts";
 import { findReason } from "../../src/errors.ts";
 import { createHeadCheck, createHostCheck } from "../../src/server/request-head.ts";
-import { lacksBrowser, needsBrowser, openBrowser } from "../console/browser.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import {
   connectHttp2,

@@ -8,8 +8,8 @@ import {
   measureBox,
   measureGraph,
   placeState,
-} from "../../../src/console/page/parts/diagrams/lifecycle.ts";
-import { keyLifecycle } from "../../../src/console/page/stories/keys/lifecycle.ts";
+} from "../../page/parts/diagrams/lifecycle.ts";
+import { keyLifecycle } from "../../page/stories/keys/lifecycle.ts";
 
 const lifecycle: Lifecycle = {
   states: [

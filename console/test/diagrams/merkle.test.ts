@@ -1,15 +1,9 @@
 import { describe, expect, it } from "vitest";
-import {
-  buildTree,
-  flipBit,
-  followProof,
-  type Inclusion,
-  listEnds,
-} from "../../../src/console/page/stories/log/merkle.ts";
-import { describeProof, drawTree, nameRange } from "../../../src/console/page/stories/log/tree.ts";
 import { hashLeaf, hashPerfect } from "../../../src/merkle/hashes.ts";
 import { proveInclusion } from "../../../src/merkle/proofs.ts";
 import { computeRoot, type NodeReader } from "../../../src/merkle/ranges.ts";
+import { buildTree, flipBit, followProof, type Inclusion, listEnds } from "../../page/stories/log/merkle.ts";
+import { describeProof, drawTree, nameRange } from "../../page/stories/log/tree.ts";
 
 const data = Array.from({ length: 13 }, (_none, at) => Uint8Array.of(at));
 

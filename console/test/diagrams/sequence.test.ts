@@ -13,8 +13,8 @@ import {
   refuse,
   send,
   withSize,
-} from "../../../src/console/page/parts/diagrams/sequence.ts";
-import { judgeHandshake } from "../../../src/console/page/stories/tunnel/handshake.ts";
+} from "../../page/parts/diagrams/sequence.ts";
+import { judgeHandshake } from "../../page/stories/tunnel/handshake.ts";
 
 const parties: readonly Party[] = [
   { name: "Your browser" },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findAnswerTime } from "../../../src/console/page/answer-time.ts";
+import { findAnswerTime } from "../../page/answer-time.ts";
 
 /** A request, as browsers tell of it; times in milliseconds. */
 function createEntry(path: string, startTime: number, requestStart: number, responseStart: number) {

@@ -2,13 +2,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { toFailure } from "../../../src/console/page/failure.ts";
-import {
-  flipBits,
-  isRejected,
-  signOpening,
-  verifyOpening,
-} from "../../../src/console/page/overview/opening.ts";
+import { toFailure } from "../../page/failure.ts";
+import { flipBits, isRejected, signOpening, verifyOpening } from "../../page/overview/opening.ts";
 import { createFakeCaller } from "../steps/fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();

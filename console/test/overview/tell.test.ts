@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { Failure } from "../../../src/console/page/failure.ts";
-import type { Finding } from "../../../src/console/page/overview/opening.ts";
-import { tell } from "../../../src/console/page/overview/tell.ts";
+import { Failure } from "../../page/failure.ts";
+import type { Finding } from "../../page/overview/opening.ts";
+import { tell } from "../../page/overview/tell.ts";
 
 const lost = new Failure("UNREACHABLE", "UNAVAILABLE", "The server could not be reached.");
 

@@ -1,14 +1,14 @@
 /** How the reference reads the description of the calls. */
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
 import {
   type ApiDocument,
   isOpen,
   needsToken,
   type Operation,
   readDocument,
-} from "../../src/console/page/reference/document.ts";
-import { listSources } from "../../src/console/page/reference/example-sources.ts";
-import { type ApiServer, startApi } from "./api-server.ts";
+} from "../../page/reference/document.ts";
+import { listSources } from "../../page/reference/example-sources.ts";
 
 let api: ApiServer;
 let page: ApiDocument;

@@ -1,11 +1,11 @@
 /** The reference of a server that only users may call. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { createUserStore } from "../../src/identity/users.ts";
-import { lacksBrowser, needsBrowser, openBrowser } from "../console/browser.ts";
-import { makeSqlitePlace } from "../support/on-both.ts";
-import { hashCheaply, password } from "../support/passwords.ts";
-import { type RunningServer, startServer } from "../support/start-server.ts";
+import { createUserStore } from "../../../src/identity/users.ts";
+import { makeSqlitePlace } from "../../../test/support/on-both.ts";
+import { hashCheaply, password } from "../../../test/support/passwords.ts";
+import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
+import { lacksBrowser, needsBrowser, openBrowser } from "../browser.ts";
 
 const title = `the reference page of a server with users${needsBrowser}`;
 describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {

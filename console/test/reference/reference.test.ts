@@ -1,10 +1,10 @@
 /** The reference of the REST calls in a real browser, on a fresh tab for each test. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { findBarriers } from "../console/axe.ts";
-import { lacksBrowser, needsBrowser, openBrowser } from "../console/browser.ts";
-import { type ApiServer, startApi } from "./api-server.ts";
-import { listOperations } from "./call-examples.ts";
+import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
+import { listOperations } from "../../../test/openapi/call-examples.ts";
+import { findBarriers } from "../axe.ts";
+import { lacksBrowser, needsBrowser, openBrowser } from "../browser.ts";
 
 const widths = { phone: 390, desk: 1440 } as const;
 

@@ -5,6 +5,12 @@ import { create } from "@bufbuild/protobuf";
 import { transform } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { fillExample, type Json } from "../../../src/protocol/example.ts";
+import { findPython } from "../../../test/interop/python.ts";
+import { isMissing, run } from "../../../test/interop/tools.ts";
+import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
+import { loadExamples } from "../../../test/openapi/call-examples.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import {
   type ApiDocument,
   isStream,
@@ -12,23 +18,12 @@ import {
   needsToken,
   type Operation,
   readDocument,
-} from "../../src/console/page/reference/document.ts";
-import {
-  buildHttp,
-  buildMessage,
-  type Draft,
-  draftRequest,
-} from "../../src/console/page/reference/request.ts";
-import { describeCall } from "../../src/console/page/snippets/call.ts";
-import type { SnippetInput } from "../../src/console/page/snippets/input.ts";
-import { type LanguageName, languageNames, languages } from "../../src/console/page/snippets/languages.ts";
-import { fillExample, type Json } from "../../src/protocol/example.ts";
-import { hostileName } from "../console/tools/hostile-texts.ts";
-import { findPython } from "../interop/python.ts";
-import { isMissing, run } from "../interop/tools.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { type ApiServer, startApi } from "./api-server.ts";
-import { loadExamples } from "./call-examples.ts";
+} from "../../page/reference/document.ts";
+import { buildHttp, buildMessage, type Draft, draftRequest } from "../../page/reference/request.ts";
+import { describeCall } from "../../page/snippets/call.ts";
+import type { SnippetInput } from "../../page/snippets/input.ts";
+import { type LanguageName, languageNames, languages } from "../../page/snippets/languages.ts";
+import { hostileName } from "../tools/hostile-texts.ts";
 
 const python = findPython("requests");
 const examples = await loadExamples();

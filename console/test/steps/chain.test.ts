@@ -3,9 +3,9 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { type Block, BlockchainService, BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
-import { fromHex } from "../../../src/console/page/hex.ts";
-import { deriveAddress } from "../../../src/console/page/signing-key.ts";
-import { hashBlock } from "../../../src/console/page/stories/chain/blocks.ts";
+import { fromHex } from "../../page/hex.ts";
+import { deriveAddress } from "../../page/signing-key.ts";
+import { hashBlock } from "../../page/stories/chain/blocks.ts";
 import {
   addAsStranger,
   addBlocks,
@@ -16,7 +16,7 @@ import {
   sayTampering,
   tamperWithCopy,
   verifyChains,
-} from "../../../src/console/page/stories/chain/steps.ts";
+} from "../../page/stories/chain/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();

@@ -15,7 +15,7 @@ import {
   stripComposite,
   verifyCompositeHalves,
   verifyHalves,
-} from "../../../src/console/page/stories/contracts/steps.ts";
+} from "../../page/stories/contracts/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const mldsa = ml_dsa65.keygen();

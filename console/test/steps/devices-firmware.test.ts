@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
-import { makeSigningKey } from "../../../src/console/page/signing-key.ts";
+import { makeSigningKey } from "../../page/signing-key.ts";
 import {
   impersonateVendor,
   installFirmware,
   rollBack,
   sendChangedFirmware,
-} from "../../../src/console/page/stories/devices/firmware.ts";
+} from "../../page/stories/devices/firmware.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 /** A server that accepts all firmware. */

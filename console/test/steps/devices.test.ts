@@ -11,7 +11,7 @@ import {
   repeatReading,
   sendChangedReading,
   sendReading,
-} from "../../../src/console/page/stories/devices/steps.ts";
+} from "../../page/stories/devices/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const issuer = ml_dsa65.keygen();

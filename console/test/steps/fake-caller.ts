@@ -1,7 +1,7 @@
 /** A caller for steps, whose server is a few handlers in the test: with the real codec and errors, and no socket. */
 import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
-import type { Caller } from "../../../src/console/page/caller.ts";
-import { toFailure } from "../../../src/console/page/failure.ts";
+import type { Caller } from "../../page/caller.ts";
+import { toFailure } from "../../page/failure.ts";
 
 /** @param routes adds the services, each with the methods that the test needs */
 export function createFakeCaller(routes: (router: ConnectRouter) => void): Caller {

@@ -14,7 +14,7 @@ import {
   signAs,
   signAsStranger,
   signTwice,
-} from "../../../src/console/page/stories/governance/steps.ts";
+} from "../../page/stories/governance/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const createdAt = timestampFromMs(1_790_000_000_000);

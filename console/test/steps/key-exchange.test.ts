@@ -6,7 +6,7 @@ import {
   decapsulateChanged,
   encapsulate,
   makeKeyPair,
-} from "../../../src/console/page/stories/key-exchange/steps.ts";
+} from "../../page/stories/key-exchange/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const caller = createFakeCaller(({ service }) =>

@@ -12,7 +12,7 @@ import {
   rotateManagedKey,
   signAndVerify,
   verifyLog,
-} from "../../../src/console/page/stories/keys/steps.ts";
+} from "../../page/stories/keys/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();

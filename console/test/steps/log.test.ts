@@ -1,12 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
-import {
-  breakProof,
-  type LogHead,
-  proveLeaf,
-  readHead,
-} from "../../../src/console/page/stories/log/steps.ts";
 import { hashChildren, hashLeaf } from "../../../src/merkle/hashes.ts";
+import { breakProof, type LogHead, proveLeaf, readHead } from "../../page/stories/log/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const leaves = [Uint8Array.of(1), Uint8Array.of(2)] as const;

@@ -2,14 +2,14 @@ import { createHash } from "node:crypto";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
-import { deriveAddress } from "../../../src/console/page/signing-key.ts";
+import { deriveAddress } from "../../page/signing-key.ts";
 import {
   alterName,
   forgeToken,
   mintToken,
   traceHistory,
   transferTwice,
-} from "../../../src/console/page/stories/provenance/steps.ts";
+} from "../../page/stories/provenance/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const metadata = { name: "Evening", description: "Oil", artworkUri: "" };

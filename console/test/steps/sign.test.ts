@@ -8,7 +8,7 @@ import {
   cutSignature,
   signMessage,
   verifyOnBothSides,
-} from "../../../src/console/page/stories/sign/steps.ts";
+} from "../../page/stories/sign/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();

@@ -3,12 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import {
-  forgeToken,
-  logIn,
-  presentToken,
-  verifyOnBothSides,
-} from "../../../src/console/page/stories/tokens/steps.ts";
+import { forgeToken, logIn, presentToken, verifyOnBothSides } from "../../page/stories/tokens/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();

@@ -4,8 +4,8 @@ import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it } from "vitest";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { isTrusted } from "../../../src/console/page/stories/tunnel/handshake.ts";
-import { catchIntermediary, swapKeys } from "../../../src/console/page/stories/tunnel/intermediary-steps.ts";
+import { isTrusted } from "../../page/stories/tunnel/handshake.ts";
+import { catchIntermediary, swapKeys } from "../../page/stories/tunnel/intermediary-steps.ts";
 import {
   type EndHolder,
   endTunnel,
@@ -14,7 +14,7 @@ import {
   registerEnd,
   sendThrough,
   shakeHands,
-} from "../../../src/console/page/stories/tunnel/steps.ts";
+} from "../../page/stories/tunnel/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 const identity = ml_dsa65.keygen();

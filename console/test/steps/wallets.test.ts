@@ -1,7 +1,7 @@
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { deriveAddress } from "../../../src/console/page/signing-key.ts";
+import { deriveAddress } from "../../page/signing-key.ts";
 import {
   alterTransaction,
   createAndCheckWallet,
@@ -9,7 +9,7 @@ import {
   searchAnswers,
   signAndVerify,
   signAsThief,
-} from "../../../src/console/page/stories/wallets/steps.ts";
+} from "../../page/stories/wallets/steps.ts";
 import { createFakeCaller } from "./fake-caller.ts";
 
 /** A server that calls everything valid. @param address of each wallet, instead of the one of its key */

@@ -2,8 +2,8 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { formatAddress, formatStepAddress, parseAddress, toSlug } from "../../../src/console/page/address.ts";
-import { formatMinute, formatSecond, parseMinute } from "../../../src/console/page/time.ts";
+import { formatAddress, formatStepAddress, parseAddress, toSlug } from "../../page/address.ts";
+import { formatMinute, formatSecond, parseMinute } from "../../page/time.ts";
 
 describe("the address of a page", () => {
   it("is a path and what the page shows, there and back", () => {
@@ -25,7 +25,7 @@ describe("the address of a page", () => {
     });
 });
 
-const storiesDir = join(import.meta.dirname, "../../../src/console/page/stories");
+const storiesDir = join(import.meta.dirname, "../../page/stories");
 
 /** The slugs of a story's steps, from its sources. */
 function readSlugs(story: string): string[] {

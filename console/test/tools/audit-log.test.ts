@@ -5,7 +5,7 @@ import { TimestampSchema, timestampDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import { type GetAuditLogRequest, KmsService } from "#gen/kms/kms_service_pb.ts";
-import * as log from "../../../src/console/page/tools/audit-log/entries.ts";
+import * as log from "../../page/tools/audit-log/entries.ts";
 import { createFakeCaller } from "../steps/fake-caller.ts";
 
 const now = new Date("2026-11-23T12:00:00Z");

@@ -1,11 +1,6 @@
 import { createPublicKey, generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import {
-  chooseFormat,
-  listFormats,
-  writeBytes,
-  writePublicKeyPem,
-} from "../../../src/console/page/byte-formats.ts";
+import { chooseFormat, listFormats, writeBytes, writePublicKeyPem } from "../../page/byte-formats.ts";
 
 /** A fresh public key of OpenSSL, raw and as PEM. */
 function makePublicKey(name: "ml-dsa-44" | "ml-dsa-87" | "ml-kem-768" | "slh-dsa-sha2-128s") {

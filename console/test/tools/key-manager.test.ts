@@ -12,14 +12,14 @@ import {
   KmsService,
   type ListKeysRequest,
 } from "#gen/kms/kms_service_pb.ts";
-import { listActions } from "../../../src/console/page/tools/key-manager/actions.ts";
+import { listActions } from "../../page/tools/key-manager/actions.ts";
 import {
   createNewGrant,
   describeScope,
   listOperations,
   loadGrants,
-} from "../../../src/console/page/tools/key-manager/grants.ts";
-import * as keys from "../../../src/console/page/tools/key-manager/keys.ts";
+} from "../../page/tools/key-manager/grants.ts";
+import * as keys from "../../page/tools/key-manager/keys.ts";
 import { createFakeCaller } from "../steps/fake-caller.ts";
 
 const proto = readFileSync(join(import.meta.dirname, "../../../proto/kms/kms_service.proto"), "utf8");

@@ -1,9 +1,9 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { quotePythonOrGo, quoteShell, writeJson } from "../../../src/console/page/snippets/literals.ts";
-import { findPython } from "../../interop/python.ts";
-import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
+import { findPython } from "../../../test/interop/python.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { quotePythonOrGo, quoteShell, writeJson } from "../../page/snippets/literals.ts";
 import { hostileTexts } from "./hostile-texts.ts";
 
 /** What a terminal, an editor or a reader would not see as it is. */

@@ -1,7 +1,7 @@
 import type { DescField, DescMethod } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { services } from "../../../src/client/services.ts";
-import { findRecord, sources } from "../../../src/console/page/record-sources.ts";
+import { findRecord, sources } from "../../page/record-sources.ts";
 
 const nameFields = (fields: readonly DescField[] = []): string[] => fields.map(({ jsonName }) => jsonName);
 const methods: readonly DescMethod[] = Object.values(services).flatMap(({ methods }) => methods);

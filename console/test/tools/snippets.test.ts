@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { services } from "../../../src/client/services.ts";
-import { describeCall, type SnippetCall } from "../../../src/console/page/snippets/call.ts";
-import { type LanguageName, languageNames, languages } from "../../../src/console/page/snippets/languages.ts";
+import { describeCall, type SnippetCall } from "../../page/snippets/call.ts";
+import { type LanguageName, languageNames, languages } from "../../page/snippets/languages.ts";
 
 const origin = "http://127.0.0.1:8080";
 

@@ -1,15 +1,10 @@
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { drawDots, drawLine, roundUp } from "../../../src/console/page/views/activity/line.ts";
-import { readSnapshot } from "../../../src/console/page/views/activity/metrics-text.ts";
-import {
-  compareSnapshots,
-  countSince,
-  estimateMs,
-  findNewest,
-} from "../../../src/console/page/views/activity/rates.ts";
 import { createMetrics } from "../../../src/server/metrics.ts";
+import { drawDots, drawLine, roundUp } from "../../page/views/activity/line.ts";
+import { readSnapshot } from "../../page/views/activity/metrics-text.ts";
+import { compareSnapshots, countSince, estimateMs, findNewest } from "../../page/views/activity/rates.ts";
 
 const { signData, verifySignature } = PqcService.method;
 const sign = "pqc.PqcService/SignData";

@@ -10,9 +10,9 @@ import {
   measureTimes,
   pickMedian,
   warmUp,
-} from "../../../src/console/page/views/algorithms/measure.ts";
-import { type Choice, chooseRows, toRows } from "../../../src/console/page/views/algorithms/rows.ts";
-import { createLogScale } from "../../../src/console/page/views/algorithms/scale.ts";
+} from "../../page/views/algorithms/measure.ts";
+import { type Choice, chooseRows, toRows } from "../../page/views/algorithms/rows.ts";
+import { createLogScale } from "../../page/views/algorithms/scale.ts";
 import { createFakeCaller } from "../steps/fake-caller.ts";
 
 const supported = [

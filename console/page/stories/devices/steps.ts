@@ -1,7 +1,7 @@
 /** The steps of a device: it registers, answers challenges and sends readings. The browser plays it. */
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { deviceContexts, joinReading } from "../../../../client/device-messages.ts";
+import { deviceContexts, joinReading } from "../../../../src/client/device-messages.ts";
 import { verifyHere } from "../../algorithms.ts";
 import { type Caller, withoutToken } from "../../caller.ts";
 import { readToken, verifyToken } from "../../jwt.ts";

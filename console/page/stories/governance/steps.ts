@@ -1,7 +1,7 @@
 /** The steps of a proposal: the browser writes and hashes what is signed itself, from what the reader typed. */
 import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
-import { hashProposal, type SignedProposal, writeSigningText } from "../../../../client/hash-proposal.ts";
+import { hashProposal, type SignedProposal, writeSigningText } from "../../../../src/client/hash-proposal.ts";
 import { verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { deriveAddress, makeSigningKey } from "../../signing-key.ts";

@@ -1,5 +1,5 @@
 /** What the page says of the checks of a handshake. */
-import type { Findings } from "../../../../client/tunnel-end.ts";
+import type { Findings } from "../../../../src/client/tunnel-end.ts";
 import { type Check, reportBrowser, reportEqual } from "../../checks.ts";
 import { Failure } from "../../failure.ts";
 import { judge, type Verdict } from "../../parts/diagrams/sequence.ts";

@@ -6,7 +6,7 @@ import {
   type GatewayHalf,
   keyForm,
   makeTunnelEnd,
-} from "../../../../client/tunnel-end.ts";
+} from "../../../../src/client/tunnel-end.ts";
 import { loadKem, verifyHere } from "../../algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { makeSigningKey } from "../../signing-key.ts";

@@ -1,6 +1,6 @@
 /** Packets of a tunnel, both ways; one that comes twice, one that was changed, and those after a new key. */
 
-import { packetOverhead } from "../../../../client/tunnel-end.ts";
+import { packetOverhead } from "../../../../src/client/tunnel-end.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { attack, find, judge, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, change, checks, evidence, facts, heading, refused, showRefusal } from "../../parts/show.tsx";

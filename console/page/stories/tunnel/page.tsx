@@ -1,6 +1,6 @@
 /** A tunnel: two ends agree on a key, packets go both ways, the key is replaced, and an intermediary is caught. */
 import { useRef } from "preact/hooks";
-import type { TunnelEnd } from "../../../../client/tunnel-end.ts";
+import type { TunnelEnd } from "../../../../src/client/tunnel-end.ts";
 import { type Check, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
 import { attack, find, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, checks, code, evidence, facts, refused } from "../../parts/show.tsx";

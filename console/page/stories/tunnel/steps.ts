@@ -7,7 +7,7 @@ import {
   keyForm,
   makeTunnelEnd,
   type TunnelEnd,
-} from "../../../../client/tunnel-end.ts";
+} from "../../../../src/client/tunnel-end.ts";
 import { loadKem, verifyHere } from "../../algorithms.ts";
 import { type Caller, withoutToken } from "../../caller.ts";
 import { Failure } from "../../failure.ts";

@@ -1,5 +1,5 @@
 /** Reads the text of GET /metrics (Prometheus exposition format 0.0.4), as far as it is about calls. */
-import { parseMetrics } from "../../../../client/prometheus-text.ts";
+import { parseMetrics } from "../../../../src/client/prometheus-text.ts";
 
 /** Counts of one RPC since the server started. */
 export interface MethodCounts {

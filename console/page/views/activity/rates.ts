@@ -1,5 +1,5 @@
 /** The calls between two readings of the counters. */
-import { estimateQuantile } from "../../../../client/prometheus-text.ts";
+import { estimateQuantile } from "../../../../src/client/prometheus-text.ts";
 import type { MethodCounts, Snapshot } from "./metrics-text.ts";
 
 /** The activity of all calls in one interval. */
