@@ -1,15 +1,15 @@
-/** The frame of the page: navigation, log-in, and the story that the address names. */
+/** The console: its menu, and the page that the address names. */
 import { type ComponentType, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Frame } from "./frame.tsx";
 import { KeptPage } from "./kept-pages.tsx";
 import { LogIn } from "./log-in.tsx";
 import type { PageEntry } from "./page-entry.ts";
 import { shownStories, shownTools, shownViews } from "./pages.ts";
 import { Icon } from "./parts/icon.tsx";
-import { setSession, useSession } from "./session.ts";
+import { useSession } from "./session.ts";
 import { settings } from "./settings.ts";
 import { Page as Overview } from "./stories/home.tsx";
-import { ThemeChoice } from "./theme.tsx";
 import { useAddress } from "./use-address.ts";
 
 const siteName = "Quantum-Safe Playground";
@@ -40,100 +40,51 @@ const pages = groups.flatMap(({ pages }) => pages);
 
 export function App() {
   const { path, step } = useAddress();
-  const session = useSession();
-  const [isMenuOpen, setMenuOpen] = useState(false);
-  const main = useRef<HTMLElement>(null);
-  const isFirst = useRef(true);
-  const canLogIn = settings.wantsToken && session === undefined;
+  const canLogIn = useSession() === undefined;
   const found = [...pages, ...(canLogIn ? [logIn] : [])].find((candidate) => candidate.path === path);
-  const mustLogIn = canLogIn && found?.isOpen !== true;
-
-  useEffect(() => {
-    document.title = found === undefined || found === home ? siteName : `${found.title} – ${siteName}`;
-    setMenuOpen(false);
-    // After a click in the menu, the focus moves to the story; a newly opened page starts at its top. A step takes the
-    // focus itself.
-    if (!isFirst.current && step === undefined) {
-      scrollTo(0, 0);
-      main.current?.focus({ preventScroll: true });
-    }
-    isFirst.current = false;
-  }, [found]);
-
+  const mustLogIn = canLogIn && (found === logIn || (settings.wantsToken && found?.isOpen !== true));
   return (
-    <div class="frame">
-      {/* A button: the address names the story, so a link to a part of the page cannot use it. */}
-      <button type="button" class="skip" onClick={() => main.current?.focus()}>
-        Skip to the page
-      </button>
-      <div class="sidebar">
-        <header class="top">
-          <a class="site" href="#/">
-            {siteName}
-          </a>
-          <button
-            type="button"
-            class="menu"
-            aria-expanded={isMenuOpen}
-            aria-controls="menu"
-            onClick={() => setMenuOpen(!isMenuOpen)}
-          >
-            Menu
-          </button>
-        </header>
-        <nav id="menu" aria-label="Pages" data-open={isMenuOpen}>
-          {groups.map(({ name, pages }) => (
-            <Fragment key={name}>
-              {name && <h2>{name}</h2>}
-              <PageLinks pages={pages} current={found} />
-            </Fragment>
-          ))}
-          {canLogIn && (
-            <p>
-              <a href="#/log-in">Log in</a>
-            </p>
-          )}
-          {session && (
-            <p class="session">
-              Logged in as <strong>{session.username}</strong>
-              <button type="button" onClick={() => setSession(undefined)}>
-                Log out
-              </button>
-            </p>
-          )}
-          {session && !settings.wantsToken && (
-            <p class="hint">
-              This server is open: calls count as system, and tokens are ignored, except by calls that always
-              need one.
-            </p>
-          )}
+    <Frame
+      site={siteName}
+      title={found === undefined || found === home ? siteName : `${found.title} – ${siteName}`}
+      page={found}
+      isFocused={step !== undefined}
+      accent={found?.accent}
+      logIn={settings.wantsToken ? "#/log-in" : undefined}
+      label="Pages"
+      menu={groups.map(({ name, pages }) => (
+        <Fragment key={name}>
+          {name && <h2>{name}</h2>}
+          <PageLinks pages={pages} current={found} />
+        </Fragment>
+      ))}
+      links={
+        <>
           <p>
             <a href="/reference">Reference of all calls</a>
           </p>
           <p>
             <a href="/protos.tar.gz">Protos for gRPC clients</a>
           </p>
-          <ThemeChoice />
-        </nav>
-      </div>
-      <main id="main" ref={main} tabIndex={-1} data-accent={found?.accent}>
-        {found !== undefined && found !== home && !mustLogIn && (
+        </>
+      }
+    >
+      {mustLogIn ? (
+        <LogIn />
+      ) : found === undefined ? (
+        <NotFound />
+      ) : found === home ? (
+        // Part of the first file, so that the first screen waits for no other.
+        <Overview />
+      ) : (
+        <>
           <span class="emblem">
             <Icon name={found.icon} />
           </span>
-        )}
-        {mustLogIn ? (
-          <LogIn />
-        ) : found === undefined ? (
-          <NotFound />
-        ) : found === home ? (
-          // Part of the first file, so that the first screen waits for no other.
-          <Overview />
-        ) : (
           <Loaded key={path} {...found} />
-        )}
-      </main>
-    </div>
+        </>
+      )}
+    </Frame>
   );
 }
 

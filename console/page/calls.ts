@@ -13,7 +13,7 @@ import { createConnectTransport } from "@connectrpc/connect-web";
 import type { Caller, CallOptions } from "./caller.ts";
 import { type CreatedAt, noteAnswer } from "./created-records.ts";
 import { Failure, toFailure } from "./failure.ts";
-import { getSession, setSession } from "./session.ts";
+import { endRefusedSession, getSession } from "./session.ts";
 import type { SnippetCall } from "./snippets/call.ts";
 
 /** One call, as it was made. */
@@ -63,7 +63,7 @@ export async function makeCall<I extends DescMessage, O extends DescMessage>(
     return { record, answer: message };
   } catch (thrown) {
     const failure = toFailure(thrown);
-    forgetRefusedToken(plan, failure);
+    endRefusedSession(plan.token, failure.reason);
     return { record: { ...plan, failure, durationMs: performance.now() - startedAt }, failure };
   }
 }
@@ -122,7 +122,7 @@ export async function* followCall<I extends DescMessage, O extends DescMessage>(
     yield* message;
   } catch (thrown) {
     const failure = toFailure(thrown);
-    forgetRefusedToken(plan, failure);
+    endRefusedSession(plan.token, failure.reason);
     throw failure;
   }
 }
@@ -133,10 +133,4 @@ async function* once<T>(value: T): AsyncGenerator<T> {
 
 function buildHeaders({ token }: CallRecord): HeadersInit {
   return token === undefined ? {} : { authorization: `Bearer ${token}` };
-}
-
-/** Ends a session whose token the server does not accept, so that the page asks to log in again. */
-function forgetRefusedToken({ token }: CallRecord, { reason }: Failure): void {
-  if (token === undefined || token !== getSession()?.token) return;
-  if (["TOKEN_EXPIRED", "TOKEN_REVOKED", "TOKEN_KEY_UNKNOWN"].includes(reason)) setSession(undefined);
 }

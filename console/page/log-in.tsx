@@ -1,25 +1,102 @@
-/** Lets the reader log in, on a server that wants a token. */
-import { parseAddress } from "./address.ts";
-import { LogInForm } from "./log-in-form.tsx";
+/** Lets the reader log in, or use a token that is there. The tab keeps it until it is closed, also for the reference. */
+import { useState } from "preact/hooks";
+import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { withoutToken } from "./caller.ts";
+import { Failure } from "./failure.ts";
+import { useForm } from "./form.ts";
+import { openServer } from "./frame.tsx";
+import { readToken } from "./jwt.ts";
+import { PasswordField, TextField } from "./parts/fields.tsx";
+import { TaskForm } from "./parts/task-form.tsx";
+import { setSession } from "./session.ts";
+import { settings } from "./settings.ts";
+import { useTask } from "./task.ts";
+import { useAddress } from "./use-address.ts";
 
 export function LogIn() {
+  const { path, query } = useAddress();
+  const call = query.get("call");
   const leave = (): void => {
     // Another page appears in the place of this one, except for the page that is the log-in itself.
-    if (parseAddress(location.hash).path === "log-in") location.hash = "#/";
+    if (call !== null) location.href = `/reference#/${call}`;
+    else if (path === "log-in") location.hash = "#/";
   };
   return (
     <>
       <header class="lead">
         <h1>Log in</h1>
         <p>
-          Only users may call this server. After the log-in, this tab stores an ML-DSA-65 token until you
-          close the tab, and sends it with each call.
+          {settings.wantsToken ? "Only users may call this server." : openServer} After the log-in, this tab
+          stores an ML-DSA-65 token until you close the tab, and sends it with each call.
         </p>
       </header>
-      <LogInForm action="Log in" onDone={leave} />
+      <PasswordForm onDone={leave} />
+      <TokenForm onDone={leave} />
       <Accounts />
     </>
   );
+}
+
+interface FormProps {
+  readonly onDone: () => void;
+}
+
+function PasswordForm({ onDone }: FormProps) {
+  const { values, bind } = useForm({ username: "", password: "" });
+  const task = useTask();
+  const submit = (): Promise<void> =>
+    task.run(
+      ({ call }) => call(TokenService.method.issueToken, values, withoutToken),
+      ({ token }) => {
+        setSession({ username: values.username, token });
+        onDone();
+      },
+    );
+  return (
+    <TaskForm task={task} action="Log in" onSubmit={() => void submit()}>
+      <div class="fields">
+        <TextField label="User" autocomplete="username" {...bind("username")} />
+        <PasswordField label="Password" {...bind("password")} />
+      </div>
+    </TaskForm>
+  );
+}
+
+function TokenForm({ onDone }: FormProps) {
+  const [text, setText] = useState("");
+  const task = useTask();
+  const submit = (): Promise<void> =>
+    task.run(
+      async () => readSession(text.trim().replace(/^Bearer\s+/i, "")),
+      (session) => {
+        setSession(session);
+        onDone();
+      },
+    );
+  return (
+    <details class="create">
+      <summary>Use a token that you have</summary>
+      <TaskForm task={task} action="Use the token" onSubmit={() => void submit()}>
+        <div class="fields">
+          <PasswordField label="Token" autocomplete="off" value={text} onChange={setText} />
+        </div>
+      </TaskForm>
+    </details>
+  );
+}
+
+/** Reads whose token it is; the server judges it. @throws Failure for a text that is no token */
+function readSession(token: string) {
+  try {
+    const { sub } = readToken(token).payload;
+    return { token, username: typeof sub === "string" && sub !== "" ? sub.slice(0, 60) : "a token" };
+  } catch {
+    throw new Failure(
+      "TOKEN_MALFORMED",
+      "BROWSER",
+      "A token has three parts of base64url, with dots between them.",
+    );
+  }
 }
 
 /** How to get an account, and how to use it without this page. */

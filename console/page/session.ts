@@ -28,6 +28,12 @@ export function setSession(session: Session | undefined): void {
   for (const listener of listeners) listener();
 }
 
+/** Ends the session if the server will never take its token again, so that the page asks to log in. */
+export function endRefusedSession(token: string | undefined, reason: string): void {
+  if (token === undefined || token !== current?.token) return;
+  if (["TOKEN_EXPIRED", "TOKEN_REVOKED", "TOKEN_KEY_UNKNOWN"].includes(reason)) setSession(undefined);
+}
+
 /** Calls a function when a user logs in or out. */
 export function watchSession(listener: () => void): void {
   listeners.add(listener);

@@ -1,9 +1,9 @@
 /** Shows calls: request, answer, sizes and time, and how to make them elsewhere. */
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import type { CallRecord } from "../calls.ts";
-import { readableJson, requestJson } from "../snippets/call.ts";
+import { describeCall, readableJson, requestJson } from "../snippets/call.ts";
 import { formatBytes, formatMs } from "../values.ts";
-import { CopyButton } from "./copy-button.tsx";
+import { CodeBlock } from "./code-block.tsx";
 import { Snippets } from "./snippets.tsx";
 
 export function Calls({ calls }: { readonly calls: readonly CallRecord[] }) {
@@ -28,8 +28,12 @@ function CallView({ call }: { readonly call: CallRecord }) {
         </code>{" "}
         <span class="facts">{describe(call)}</span>
       </summary>
-      <Snippets call={call} />
-      <JsonBlock name="Request" value={requestJson(call)} />
+      <Snippets
+        input={describeCall(call, location.origin)}
+        shown={describeCall(call, location.origin, true)}
+        token={call.token}
+      />
+      <JsonBlock title="Request" value={requestJson(call)} />
       {failure && (
         <>
           <h3>Answer</h3>
@@ -38,7 +42,7 @@ function CallView({ call }: { readonly call: CallRecord }) {
           </p>
         </>
       )}
-      {answer && <JsonBlock name="Answer" value={toJson(method.output, answer) as JsonObject} />}
+      {answer && <JsonBlock title="Answer" value={toJson(method.output, answer) as JsonObject} />}
     </details>
   );
 }
@@ -52,15 +56,6 @@ function describe({ method, requestBytes, answerBytes, durationMs, failure }: Ca
   return `${sizes}, ${formatMs(durationMs)}`;
 }
 
-function JsonBlock({ value, name }: { readonly value: JsonObject; readonly name: string }) {
-  const isEmpty = Object.keys(value).length === 0;
-  return (
-    <>
-      <div class="bar">
-        <h3>{name}</h3>
-        {!isEmpty && <CopyButton text={JSON.stringify(value, undefined, 2)} what={name.toLowerCase()} />}
-      </div>
-      <pre class="code">{isEmpty ? "{}" : readableJson(value)}</pre>
-    </>
-  );
+function JsonBlock({ value, title }: { readonly value: JsonObject; readonly title: string }) {
+  return <CodeBlock title={title} text={readableJson(value)} whole={JSON.stringify(value, undefined, 2)} />;
 }

@@ -46,10 +46,13 @@ export function TextField({
   );
 }
 
-export function PasswordField(field: FieldProps) {
+export function PasswordField({
+  autocomplete = "current-password",
+  ...field
+}: FieldProps & { readonly autocomplete?: string }) {
   return (
     <Field label={field.label}>
-      {(id) => <input id={id} type="password" autocomplete="current-password" {...bindInput(field)} />}
+      {(id) => <input id={id} type="password" autocomplete={autocomplete} {...bindInput(field)} />}
     </Field>
   );
 }

@@ -1,18 +1,28 @@
 /** Shows how to make a call: in a shell, and in programs. */
-import type { CallRecord } from "../calls.ts";
-import { preferredLanguage } from "../preferred-language.ts";
-import { describeCall } from "../snippets/call.ts";
-import { tokenVariable } from "../snippets/input.ts";
+import { createPreference } from "../preference.ts";
+import { type SnippetInput, tokenVariable } from "../snippets/input.ts";
 import { type LanguageName, languageNames, languages } from "../snippets/languages.ts";
 import { CopyButton } from "./copy-button.tsx";
+import { Highlight } from "./highlight.tsx";
 import { Scroller } from "./scroller.tsx";
 
-export function Snippets({ call }: { readonly call: CallRecord }) {
+const preferredLanguage = createPreference<LanguageName>("qsp-language", languageNames);
+
+interface SnippetsProps {
+  /** The call with its whole values, which is copied. */
+  readonly input: SnippetInput;
+  /** The call as it is shown. */
+  readonly shown?: SnippetInput;
+  /** The token that the call was made with, to copy. */
+  readonly token?: string | undefined;
+}
+
+export function Snippets({ input, shown = input, token }: SnippetsProps) {
   const [name, choose] = preferredLanguage.use();
   const { write, trust, file, run } = languages[name];
-  const { origin } = location;
-  const shown = write(describeCall(call, origin, true));
-  const whole = write(describeCall(call, origin));
+  const whole = write(input);
+  const text = write(shown);
+  const title = `${name} ${file === undefined ? "command" : "program"}`;
   return (
     <div class="commands">
       <div class="bar">
@@ -26,19 +36,21 @@ export function Snippets({ call }: { readonly call: CallRecord }) {
             {language}
           </button>
         ))}
-        <CopyButton text={whole} what={nameCopy(name)} />
+        <CopyButton text={whole} what={title} />
       </div>
-      <Scroller class={file === undefined ? "code" : "code program"} label={nameCopy(name)}>
-        <pre>{shown}</pre>
+      <Scroller class={file === undefined ? "code" : "code program"} label={title}>
+        <pre>
+          <Highlight text={text} />
+        </pre>
       </Scroller>
-      {shown !== whole && <p class="hint">Long values are shortened here. The copy contains them in full.</p>}
-      {call.token !== undefined && (
+      {text !== whole && <p class="hint">Long values are shortened here. The copy contains them in full.</p>}
+      {token !== undefined && (
         <p class="hint">
           It reads the token of this call from the variable <code>{tokenVariable}</code>.{" "}
-          <CopyButton text={call.token} what="token" isNamed />
+          <CopyButton text={token} what="token" isNamed />
         </p>
       )}
-      {origin.startsWith("https:") && (
+      {location.protocol === "https:" && (
         <p class="hint">
           If the server's certificate is of a private CA, set <code>{trust}</code> to the file of the CA.
         </p>
@@ -50,8 +62,4 @@ export function Snippets({ call }: { readonly call: CallRecord }) {
       )}
     </div>
   );
-}
-
-function nameCopy(name: LanguageName): string {
-  return `${name} ${languages[name].file === undefined ? "command" : "program"}`;
 }

@@ -11,7 +11,7 @@ export function CallList({ groups, current, isSearch }: CallListProps) {
   const count = groups.reduce((sum, { operations }) => sum + operations.length, 0);
   return (
     <>
-      <p class={isSearch ? "hint ref-count" : "unseen"} role="status">
+      <p class={isSearch ? "hint" : "unseen"} role="status">
         {isSearch
           ? count === 0
             ? "No call has these words"
@@ -56,7 +56,7 @@ function Breakable({ name }: { readonly name: string }) {
 /** The method of HTTP. */
 export function Verb({ verb }: { readonly verb: string }) {
   return (
-    <span class="ref-verb" data-verb={verb}>
+    <span class="http-verb" data-verb={verb}>
       {verb === "DELETE" ? "DEL" : verb}
     </span>
   );

@@ -158,11 +158,6 @@ export function needsToken({ security }: Operation): boolean {
   return security.length > 0 && security.every((one) => Object.keys(one).length > 0);
 }
 
-/** Tells whether a server is open: it takes calls without a token, and then ignores tokens. */
-export function isOpen({ operations }: Pick<ApiDocument, "operations">): boolean {
-  return operations.some(({ security }) => security.some((one) => Object.keys(one).length === 0));
-}
-
 /** Tells whether an answer is a stream, which may not end. */
 export function isStream({ responses }: Operation): boolean {
   return Object.keys(responses["200"]?.content ?? {}).includes("text/event-stream");

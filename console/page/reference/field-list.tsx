@@ -18,7 +18,7 @@ export function FieldList({ api, schema, isAnswer = false, depth = 0 }: FieldLis
   const fields = Object.entries(message?.properties ?? {});
   if (fields.length === 0) return <p class="hint">No fields.</p>;
   return (
-    <dl class="ref-fields">
+    <dl class="described">
       {fields.map(([name, field]) => (
         <FieldRow
           key={name}
@@ -59,12 +59,12 @@ export function FieldRow({
       <dt>
         <code>{name}</code>{" "}
         <span class="hint">{[place, nameType(api, schema)].filter(Boolean).join(" · ")}</span>
-        {isRequired && <span class="ref-required"> required</span>}
+        {isRequired && <span class="required"> required</span>}
       </dt>
       <dd>
         {schema.description !== undefined && <Prose text={schema.description} />}
         {choices.length > 0 && (
-          <p class="ref-choices">
+          <p class="words">
             {choices.map((one) => (
               <code key={one}>{one}</code>
             ))}

@@ -1,8 +1,10 @@
 /** One call: what it does and takes, its snippets, an answer, its errors, and a form that makes it. */
 import { useState } from "preact/hooks";
-import type { Session } from "../session.ts";
+import { CodeBlock } from "../parts/code-block.tsx";
+import { Choice } from "../parts/fields.tsx";
+import { Snippets } from "../parts/snippets.tsx";
+import { useSession } from "../session.ts";
 import { Verb } from "./call-list.tsx";
-import { CodeBlock } from "./code-block.tsx";
 import {
   type ApiDocument,
   isStream,
@@ -18,31 +20,31 @@ import { listFailures, pickReasons } from "./failures.ts";
 import { FieldList, FieldRow } from "./field-list.tsx";
 import { Prose } from "./prose.tsx";
 import { buildHttp, buildMessage, draftRequest } from "./request.ts";
-import { SnippetTabs } from "./snippet-tabs.tsx";
 import { TryCall } from "./try-call.tsx";
 
 interface OperationViewProps {
   readonly api: ApiDocument;
   readonly operation: Operation;
   readonly common: ReadonlySet<string>;
-  readonly session: Session | undefined;
 }
 
-export function OperationView({ api, operation, common, session }: OperationViewProps) {
+export function OperationView({ api, operation, common }: OperationViewProps) {
+  const session = useSession();
   const examples = listExamples(operation.requestBody?.content);
   const [example, setExample] = useState(examples[0]?.name ?? "");
   const [draft, setDraft] = useState(() => draftRequest(operation, example));
   const content = operation.responses["200"]?.content ?? {};
-  const choose = (name: string): void => {
+  const choose = (summary: string): void => {
+    const name = examples.find((one) => one.summary === summary)?.name ?? "";
     setExample(name);
     setDraft(draftRequest(operation, name));
   };
   return (
-    <article class="ref-call">
+    <article class="operation">
       <header>
         <p class="hint">{operation.tags[0]}</p>
         <h1>{nameOperation(operation)}</h1>
-        <p class="ref-path">
+        <p>
           <Verb verb={operation.verb} /> <code>{operation.path}</code>
         </p>
         <p class="hint">
@@ -50,7 +52,7 @@ export function OperationView({ api, operation, common, session }: OperationView
           {isStream(operation) && " The answer is a stream."}
         </p>
       </header>
-      <div class="ref-about">
+      <div class="text">
         <Prose text={operation.description ?? operation.summary ?? ""} />
         <RequestFields api={api} operation={operation} />
         <AnswerFields
@@ -60,20 +62,16 @@ export function OperationView({ api, operation, common, session }: OperationView
         />
         <Failures operation={operation} common={common} />
       </div>
-      <div class="ref-side">
+      <div>
         {examples.length > 1 && (
-          <label class="ref-input">
-            <span>Example</span>
-            <select value={example} onChange={(event) => choose(event.currentTarget.value)}>
-              {examples.map(({ name, summary }) => (
-                <option key={name} value={name}>
-                  {summary}
-                </option>
-              ))}
-            </select>
-          </label>
+          <Choice
+            label="Example"
+            value={examples.find(({ name }) => name === example)?.summary ?? ""}
+            onChange={choose}
+            options={examples.map(({ summary }) => summary)}
+          />
         )}
-        <SnippetTabs
+        <Snippets
           input={{
             http: buildHttp(operation, draft, location.origin),
             message: buildMessage(operation, draft),
@@ -83,7 +81,7 @@ export function OperationView({ api, operation, common, session }: OperationView
             isJson: content["application/json"] !== undefined,
           }}
         />
-        <TryCall operation={operation} draft={draft} onDraft={setDraft} session={session}>
+        <TryCall operation={operation} draft={draft} onDraft={setDraft}>
           {listSources(api, operation, example).map(({ field, path, operationId, name }) => (
             <p key={field} class="hint">
               <code>{field}</code> is only a sample. The answer of <a href={`#/${operationId}`}>{name}</a> has
@@ -110,7 +108,7 @@ function RequestFields({ api, operation }: { readonly api: ApiDocument; readonly
       {parameters.length > 0 && (
         <section>
           <h2>Parameters</h2>
-          <dl class="ref-fields">
+          <dl class="described">
             {parameters.map(({ name, in: place, description, required, schema }) => (
               <FieldRow
                 key={name}
@@ -151,7 +149,7 @@ function AnswerFields({
       <h2>Answer</h2>
       <Prose text={description} />
       {schema !== undefined && Object.keys(schema).length > 0 && (
-        <details class="ref-fold">
+        <details>
           <summary>Fields of the answer</summary>
           <FieldList api={api} schema={schema} isAnswer />
         </details>
@@ -179,7 +177,7 @@ function Failures({
     <section>
       <h2>Errors</h2>
       {own.length > 0 && <FailureTable rows={own} />}
-      <details class="ref-fold">
+      <details>
         <summary>{count} errors that most calls share</summary>
         <FailureTable rows={others} />
       </details>
@@ -194,9 +192,7 @@ function ExampleAnswer({ content, name }: { readonly content: Content; readonly 
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
   return (
     <>
-      <CodeBlock title="Example answer" text={text}>
-        <span class="ref-ok">200</span>
-      </CodeBlock>
+      <CodeBlock title="Example answer" text={text} />
       {/SHORTENED|SECRET/.test(text) && (
         <p class="hint">
           A server's own answer. Long bytes are shortened and secrets are left out, as marked.

@@ -15,7 +15,7 @@ interface OverviewProps {
 
 export function Overview({ api, common, isMissing }: OverviewProps) {
   return (
-    <div class="ref-overview">
+    <div class="reference">
       <h1>API reference</h1>
       {isMissing && <p role="alert">This server has no call with this address. Search for its name.</p>}
       <p class="hint">
@@ -37,12 +37,12 @@ export function Overview({ api, common, isMissing }: OverviewProps) {
       <FailureTable rows={mergeCommon(api, common)} />
       <h2>Services</h2>
       {api.groups.map((group) => (
-        <section key={group.name} class="ref-service">
+        <section key={group.name} class="service">
           <h3>{group.name}</h3>
           <div class="text">
             <Prose text={group.description} />
           </div>
-          <ul class="ref-index">
+          <ul class="index">
             {group.operations.map((one) => (
               <li key={one.operationId}>
                 <a href={`#/${one.operationId}`}>

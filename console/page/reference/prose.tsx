@@ -8,7 +8,7 @@ export function Prose({ text }: { readonly text: string }) {
         block.startsWith("    ") ? (
           // It scrolls, so the keyboard has to reach it.
           // biome-ignore lint/a11y/noNoninteractiveTabindex: a block that scrolls needs the focus (WCAG 2.1.1)
-          <pre key={block} class="ref-block" tabIndex={0}>
+          <pre key={block} class="code" tabIndex={0}>
             {block.replace(/^ {4}/gm, "")}
           </pre>
         ) : block.startsWith("- ") ? (

@@ -1,6 +1,5 @@
 /** The field that narrows the list of calls. The key "/" goes to it, and Enter opens the first call. */
 import { useEffect, useRef } from "preact/hooks";
-import { useUniqueId } from "../unique-id.ts";
 
 interface SearchFieldProps {
   readonly value: string;
@@ -9,7 +8,6 @@ interface SearchFieldProps {
 }
 
 export function SearchField({ value, onChange, onEnter }: SearchFieldProps) {
-  const id = useUniqueId();
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
@@ -22,30 +20,19 @@ export function SearchField({ value, onChange, onEnter }: SearchFieldProps) {
     return () => removeEventListener("keydown", onKey);
   }, []);
   return (
-    <search class="ref-search">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          onEnter();
-        }}
-      >
-        <label class="unseen" for={id}>
-          Search calls
-        </label>
-        <input
-          ref={field}
-          id={id}
-          type="search"
-          placeholder="Search calls   /"
-          autocomplete="off"
-          spellcheck={false}
-          value={value}
-          onInput={(event) => onChange(event.currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key === "Escape") onChange("");
-          }}
-        />
-      </form>
-    </search>
+    <input
+      ref={field}
+      type="search"
+      aria-label="Search calls"
+      placeholder="Search calls   /"
+      autocomplete="off"
+      spellcheck={false}
+      value={value}
+      onInput={(event) => onChange(event.currentTarget.value)}
+      onKeyDown={({ key }) => {
+        if (key === "Escape") onChange("");
+        if (key === "Enter") onEnter();
+      }}
+    />
   );
 }

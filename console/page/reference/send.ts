@@ -1,4 +1,5 @@
 /** Makes a call as the reader filled it in, and reads the answer up to a limit. */
+import { toBase64 } from "../../../src/client/base64.ts";
 import type { HttpRequest } from "../snippets/input.ts";
 
 /** The answer of a call, possibly only its start. */
@@ -40,48 +41,33 @@ export async function send(
     },
     ...(body !== undefined && { body }),
   });
+  const { status, statusText } = response;
   const type = response.headers.get("content-type") ?? "";
-  const parts: Uint8Array<ArrayBuffer>[] = [];
-  let byteCount = 0;
-  const show = (state: Sent["state"]): void =>
-    onPart({
-      status: response.status,
-      statusText: response.statusText,
-      durationMs: performance.now() - startedAt,
-      byteCount,
-      text: readText(parts, type),
-      state,
-    });
+  let answer = new Blob();
+  const show = async (state: Sent["state"]): Promise<void> => {
+    const durationMs = performance.now() - startedAt;
+    const text = await readText(answer, type);
+    onPart({ status, statusText, durationMs, byteCount: answer.size, text, state });
+  };
   const reader = response.body?.getReader();
   for (let next = await reader?.read(); next !== undefined && !next.done; next = await reader?.read()) {
-    parts.push(next.value);
-    byteCount += next.value.length;
-    if (byteCount > maxShownBytes) {
+    answer = new Blob([answer, next.value]);
+    if (answer.size > maxShownBytes) {
       await reader?.cancel();
       return show("cut");
     }
-    if (type.includes("ndjson")) show("open");
+    if (type.includes("ndjson")) await show("open");
   }
-  show("whole");
+  await show("whole");
 }
 
-function readText(parts: readonly Uint8Array<ArrayBuffer>[], type: string): string {
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  if (!/json|text|yaml/.test(type)) return toBase64(bytes);
-  const text = new TextDecoder().decode(bytes);
+async function readText(answer: Blob, type: string): Promise<string> {
+  if (!/json|text|yaml/.test(type)) return toBase64(new Uint8Array(await answer.arrayBuffer()));
+  const text = await answer.text();
   if (!/^application\/json/.test(type)) return text;
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
     return text;
   }
-}
-
-function toBase64(bytes: Uint8Array): string {
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }

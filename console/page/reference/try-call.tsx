@@ -1,9 +1,11 @@
 /** The form that makes the call on this server, and its answer. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type Session, setSession } from "../session.ts";
+import { CodeBlock } from "../parts/code-block.tsx";
+import { TextArea, TextField } from "../parts/fields.tsx";
+import { endRefusedSession, type Session, useSession } from "../session.ts";
 import { parseJson } from "../snippets/input.ts";
-import { CodeBlock } from "./code-block.tsx";
+import { formatBytes, formatMs } from "../values.ts";
 import { needsToken, type Operation } from "./document.ts";
 import { buildHttp, type Draft, listMissing } from "./request.ts";
 import { type Sent, send } from "./send.ts";
@@ -12,15 +14,12 @@ interface TryCallProps {
   readonly operation: Operation;
   readonly draft: Draft;
   readonly onDraft: (draft: Draft) => void;
-  readonly session: Session | undefined;
   /** Stands above the form. */
   readonly children?: ComponentChildren;
 }
 
-/** The reasons for which the server will never take the token again. */
-const deadToken = /"TOKEN_(?:EXPIRED|REVOKED|KEY_UNKNOWN)"/;
-
-export function TryCall({ operation, draft, onDraft, session, children }: TryCallProps) {
+export function TryCall({ operation, draft, onDraft, children }: TryCallProps) {
+  const session = useSession();
   const [sent, setSent] = useState<Sent>();
   const [fault, setFault] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -28,8 +27,7 @@ export function TryCall({ operation, draft, onDraft, session, children }: TryCal
   // A stream ends with the page of its call.
   useEffect(() => () => abort.current?.abort(), []);
 
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault();
+  const submit = async (): Promise<void> => {
     const problem = findFault(operation, draft);
     setFault(problem);
     if (problem !== "") return;
@@ -42,8 +40,7 @@ export function TryCall({ operation, draft, onDraft, session, children }: TryCal
       await send(buildHttp(operation, draft, location.origin), session?.token, mine.signal, (part) => {
         if (abort.current !== mine) return;
         setSent(part);
-        // Without it, the page shows that the reader has to log in again.
-        if (part.status === 401 && deadToken.test(part.text)) setSession(undefined);
+        if (part.status === 401) endRefusedSession(session?.token, readReason(part.text));
       });
     } catch (thrown) {
       if (!mine.signal.aborted)
@@ -51,28 +48,31 @@ export function TryCall({ operation, draft, onDraft, session, children }: TryCal
     }
     if (abort.current === mine) setBusy(false);
   };
+  const stop = (): void => {
+    abort.current?.abort();
+    setBusy(false);
+  };
 
   return (
-    <section class="ref-try" aria-label="Try the call">
-      <form onSubmit={(event) => void submit(event)}>
+    <section class="try" aria-label="Try the call">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          void submit();
+        }}
+      >
         <h2>Try it</h2>
         {needsToken(operation) && session === undefined && (
           <p class="hint">This call needs a token. Log in first.</p>
         )}
         {children}
         <Inputs {...{ operation, draft, onDraft }} />
-        <p class="ref-act">
+        <p class="act">
           <button type="submit" class="primary" aria-disabled={isBusy}>
             Send
           </button>
           {isBusy && (
-            <button
-              type="button"
-              onClick={() => {
-                abort.current?.abort();
-                setBusy(false);
-              }}
-            >
+            <button type="button" onClick={stop}>
               Stop
             </button>
           )}
@@ -81,19 +81,19 @@ export function TryCall({ operation, draft, onDraft, session, children }: TryCal
         {fault !== "" && <p role="alert">{fault}</p>}
       </form>
       {sent !== undefined && (
-        <div class="ref-sent" data-ok={sent.status < 400}>
-          <p role="status" class="ref-status">
+        <>
+          <p role="status" class="sent" data-ok={sent.status < 400}>
             <strong>
               {sent.status} {sent.statusText}
             </strong>{" "}
             <span class="hint">
-              {sent.durationMs.toFixed(0)} ms, {sent.byteCount.toLocaleString("en")} bytes
+              {formatMs(sent.durationMs)}, {formatBytes(sent.byteCount)}
               {sent.state === "cut" && ", the rest is not shown"}
               {sent.state === "open" && isBusy && ", waiting for more"}
             </span>
           </p>
           <CodeBlock title="Answer of the server" text={sent.text} />
-        </div>
+        </>
       )}
     </section>
   );
@@ -103,39 +103,30 @@ function Inputs({ operation, draft, onDraft }: Pick<TryCallProps, "operation" | 
   const set = (name: string, value: string): void =>
     onDraft({ ...draft, parameters: { ...draft.parameters, [name]: value } });
   return (
-    <>
-      {operation.parameters.map(({ name, in: place, required, schema }) => (
-        <label key={name} class="ref-input">
-          <span>
-            <code>{name}</code> <span class="hint">{place}</span>
-            {required === true && <span class="ref-required"> required</span>}
-          </span>
-          <input
-            type="text"
-            autocomplete="off"
-            spellcheck={false}
-            placeholder={schema?.enum?.join(" | ")}
-            value={draft.parameters[name] ?? ""}
-            onInput={(event) => set(name, event.currentTarget.value)}
-          />
-        </label>
+    <div class="fields">
+      {operation.parameters.map(({ name, in: place, required }) => (
+        <TextField
+          key={name}
+          label={`${name}, in the ${place}${required === true ? ", required" : ""}`}
+          value={draft.parameters[name] ?? ""}
+          onChange={(value) => set(name, value)}
+        />
       ))}
       {draft.body !== undefined && (
-        <label class="ref-input">
-          <span>
-            Body <span class="hint">JSON</span>
-          </span>
-          <textarea
-            spellcheck={false}
-            autocomplete="off"
-            rows={Math.min(14, draft.body.split("\n").length + 1)}
-            value={draft.body}
-            onInput={(event) => onDraft({ ...draft, body: event.currentTarget.value })}
-          />
-        </label>
+        <TextArea
+          label="Body, JSON"
+          rows={Math.min(14, draft.body.split("\n").length + 1)}
+          value={draft.body}
+          onChange={(body) => onDraft({ ...draft, body })}
+        />
       )}
-    </>
+    </div>
   );
+}
+
+/** The reason of a refusal. */
+function readReason(text: string): string {
+  return /"reason":\s*"(\w+)"/.exec(text)?.[1] ?? "";
 }
 
 function sayCaller(operation: Operation, session: Session | undefined): string {

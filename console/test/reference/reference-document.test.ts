@@ -1,13 +1,7 @@
 /** How the reference reads the description of the calls. */
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
-import {
-  type ApiDocument,
-  isOpen,
-  needsToken,
-  type Operation,
-  readDocument,
-} from "../../page/reference/document.ts";
+import { type ApiDocument, type Operation, readDocument } from "../../page/reference/document.ts";
 import { listSources } from "../../page/reference/example-sources.ts";
 
 let api: ApiServer;
@@ -49,10 +43,4 @@ it("keeps the lines of a block that a comment indents, as code", () => {
   expect(group?.description).toMatch(
     /\n\n {4}qsp-iot-challenge-v1 +the 32 bytes of a challenge\n {4}qsp-iot-reading-v1 /,
   );
-});
-
-it("tells an open server, which ignores tokens, from one that wants them", () => {
-  expect(isOpen(page)).toBe(true);
-  const operations = page.operations.map((one) => ({ ...one, security: one.security.slice(-1) }));
-  expect(isOpen({ operations: operations.filter(needsToken) })).toBe(false);
 });

@@ -33,14 +33,14 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     const page = await context.newPage();
     page.setDefaultTimeout(60_000);
     await page.goto(`${server.url}/reference#/${call}`);
-    await page.locator(".ref-main h1").waitFor();
+    await page.locator("main h1").waitFor();
     return page;
   }
 
   async function logIn(page: Page, typed: string): Promise<void> {
     await page.getByLabel("User").fill("ada");
     await page.getByLabel("Password").fill(typed);
-    await page.getByRole("button", { name: "Get a token" }).click();
+    await page.getByRole("button", { name: "Log in" }).click();
   }
 
   it("tells of calls that need a token, and of the errors of tokens once", async () => {
@@ -48,20 +48,18 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     await page.getByText("Needs a token.", { exact: true }).waitFor();
     await page.getByText("This call needs a token. Log in first.").waitFor();
     expect(await page.getByText("TOKEN_EXPIRED").isVisible()).toBe(false);
-    expect(await page.getByRole("region", { name: "Request" }).locator("pre").textContent()).toContain(
-      "$QSP_TOKEN",
-    );
+    expect(await page.locator(".commands pre").textContent()).toContain("$QSP_TOKEN");
   });
 
   it("gives a token for the right password alone, with which a call is answered", async () => {
     const page = await open("kms_KmsService_ListKeys");
-    await page.getByRole("button", { name: "Log in" }).click();
+    await page.getByRole("link", { name: "Log in" }).click();
     await logIn(page, "not the password");
     await page.getByRole("alert").waitFor();
     await logIn(page, password);
-    await page.getByRole("button", { name: "Log out" }).waitFor();
+    await page.waitForURL(/\/reference#\/kms_KmsService_ListKeys$/);
     await page.getByRole("button", { name: "Send" }).click();
-    await page.locator(".ref-status").getByText("200").waitFor();
+    await page.locator(".sent").getByText("200").waitFor();
     expect(await page.content()).not.toContain(password);
   });
 });
