@@ -1,40 +1,40 @@
 /** The console: its menu, and the page that the address names. */
 import { type ComponentType, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { colour } from "./colour.ts";
 import { Frame } from "./frame.tsx";
+import { Page as Home } from "./home/page.tsx";
 import { KeptPage } from "./kept-pages.tsx";
 import { LogIn } from "./log-in.tsx";
-import type { PageEntry } from "./page-entry.ts";
-import { shownStories, shownTools, shownViews } from "./pages.ts";
+import { type PageEntry, stories, tools, views } from "./pages.ts";
 import { Icon } from "./parts/icon.tsx";
 import { useSession } from "./session.ts";
 import { settings } from "./settings.ts";
-import { Page as Overview } from "./stories/home.tsx";
 import { useAddress } from "./use-address.ts";
 
 const siteName = "Quantum-Safe Playground";
 const home: PageEntry = {
   path: "",
-  title: "Overview",
+  title: "Home",
   summary: "A signature made now, and all pages.",
   icon: "home",
-  accent: "teal",
+  hue: 195,
   isOpen: true,
-  load: async () => ({ Page: Overview }),
+  load: async () => ({ Page: Home }),
 };
 const logIn: PageEntry = {
   path: "log-in",
   title: "Log in",
   summary: "Get a token for calls.",
   icon: "login",
-  accent: "teal",
+  hue: 195,
   load: async () => ({ Page: LogIn }),
 };
 const groups = [
   { name: undefined, pages: [home] },
-  { name: "Stories", pages: shownStories },
-  { name: "Explore", pages: shownViews },
-  { name: "Tools", pages: shownTools },
+  { name: "Stories", pages: stories },
+  { name: "Explore", pages: views },
+  { name: "Tools", pages: tools },
 ].filter(({ pages }) => pages.length > 0);
 const pages = groups.flatMap(({ pages }) => pages);
 
@@ -49,7 +49,7 @@ export function App() {
       title={found === undefined || found === home ? siteName : `${found.title} – ${siteName}`}
       page={found}
       isFocused={step !== undefined}
-      accent={found?.accent}
+      hue={found?.hue}
       logIn={settings.wantsToken ? "#/log-in" : undefined}
       label="Pages"
       menu={groups.map(({ name, pages }) => (
@@ -75,7 +75,7 @@ export function App() {
         <NotFound />
       ) : found === home ? (
         // Part of the first file, so that the first screen waits for no other.
-        <Overview />
+        <Home />
       ) : (
         <>
           <span class="emblem">
@@ -106,7 +106,7 @@ function PageLinks({
             ref={page === current ? link : null}
             href={`#/${page.path}`}
             aria-current={page === current ? "page" : undefined}
-            data-accent={page.accent}
+            {...colour(page.hue)}
           >
             <Icon name={page.icon} />
             {page.title}
@@ -145,6 +145,6 @@ function Loaded({ path, load }: LoadedProps) {
     return <p role="alert">This page could not be loaded. Check that the server is running, then reload.</p>;
   }
   // Stories are kept as they were left; the other pages show what the server has now.
-  const isKept = shownStories.some((story) => story.path === path);
+  const isKept = stories.some((story) => story.path === path);
   return isKept ? <KeptPage path={path} Page={loading.Page} /> : <loading.Page />;
 }

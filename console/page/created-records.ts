@@ -2,9 +2,9 @@
  * The records that the reader has created on the server since the page was loaded, for the inventory. In memory only; a
  * log-in and a log-out empty it.
  */
-import { type DescMessage, type JsonObject, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 import { useEffect, useState } from "preact/hooks";
-import { findRecord, type RecordKind } from "./record-sources.ts";
+import { type FoundRecord, findRecord, toObject } from "./record-kinds.ts";
 import { watchSession } from "./session.ts";
 import type { SnippetCall } from "./snippets/call.ts";
 
@@ -16,13 +16,7 @@ export interface CreatedAt {
   readonly title?: string;
 }
 
-export interface CreatedRecord {
-  readonly kind: RecordKind;
-  readonly id: string;
-  readonly name: string;
-  /** As the server reported it last; empty for a record without states. */
-  readonly state: string;
-  readonly createdAt: Date;
+export interface CreatedRecord extends FoundRecord {
   readonly at: CreatedAt;
 }
 
@@ -48,7 +42,7 @@ export function noteAnswer({ method, request }: SnippetCall, answer: Message, at
   }));
   if (found === undefined) return;
   const { isNew, ...record } = found;
-  if (isNew) keep([...records, { ...record, createdAt: new Date(), at }]);
+  if (isNew) keep([...records, { ...record, createdAt: new Date().toISOString(), at }]);
   else noteStates([record]);
 }
 
@@ -72,9 +66,4 @@ export function useCreatedRecords(): readonly CreatedRecord[] {
     return () => void listeners.delete(show);
   }, []);
   return shown;
-}
-
-function toObject(desc: DescMessage, message: Message): JsonObject {
-  const json: JsonValue = toJson(desc, message);
-  return typeof json === "object" && json !== null && !Array.isArray(json) ? json : {};
 }

@@ -1,7 +1,7 @@
 /** The frame of the console and of the reference: a menu at the side, or behind a button where there is no room. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Accent } from "./page-entry.ts";
+import { colour } from "./colour.ts";
 import { setSession, useSession } from "./session.ts";
 import { settings } from "./settings.ts";
 import { ThemeChoice } from "./theme.tsx";
@@ -14,7 +14,8 @@ interface FrameProps {
   readonly page: unknown;
   /** Whether something on the page takes the focus itself. */
   readonly isFocused?: boolean;
-  readonly accent?: Accent | undefined;
+  /** The colour of the page, in degrees. */
+  readonly hue?: number | undefined;
   /** The address of the log-in; undefined where it is not offered. */
   readonly logIn: string | undefined;
   /** Names the menu. */
@@ -25,7 +26,7 @@ interface FrameProps {
   readonly children: ComponentChildren;
 }
 
-export function Frame({ site, title, page, isFocused = false, accent, logIn, ...parts }: FrameProps) {
+export function Frame({ site, title, page, isFocused = false, hue, logIn, ...parts }: FrameProps) {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
@@ -68,7 +69,7 @@ export function Frame({ site, title, page, isFocused = false, accent, logIn, ...
           <ThemeChoice />
         </nav>
       </div>
-      <main id="main" ref={main} tabIndex={-1} data-accent={accent}>
+      <main id="main" ref={main} tabIndex={-1} {...colour(hue)}>
         {parts.children}
       </main>
     </div>

@@ -120,7 +120,7 @@ function Accounts() {
       <pre class="code">{`curl -s ${origin}/api/auth/token -H 'content-type: application/json' \\
   -d '{"username":"NAME","password":"PASSWORD"}'`}</pre>
       <p class="hint">
-        The overview, the <a href="#/algorithms">algorithms</a> and the{" "}
+        The home page, the <a href="#/algorithms">algorithms</a> and the{" "}
         <a href="/reference">reference of all calls</a> need no account.
       </p>
     </section>

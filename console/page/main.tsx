@@ -4,7 +4,7 @@ import "./tools/tools.css";
 import "./tools/inventory/inventory.css";
 import "./wide.css";
 import "./accents.css";
-import "./overview/overview.css";
+import "./home/home.css";
 import "./views/activity/activity.css";
 import "./views/algorithms/algorithms.css";
 import "./parts/diagrams/scene.css";

@@ -1,14 +1,230 @@
-/** All pages of the console that this server can show. */
-import type { PageEntry } from "./page-entry.ts";
+/**
+ * The table of pages. The console fetches a page when a reader opens it, and leaves it out where its service does not
+ * run. A tool is for people who work with the server's services, and a view shows the server itself. A story is a folder
+ * in stories/ with two files:
+ *
+ * - steps.ts says what happens: one function per step, which makes calls, computes and checks. It has no JSX and needs
+ *   no browser; console/test/steps tests it. A step gets a Caller and the results of the steps before it:
+ *   `call(Service.method.name, request)` makes a call with generated code and returns the answer; `callRefused(…)` makes
+ *   one that the server should refuse and returns the Failure. Whatever the server claims of a signature, verify again
+ *   here: verifyHere, loadKem and sha256 in algorithms.ts.
+ * - page.tsx declares each step as one object (story-step.ts), and the story with its steps in order. Read stories/sign
+ *   first. `after` names the steps whose results `run` gets; when one of them runs again, the step loses its own result.
+ *   `fields` are what the reader can choose (parts/step-fields.tsx), `says` makes one sentence of the result, which is
+ *   read out, `shows` shows it with the functions of parts/show.tsx, and `draws` draws it in the sequence diagram.
+ *   `plan` is the call that is known before the button is pressed.
+ *
+ * Each step has an address, such as "#/keys/steps/rotate", which is made from its title. The page keeps a story as the
+ * reader left it (kept-pages.tsx). Buttons, fields and headings come from the parts, so that keyboard, screen reader,
+ * phone and both themes work. No markup from strings: the page's Content-Security-Policy forbids it.
+ */
+import type { ComponentType } from "preact";
+import type { IconName } from "./parts/icon.tsx";
 import { settings } from "./settings.ts";
-import { stories } from "./stories.ts";
-import { tools } from "./tools.ts";
-import { views } from "./views.ts";
 
-const isShown = ({ service }: PageEntry): boolean => service === undefined || settings.services.has(service);
+/** A page of the console. */
+export interface PageEntry {
+  /** Its address: "#/sign". */
+  readonly path: string;
+  readonly title: string;
+  /** Describes the page in one sentence. */
+  readonly summary: string;
+  readonly icon: IconName;
+  /** Its colour, in degrees (CSS Color 4, oklch). */
+  readonly hue: number;
+  /** Full name of the service that it calls, if it needs one. */
+  readonly service?: string;
+  /** The standards that are at work. */
+  readonly standards?: string;
+  /** Whether the page shows something to readers without a token on a server that wants one. */
+  readonly isOpen?: boolean;
+  readonly load: () => Promise<{ readonly Page: ComponentType }>;
+}
 
-export const shownStories: readonly PageEntry[] = stories.filter(isShown);
-export const shownViews: readonly PageEntry[] = views.filter(isShown);
-export const shownTools: readonly PageEntry[] = tools
-  .map((tool) => ({ icon: "tool", accent: "blue", ...tool }) as const)
-  .filter(isShown);
+const pages = {
+  stories: [
+    {
+      path: "sign",
+      title: "Sign and verify",
+      summary: "The server signs, both sides verify, and one changed byte breaks the signature.",
+      icon: "sign",
+      hue: 195,
+      service: "pqc.PqcService",
+      standards: "ML-DSA (FIPS 204), SLH-DSA (FIPS 205)",
+      load: () => import("./stories/sign/page.tsx"),
+    },
+    {
+      path: "key-exchange",
+      title: "Key exchange",
+      summary: "Browser and server agree on a secret over a connection that others can read.",
+      icon: "exchange",
+      hue: 255,
+      service: "pqc.PqcService",
+      standards: "ML-KEM (FIPS 203), X-Wing (Internet-Draft)",
+      load: () => import("./stories/key-exchange/page.tsx"),
+    },
+    {
+      path: "tokens",
+      title: "Tokens",
+      summary: "A log-in token is decoded and verified with the published keys, and a forgery fails.",
+      icon: "tokens",
+      hue: 80,
+      service: "pqc.TokenService",
+      standards: "JWT with ML-DSA-65 (RFC 9964)",
+      load: () => import("./stories/tokens/page.tsx"),
+    },
+    {
+      path: "keys",
+      title: "Managed keys",
+      summary: "A key is created, used, rotated and destroyed, and the audit log records each use.",
+      icon: "key",
+      hue: 305,
+      service: "kms.KmsService",
+      standards: "ML-DSA (FIPS 204), SHA-256 chain",
+      load: () => import("./stories/keys/page.tsx"),
+    },
+    {
+      path: "devices",
+      title: "Devices",
+      summary:
+        "A device registers, authenticates, sends readings, and accepts firmware only from its vendor.",
+      icon: "devices",
+      hue: 150,
+      service: "iot.IotService",
+      standards: "ML-DSA-44 and ML-DSA-87 (FIPS 204)",
+      load: () => import("./stories/devices/page.tsx"),
+    },
+    {
+      path: "tunnel",
+      title: "Tunnel",
+      summary:
+        "Two ends agree on a key, exchange packets and replace the key, and a swapped key is detected.",
+      icon: "tunnel",
+      hue: 280,
+      service: "vpn.VpnService",
+      standards: "ML-KEM-1024 (FIPS 203), ML-DSA-65 (FIPS 204), AES-256-GCM",
+      load: () => import("./stories/tunnel/page.tsx"),
+    },
+    {
+      path: "governance",
+      title: "Governance",
+      summary:
+        "A proposal gets two of three signatures, a stranger's signature is refused, and it executes once.",
+      icon: "governance",
+      hue: 345,
+      service: "defi.DefiService",
+      standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
+      load: () => import("./stories/governance/page.tsx"),
+    },
+    {
+      path: "chain",
+      title: "Chain of blocks",
+      summary:
+        "Signed blocks arrive as a stream. If you change one in your copy, it and the later blocks turn red.",
+      icon: "chain",
+      hue: 48,
+      service: "blockchain.BlockchainService",
+      standards: "ML-DSA-65 (FIPS 204), SHA-256 chain",
+      load: () => import("./stories/chain/page.tsx"),
+    },
+    {
+      path: "log",
+      title: "Verifiable log",
+      summary:
+        "A signed root covers every entry. Your browser follows a proof to it, and a flipped bit shows.",
+      icon: "log",
+      hue: 118,
+      service: "tlog.LogService",
+      standards: "Merkle tree (RFC 6962), ML-DSA-65 (FIPS 204)",
+      load: () => import("./stories/log/page.tsx"),
+    },
+    {
+      path: "provenance",
+      title: "Token and provenance",
+      summary: "A token is minted and transferred, and one changed letter is detected.",
+      icon: "provenance",
+      hue: 15,
+      service: "nft.NftService",
+      standards: "ML-DSA-65 (FIPS 204), canonical JSON (RFC 8785)",
+      load: () => import("./stories/provenance/page.tsx"),
+    },
+    {
+      path: "contracts",
+      title: "Contracts",
+      summary:
+        "Code is hashed and signed. A message is signed with two algorithms, and one signature is broken.",
+      icon: "contracts",
+      hue: 118,
+      service: "dapp.DappService",
+      standards: "ECDSA (FIPS 186-5), ML-DSA-65 (FIPS 204), composite signatures",
+      load: () => import("./stories/contracts/page.tsx"),
+    },
+    {
+      path: "wallets",
+      title: "Wallets",
+      summary: "An address is recomputed. A transaction is signed, altered, stolen and replayed.",
+      icon: "wallets",
+      hue: 225,
+      service: "wallet.WalletService",
+      standards: "ML-DSA-65 (FIPS 204)",
+      load: () => import("./stories/wallets/page.tsx"),
+    },
+  ],
+  views: [
+    {
+      path: "algorithms",
+      title: "Algorithm explorer",
+      summary: "Compare sizes, security categories and measured times of all algorithms, old and new.",
+      icon: "algorithms",
+      hue: 280,
+      service: "pqc.PqcService",
+      isOpen: true,
+      load: () => import("./views/algorithms/page.tsx"),
+    },
+    {
+      path: "activity",
+      title: "Activity",
+      summary: "Watch this server work: calls per second, latency and errors, live.",
+      icon: "activity",
+      hue: 150,
+      isOpen: true,
+      load: () => import("./views/activity/page.tsx"),
+    },
+  ],
+  tools: [
+    {
+      path: "keys/manage",
+      title: "Key manager",
+      summary: "Find, create, rotate, disable and destroy keys, and grant them to other users.",
+      icon: "keys",
+      hue: 305,
+      service: "kms.KmsService",
+      load: () => import("./tools/key-manager/page.tsx"),
+    },
+    {
+      path: "keys/audit",
+      title: "Audit log",
+      summary: "Search the log of all uses of keys, or follow it as it grows.",
+      icon: "audit",
+      hue: 305,
+      service: "kms.KmsService",
+      load: () => import("./tools/audit-log/page.tsx"),
+    },
+    {
+      path: "inventory",
+      title: "Inventory",
+      summary: "What you have created in this tab, and what the server lists for you.",
+      icon: "inventory",
+      hue: 150,
+      load: () => import("./tools/inventory/page.tsx"),
+    },
+  ],
+} satisfies Record<string, readonly PageEntry[]>;
+
+function keepShown(entries: readonly PageEntry[]): readonly PageEntry[] {
+  return entries.filter(({ service }) => service === undefined || settings.services.has(service));
+}
+
+export const stories = keepShown(pages.stories);
+export const views = keepShown(pages.views);
+export const tools = keepShown(pages.tools);

@@ -1,12 +1,12 @@
 /**
- * Draws the picture that other sites show beside a link to the console, 1200×630: the signature of the overview and
+ * Draws the picture that other sites show beside a link to the console, 1200×630: the signature of the home page and
  * those that it replaces, on one scale. Run it after a change, and commit the file: node console/test/draw-share-picture.ts
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { classicalAlgorithms } from "../page/classical.ts";
-import { drawBytes, drawSquares, signatureParts } from "../page/overview/cells.ts";
+import { drawBytes, drawSquares, signatureParts } from "../page/home/cells.ts";
 import { toUtf8 } from "../page/values.ts";
 import { openBrowser } from "./browser.ts";
 

@@ -23,7 +23,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     await server?.stop();
   });
 
-  /** Milliseconds of the fastest visit to the overview. */
+  /** Milliseconds of the fastest visit to the home page. */
   async function measureBest(measure: (page: Page) => Promise<number>): Promise<number> {
     const times: number[] = [];
     for (let i = 0; i < visits; i += 1) {

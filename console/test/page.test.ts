@@ -32,17 +32,18 @@ const services = (await loadPackages()).flatMap(({ files }) => files.flatMap((fi
 const served = new Set(services.map(({ typeName }) => typeName));
 
 /** Addresses of pages, as their table has them, but for those of services that no package has. */
-function readPaths(table: string): string[] {
-  const source = readFileSync(join(root, "console/page", table), "utf8");
-  return source.split(/^ {2}\{$/m).flatMap((entry) => {
-    const [, path] = /^ {4}path: "([\w/-]+)",$/m.exec(entry) ?? [];
-    const [, service] = /^ {4}service: "([\w.]+)",$/m.exec(entry) ?? [];
+function readPaths(group: string): string[] {
+  const source = readFileSync(join(root, "console/page/pages.ts"), "utf8");
+  const [, entries = ""] = new RegExp(`^ {2}${group}: \\[$([\\s\\S]*?)^ {2}\\],$`, "m").exec(source) ?? [];
+  return entries.split(/^ {4}\{$/m).flatMap((entry) => {
+    const [, path] = /^ {6}path: "([\w/-]+)",$/m.exec(entry) ?? [];
+    const [, service] = /^ {6}service: "([\w.]+)",$/m.exec(entry) ?? [];
     return path === undefined || (service !== undefined && !served.has(service)) ? [] : path;
   });
 }
-const storyPaths = readPaths("stories.ts");
-const toolPaths = readPaths("tools.ts");
-const viewPaths = readPaths("views.ts");
+const storyPaths = readPaths("stories");
+const toolPaths = readPaths("tools");
+const viewPaths = readPaths("views");
 // The stories make the keys and entries that the tools show.
 const paths = ["", ...storyPaths, ...toolPaths, ...viewPaths];
 
@@ -69,18 +70,18 @@ async function openFirst(path: string, options: BrowserContextOptions = {}): Pro
   return page;
 }
 
-/** Does all steps of a story, chooses a record of a tool, breaks the signature of the overview. */
+/** Does all steps of a story, chooses a record of a tool, breaks the signature of the home page. */
 async function openWhole(page: Page, path: string): Promise<void> {
   if (toolPaths.includes(path)) await openRecord(page, path);
-  else if (path === "") await breakOpening(page);
+  else if (path === "") await breakSignature(page);
   else if (path === "algorithms") await page.locator(".algorithms tbody tr").first().waitFor();
   else if (path === "activity") await page.locator(".line-chart").first().waitFor();
   else await runStory(page);
   await unfold(page);
 }
 
-/** Flips a bit of the signature on the overview, once it is verified. */
-async function breakOpening(page: Page): Promise<void> {
+/** Flips a bit of the signature on the home page, once it is verified. */
+async function breakSignature(page: Page): Promise<void> {
   await page.locator('.verdicts [data-found="valid"]').nth(1).waitFor();
   await page.getByRole("button", { name: "Flip one bit" }).click();
   await page.locator('.verdicts [data-found="invalid"]').nth(1).waitFor();
@@ -550,7 +551,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       const page = await open("", { url: small.url });
       await page.locator("main").getByRole("heading", { name: "Stories" }).waitFor();
       const others = ["Activity", "Key manager", "Audit log", "Inventory"];
-      expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Overview", "Managed keys", ...others]);
+      expect(await page.locator("nav ul a").allInnerTexts()).toEqual(["Home", "Managed keys", ...others]);
       expect(await page.locator(".cards a").allInnerTexts()).toEqual(["Managed keys", ...others]);
     });
 

@@ -1,33 +1,25 @@
 /** Links to pages, each with its icon and its colour. */
-import type { ComponentChildren } from "preact";
-import type { PageEntry } from "../page-entry.ts";
+import { colour } from "../colour.ts";
+import type { PageEntry } from "../pages.ts";
 import { Icon } from "../parts/icon.tsx";
 
-export function Cards({ pages, kind }: { readonly pages: readonly PageEntry[]; readonly kind: string }) {
+export function Cards({ pages }: { readonly pages: readonly PageEntry[] }) {
   return (
-    <ul class={`cards ${kind}`}>
-      {pages.map((page) => (
-        <Card key={page.path} page={page}>
-          {page.standards && <p class="hint">{page.standards}</p>}
-        </Card>
+    <ul class="cards">
+      {pages.map(({ path, title, summary, standards, icon, hue }) => (
+        <li key={path} class="card" {...colour(hue)}>
+          <span class="emblem">
+            <Icon name={icon} />
+          </span>
+          <div>
+            <h3>
+              <a href={`#/${path}`}>{title}</a>
+            </h3>
+            <p class="summary">{summary}</p>
+            {standards && <p class="hint">{standards}</p>}
+          </div>
+        </li>
       ))}
     </ul>
-  );
-}
-
-function Card({ page, children }: { readonly page: PageEntry; readonly children?: ComponentChildren }) {
-  return (
-    <li class="card" data-accent={page.accent}>
-      <span class="emblem">
-        <Icon name={page.icon} />
-      </span>
-      <div>
-        <h3>
-          <a href={`#/${page.path}`}>{page.title}</a>
-        </h3>
-        <p class="summary">{page.summary}</p>
-        {children}
-      </div>
-    </li>
   );
 }

@@ -1,11 +1,12 @@
-/** The overview: a signature made now, and all pages. */
-import { Cards } from "../overview/cards.tsx";
-import { OpeningView } from "../overview/opening-view.tsx";
-import { shownStories, shownTools, shownViews } from "../pages.ts";
+/** The home page: a signature made now, and all pages. */
+
+import { stories, tools, views } from "../pages.ts";
+import { Cards } from "./cards.tsx";
+import { SignatureView } from "./signature-view.tsx";
 
 export function Page() {
   return (
-    <div class="overview">
+    <div class="home">
       <header class="lead">
         <h1 tabIndex={-1}>
           Today’s signatures will not survive quantum computers. <em>This one is built to.</em>
@@ -16,16 +17,16 @@ export function Page() {
           size.
         </p>
       </header>
-      <OpeningView />
-      {shownStories.length > 0 && (
+      <SignatureView />
+      {stories.length > 0 && (
         <>
           <h2>Stories</h2>
           <p class="text">Each one is a use case with real calls to this server, whose bytes you can read.</p>
-          <Cards pages={shownStories} kind="stories" />
+          <Cards pages={stories} />
         </>
       )}
       <h2>Explore and operate</h2>
-      <Cards pages={[...shownViews, ...shownTools]} kind="tools" />
+      <Cards pages={[...views, ...tools]} />
     </div>
   );
 }

@@ -10,24 +10,15 @@ interface SignaturePictureProps {
   readonly bytes: Uint8Array | undefined;
   readonly columns: number;
   readonly flipped: ReadonlySet<number>;
-  /** The byte to choose, because it was flipped by other means. */
-  readonly chosenFor: number | undefined;
   /** Where the red of a broken signature spreads from. */
   readonly brokenAt: number | undefined;
   readonly onFlip: (index: number) => void;
 }
 
-export function SignaturePicture({
-  bytes,
-  columns,
-  flipped,
-  chosenFor,
-  brokenAt,
-  onFlip,
-}: SignaturePictureProps) {
+export function SignaturePicture({ bytes, columns, flipped, brokenAt, onFlip }: SignaturePictureProps) {
   const [pointed, setPointed] = useState<number>();
   const [chosen, setChosen] = useState(0);
-  useEffect(() => setChosen(chosenFor ?? 0), [chosenFor]);
+  useEffect(() => setChosen([...flipped].at(-1) ?? 0), [flipped]);
   const find = (event: MouseEvent & { readonly currentTarget: Element }): number | undefined => {
     const { left, top, width, height } = event.currentTarget.getBoundingClientRect();
     const x = ((event.clientX - left) / width) * columns;

@@ -1,6 +1,5 @@
 /** The first thing that a visitor sees: a signature made just now, on the scale of those that it replaces. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
 import { browserLibrary } from "../algorithms.ts";
 import { classicalAlgorithms, type SizeRow } from "../classical.ts";
 import { FailureNote } from "../parts/failure-note.tsx";
@@ -8,10 +7,10 @@ import { narrow, useMedia } from "../use-media.ts";
 import { formatMs, formatNumber } from "../values.ts";
 import { BytePicture, CountPicture } from "./byte-picture.tsx";
 import { countBytes, publicKeyParts, signatureParts } from "./cells.ts";
-import { algorithm, type Finding, isRejected, message } from "./opening.ts";
+import { algorithm, type Finding, isRejected, message } from "./signature.ts";
 import { SignaturePicture } from "./signature-picture.tsx";
 import { tell } from "./tell.ts";
-import { type Opening, useOpening } from "./use-opening.ts";
+import { type SignatureState, useSignature } from "./use-signature.ts";
 
 const signatureBytes = countBytes(signatureParts);
 const publicKeyBytes = countBytes(publicKeyParts);
@@ -19,24 +18,19 @@ const signers = classicalAlgorithms.filter(({ signatureBytes }) => signatureByte
 /** Squares in a row of the pictures: of our own values, and of large and small ones that they replace. */
 const rows = { wide: { own: 110, large: 16, small: 8 }, narrow: { own: 60, large: 12, small: 8 } };
 
-export function OpeningView() {
-  const opening = useOpening();
+export function SignatureView() {
+  const state = useSignature();
   const isNarrow = useMedia(narrow);
-  const { signed, signature, flipped, findings, lastFlipped, isChecking } = opening;
-  const failure = opening.failure ?? signed?.failure;
-  const isBroken = flipped.size > 0 && findings !== undefined && !isChecking && isRejected(findings);
+  const { signed, signature, flipped, findings } = state;
+  const failure = state.failure ?? signed?.failure;
   // A pending check keeps the picture as it is, so that it does not flash.
-  const [wasBroken, setWasBroken] = useState(false);
-  useEffect(() => {
-    if (!isChecking) setWasBroken(isBroken);
-  }, [isChecking, isBroken]);
-  const showsBreak = flipped.size > 0 && (isBroken || (isChecking && wasBroken));
+  const showsBreak = flipped.size > 0 && findings !== undefined && isRejected(findings);
   const row = isNarrow ? rows.narrow : rows.wide;
 
   return (
     <section class="stage" aria-label="A signature, made now" data-broken={showsBreak}>
       <div class="stage-head">
-        <Provenance opening={opening} />
+        <Provenance state={state} />
         <ul class="verdicts">
           <Verdict side="Server" finding={findings?.server} />
           <Verdict side="Browser" finding={findings?.browser} />
@@ -47,19 +41,19 @@ export function OpeningView() {
               type="button"
               class="primary"
               aria-disabled={signed === undefined}
-              onClick={() => signed && opening.flip(Math.floor(Math.random() * signatureBytes))}
+              onClick={() => signed && state.flip(Math.floor(Math.random() * signatureBytes))}
             >
               Flip one bit
             </button>
           ) : (
-            <button type="button" class="primary" onClick={opening.restore}>
+            <button type="button" class="primary" onClick={state.restore}>
               Restore it
             </button>
           )}
         </div>
       </div>
       <p class="telling" role="status">
-        {tell(opening)}
+        {tell(state)}
       </p>
       {failure && <FailureNote failure={failure} />}
       <div class="scale">
@@ -68,10 +62,9 @@ export function OpeningView() {
             bytes={signature}
             columns={row.own}
             flipped={flipped}
-            chosenFor={lastFlipped}
             // The red stays where it began, however many bits follow.
             brokenAt={showsBreak ? [...flipped][0] : undefined}
-            onFlip={opening.flip}
+            onFlip={state.flip}
           />
         </Comparison>
         <Comparison title="Public key" bytes={publicKeyBytes} replaced={toSizes("publicKeyBytes")} row={row}>
@@ -89,7 +82,7 @@ export function OpeningView() {
 }
 
 /** Describes the signed message, the signer, and the time. */
-function Provenance({ opening: { signed, answerMs } }: { readonly opening: Opening }) {
+function Provenance({ state: { signed, answerMs } }: { readonly state: SignatureState }) {
   return (
     <p class="signed">
       <q>{message}</q>{" "}

@@ -1,19 +1,18 @@
-/** The signature of the overview: made by the server, or by the browser where the server asks for a token. */
+/** The signature of the home page: made by the server, or by the browser where the server asks for a token. */
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { signHere, verifyHere } from "../algorithms.ts";
-import { readAnswerTime } from "../answer-time.ts";
 import type { Caller } from "../caller.ts";
 import { type Failure, toFailure } from "../failure.ts";
 import { toUtf8 } from "../values.ts";
 
 const { signData, verifySignature } = PqcService.method;
 
-/** The algorithm of the overview. */
+/** The algorithm of the home page. */
 export const algorithm = "ML-DSA-65";
 export const message = "Pay 100 to Ada";
 
 /** A message with its signature, and where it was signed. */
-export interface OpeningSignature {
+export interface HomeSignature {
   readonly by: "server" | "browser";
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
@@ -38,7 +37,7 @@ export interface Findings {
  *
  * @param caller undefined if calls to the server are not possible
  */
-export async function signOpening(caller: Caller | undefined): Promise<OpeningSignature> {
+export async function signMessage(caller: Caller | undefined): Promise<HomeSignature> {
   const data = toUtf8(message);
   if (caller === undefined) return signInBrowser(data);
   try {
@@ -53,27 +52,25 @@ export async function signOpening(caller: Caller | undefined): Promise<OpeningSi
  * Measures how long the server takes to generate a key pair and sign, with a separate call. The call that makes the
  * signature of the page does not count: the page still loads then, and a server that just started still warms up.
  *
- * @returns milliseconds; undefined if the server refuses, or the browser does not tell
+ * @returns milliseconds from the request to the answer; undefined if the server refuses
  */
-export async function measureAnswer(caller: Caller): Promise<number | undefined> {
+export async function measureAnswer({ call }: Caller): Promise<number | undefined> {
   const startedAt = performance.now();
-  try {
-    await caller.call(signData, { data: toUtf8(message), algorithm });
-  } catch {
-    return undefined;
-  }
-  return readAnswerTime("pqc.PqcService/SignData", startedAt);
+  return call(signData, { data: toUtf8(message), algorithm }).then(
+    () => performance.now() - startedAt,
+    () => undefined,
+  );
 }
 
-async function signInBrowser(data: Uint8Array): Promise<OpeningSignature> {
+async function signInBrowser(data: Uint8Array): Promise<HomeSignature> {
   const { ms, ...signed } = await signHere(algorithm, data);
   return { by: "browser", data, ...signed, ms };
 }
 
 /** @param signature that of the message, or one with flipped bits */
-export async function verifyOpening(
+export async function verifyOnBothSides(
   caller: Caller | undefined,
-  { data, publicKey }: OpeningSignature,
+  { data, publicKey }: HomeSignature,
   signature: Uint8Array,
 ): Promise<Findings> {
   const asked: Promise<Finding> =

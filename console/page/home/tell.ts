@@ -1,19 +1,18 @@
-/** What the overview says of its signature. */
+/** What the home page says of its signature. */
 import { formatNumber } from "../values.ts";
 import { countBytes, signatureParts } from "./cells.ts";
-import { type Findings, isAccepted, isRejected, type OpeningSignature } from "./opening.ts";
+import { type Findings, type HomeSignature, isAccepted, isRejected } from "./signature.ts";
 
 /** What the reader sees, as far as it is told. */
 interface Shown {
-  readonly signed: Pick<OpeningSignature, "by" | "failure"> | undefined;
+  readonly signed: Pick<HomeSignature, "by" | "failure"> | undefined;
   readonly flipped: ReadonlySet<number>;
-  readonly lastFlipped: number | undefined;
   readonly findings: Findings | undefined;
   readonly isChecking: boolean;
 }
 
 /** Says it in a sentence or two, which are read out. */
-export function tell({ signed, flipped, lastFlipped = 0, findings, isChecking }: Shown): string {
+export function tell({ signed, flipped, findings, isChecking }: Shown): string {
   if (signed === undefined || findings === undefined) return "A key pair is made, and the message is signed.";
   if (isChecking) return "Checking …";
   if (flipped.size === 0) {
@@ -23,7 +22,7 @@ export function tell({ signed, flipped, lastFlipped = 0, findings, isChecking }:
   const bits = `${formatNumber(8 * countBytes(signatureParts))} bits`;
   const flips =
     flipped.size === 1
-      ? `You flipped one of ${bits}, in byte ${formatNumber(lastFlipped)}.`
+      ? `You flipped one of ${bits}, in byte ${formatNumber([...flipped][0] ?? 0)}.`
       : `You flipped ${formatNumber(flipped.size)} of ${bits}.`;
   if (!isRejected(findings)) return `${flips} Not every side rejected it.`;
   return `${flips} ${findings.server === false ? "Both sides reject" : "Your browser rejects"} the whole signature.`;
@@ -34,7 +33,7 @@ function tellAccepted(findings: Findings): string {
   return findings.server === true ? "Server and browser accept it." : "Your browser accepts it.";
 }
 
-function tellAlone({ failure }: Pick<OpeningSignature, "failure">): string {
+function tellAlone({ failure }: Pick<HomeSignature, "failure">): string {
   return failure === undefined
     ? "Your browser signed and checked, because calls need a log-in."
     : "Your browser signed and checked, because the server did not.";

@@ -1,7 +1,6 @@
-/** The state of the overview's signature: it is made once, and verified again after each flipped bit. */
+/** The state of the home page's signature: it is made once, and verified again after each flipped bit. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { loadSigner } from "../algorithms.ts";
-import type { Caller } from "../caller.ts";
 import { createCaller } from "../calls.ts";
 import { type Failure, toFailure } from "../failure.ts";
 import { useSession } from "../session.ts";
@@ -10,22 +9,20 @@ import {
   algorithm,
   type Findings,
   flipBits,
+  type HomeSignature,
   measureAnswer,
-  type OpeningSignature,
-  signOpening,
-  verifyOpening,
-} from "./opening.ts";
+  signMessage,
+  verifyOnBothSides,
+} from "./signature.ts";
 
-export interface Opening {
-  readonly signed: OpeningSignature | undefined;
+export interface SignatureState {
+  readonly signed: HomeSignature | undefined;
   /** Why nothing could be signed, not even in the browser. */
   readonly failure: Failure | undefined;
   /** The signature with its flipped bits. */
   readonly signature: Uint8Array | undefined;
-  /** Bytes with a flipped bit. */
+  /** Bytes with a flipped bit, in the order in which they were flipped. */
   readonly flipped: ReadonlySet<number>;
-  /** The byte that was flipped last. */
-  readonly lastFlipped: number | undefined;
   /** The newest that is known, which may be of a signature with fewer flipped bits. */
   readonly findings: Findings | undefined;
   readonly isChecking: boolean;
@@ -38,13 +35,13 @@ export interface Opening {
 
 const none: ReadonlySet<number> = new Set();
 
-export function useOpening(): Opening {
+export function useSignature(): SignatureState {
   const session = useSession();
   const canCall = settings.services.has("pqc.PqcService") && (!settings.wantsToken || session !== undefined);
   const [failure, setFailure] = useState<Failure>();
-  const [signed, setSigned] = useState<OpeningSignature>();
+  const [signed, setSigned] = useState<HomeSignature>();
   const [flipped, setFlipped] = useState(none);
-  const [lastFlipped, setLastFlipped] = useState<number>();
+  const [answerMs, setAnswerMs] = useState<number>();
   const signature = useMemo(() => signed && flipBits(signed.signature, flipped), [signed, flipped]);
   const { findings, isChecking } = useFindings(signed, flipped);
 
@@ -52,7 +49,7 @@ export function useOpening(): Opening {
     let isCurrent = true;
     // The library that verifies arrives while the server signs. If it does not, the verification says so.
     loadSigner(algorithm).catch(() => {});
-    signOpening(canCall ? createCaller() : undefined).then(
+    signMessage(canCall ? createCaller() : undefined).then(
       (made) => {
         if (!isCurrent) return;
         setFlipped(none);
@@ -65,32 +62,23 @@ export function useOpening(): Opening {
     };
   }, [canCall]);
 
-  const answerMs = useAnswerTime(signed?.by === "server" && findings !== undefined);
+  // Once the page has done what the reader waits for.
+  const isReady = signed?.by === "server" && findings !== undefined;
+  useEffect(() => {
+    if (isReady) void measureAnswer(createCaller()).then(setAnswerMs);
+  }, [isReady]);
 
   return {
     signed,
     failure,
     signature,
     flipped,
-    lastFlipped,
     findings,
     isChecking,
     answerMs,
-    flip(index) {
-      setLastFlipped(index);
-      setFlipped((before) => toggle(before, index));
-    },
+    flip: (index) => setFlipped((before) => toggle(before, index)),
     restore: () => setFlipped(none),
   };
-}
-
-/** @param isReady whether the page has done what the reader waits for */
-function useAnswerTime(isReady: boolean): number | undefined {
-  const [ms, setMs] = useState<number>();
-  useEffect(() => {
-    if (isReady) void measureAnswer(createCaller()).then(setMs);
-  }, [isReady]);
-  return ms;
 }
 
 function toggle(places: ReadonlySet<number>, index: number): ReadonlySet<number> {
@@ -100,22 +88,19 @@ function toggle(places: ReadonlySet<number>, index: number): ReadonlySet<number>
 }
 
 /** Verifies what is newest. While one call runs, only the newest request for another waits. */
-function useFindings(signed: OpeningSignature | undefined, flipped: ReadonlySet<number>) {
+function useFindings(signed: HomeSignature | undefined, flipped: ReadonlySet<number>) {
   const [findings, setFindings] = useState<Findings>();
   const [isChecking, setChecking] = useState(false);
-  const newest = useRef<readonly [OpeningSignature, ReadonlySet<number>] | undefined>(undefined);
+  const newest = useRef<() => Promise<Findings>>(undefined);
   const isBusy = useRef(false);
 
   const verifyNewest = async (): Promise<void> => {
     if (isBusy.current) return;
     isBusy.current = true;
     setChecking(true);
-    let done: readonly [OpeningSignature, ReadonlySet<number>] | undefined;
-    while (newest.current !== undefined && newest.current !== done) {
-      done = newest.current;
-      const [of, places] = done;
-      const caller: Caller | undefined = of.by === "server" ? createCaller() : undefined;
-      setFindings(await verifyOpening(caller, of, flipBits(of.signature, places)));
+    for (let verify = newest.current; verify !== undefined; verify = newest.current) {
+      newest.current = undefined;
+      setFindings(await verify());
     }
     isBusy.current = false;
     setChecking(false);
@@ -123,7 +108,12 @@ function useFindings(signed: OpeningSignature | undefined, flipped: ReadonlySet<
 
   useEffect(() => {
     if (signed === undefined) return;
-    newest.current = [signed, flipped];
+    newest.current = () =>
+      verifyOnBothSides(
+        signed.by === "server" ? createCaller() : undefined,
+        signed,
+        flipBits(signed.signature, flipped),
+      );
     void verifyNewest();
   }, [signed, flipped]);
   return { findings, isChecking };

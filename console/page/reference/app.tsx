@@ -3,10 +3,10 @@ import { useMemo, useState } from "preact/hooks";
 import { Frame } from "../frame.tsx";
 import { useAddress } from "../use-address.ts";
 import { CallList } from "./call-list.tsx";
+import { Conventions } from "./conventions.tsx";
 import { type ApiDocument, nameOperation } from "./document.ts";
 import { findCommonReasons } from "./failures.ts";
 import { OperationView } from "./operation.tsx";
-import { Overview } from "./overview.tsx";
 import { searchGroups } from "./search.ts";
 import { SearchField } from "./search-field.tsx";
 
@@ -42,7 +42,7 @@ export function Reference({ api }: { readonly api: ApiDocument }) {
       }
     >
       {found === undefined ? (
-        <Overview api={api} common={common} isMissing={path !== ""} />
+        <Conventions api={api} common={common} isMissing={path !== ""} />
       ) : (
         <OperationView key={found.operationId} api={api} operation={found} common={common} />
       )}

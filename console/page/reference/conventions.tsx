@@ -6,14 +6,14 @@ import { FailureTable } from "./failure-table.tsx";
 import { mergeCommon } from "./failures.ts";
 import { Prose } from "./prose.tsx";
 
-interface OverviewProps {
+interface ConventionsProps {
   readonly api: ApiDocument;
   readonly common: ReadonlySet<string>;
   /** Whether the address names a call that this server does not have. */
   readonly isMissing: boolean;
 }
 
-export function Overview({ api, common, isMissing }: OverviewProps) {
+export function Conventions({ api, common, isMissing }: ConventionsProps) {
   return (
     <div class="reference">
       <h1>API reference</h1>

@@ -9,7 +9,7 @@ import {
   nameByte,
   publicKeyParts,
   signatureParts,
-} from "../../page/overview/cells.ts";
+} from "../../page/home/cells.ts";
 
 /** Places of the squares of a path: "column row". */
 function placesOf(path: string): string[] {

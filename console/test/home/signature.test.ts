@@ -3,7 +3,7 @@ import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { toFailure } from "../../page/failure.ts";
-import { flipBits, isRejected, signOpening, verifyOpening } from "../../page/overview/opening.ts";
+import { flipBits, isRejected, signMessage, verifyOnBothSides } from "../../page/home/signature.ts";
 import { createFakeCaller } from "../steps/fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
@@ -26,38 +26,44 @@ const busy = createFakeCaller(({ service }) =>
   }),
 );
 
-describe("signOpening", () => {
+describe("signMessage", () => {
   it("takes the signature and the key of the server", async () => {
-    const signed = await signOpening(gullible);
+    const signed = await signMessage(gullible);
     expect(signed).toMatchObject({ by: "server", publicKey });
     expect(signed.failure).toBeUndefined();
   });
 
   it("signs in the browser where no call is possible", async () => {
-    const signed = await signOpening(undefined);
+    const signed = await signMessage(undefined);
     expect([signed.by, signed.failure]).toEqual(["browser", undefined]);
     expect(ml_dsa65.verify(signed.signature, signed.data, signed.publicKey)).toBe(true);
   });
 
   it("signs in the browser if the server refuses, and keeps the reason", async () => {
-    const signed = await signOpening(busy);
+    const signed = await signMessage(busy);
     expect(signed).toMatchObject({ by: "browser", failure: { code: "RESOURCE_EXHAUSTED" } });
     expect(ml_dsa65.verify(signed.signature, signed.data, signed.publicKey)).toBe(true);
   });
 });
 
-describe("verifyOpening", () => {
+describe("verifyOnBothSides", () => {
   it("reports what each side finds for itself", async () => {
-    const signed = await signOpening(gullible);
+    const signed = await signMessage(gullible);
     const forged = flipBits(signed.signature, new Set([3308]));
-    expect(await verifyOpening(gullible, signed, signed.signature)).toEqual({ server: true, browser: true });
-    expect(await verifyOpening(gullible, signed, forged)).toEqual({ server: true, browser: false });
-    expect(await verifyOpening(undefined, signed, forged)).toEqual({ server: "not asked", browser: false });
+    expect(await verifyOnBothSides(gullible, signed, signed.signature)).toEqual({
+      server: true,
+      browser: true,
+    });
+    expect(await verifyOnBothSides(gullible, signed, forged)).toEqual({ server: true, browser: false });
+    expect(await verifyOnBothSides(undefined, signed, forged)).toEqual({
+      server: "not asked",
+      browser: false,
+    });
   });
 
   it("reports a refused call as no finding", async () => {
-    const signed = await signOpening(undefined);
-    const { server, browser } = await verifyOpening(busy, signed, signed.signature);
+    const signed = await signMessage(undefined);
+    const { server, browser } = await verifyOnBothSides(busy, signed, signed.signature);
     expect(server).toMatchObject({ reason: "RESOURCE_EXHAUSTED" });
     expect(browser).toBe(true);
   });

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../page/failure.ts";
-import type { Finding } from "../../page/overview/opening.ts";
-import { tell } from "../../page/overview/tell.ts";
+import type { Finding } from "../../page/home/signature.ts";
+import { tell } from "../../page/home/tell.ts";
 
 const lost = new Failure("UNREACHABLE", "UNAVAILABLE", "The server could not be reached.");
 
 function tellOf(server: Finding, browser: Finding, flipped: readonly number[] = []): string {
   const findings = { server, browser };
-  const shown = { flipped: new Set(flipped), lastFlipped: flipped[0], findings, isChecking: false };
+  const shown = { flipped: new Set(flipped), findings, isChecking: false };
   return tell({ signed: { by: server === "not asked" ? "browser" : "server" }, ...shown });
 }
 

@@ -1,10 +1,8 @@
 /** The records that the reader has created since the page was loaded, and those that the server lists. */
 import { settings } from "../../settings.ts";
 import { CreatedTable } from "./created-table.tsx";
-import { recordLists } from "./lists.ts";
+import { listedKinds } from "./load-records.ts";
 import { ServerList } from "./server-list.tsx";
-
-const shownLists = recordLists.filter(({ service }) => settings.services.has(service));
 
 export function Page() {
   return (
@@ -24,10 +22,10 @@ export function Page() {
           ? "Records that belong to you. Administrators see the records of all users."
           : "This server has no users, so it lists the records of everyone who has used it."}
       </p>
-      {shownLists.map((list) => (
-        <ServerList key={list.kind} list={list} />
+      {listedKinds.map((kind) => (
+        <ServerList key={kind.kind} kind={kind} />
       ))}
-      {shownLists.length === 0 && <p class="note">None of the services that run has records.</p>}
+      {listedKinds.length === 0 && <p class="note">None of the services that run has records.</p>}
     </div>
   );
 }

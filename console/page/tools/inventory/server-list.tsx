@@ -2,31 +2,45 @@
 import { useEffect, useState } from "preact/hooks";
 import { noteStates, useCreatedRecords } from "../../created-records.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
-import { CopyButton } from "../../parts/copy-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
-import { Scroller } from "../../parts/scroller.tsx";
-import { When } from "../../parts/when.tsx";
+import { Badge, type Column, RecordTable, When } from "../../parts/record-table.tsx";
+import type { FoundRecord } from "../../record-kinds.ts";
 import { useTask } from "../../task.ts";
-import { formatMinute } from "../../time.ts";
 import { formatNumber } from "../../values.ts";
 import { shortenId } from "../key-id.ts";
-import { type ListedRecord, linkRecord, type RecordList, type RecordPage } from "./lists.ts";
-import { State } from "./state.tsx";
+import { formatTime, idColumn, linkRecord } from "./columns.tsx";
+import { type ListedKind, loadRecords, type RecordPage } from "./load-records.ts";
 
-export function ServerList({ list }: { readonly list: RecordList }) {
-  const { kind, title, path, load } = list;
+export function ServerList({ kind }: { readonly kind: ListedKind }) {
+  const { title, path } = kind.list;
   const [page, setPage] = useState<RecordPage>();
+  const created = new Set(useCreatedRecords().map(({ id }) => id));
   const loading = useTask();
   const loadMore = (known?: RecordPage): void =>
     void loading.run(
-      (caller) => load(caller, known?.nextPageToken ?? ""),
+      (caller) => loadRecords(caller, kind, known?.nextPageToken ?? ""),
       (next) => {
         setPage({ ...next, records: [...(known?.records ?? []), ...next.records] });
-        noteStates(next.records.map((record) => ({ kind, ...record })));
+        noteStates(next.records);
       },
     );
   useEffect(() => loadMore(), []);
 
+  const columns: readonly Column<FoundRecord>[] = [
+    {
+      title: "Name",
+      wraps: true,
+      shows: ({ id, name }) => (
+        <>
+          <a href={linkRecord(kind.kind, path, id)}>{name || shortenId(id)}</a>
+          {created.has(id) && <span class="hint">created in this tab</span>}
+        </>
+      ),
+    },
+    idColumn,
+    { title: "State", shows: ({ state }) => <Badge state={state} /> },
+    { title: "Created (UTC)", shows: ({ createdAt }) => <When time={formatTime(createdAt).slice(0, 16)} /> },
+  ];
   return (
     <div class="record-list" data-empty={page?.records.length === 0}>
       <h3>
@@ -38,53 +52,14 @@ export function ServerList({ list }: { readonly list: RecordList }) {
           None yet. <a href={`#/${path}`}>Create one.</a>
         </p>
       )}
-      {page !== undefined && page.records.length > 0 && <RecordTable {...list} records={page.records} />}
+      {page !== undefined && page.records.length > 0 && (
+        <RecordTable label={title} columns={columns} rows={page.records} identify={({ id }) => id} />
+      )}
       {page !== undefined && page.nextPageToken !== "" && (
         <ActionButton task={loading} onClick={() => loadMore(page)}>
           Load more<span class="unseen"> {title}</span>
         </ActionButton>
       )}
     </div>
-  );
-}
-
-interface RecordTableProps extends Pick<RecordList, "kind" | "title" | "path"> {
-  readonly records: readonly ListedRecord[];
-}
-
-function RecordTable({ kind, title, path, records }: RecordTableProps) {
-  const created = new Set(useCreatedRecords().map((record) => record.id));
-  return (
-    <Scroller class="records" label={title}>
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">ID</th>
-            <th scope="col">State</th>
-            <th scope="col">Created (UTC)</th>
-          </tr>
-        </thead>
-        <tbody>
-          {records.map(({ id, name, state, createdAt }) => (
-            <tr key={id}>
-              <th scope="row" class="wraps">
-                <a href={linkRecord(kind, path, id)}>{name || shortenId(id)}</a>
-                {created.has(id) && <span class="hint">created in this tab</span>}
-              </th>
-              <td data-label="ID">
-                <code title={id}>{shortenId(id)}</code> <CopyButton text={id} what={`ID of ${name || id}`} />
-              </td>
-              <td data-label="State">
-                <State state={state} />
-              </td>
-              <td data-label="Created (UTC)">
-                <When time={createdAt} format={formatMinute} />
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroller>
   );
 }

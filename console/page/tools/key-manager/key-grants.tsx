@@ -3,31 +3,44 @@ import { useEffect, useState } from "preact/hooks";
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
-import { Scroller } from "../../parts/scroller.tsx";
-import { type Task, useTask } from "../../task.ts";
+import { type Column, RecordTable } from "../../parts/record-table.tsx";
+import { useTask } from "../../task.ts";
 import { formatMinute } from "../../time.ts";
 import { GrantForm } from "./grant-form.tsx";
 import { describeScope, loadGrants, revoke } from "./grants.ts";
 import type { KeyDetails } from "./keys.ts";
 
-export function KeyGrants(details: KeyDetails) {
-  const { handle, key } = details;
-  const [grants, setGrants] = useState<readonly Grant[]>();
+export function KeyGrants({ handle, key, versions }: KeyDetails) {
+  const [grants, setGrants] = useState<readonly Grant[]>([]);
+  const [isLoaded, setLoaded] = useState(false);
   const loading = useTask();
   const revoking = useTask();
-  const load = (): void => void loading.run((caller) => loadGrants(caller, handle), setGrants);
+  const load = (): void =>
+    void loading.run(
+      (caller) => loadGrants(caller, handle),
+      (found) => {
+        setGrants(found);
+        setLoaded(true);
+      },
+    );
   useEffect(load, [handle]);
-  return (
-    <>
-      <h3>Grants</h3>
-      {loading.failure && <FailureNote failure={loading.failure} />}
-      {grants?.length === 0 && <p>No other user may use this key.</p>}
-      {grants !== undefined && grants.length > 0 && (
-        <GrantTable
-          grants={grants}
-          versions={details.versions}
+  const columns: readonly Column<Grant>[] = [
+    { title: "User", wraps: true, shows: ({ grantee }) => grantee },
+    {
+      title: "May",
+      shows: ({ damaged, operations }) => (damaged ? "nothing: DAMAGED" : operations.join(", ")),
+    },
+    { title: "For", shows: (grant) => describeScope(grant, versions) },
+    {
+      title: "Until (UTC)",
+      shows: ({ expiresAt, damaged }) => (expiresAt || damaged ? formatMinute(expiresAt) : "no end"),
+    },
+    {
+      title: "Change",
+      shows: ({ grantId, grantee }) => (
+        <ActionButton
           task={revoking}
-          onRevoke={({ grantId }) =>
+          onClick={() =>
             void revoking
               .run(
                 (caller) => revoke(caller, grantId),
@@ -35,54 +48,22 @@ export function KeyGrants(details: KeyDetails) {
               )
               .then(load)
           }
-        />
+        >
+          Revoke<span class="unseen"> the grant to {grantee}</span>
+        </ActionButton>
+      ),
+    },
+  ];
+  return (
+    <>
+      <h3>Grants</h3>
+      {loading.failure && <FailureNote failure={loading.failure} />}
+      {isLoaded && grants.length === 0 && <p>No other user may use this key.</p>}
+      {grants.length > 0 && (
+        <RecordTable label="Grants" columns={columns} rows={grants} identify={({ grantId }) => grantId} />
       )}
       {revoking.failure && <FailureNote failure={revoking.failure} />}
       <GrantForm handle={handle} keyId={key.keyId} usage={key.usage} onCreated={load} />
     </>
-  );
-}
-
-interface GrantTableProps {
-  readonly grants: readonly Grant[];
-  readonly versions: KeyDetails["versions"];
-  readonly task: Task;
-  readonly onRevoke: (grant: Grant) => void;
-}
-
-function GrantTable({ grants, versions, task, onRevoke }: GrantTableProps) {
-  return (
-    <Scroller class="records" label="Grants">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">User</th>
-            <th scope="col">May</th>
-            <th scope="col">For</th>
-            <th scope="col">Until (UTC)</th>
-            <th scope="col">Change</th>
-          </tr>
-        </thead>
-        <tbody>
-          {grants.map((grant) => (
-            <tr key={grant.grantId}>
-              <th scope="row" class="wraps">
-                {grant.grantee}
-              </th>
-              <td data-label="May">{grant.damaged ? "nothing: DAMAGED" : grant.operations.join(", ")}</td>
-              <td data-label="For">{describeScope(grant, versions)}</td>
-              <td data-label="Until (UTC)">
-                {grant.expiresAt || grant.damaged ? formatMinute(grant.expiresAt) : "no end"}
-              </td>
-              <td data-label="Change">
-                <ActionButton task={task} onClick={() => onRevoke(grant)}>
-                  Revoke<span class="unseen"> the grant to {grant.grantee}</span>
-                </ActionButton>
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </Scroller>
   );
 }

@@ -6,6 +6,7 @@ import { Bytes } from "../../parts/bytes-view.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
+import { Badge } from "../../parts/record-table.tsx";
 import { useTask } from "../../task.ts";
 import { formatMinute } from "../../time.ts";
 import { shortenId } from "../key-id.ts";
@@ -13,8 +14,7 @@ import { KeyActions } from "./key-actions.tsx";
 import { KeyGrants } from "./key-grants.tsx";
 import { Labels } from "./key-table.tsx";
 import { KeyVersions } from "./key-versions.tsx";
-import { describeAlias, describeVersion, type KeyDetails, loadDetails, nameKey } from "./keys.ts";
-import { StatusBadge } from "./status-badge.tsx";
+import { describeAlias, describeVersion, type KeyDetails, loadDetails, nameKey, nameStatus } from "./keys.ts";
 
 interface KeyPanelProps {
   readonly keyId: string;
@@ -71,7 +71,7 @@ function KeyFacts({ key, handle }: KeyDetails) {
   return (
     <Facts
       facts={{
-        Status: <StatusBadge {...key} />,
+        Status: <Badge state={nameStatus(key)} />,
         ID: (
           <>
             <code>{keyId}</code> <CopyButton text={keyId} what="ID" />

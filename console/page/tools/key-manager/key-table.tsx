@@ -1,13 +1,11 @@
-/** Keys as a table; on a phone, as one card per key. */
+/** Keys as a table. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { formatAddress } from "../../address.ts";
 import { CopyButton } from "../../parts/copy-button.tsx";
-import { Scroller } from "../../parts/scroller.tsx";
-import { When } from "../../parts/when.tsx";
+import { Badge, type Column, RecordTable, When } from "../../parts/record-table.tsx";
 import { formatMinute } from "../../time.ts";
 import { shortenId } from "../key-id.ts";
-import { describeAlias, describeVersion, formatLabels, nameKey } from "./keys.ts";
-import { StatusBadge } from "./status-badge.tsx";
+import { describeAlias, describeVersion, formatLabels, nameKey, nameStatus } from "./keys.ts";
 
 interface KeyTableProps {
   readonly keys: readonly KeyRecord[];
@@ -15,83 +13,73 @@ interface KeyTableProps {
 }
 
 export function KeyTable({ keys, chosenId }: KeyTableProps) {
+  const columns: readonly Column<KeyRecord>[] = [
+    {
+      title: "Key",
+      wraps: true,
+      shows: (key) => (
+        <>
+          <KeyLink keyId={key.keyId} isChosen={key.keyId === chosenId} text={nameKey(key)} />
+          <span class="hint">{describeVersion(key)}</span>
+          {key.name !== undefined && <span class="hint">{describeAlias(key.alias)}</span>}
+        </>
+      ),
+    },
+    {
+      title: "ID",
+      shows: (key) => (
+        <>
+          <code title={key.keyId}>{shortenId(key.keyId)}</code>
+          <CopyButton text={key.keyId} what={`ID of ${nameKey(key)}`} />
+        </>
+      ),
+    },
+    {
+      title: "Algorithm",
+      shows: ({ algorithm, usage, origin, damaged }) => (
+        <>
+          {algorithm} {!damaged && <span class="hint">{`${usage}, ${origin}`}</span>}
+        </>
+      ),
+    },
+    { title: "Status", shows: (key) => <Badge state={nameStatus(key)} /> },
+    { title: "Created (UTC)", shows: ({ createdAt }) => <When time={formatMinute(createdAt)} /> },
+    { title: "Next change (UTC)", shows: showNextChange },
+    { title: "Labels", wraps: true, shows: ({ labels }) => <Labels labels={labels} /> },
+  ];
   return (
-    <Scroller class="records" label="Keys">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Key</th>
-            <th scope="col">ID</th>
-            <th scope="col">Algorithm</th>
-            <th scope="col">Status</th>
-            <th scope="col">Created (UTC)</th>
-            <th scope="col">Next change (UTC)</th>
-            <th scope="col">Labels</th>
-          </tr>
-        </thead>
-        <tbody>
-          {keys.map((key) => (
-            <KeyRow key={key.keyId} record={key} isChosen={key.keyId === chosenId} />
-          ))}
-        </tbody>
-      </table>
-    </Scroller>
+    <RecordTable
+      label="Keys"
+      columns={columns}
+      rows={keys}
+      identify={({ keyId }) => keyId}
+      isChosen={({ keyId }) => keyId === chosenId}
+    />
   );
 }
 
-function KeyRow({ record, isChosen }: { readonly record: KeyRecord; readonly isChosen: boolean }) {
-  const { keyId, alias, name, algorithm, usage, origin, createdAt, labels, damaged } = record;
+interface KeyLinkProps {
+  readonly keyId: string;
+  readonly isChosen: boolean;
+  readonly text: string;
+}
+
+export function KeyLink({ keyId, isChosen, text }: KeyLinkProps) {
   return (
-    <tr data-chosen={isChosen}>
-      <th scope="row" class="wraps">
-        <a href={formatAddress("keys/manage", { key: keyId })} aria-current={isChosen ? "true" : undefined}>
-          {nameKey(record)}
-        </a>
-        <span class="hint">{describeVersion(record)}</span>
-        {name !== undefined && <span class="hint">{describeAlias(alias)}</span>}
-      </th>
-      <td data-label="ID">
-        <code title={keyId}>{shortenId(keyId)}</code>
-        <CopyButton text={keyId} what={`ID of ${nameKey(record)}`} />
-      </td>
-      <td data-label="Algorithm">
-        {algorithm}{" "}
-        {!damaged && (
-          <span class="hint">
-            {usage}, {origin}
-          </span>
-        )}
-      </td>
-      <td data-label="Status">
-        <StatusBadge {...record} />
-      </td>
-      <td data-label="Created (UTC)">
-        <When time={createdAt} format={formatMinute} />
-      </td>
-      <td data-label="Next change (UTC)">
-        <NextChange {...record} />
-      </td>
-      <td data-label="Labels" class="wraps">
-        <Labels labels={labels} />
-      </td>
-    </tr>
+    <a href={formatAddress("keys/manage", { key: keyId })} aria-current={isChosen ? "true" : undefined}>
+      {text}
+    </a>
   );
 }
 
-function NextChange({ destroyAt, nextRotationAt }: Pick<KeyRecord, "destroyAt" | "nextRotationAt">) {
-  if (destroyAt)
-    return (
-      <>
-        <When time={destroyAt} format={formatMinute} /> <span class="hint">destruction</span>
-      </>
-    );
-  if (nextRotationAt)
-    return (
-      <>
-        <When time={nextRotationAt} format={formatMinute} /> <span class="hint">rotation</span>
-      </>
-    );
-  return <>none</>;
+function showNextChange({ destroyAt, nextRotationAt }: KeyRecord) {
+  const time = destroyAt ?? nextRotationAt;
+  if (time === undefined) return "none";
+  return (
+    <>
+      <When time={formatMinute(time)} /> <span class="hint">{destroyAt ? "destruction" : "rotation"}</span>
+    </>
+  );
 }
 
 export function Labels({ labels }: Pick<KeyRecord, "labels">) {

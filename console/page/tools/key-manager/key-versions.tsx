@@ -1,48 +1,31 @@
 /** All versions of a name. */
-import { formatAddress } from "../../address.ts";
-import { Scroller } from "../../parts/scroller.tsx";
+import { Badge, RecordTable } from "../../parts/record-table.tsx";
 import { formatMinute } from "../../time.ts";
-import { describeVersion, type KeyDetails } from "./keys.ts";
-import { StatusBadge } from "./status-badge.tsx";
+import { KeyLink } from "./key-table.tsx";
+import { describeVersion, type KeyDetails, nameStatus } from "./keys.ts";
 
-export function KeyVersions({ key: chosen, versions }: KeyDetails) {
+export function KeyVersions({ key: { keyId: chosenId, name }, versions }: KeyDetails) {
   if (versions.length === 0) return null;
   return (
     <>
-      <h3>Versions of {chosen.name}</h3>
-      <Scroller class="records" label="Versions">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Version</th>
-              <th scope="col">Status</th>
-              <th scope="col">Created (UTC)</th>
-              <th scope="col">ID</th>
-            </tr>
-          </thead>
-          <tbody>
-            {versions.map((version) => (
-              <tr key={version.keyId} data-chosen={version.keyId === chosen.keyId}>
-                <th scope="row">
-                  <a
-                    href={formatAddress("keys/manage", { key: version.keyId })}
-                    aria-current={version.keyId === chosen.keyId ? "true" : undefined}
-                  >
-                    {describeVersion(version)}
-                  </a>
-                </th>
-                <td data-label="Status">
-                  <StatusBadge {...version} />
-                </td>
-                <td data-label="Created (UTC)">{formatMinute(version.createdAt)}</td>
-                <td data-label="ID">
-                  <code>{version.keyId}</code>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroller>
+      <h3>Versions of {name}</h3>
+      <RecordTable
+        label="Versions"
+        columns={[
+          {
+            title: "Version",
+            shows: (key) => (
+              <KeyLink keyId={key.keyId} isChosen={key.keyId === chosenId} text={describeVersion(key)} />
+            ),
+          },
+          { title: "Status", shows: (key) => <Badge state={nameStatus(key)} /> },
+          { title: "Created (UTC)", shows: ({ createdAt }) => formatMinute(createdAt) },
+          { title: "ID", shows: ({ keyId }) => <code>{keyId}</code> },
+        ]}
+        rows={versions}
+        identify={({ keyId }) => keyId}
+        isChosen={({ keyId }) => keyId === chosenId}
+      />
     </>
   );
 }

@@ -129,6 +129,11 @@ export function nameKey({ name, alias, keyId }: KeyRecord): string {
   return name ?? (alias || shortenId(keyId));
 }
 
+/** The status, or that the stored key was changed outside the service. */
+export function nameStatus({ status, damaged }: KeyRecord): string {
+  return damaged ? "DAMAGED" : status;
+}
+
 /** "version 2, primary", or nothing for a key without a name. */
 export function describeVersion({ version, isPrimary }: KeyRecord): string {
   if (version === undefined) return "";

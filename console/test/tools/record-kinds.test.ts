@@ -1,24 +1,30 @@
 import type { DescField, DescMethod } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { services } from "../../../src/client/services.ts";
-import { findRecord, sources } from "../../page/record-sources.ts";
+import { findRecord, kinds } from "../../page/record-kinds.ts";
 
 const nameFields = (fields: readonly DescField[] = []): string[] => fields.map(({ jsonName }) => jsonName);
 const methods: readonly DescMethod[] = Object.values(services).flatMap(({ methods }) => methods);
 
-describe("the calls that create records", () => {
-  for (const [name, source] of Object.entries(sources))
-    it(`are calls of the server, and so are the fields that name the records: ${name}`, () => {
-      const method = methods.find((method) => `${method.parent.typeName}/${method.name}` === name);
-      const { inField, id, name: names = [], state, requestName } = source;
-      const outer = method?.output.fields ?? [];
-      const inner = outer.find(({ jsonName }) => jsonName === inField)?.message?.fields;
-      expect(nameFields(inField === undefined ? outer : inner)).toEqual(
-        expect.arrayContaining([...id, ...names, ...(state === undefined ? [] : [state])]),
-      );
-      const requestNames = requestName === undefined ? [] : [requestName];
-      expect(nameFields(method?.input.fields)).toEqual(expect.arrayContaining(requestNames));
-    });
+describe("the calls that create, report and list records", () => {
+  for (const { service, id, states = [], creates, reports, list } of kinds)
+    for (const [call, inField] of Object.entries({
+      ...creates,
+      ...reports,
+      ...(list && { [list.call]: "*" }),
+    }))
+      it(`are calls of the server, and so are the fields that name the records: ${service}/${call}`, () => {
+        const method = methods.find(({ name, parent }) => parent.typeName === service && name === call);
+        const outer = method?.output.fields ?? [];
+        const inner = outer.find(({ jsonName, fieldKind }) =>
+          inField === "*" ? fieldKind === "list" : jsonName === inField,
+        );
+        const fields = nameFields(inField === "" ? outer : inner?.message?.fields);
+        expect(fields).toContain(id);
+        // A call that reports a state has it; others may have none yet.
+        const wanted = call in (reports ?? {}) ? states : [];
+        expect(wanted.length === 0 || wanted.some((state) => fields.includes(state))).toBe(true);
+      });
 });
 
 describe("a record in an answer", () => {
@@ -27,7 +33,7 @@ describe("a record in an answer", () => {
   it("has its ID, its state, and the name of the request", () => {
     const answer = { deviceId: "device-1", registrationStatus: "REGISTERED", privateKey: "c2VjcmV0" };
     expect(findRecord("iot.IotService/RegisterDevice", read(answer))).toEqual({
-      ...{ kind: "device", isNew: true, id: "device-1", name: "Pump", state: "REGISTERED" },
+      ...{ kind: "device", isNew: true, id: "device-1", name: "Pump", state: "REGISTERED", createdAt: "" },
     });
   });
 

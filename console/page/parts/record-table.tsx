@@ -1,0 +1,74 @@
+/** Records as a table; on a phone, as one card for each. */
+import type { ComponentChildren } from "preact";
+import { Scroller } from "./scroller.tsx";
+
+export interface Column<T> {
+  readonly title: string;
+  /** Whether long values break into lines. */
+  readonly wraps?: boolean;
+  shows(row: T): ComponentChildren;
+}
+
+interface RecordTableProps<T> {
+  readonly label: string;
+  /** The first one names the record. */
+  readonly columns: readonly Column<T>[];
+  readonly rows: readonly T[];
+  identify(row: T): string | number;
+  isChosen?(row: T): boolean;
+}
+
+export function RecordTable<T>({ label, columns, rows, identify, isChosen }: RecordTableProps<T>) {
+  return (
+    <Scroller class="records" label={label}>
+      <table>
+        <thead>
+          <tr>
+            {columns.map(({ title }) => (
+              <th key={title} scope="col">
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={identify(row)} data-chosen={isChosen?.(row)}>
+              {columns.map(({ title, wraps, shows }, at) =>
+                at === 0 ? (
+                  <th key={title} scope="row" class={wraps ? "wraps" : undefined}>
+                    {shows(row)}
+                  </th>
+                ) : (
+                  <td key={title} data-label={title} class={wraps ? "wraps" : undefined}>
+                    {shows(row)}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroller>
+  );
+}
+
+/** The day, and the time of day below it. @param time "2026-11-23 13:58" */
+export function When({ time }: { readonly time: string }) {
+  const [day, timeOfDay] = time.split(" ");
+  return (
+    <>
+      {day} {timeOfDay && <span class="hint">{timeOfDay}</span>}
+    </>
+  );
+}
+
+/** A state: a word, and a colour that says the same for those with one. */
+export function Badge({ state }: { readonly state: string }) {
+  if (state === "") return <span class="hint">–</span>;
+  return (
+    <span class="badge" data-status={state}>
+      {state}
+    </span>
+  );
+}
