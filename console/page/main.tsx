@@ -2,23 +2,16 @@
 import "./style.css";
 import "./tools/tools.css";
 import "./tools/inventory/inventory.css";
-import "./wide.css";
 import "./accents.css";
 import "./home/home.css";
 import "./views/activity/activity.css";
 import "./views/algorithms/algorithms.css";
 import "./parts/diagrams/scene.css";
 import "./parts/diagrams/sequence-diagram.css";
-import "./parts/diagrams/hash-mark.css";
-import "./parts/diagrams/lifecycle-graph.css";
-import "./parts/diagrams/quorum.css";
-import "./parts/diagrams/owner-chain.css";
-import "./parts/diagrams/signature-gates.css";
+import "./stories/keys/lifecycle-graph.css";
 import "./stories/chain/block-chain.css";
-import "./stories/chain/chain-explorer.css";
 import "./stories/keys/audit-chain.css";
 import "./stories/log/tree-view.css";
-import "./stories/wallets/field-table.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
 

@@ -19,8 +19,6 @@ interface StoryDeclaration<S> {
   readonly scene?: { readonly title: string; shows(story: StoryState<S>): ComponentChildren };
   /** A last item of the list. */
   readonly aside?: (story: StoryState<S>) => ComponentChildren;
-  /** The content below the steps. */
-  readonly below?: (story: StoryState<S>) => ComponentChildren;
   /** What the steps share, such as a stream. */
   readonly useShared: () => S;
 }
@@ -41,7 +39,7 @@ interface StoryViewProps<S> extends Omit<StoryDeclaration<S>, "useShared"> {
   readonly story: StoryState<S>;
 }
 
-function StoryView<S>({ title, lead, steps, parties, scene, aside, below, story }: StoryViewProps<S>) {
+function StoryView<S>({ title, lead, steps, parties, scene, aside, story }: StoryViewProps<S>) {
   return (
     <>
       <header class="lead">
@@ -58,7 +56,6 @@ function StoryView<S>({ title, lead, steps, parties, scene, aside, below, story 
         ))}
         {aside?.(story)}
       </ol>
-      {below?.(story)}
       <StartAgain />
     </>
   );

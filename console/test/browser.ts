@@ -118,7 +118,7 @@ export async function checksOf(page: Page, title: string): Promise<string[]> {
   return Promise.all(
     rows.map(async (row) => {
       const side = await row.locator(".side").textContent();
-      return `${side?.endsWith("browser") ? "browser" : "server"}: ${await row.locator(".found").textContent()}`;
+      return `${side?.endsWith("browser") ? "browser" : "server"}: ${await row.locator(".verdict").textContent()}`;
     }),
   );
 }

@@ -23,7 +23,7 @@ Without it: TOKEN_MISSING. With it, the server knows you as ada.
 Neither side accepts it. A call with it is refused: TOKEN_SIGNATURE_INVALID. [browser: not valid, server: not valid]
 `,
   keys: `
-The log has … entries. New ones appear below as they are written.
+The log has … entries. New ones appear in the diagram as they are written.
 The key is ACTIVE. Its ID is key-….
 While it is disabled, signing is refused with KEY_STATE_INVALID. Now it is ACTIVE.
 A signature of 3,309 bytes, valid for both sides. [server: valid, browser: valid]

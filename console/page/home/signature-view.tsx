@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { browserLibrary } from "../algorithms.ts";
 import { classicalAlgorithms, type SizeRow } from "../classical.ts";
 import { FailureNote } from "../parts/failure-note.tsx";
+import { Verdict } from "../parts/verdict.tsx";
 import { narrow, useMedia } from "../use-media.ts";
 import { formatMs, formatNumber } from "../values.ts";
 import { BytePicture, CountPicture } from "./byte-picture.tsx";
@@ -32,8 +33,8 @@ export function SignatureView() {
       <div class="stage-head">
         <Provenance state={state} />
         <ul class="verdicts">
-          <Verdict side="Server" finding={findings?.server} />
-          <Verdict side="Browser" finding={findings?.browser} />
+          <Found side="Server" finding={findings?.server} />
+          <Found side="Browser" finding={findings?.browser} />
         </ul>
         <div class="act">
           {flipped.size === 0 ? (
@@ -101,22 +102,19 @@ function Provenance({ state: { signed, answerMs } }: { readonly state: Signature
   );
 }
 
-function Verdict({ side, finding }: { readonly side: string; readonly finding: Finding | undefined }) {
-  const found =
-    finding === undefined
-      ? "pending"
-      : typeof finding === "boolean"
-        ? finding
-          ? "valid"
-          : "invalid"
-        : finding === "not asked"
-          ? finding
-          : finding.reason;
+function Found({ side, finding }: { readonly side: string; readonly finding: Finding | undefined }) {
+  const isKnown = typeof finding === "boolean";
+  const found = isKnown ? (finding ? "valid" : "invalid") : sayOpen(finding);
   return (
-    <li data-found={typeof finding === "boolean" || finding === undefined ? found : "none"}>
-      <span class="side">{side}</span> <strong>{found}</strong>
+    <li data-found={isKnown || finding === undefined ? found : "none"}>
+      <span class="side">{side}</span>{" "}
+      {isKnown ? <Verdict holds={finding}>{found}</Verdict> : <strong>{found}</strong>}
     </li>
   );
+}
+
+function sayOpen(finding: Exclude<Finding, boolean> | undefined): string {
+  return typeof finding === "object" ? finding.reason : (finding ?? "pending");
 }
 
 interface ComparisonProps {

@@ -8,6 +8,7 @@ import { ByteChange, Bytes } from "./bytes-view.tsx";
 import { Facts } from "./facts.tsx";
 import { FailureNote } from "./failure-note.tsx";
 import { SizeChart } from "./size-chart.tsx";
+import { Verdict } from "./verdict.tsx";
 
 /** @param publicKeyOf the algorithm of a public key, which has a PEM form */
 export function bytes(label: string, value: Uint8Array, publicKeyOf?: string) {
@@ -23,10 +24,10 @@ export function checks(...all: readonly (Check | readonly Check[])[]) {
   return (
     <ul class="checks">
       {all.flat().map(({ by, claim, holds, found }) => (
-        <li key={`${by} ${claim}`} data-holds={holds}>
+        <li key={`${by} ${claim}`}>
           <span class="side">Checked by {by === "server" ? "the server" : "your browser"}</span>
           <span class="claim">{claim}</span>
-          <strong class="found">{found}</strong>
+          <Verdict holds={holds}>{found}</Verdict>
         </li>
       ))}
     </ul>

@@ -1,85 +1,39 @@
 import { describe, expect, it } from "vitest";
 import {
-  boxHeight,
-  describeLifecycle,
+  box,
+  describeLife,
   drawTransition,
   isWalked,
-  type Lifecycle,
-  measureBox,
-  measureGraph,
-  placeState,
-} from "../../page/parts/diagrams/lifecycle.ts";
-import { keyLifecycle } from "../../page/stories/keys/lifecycle.ts";
+  states,
+  transitions,
+} from "../../page/stories/keys/lifecycle.ts";
 
-const lifecycle: Lifecycle = {
-  states: [
-    { name: "on", column: 0, row: 0 },
-    { name: "off", column: 0, row: 1 },
-    { name: "gone", column: 1, row: 1 },
-  ],
-  transitions: [
-    { from: "on", to: "off", label: "stop" },
-    { from: "off", to: "on", label: "start" },
-    { from: "off", to: "gone", label: "remove" },
-  ],
-};
-const [stop, start, remove] = lifecycle.transitions;
-if (!stop || !start || !remove) throw new Error("the graph has three transitions");
+const [, disable, enable] = transitions;
+if (!disable || !enable) throw new Error("a key can be disabled and enabled");
 
-const box = measureBox(lifecycle);
-
-describe("a lifecycle graph", () => {
-  it("draws a line from the edge of a box to that of the other", () => {
-    const line = drawTransition(lifecycle, remove);
-    expect(line.start.y).toBeCloseTo(placeState({ column: 0, row: 1 }, box).y);
-    expect(line.start.x).toBeGreaterThan(placeState({ column: 0, row: 1 }, box).x);
-    expect(line.end.x).toBeLessThan(placeState({ column: 1, row: 1 }, box).x);
-    expect(line.tip.split(" ")).toHaveLength(3);
+describe("the life of a key", () => {
+  it.each(transitions)("has a line from the edge of $from to that of $to", (transition) => {
+    const { start, end } = drawTransition(transition);
+    const isOutside = ({ x, y }: typeof start, name: keyof typeof states) =>
+      Math.abs(x - states[name].x) > box.width / 2 - 8 || Math.abs(y - states[name].y) > box.height / 2 - 8;
+    expect([isOutside(start, transition.from), isOutside(end, transition.to)]).toEqual([true, true]);
   });
 
   it("keeps two lines between the same boxes apart, and their labels", () => {
-    const [down, up] = [drawTransition(lifecycle, stop), drawTransition(lifecycle, start)];
-    expect(down.start.y).toBeCloseTo(placeState({ column: 0, row: 0 }, box).y + boxHeight / 2);
+    const [down, up] = [drawTransition(disable), drawTransition(enable)];
     expect(Math.abs(down.start.x - up.end.x)).toBeGreaterThan(10);
     expect(Math.abs(down.label.x - up.label.x)).toBeGreaterThan(40);
   });
 
-  it("has room for all boxes", () => {
-    const { width, height } = measureGraph(lifecycle);
-    const last = placeState({ column: 1, row: 1 }, box);
-    expect([width > last.x, height > last.y]).toEqual([true, true]);
-  });
-
-  it("refuses a transition of a state that it does not have", () => {
-    expect(() => drawTransition(lifecycle, { from: "on", to: "nowhere", label: "" })).toThrow(
-      "no state nowhere",
-    );
-  });
-
   it("marks only transitions that were taken", () => {
-    expect([stop, start, remove].map((one) => isWalked(["on", "off", "gone"], one))).toEqual([
-      true,
-      false,
-      true,
-    ]);
+    expect([disable, enable].map((one) => isWalked(["ACTIVE", "DISABLED"], one))).toEqual([true, false]);
   });
 
-  it("says in words where something is and what can come next", () => {
-    expect(describeLifecycle(lifecycle, [])).toBe("It does not exist yet.");
-    expect(describeLifecycle(lifecycle, ["on", "off"])).toBe(
-      "It was on. It is off. Next: start: on; remove: gone.",
+  it("says in words where a key is and what can come next", () => {
+    expect(describeLife([])).toBe("It does not exist yet.");
+    expect(describeLife(["ACTIVE", "ROTATED"])).toBe(
+      "It was ACTIVE. It is ROTATED. Next: schedule: DESTROY_SCHEDULED; destroy: DESTROYED.",
     );
-    expect(describeLifecycle(lifecycle, ["gone"])).toBe("It is gone. This state is final.");
-  });
-});
-
-describe("the life of a key", () => {
-  it("draws every transition between states that exist", () => {
-    for (const transition of keyLifecycle.transitions) drawTransition(keyLifecycle, transition);
-  });
-
-  it("has boxes for its longest state and the mark beside it", () => {
-    expect(measureBox(keyLifecycle)).toBeGreaterThan(7.5 * "✓ DESTROY_SCHEDULED".length);
-    expect(measureBox(lifecycle)).toBe(134);
+    expect(describeLife(["DESTROYED"])).toBe("It is DESTROYED. This state is final.");
   });
 });

@@ -3,6 +3,7 @@
  * drawn by the style sheet, so a screen reader reads the same rows, each with its sender and receiver.
  */
 import { useEffect, useRef } from "preact/hooks";
+import { Verdict } from "../verdict.tsx";
 import { HashMark } from "./hash-mark.tsx";
 import { NextStep } from "./next-step.tsx";
 import { Scene } from "./scene.tsx";
@@ -65,7 +66,7 @@ export function SequenceDiagram({ title, parties, acts }: SequenceDiagramProps) 
                   <RowView key={`${place} ${act.status}`} row={row} parties={parties} at={place} />
                 ))}
               </ol>
-              {act.failure !== undefined && <p class="act-failure">✕ {act.failure}</p>}
+              {act.failure !== undefined && <Verdict holds={false}>{act.failure}</Verdict>}
             </li>
           ))}
         </ol>
@@ -104,8 +105,8 @@ function Lifelines({ parties }: { readonly parties: readonly Party[] }) {
         ))}
       </ul>
       <div class="lifelines" aria-hidden="true" style={columns(parties.length)}>
-        {parties.map(({ name, isAttacker = false }) => (
-          <span key={name} data-attacker={isAttacker} />
+        {parties.map(({ name }) => (
+          <span key={name} />
         ))}
       </div>
     </>
@@ -141,7 +142,7 @@ function MessageView({ row, parties }: RowViewProps<Message>) {
     <>
       <span class="says" style={put(placeText(row, parties.length))}>
         <span class="unseen">{nameParties(row, parties)}: </span>
-        <span>{row.text}</span>
+        {row.text}
       </span>
       <span
         class="arrow"
@@ -150,9 +151,9 @@ function MessageView({ row, parties }: RowViewProps<Message>) {
         style={put(placeArrow(row))}
       />
       {row.verdict && (
-        <strong class="found" style={put(placeText(row, parties.length))}>
-          <span>{row.verdict.says}</span>
-        </strong>
+        <span class="says" style={put(placeText(row, parties.length))}>
+          <Verdict holds={row.verdict.holds && !row.isAttack}>{row.verdict.says}</Verdict>
+        </span>
       )}
     </>
   );
@@ -171,7 +172,7 @@ function FindingView({ row, parties }: RowViewProps<Finding>) {
           <span>
             <span class="unseen">{nameParties({ ...row, at: [party] }, parties)}: </span>
             <Mark bytes={row.marks[place] ?? row.marks[0]} /> {row.text}
-            {row.verdict && <strong class="found">{row.verdict.says}</strong>}
+            {row.verdict && <Verdict holds={row.verdict.holds}>{row.verdict.says}</Verdict>}
           </span>
         </span>
       ))}

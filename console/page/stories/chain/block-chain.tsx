@@ -1,6 +1,7 @@
 /** Draws a chain: each block is a box, linked to the previous one; an invalid block is red, with the reason. */
 import { fromHex, shortHex } from "../../hex.ts";
 import { HashMark } from "../../parts/diagrams/hash-mark.tsx";
+import { Verdict } from "../../parts/verdict.tsx";
 import { formatNumber, fromUtf8, shorten, toHexGroups } from "../../values.ts";
 import { type CheckedBlock, faultWords } from "./blocks.ts";
 
@@ -14,18 +15,34 @@ const signatures: Readonly<Record<CheckedBlock["signature"], string>> = {
 interface BlockChainProps {
   readonly label: string;
   readonly blocks: readonly CheckedBlock[];
+  /** The block of which the reader has flipped a bit. */
+  readonly flipped?: number | undefined;
+  /** Lets the reader flip a bit. */
+  readonly onFlip?: (index: number | undefined) => void;
 }
 
-export function BlockChain({ label, blocks }: BlockChainProps) {
+export function BlockChain({ label, blocks, flipped, onFlip }: BlockChainProps) {
   return (
     <ol class="blocks" aria-label={label}>
       {blocks.map((checked, at) => {
+        const { block, holds } = checked;
         const before = blocks[at - 1];
-        const isLinked = before === undefined || checked.block.prevHash === before.block.blockHash;
+        const isLinked = before === undefined || block.prevHash === before.block.blockHash;
         const link = before === undefined ? "none" : isLinked && before.holds ? "holds" : "broken";
+        const isFlipped = block.index === flipped;
         return (
-          <li key={checked.block.index} data-holds={checked.holds} data-link={link}>
+          <li key={block.index} data-holds={holds} data-link={link}>
             <BlockBox checked={checked} isLinked={isLinked} />
+            {onFlip && (
+              <button
+                type="button"
+                aria-pressed={isFlipped}
+                onClick={() => onFlip(isFlipped ? undefined : block.index)}
+              >
+                {isFlipped ? "Restore" : "Flip a bit"}
+                <span class="unseen"> of block {block.index}</span>
+              </button>
+            )}
           </li>
         );
       })}
@@ -45,29 +62,13 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
     <>
       <p class="bar">
         <strong>Block {formatNumber(block.index)}</strong>
-        <strong class="verdict">{holds ? "holds" : (fault ?? "after a bad block")}</strong>
+        <Verdict holds={holds}>{holds ? "holds" : (fault ?? "after a bad block")}</Verdict>
       </p>
       <p class="said">{decodeText(block.data)}</p>
       <dl>
-        <dt>before</dt>
-        <dd>
-          <HashMark bytes={fromHex(block.prevHash)} isGood={isLinked} />
-          <code>{block.prevHash.slice(0, 8)}</code>
-        </dd>
-        <dt>hash</dt>
-        <dd>
-          <HashMark bytes={fromHex(block.blockHash)} isGood={fault !== "HASH"} />
-          <code>{block.blockHash.slice(0, 8)}</code>
-        </dd>
-        {computedHash !== block.blockHash && (
-          <>
-            <dt>should be</dt>
-            <dd>
-              <HashMark bytes={fromHex(computedHash)} isGood />
-              <code>{computedHash.slice(0, 8)}</code>
-            </dd>
-          </>
-        )}
+        <Hash name="before" hash={block.prevHash} isGood={isLinked} />
+        <Hash name="hash" hash={block.blockHash} isGood={fault !== "HASH"} />
+        {computedHash !== block.blockHash && <Hash name="should be" hash={computedHash} isGood />}
         {signature !== "none" && (
           <>
             <dt>by</dt>
@@ -82,6 +83,23 @@ function BlockBox({ checked, isLinked }: BlockBoxProps) {
         {fault !== undefined && `It is not valid: ${faultWords[fault]}.`}
         {fault === undefined && !holds && "It is valid itself, but it follows a block that is not."}
       </p>
+    </>
+  );
+}
+
+interface HashProps {
+  readonly name: string;
+  readonly hash: string;
+  readonly isGood: boolean;
+}
+
+function Hash({ name, hash, isGood }: HashProps) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>
+        <HashMark bytes={fromHex(hash)} isGood={isGood} /> <code>{hash.slice(0, 8)}</code>
+      </dd>
     </>
   );
 }

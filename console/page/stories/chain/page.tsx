@@ -78,7 +78,6 @@ const watching = step({
     const bad = items.filter(({ holds }) => !holds).length;
     return (
       <>
-        <BlockChain label="The chain, as it grows" blocks={items} />
         <p class="hint" role="status">
           {status === "open"
             ? `${formatBlocks(items.length)} received, ${formatNumber(bad)} not valid.`
@@ -216,7 +215,7 @@ export const Page = defineSharedStory<Chain>({
     block therefore changes all later blocks, and only the validators can sign those again.`,
   useShared: () => ({ copy: useRef(createChainCopy()).current, stream: useStream<CheckedBlock>() }),
   scene: {
-    title: "Break a link in your copy",
+    title: "The chain, and a link to break in your copy",
     shows: ({ shared: { copy, stream } }) => (
       <ChainExplorer blocks={stream.items} validators={copy.validators} />
     ),

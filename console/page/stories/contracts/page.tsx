@@ -4,11 +4,11 @@ import { browserLibrary } from "../../algorithms.ts";
 import { planCall } from "../../calls.ts";
 import { reportBrowser, reportEqual, sayExpected } from "../../checks.ts";
 import { fromHex } from "../../hex.ts";
-import { type Gate, SignatureGates } from "../../parts/diagrams/signature-gates.tsx";
+import { find, judge, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, change, checks, evidence, facts, hint, pair, showRefusal, sizes } from "../../parts/show.tsx";
 import { areaField, choiceField, textField } from "../../parts/step-fields.tsx";
 import { defineStory } from "../../story.tsx";
-import { type StoryState, step } from "../../story-step.ts";
+import { step } from "../../story-step.ts";
 import { formatBytes, toUtf8 } from "../../values.ts";
 import { curveLibrary } from "./dual.ts";
 import {
@@ -20,6 +20,7 @@ import {
   changeCode,
   cutSignature,
   deployAndCheck,
+  type HalfVerdicts,
   halves,
   mirrorSignature,
   reportHalves,
@@ -32,6 +33,8 @@ import {
 } from "./steps.ts";
 
 const { deployContract, dualSign } = DappService.method;
+/** The parties of the diagram. */
+const [ecdsa, both, mldsa] = [0, 1, 2];
 const sampleCode = `contract Escrow {
   function release() {
     require(caller == buyer);
@@ -58,6 +61,9 @@ const deploying = step({
     bytes("Public key", contract.publicKey, algorithm),
     checkCode(found),
   ],
+  draws: (value) => [
+    send(mldsa, both, "signs the hash of the code", judge(value?.isSigned, "valid", "not valid")),
+  ],
 });
 
 const rewriting = step({
@@ -77,6 +83,9 @@ const rewriting = step({
     change(found.change),
     bytes("SHA-256 of the changed code", found.hash),
     checkCode(found),
+  ],
+  draws: (value) => [
+    find(both, "The code, one bit changed.", judge(value?.isSigned, "signed", "not signed")),
   ],
 });
 
@@ -117,6 +126,10 @@ const signing = step({
       ]),
     ),
   ],
+  draws: (value) => [
+    send(ecdsa, both, withSize("signature", value?.signed.ecdsaSignature)),
+    send(mldsa, both, withSize("signature", value?.signed.mldsaSignature)),
+  ],
 });
 
 const verifying = step({
@@ -135,6 +148,7 @@ const verifying = step({
     checks(reportHalves(verdicts)),
     hint(`Your browser verifies ECDSA with ${curveLibrary}, ${algorithm} with ${browserLibrary}.`),
   ],
+  draws: (value) => drawHalves(value),
 });
 
 const breaking = step({
@@ -147,6 +161,7 @@ const breaking = step({
   run: (caller, given) => breakHalf(caller, given.signing, given.half),
   says: sayBroken,
   shows: showBroken,
+  draws: (value) => drawHalves(value),
 });
 
 const mirroring = step({
@@ -167,6 +182,7 @@ const mirroring = step({
     bytes("Mirrored: r and n − s", mirrored),
     checks(reportHalves(verdicts)),
   ],
+  draws: (value) => drawHalves(value),
 });
 
 const composing = step({
@@ -190,6 +206,7 @@ const composing = step({
     ),
     checks(reportHalves(verdicts)),
   ],
+  draws: (value) => drawHalves(value),
 });
 
 const breakingComposite = step({
@@ -201,6 +218,7 @@ const breakingComposite = step({
   run: (caller, given) => breakComposite(caller, given.signing, given.half),
   says: sayBroken,
   shows: showBroken,
+  draws: (value) => drawHalves(value),
 });
 
 const stripping = step({
@@ -218,6 +236,7 @@ const stripping = step({
       "One side accepts the half as a separate signature",
     ),
   shows: (verdicts) => checks(reportHalves(verdicts)),
+  draws: (value) => drawHalves(value),
 });
 
 const cutting = step({
@@ -227,42 +246,29 @@ const cutting = step({
   after: { signing },
   run: (caller, given) => cutSignature(caller, given.signing),
   ...showRefusal(),
+  draws: (value) => [send(mldsa, both, "signature, one byte short", refuse(value?.reason))],
 });
 
 function showBroken({ change: changed, ...verdicts }: BrokenHalf) {
   return [change(changed), checks(reportHalves(verdicts), reportTogether(verdicts))];
 }
 
-/** The attempts, and what both sides found of each half. */
-function drawGates({ read }: StoryState): readonly Gate[] {
-  const attempts = [
-    ["As they were signed", verifying],
-    ["One bit of one signature changed", breaking],
-    ["ECDSA signature mirrored", mirroring],
-    ["Composite of both", composing],
-    ["One bit of the composite changed", breakingComposite],
-    ["A half taken out of the composite", stripping],
-  ] as const;
-  return attempts.map(([title, attempt]) => {
-    const found = read(attempt);
-    return {
-      title,
-      halves: [
-        { name: "ECDSA", holds: found?.server.ecdsaValid && found.browser.ecdsaValid },
-        { name: algorithm, holds: found?.server.mldsaValid && found.browser.mldsaValid },
-      ],
-    };
-  });
+/** What both sides found of each half, and whether the message counts as signed. */
+function drawHalves(found: HalfVerdicts | undefined) {
+  const isValid = (half: "ecdsaValid" | "mldsaValid") => found && found.server[half] && found.browser[half];
+  const [isEcdsa, isMldsa] = [isValid("ecdsaValid"), isValid("mldsaValid")];
+  return [
+    find(ecdsa, "signature", judge(isEcdsa, "valid", "not valid")),
+    find(mldsa, "signature", judge(isMldsa, "valid", "not valid")),
+    find(both, "both halves", judge(found && isEcdsa && isMldsa, "signed", "not signed")),
+  ];
 }
 
 export const Page = defineStory({
   title: "Contracts, signed twice",
   lead: `Code is hashed and signed, so that all parties see the same contract. A message is signed with two algorithms:
     ECDSA, which has been tested for decades, and ML-DSA, which resists quantum computers. A forger must break both.`,
-  scene: {
-    title: "Two signatures, valid only together",
-    shows: (story) => <SignatureGates label="Attempts" gates={drawGates(story)} />,
-  },
+  parties: [{ name: "ECDSA" }, { name: "Message" }, { name: algorithm }],
   steps: [
     deploying,
     rewriting,

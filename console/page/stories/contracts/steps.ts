@@ -41,7 +41,7 @@ type SignedPair = Pick<
 > & { readonly data: Uint8Array };
 
 /** The results of each side for each half. */
-interface HalfVerdicts {
+export interface HalfVerdicts {
   readonly server: Halves & { readonly bothValid: boolean };
   readonly browser: Halves;
 }

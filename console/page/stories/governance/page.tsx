@@ -1,9 +1,7 @@
 /** A proposal: three signers create a wallet, two of them sign, a stranger cannot, and it executes once. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
-import type { Lifecycle } from "../../parts/diagrams/lifecycle.ts";
-import { LifecycleGraph } from "../../parts/diagrams/lifecycle-graph.tsx";
-import { type Ballot, Quorum } from "../../parts/diagrams/quorum.tsx";
+import { attack, find, judge, refuse, send } from "../../parts/diagrams/sequence.ts";
 import {
   bytes,
   checks,
@@ -17,7 +15,7 @@ import {
 import { textField } from "../../parts/step-fields.tsx";
 import { settings } from "../../settings.ts";
 import { defineStory } from "../../story.tsx";
-import { type StoryState, step } from "../../story-step.ts";
+import { step } from "../../story-step.ts";
 import type { Signer } from "./signers.ts";
 import {
   algorithm,
@@ -34,6 +32,7 @@ import {
 } from "./steps.ts";
 
 const title = textField("Title", "Buy a new roof");
+const [you, grace, alan, stranger, wallet] = [0, 1, 2, 3, 4];
 
 const gathering = step({
   title: "Three signers generate their keys",
@@ -46,6 +45,9 @@ const gathering = step({
     bytes("Your public key", you.publicKey, algorithm),
     heading("Addresses of the signers"),
     facts(Object.fromEntries(all.map(({ name, address, place }) => [`${name}, ${place}`, code(address)]))),
+  ],
+  draws: (value) => [
+    find([you, grace, alan], "key pair", undefined, ...(value?.all.map(({ publicKey }) => publicKey) ?? [])),
   ],
 });
 
@@ -63,6 +65,14 @@ const founding = step({
     ),
   shows: ({ isSame }) =>
     checks(reportEqual("the signers' addresses, compared with those of their keys", isSame)),
+  draws: (value) => [
+    send(you, wallet, "three public keys"),
+    find(
+      wallet,
+      `It needs ${threshold} of 3 signatures.`,
+      judge(value?.isSame, "same signers", "other signers"),
+    ),
+  ],
 });
 
 const proposing = step({
@@ -87,6 +97,10 @@ const proposing = step({
     bytes("SHA-256 of it", hash),
     checks(reportEqual("the server's hash of the proposal", isSame)),
   ],
+  draws: (value) => [
+    send(you, wallet, "proposal", judge(value?.isSame, "the same hash", "another hash")),
+    find(you, "hash to sign", undefined, value?.hash),
+  ],
 });
 
 const hurrying = step({
@@ -96,6 +110,7 @@ const hurrying = step({
   after: { proposing },
   run: (caller, given) => executeEarly(caller, given.proposing),
   ...showRefusal("The server refuses"),
+  draws: (value) => [send(you, wallet, "execute", refuse(value?.reason))],
 });
 
 const intruding = step({
@@ -114,6 +129,10 @@ const intruding = step({
       reportServer("his signature, under Grace's address", asGrace.reason !== "SIGNATURE_INVALID"),
     ),
   ],
+  draws: (value) => [
+    attack(stranger, wallet, "signature, under his address", refuse(value?.asHimself.reason)),
+    attack(stranger, wallet, "signature, under Grace's address", refuse(value?.asGrace.reason)),
+  ],
 });
 
 const signing = step({
@@ -130,6 +149,10 @@ const signing = step({
     signatureSizes(algorithm, signed.signature),
     refused(signed.again),
   ],
+  draws: (value) => [
+    ...drawSignature(you, 1, value),
+    send(you, wallet, "the signature again", refuse(value?.again.reason)),
+  ],
 });
 
 const joining = step({
@@ -140,6 +163,7 @@ const joining = step({
   run: (caller, given) => signAs(caller, given.gathering.grace, given.proposing),
   says: ({ count }) => `The proposal has ${count} of ${threshold} signatures.`,
   shows: (signed, { read }) => showSignature(signed, read(gathering)?.all),
+  draws: (value) => drawSignature(grace, 2, value),
 });
 
 const executing = step({
@@ -154,7 +178,19 @@ const executing = step({
     facts({ Status: status, "Executed at": executedAt?.toISOString() }),
     refused(again),
   ],
+  draws: (value) => [
+    send(you, wallet, "execute", judge(value && value.status === "EXECUTED", "EXECUTED", `${value?.status}`)),
+    send(you, wallet, "execute again", refuse(value?.again.reason)),
+  ],
 });
+
+/** A signature on its way, and how many the wallet has after it. */
+function drawSignature(signer: number, count: number, signed: Signed | undefined) {
+  return [
+    send(signer, wallet, "signature", judge(signed?.verdicts.browser, "valid", "not valid")),
+    find(wallet, `${signed?.count ?? count} of ${threshold} signatures`),
+  ];
+}
 
 /** A signature, what each side found of it, and who has signed by now. */
 function showSignature({ signature, signedBy, verdicts }: Signed, signers: readonly Signer[] = []) {
@@ -173,67 +209,16 @@ function showSignature({ signature, signedBy, verdicts }: Signed, signers: reado
   ];
 }
 
-const proposalLifecycle: Lifecycle = {
-  states: [
-    { name: "PENDING", column: 0, row: 0 },
-    { name: "EXECUTED", column: 1.9, row: 0 },
-    { name: "expired", column: 1.9, row: 0.9 },
-  ],
-  transitions: [
-    { from: "PENDING", to: "EXECUTED", label: "2 of 3 signed" },
-    { from: "PENDING", to: "expired", label: "after 1 hour" },
-  ],
-};
-
-/** The signers as the server counts them, and the stranger once he has tried. */
-function listBallots({ read }: StoryState): readonly Ballot[] {
-  const latest = read(joining) ?? read(signing);
-  const signers: readonly Pick<Signer, "name" | "place" | "address">[] =
-    read(gathering)?.all ??
-    ["You", "Grace", "Alan"].map((name) => ({ name, place: "no key yet", address: name }));
-  const verdicts = { You: read(signing)?.verdicts, Grace: read(joining)?.verdicts };
-  const ballots = signers.map(({ name, place, address }): Ballot => {
-    if (!latest?.signedBy.includes(address)) return { name, place, state: "open" };
-    const verdict = name === "You" || name === "Grace" ? verdicts[name] : undefined;
-    return { name, place, state: "signed", detail: verdict && nameVerdict(verdict.browser) };
-  });
-  const refusals = read(intruding);
-  return [
-    ...ballots,
-    {
-      name: "A stranger",
-      place: "with his own key",
-      state: refusals ? "refused" : "open",
-      detail: refusals && `${refusals.asHimself.reason}, ${refusals.asGrace.reason}`,
-    },
-  ];
-}
-
-function nameVerdict(isValid: boolean): string {
-  return isValid ? "checked by your browser" : "not valid for your browser";
-}
-
-/** The states of the proposal so far, in their order. */
-function walkProposal({ read }: StoryState): readonly string[] {
-  return [read(proposing) && "PENDING", read(executing)?.status].filter((state) => state !== undefined);
-}
-
 export const Page = defineStory({
   title: "Governance",
   lead: `A wallet has three signers and acts when two of them sign. Each signer signs the exact content of the proposal
     with ML-DSA-65, so a signature cannot be moved to another proposal.`,
-  scene: {
-    title: "Who has signed",
-    shows: (story) => (
-      <>
-        <Quorum subject={story.valueIn(title)} ballots={listBallots(story)} threshold={threshold} />
-        <LifecycleGraph
-          label="States of a proposal"
-          lifecycle={proposalLifecycle}
-          walk={walkProposal(story)}
-        />
-      </>
-    ),
-  },
+  parties: [
+    { name: "You" },
+    { name: "Grace" },
+    { name: "Alan" },
+    { name: "A stranger", isAttacker: true },
+    { name: "Wallet" },
+  ],
   steps: [gathering, founding, proposing, hurrying, intruding, signing, joining, executing],
 });

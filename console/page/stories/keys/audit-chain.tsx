@@ -1,4 +1,4 @@
-/** The audit log as it grows: a list of its entries, and a strip of the newest that stays in sight. */
+/** The audit log as it grows. */
 import type { CheckedEntry } from "../../audit.ts";
 import { StreamControls } from "../../parts/stream-controls.tsx";
 import type { StreamState } from "../../stream.ts";
@@ -12,46 +12,29 @@ export function AuditChain({ chain }: { readonly chain: StreamState<CheckedEntry
   const checked = items.filter(({ link }) => link === "holds").length;
   const broken = items.filter(({ link }) => link === "broken").length;
   return (
-    <>
-      <section class="chain" aria-labelledby="chain">
-        <h2 id="chain">The audit chain, as it grows</h2>
-        <p class="bar" role="status">
-          {status !== "failed" || items.length > 0
-            ? `${formatNumber(items.length)} entries, ${formatNumber(checked)} hashes recomputed by your browser, ${formatNumber(broken)} broken`
-            : "The stream is not available."}
-        </p>
-        <StreamControls stream={chain} />
-        <ol>
-          {items.map(({ entry, link }) => (
-            <li key={entry.sequence} data-link={link} data-refused={entry.outcome !== "OK"}>
-              <span class="number">{formatNumber(entry.sequence)}</span>
-              <span class="what">
-                <strong>{entry.operation}</strong> {entry.outcome === "OK" ? "" : entry.outcome.toLowerCase()}
-                <span class="hint">{entry.details}</span>
-              </span>
-              <span class="hash">
-                <code>{entry.entryHash.slice(0, 16)}…</code>
-                <span class="hint">{links[link]}</span>
-              </span>
-            </li>
-          ))}
-        </ol>
-      </section>
-      <Strip items={items} />
-    </>
-  );
-}
-
-/** The newest entries, in sight while the reader does the steps above. Screen readers have the list. */
-function Strip({ items }: { readonly items: readonly CheckedEntry[] }) {
-  return (
-    <p class="strip" aria-hidden="true">
-      {items.slice(-6).map(({ entry, link }) => (
-        <span key={entry.sequence} class="link" data-link={link} data-refused={entry.outcome !== "OK"}>
-          <strong>{entry.operation}</strong>
-          <code>{entry.entryHash.slice(0, 8)}</code>
-        </span>
-      ))}
-    </p>
+    <section class="chain" aria-labelledby="chain">
+      <h2 id="chain">The audit chain, as it grows</h2>
+      <p role="status">
+        {status !== "failed" || items.length > 0
+          ? `${formatNumber(items.length)} entries, ${formatNumber(checked)} hashes recomputed by your browser, ${formatNumber(broken)} broken`
+          : "The stream is not available."}
+      </p>
+      <StreamControls stream={chain} />
+      <ol>
+        {items.map(({ entry, link }) => (
+          <li key={entry.sequence} data-link={link}>
+            <span class="number">{formatNumber(entry.sequence)}</span>
+            <span>
+              <strong>{entry.operation}</strong> {entry.outcome === "OK" ? "" : entry.outcome.toLowerCase()}
+              <span class="hint">{entry.details}</span>
+            </span>
+            <span>
+              <code>{entry.entryHash.slice(0, 16)}…</code>
+              <span class="hint">{links[link]}</span>
+            </span>
+          </li>
+        ))}
+      </ol>
+    </section>
   );
 }

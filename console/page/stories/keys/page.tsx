@@ -4,7 +4,6 @@ import type { CheckedEntry } from "../../audit.ts";
 import { planCall } from "../../calls.ts";
 import { reportBoth, reportBrowser, reportServer, sayValid } from "../../checks.ts";
 import { Calls } from "../../parts/call-view.tsx";
-import { LifecycleGraph } from "../../parts/diagrams/lifecycle-graph.tsx";
 import { bytes, checks, code, facts, hint, refused } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { defineSharedStory } from "../../story.tsx";
@@ -12,7 +11,7 @@ import { type StoryState, step } from "../../story-step.ts";
 import { type StreamState, useStream } from "../../stream.ts";
 import { formatBytes, formatNumber } from "../../values.ts";
 import { AuditChain } from "./audit-chain.tsx";
-import { keyLifecycle } from "./lifecycle.ts";
+import { LifecycleGraph } from "./lifecycle-graph.tsx";
 import {
   algorithm,
   createManagedKey,
@@ -44,7 +43,7 @@ const watching = step({
     return start;
   },
   says: ({ totalSize }) =>
-    `The log has ${formatNumber(totalSize)} entries. New ones appear below as they are written.`,
+    `The log has ${formatNumber(totalSize)} entries. New ones appear in the diagram as they are written.`,
   shows: ({ afterSequence }) => <Calls calls={[planCall(watchAuditLog, { afterSequence })]} />,
 });
 
@@ -56,7 +55,7 @@ const creating = step({
   plan: ({ alias }) => planCall(createKey, { alias, algorithm }),
   run: (caller, { alias }) => createManagedKey(caller, alias),
   says: ({ keyId, status }) => `The key is ${status}. Its ID is ${keyId}.`,
-  shows: ({ publicKey, status }) => [showState(status), bytes("Public key", publicKey, algorithm)],
+  shows: ({ publicKey }) => bytes("Public key", publicKey, algorithm),
 });
 
 const suspending = step({
@@ -98,7 +97,6 @@ const rotating = step({
   says: ({ refusal, oldKey, valid }) =>
     `The old key is ${oldKey?.status}: signing is refused with ${refusal.reason}, and its old signature is ${valid ? "still valid" : "no longer valid"}.`,
   shows: ({ newKey, oldKey, refusal, valid }) => [
-    showState(oldKey?.status),
     facts({
       "Old key": `${oldKey?.keyId}, ${oldKey?.status}`,
       "New key": `${newKey?.keyId}, ${newKey?.status}`,
@@ -129,7 +127,7 @@ const destroying = step({
   run: (caller, given) => destroyManagedKey(caller, given.creating, given.signing),
   says: ({ newStatus, refusal }) =>
     `The key is ${newStatus}. Verification is refused with ${refusal.reason}.`,
-  shows: ({ newStatus, refusal }) => [showState(newStatus), refused(refusal)],
+  shows: ({ refusal }) => refused(refusal),
 });
 
 const proving = step({
@@ -155,19 +153,6 @@ const proving = step({
   ],
 });
 
-/** The states of a key, in the only order in which they come. */
-function showState(state: string | undefined) {
-  return (
-    <ol class="life" aria-label="States of a key">
-      {["ACTIVE", "ROTATED", "DESTROYED"].map((name) => (
-        <li key={name} aria-current={name === state ? "step" : undefined}>
-          {name}
-        </li>
-      ))}
-    </ol>
-  );
-}
-
 /** The states of the key so far, in their order. */
 function walkLife({ read }: StoryState<Chain>): readonly string[] {
   return [
@@ -192,10 +177,10 @@ export const Page = defineSharedStory<Chain>({
   scene: {
     title: "The life of a key",
     shows: (story) => [
-      <LifecycleGraph key="graph" label="States of a key" lifecycle={keyLifecycle} walk={walkLife(story)} />,
+      <LifecycleGraph key="graph" walk={walkLife(story)} />,
       hint("The destruction of an active key can be scheduled, too. Any key can be destroyed at once."),
+      <AuditChain key="chain" chain={story.shared} />,
     ],
   },
   steps: [watching, creating, suspending, signing, rotating, scheduling, destroying, proving],
-  below: ({ shared }) => <AuditChain chain={shared} />,
 });

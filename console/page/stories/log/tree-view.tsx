@@ -1,6 +1,7 @@
 /** Draws a Merkle tree. The reader chooses a leaf; the way from it to the root lights up. */
 import { HashMark } from "../../parts/diagrams/hash-mark.tsx";
 import { Scroller } from "../../parts/scroller.tsx";
+import { Verdict } from "../../parts/verdict.tsx";
 import { useUniqueId } from "../../unique-id.ts";
 import { formatNumber } from "../../values.ts";
 import { buildTree } from "./merkle.ts";
@@ -27,13 +28,13 @@ export function TreeView({ head, chosen, proved, broken, onChoose }: TreeViewPro
   const columns = { gridTemplateColumns: `repeat(${picture.ends.length}, minmax(0, 1fr))` };
   return (
     <div class="merkle">
-      <p class="roots" data-holds={shown === undefined ? undefined : shown.isInTree}>
+      <p class="roots">
         <span>
           signed root <HashMark bytes={checkpoint.root} />
         </span>
         {root && shown && (
           <>
-            <strong class="found">{shown.isInTree ? "= equal" : "≠ different"}</strong>
+            <Verdict holds={shown.isInTree}>{shown.isInTree ? "equal" : "different"}</Verdict>
             <span>
               computed root <HashMark bytes={root.hash} isGood={shown.isInTree} />
             </span>
@@ -51,7 +52,6 @@ export function TreeView({ head, chosen, proved, broken, onChoose }: TreeViewPro
             {picture.branches.map(({ from, to }) => (
               <line
                 key={`${from.node.start} ${from.node.end}`}
-                class="branch"
                 data-state={to.state === "plain" ? "plain" : from.state}
                 x1={from.x}
                 y1={from.y}

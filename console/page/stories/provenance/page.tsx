@@ -14,8 +14,7 @@ import {
   sayInvalid,
 } from "../../checks.ts";
 import { fromHex, shortHex } from "../../hex.ts";
-import { OwnerChain, type OwnerItem } from "../../parts/diagrams/owner-chain.tsx";
-import { judge, refuse } from "../../parts/diagrams/sequence.ts";
+import { find, judge, refuse, send } from "../../parts/diagrams/sequence.ts";
 import {
   bytes,
   change,
@@ -29,7 +28,7 @@ import {
 } from "../../parts/show.tsx";
 import { numberField, textField } from "../../parts/step-fields.tsx";
 import { defineStory } from "../../story.tsx";
-import { type StoryState, step } from "../../story-step.ts";
+import { step } from "../../story-step.ts";
 import { formatBytes, formatNumber, fromUtf8 } from "../../values.ts";
 import { canonicalize } from "./metadata.ts";
 import {
@@ -41,6 +40,8 @@ import {
   traceHistory,
   transferTwice,
 } from "./steps.ts";
+
+const [creator, second, third, forger] = [0, 1, 2, 3];
 
 const minting = step({
   title: "Mint a token",
@@ -79,6 +80,14 @@ const minting = step({
     hint(`Your browser uses ${browserLibrary}.`),
     signatureSizes(algorithm, token.signature),
   ],
+  draws: (value) => [
+    find(
+      creator,
+      "signs the words",
+      judge(value?.isSigned, "checked here", "the signature is not valid"),
+      mark(value?.token.creatorAddress),
+    ),
+  ],
 });
 
 const transferring = step({
@@ -95,8 +104,14 @@ const transferring = step({
       `The token went from its creator to a second owner and then to a third, ${shortHex(currentOwner)}.`,
       "The token does not have the expected owner",
     ),
-  shows: ({ owners: [creator, second, third] }) =>
-    facts({ Creator: code(creator), "Second owner": code(second), "Third owner": code(third) }),
+  shows: ({ owners }) =>
+    facts({ Creator: code(owners[0]), "Second owner": code(owners[1]), "Third owner": code(owners[2]) }),
+  draws: (value) => [
+    send(creator, second, "first transfer"),
+    find(second, "owner", undefined, mark(value?.owners[1])),
+    send(second, third, "second transfer"),
+    find(third, "owner", undefined, mark(value?.owners[2])),
+  ],
 });
 
 const reselling = step({
@@ -106,6 +121,7 @@ const reselling = step({
   after: { minting, transferring },
   run: (caller, given) => sellAgain(caller, given.minting),
   ...showRefusal(),
+  draws: (value) => [send(creator, second, "transfer again", refuse(value?.reason))],
 });
 
 const tracing = step({
@@ -132,6 +148,10 @@ const tracing = step({
       reportBrowser("the stored words, with the creator's signature", isSigned),
     ),
   ],
+  draws: (value) => [
+    send(creator, second, "first transfer, as stored", judgeLink(value, 0)),
+    send(second, third, "second transfer, as stored", judgeLink(value, 1)),
+  ],
 });
 
 const altering = step({
@@ -153,6 +173,13 @@ const altering = step({
     bytes("Hash of the words as they were minted", original),
     bytes("Hash of the changed words", hash),
     checks(reportBoth("the creator's signature over the metadata hash", verdicts)),
+  ],
+  draws: (value) => [
+    find(
+      forger,
+      "The words, with one letter changed.",
+      judge(value && !areBothInvalid(value.verdicts), "signed", "not signed"),
+    ),
   ],
 });
 
@@ -176,6 +203,18 @@ const forging = step({
       reportBoth("the forger's signature, with the creator's key", withCreatorKey),
     ),
   ],
+  draws: (value) => [
+    find(
+      forger,
+      "signs the same words",
+      judge(
+        value && !areBothInvalid(value.withCreatorKey),
+        "the creator's signature",
+        "not the creator's signature",
+      ),
+      mark(value?.forgerAddress),
+    ),
+  ],
 });
 
 function listTransfers(history: readonly TokenTransfer[]) {
@@ -191,43 +230,7 @@ function listTransfers(history: readonly TokenTransfer[]) {
   );
 }
 
-/** Draws the owners from the creator to the current one, and then what the forger tried. */
-function drawOwners({ read }: StoryState): readonly OwnerItem[] {
-  const minted = read(minting);
-  const [creator = minted?.token.creatorAddress, second, third] = read(transferring)?.owners ?? [];
-  const forged = read(forging);
-  return [
-    {
-      kind: "owner",
-      name: "Creator",
-      ...showAddress(creator),
-      verdict: judge(minted?.isSigned, "signed the words, checked here", "the signature is not valid"),
-    },
-    { kind: "link", text: "first transfer", verdict: judgeLink(read(tracing), 0) },
-    { kind: "owner", name: "Second owner", ...showAddress(second) },
-    { kind: "link", text: "second transfer", verdict: judgeLink(read(tracing), 1) },
-    { kind: "owner", name: "Third owner", ...showAddress(third) },
-    {
-      kind: "link",
-      text: "the creator transfers it again",
-      isAttack: true,
-      verdict: refuse(read(reselling)?.reason),
-    },
-    {
-      kind: "owner",
-      name: "Forger, with the same words",
-      isAttacker: true,
-      ...showAddress(forged?.forgerAddress),
-      verdict: judge(
-        forged && !areBothInvalid(forged.withCreatorKey),
-        "the creator's signature",
-        "not the creator's signature",
-      ),
-    },
-  ];
-}
-
-/** A link holds if the token came from the owner before. */
+/** Whether a transfer came from the owner before. */
 function judgeLink(traced: Awaited<ReturnType<typeof traceHistory>> | undefined, at: number) {
   const before = traced?.history[at - 1]?.toAddress ?? traced?.history[0]?.fromAddress;
   const link = traced?.history[at];
@@ -238,18 +241,20 @@ function judgeLink(traced: Awaited<ReturnType<typeof traceHistory>> | undefined,
   );
 }
 
-function showAddress(address: string | undefined) {
-  if (address === undefined) return { detail: undefined, mark: undefined };
-  return { detail: shortHex(address), mark: fromHex(address.slice("0x".length)) };
+/** The bytes of an address, as a pattern. */
+function mark(address: string | undefined) {
+  return address === undefined ? undefined : fromHex(address.slice("0x".length));
 }
 
 export const Page = defineStory({
   title: "Token and provenance",
   lead: `A token describes a work, with the signature of its creator and the history of its owners. The signature covers a
     hash of the words, so no letter can change. The history leads from the creator to the current owner.`,
-  scene: {
-    title: "From owner to owner",
-    shows: (story) => <OwnerChain label="Owners" items={drawOwners(story)} />,
-  },
+  parties: [
+    { name: "Creator" },
+    { name: "Second owner" },
+    { name: "Third owner" },
+    { name: "Forger", isAttacker: true },
+  ],
   steps: [minting, transferring, reselling, tracing, altering, forging],
 });

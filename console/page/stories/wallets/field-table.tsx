@@ -9,7 +9,7 @@ interface FieldTableProps {
 
 export function FieldTable({ answers }: FieldTableProps) {
   return (
-    <Scroller class="scroll fields-found" label="Fields of the answers">
+    <Scroller class="scroll" label="Fields of the answers">
       <table>
         <thead>
           <tr>
@@ -32,7 +32,7 @@ export function FieldTable({ answers }: FieldTableProps) {
                 <td>
                   <code>{field.name}</code>
                 </td>
-                <td>{field.is ?? "not known to be public"}</td>
+                <td class="wraps">{field.is ?? "not known to be public"}</td>
                 <td class="number">{field.bytes === undefined ? "" : formatNumber(field.bytes)}</td>
               </tr>
             ))}

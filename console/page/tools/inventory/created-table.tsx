@@ -1,9 +1,9 @@
 /** The records that the reader has created in this tab, newest first. */
 import { parseAddress } from "../../address.ts";
 import { type CreatedAt, type CreatedRecord, useCreatedRecords } from "../../created-records.ts";
-import { stories, tools } from "../../pages.ts";
 import { Badge, type Column, RecordTable, When } from "../../parts/record-table.tsx";
 import { kinds } from "../../record-kinds.ts";
+import { settings } from "../../settings.ts";
 import { formatNumber } from "../../values.ts";
 import { shortenId } from "../key-id.ts";
 import { formatTime, idColumn, linkRecord } from "./columns.tsx";
@@ -56,23 +56,23 @@ export function CreatedTable() {
 /** "Managed keys: Create a key" for a step, "Key manager" for a tool. */
 function nameOrigin({ href, title }: CreatedAt): string {
   const { path } = parseAddress(href);
-  const page = [...stories, ...tools].find((one) => one.path === path)?.title ?? "This page";
+  // The menu names the pages.
+  const page = document.querySelector(`nav a[href="#/${path}"]`)?.textContent ?? "This page";
   return title === undefined ? page : `${page}: ${title}`;
 }
 
-/** Stories that create records. */
 function Suggestions() {
-  const shown = stories.filter(({ service }) => kinds.some((kind) => kind.list && kind.service === service));
+  const shown = kinds.filter(({ service, list }) => list !== undefined && settings.services.has(service));
   return (
     <div class="note">
       <p>
         Nothing yet. What you create with a story or the key manager appears here, with a link to the step
-        that created it. These stories create records:
+        that created it. There you create:
       </p>
       <ul class="suggestions">
-        {shown.map(({ path, title }) => (
-          <li key={path}>
-            <a href={`#/${path}`}>{title}</a>
+        {shown.map(({ kind, list }) => (
+          <li key={kind}>
+            <a href={`#/${list?.path}`}>{list?.title}</a>
           </li>
         ))}
       </ul>

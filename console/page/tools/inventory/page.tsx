@@ -6,7 +6,7 @@ import { ServerList } from "./server-list.tsx";
 
 export function Page() {
   return (
-    <div class="tool inventory">
+    <div class="tool">
       <header class="lead">
         <h1 tabIndex={-1}>Inventory</h1>
         <p>

@@ -32,7 +32,6 @@ export function LineChart({ title, now, seconds, values, others = [], count, for
           aria-hidden="true"
           focusable="false"
         >
-          <line class="grid" x1="0" x2={width} y1={height / 2} y2={height / 2} />
           <path class="other" d={drawLine(others, count, max)} />
           <path class="line" d={drawLine(values, count, max)} />
           <path class="other dots" d={drawDots(others, count, max)} />

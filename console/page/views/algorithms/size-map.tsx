@@ -55,47 +55,12 @@ export function SizeMap({ rows }: { readonly rows: readonly AlgorithmRow[] }) {
           </g>
         ))}
       </svg>
-      <SizeRows rows={rows} />
       <figcaption class="hint">
-        <span class="if-wide">
-          Bytes of a public key (across) and of a signature or ciphertext (up); each line is ten times the one
-          before. Circles sign, squares exchange keys.
-        </span>
-        <span class="if-narrow">
-          Bytes of a public key (upper bar) and of a signature or ciphertext (lower bar). Bars are
-          logarithmic.
-        </span>{" "}
-        Grey: breakable by a large quantum computer. The table has all numbers.
+        Bytes of a public key (across) and of a signature or ciphertext (up); each line is ten times the one
+        before. Circles sign, squares exchange keys. Grey: breakable by a large quantum computer. The table
+        has all numbers.
       </figcaption>
     </figure>
-  );
-}
-
-/** The same as bars, for a screen that is too narrow for the map. The table tells it to a screen reader. */
-function SizeRows({ rows }: { readonly rows: readonly AlgorithmRow[] }) {
-  const byLabel = new Map(rows.map((row) => [nameSet(row), row]));
-  return (
-    <ul class="size-rows" aria-hidden="true">
-      {[...byLabel].map(([label, { family, publicKeyBytes, resultBytes }]) => (
-        <li key={label} data-family={family}>
-          <span>{label}</span>
-          <span class="hint">
-            {formatNumber(publicKeyBytes)}, {formatNumber(resultBytes)}
-          </span>
-          <SizeBar bytes={publicKeyBytes} />
-          <SizeBar bytes={resultBytes} />
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-function SizeBar({ bytes }: { readonly bytes: number }) {
-  return (
-    <svg class="bar-picture" width="100%" height="6" aria-hidden="true" focusable="false">
-      <rect class="track" width="100%" height="6" rx="3" />
-      <rect class="family" width={`${100 * sizeScale.place(bytes)}%`} height="6" rx="3" />
-    </svg>
   );
 }
 
