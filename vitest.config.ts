@@ -7,6 +7,8 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const slow = "{test,{console,extensions/*}/test}/**/*.slow.test.ts";
 /** Measurements of CPU, time and memory, whose limits hold on a machine that does nothing else. */
 const full = "{test,{console,extensions/*}/test}/**/*.full.test.ts";
+/** What must hold in both databases: in SQLite among the quick tests, in PostgreSQL among the slow ones. */
+const both = "{test,{console,extensions/*}/test}/**/*.both.test.ts";
 
 /** Slow files that take a minute or more beside others, the longest first. */
 const longest = [
@@ -63,10 +65,12 @@ export default defineConfig({
           name: "quick",
           include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],
           exclude: [...configDefaults.exclude, slow, full],
+          provide: { databases: ["sqlite"] },
         },
       },
-      { extends: true, test: { name: "slow", include: [slow] } },
-      { extends: true, test: { name: "full", include: [full] } },
+      { extends: true, test: { name: "postgres", include: [both], provide: { databases: ["postgres"] } } },
+      { extends: true, test: { name: "slow", include: [slow], provide: { databases: ["sqlite", "postgres"] } } },
+      { extends: true, test: { name: "full", include: [full], provide: { databases: ["sqlite", "postgres"] } } },
     ],
   },
 });

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { readConfig } from "../src/config.ts";
 import { requireReusablePort } from "../src/settings/reuse-port.ts";
-import { describeStores, type Place } from "./support/on-both.ts";
+import { makeSqlitePlace, type Place } from "./support/on-both.ts";
 import { runToEndHere } from "./support/run-here.ts";
 import { startServer } from "./support/start-server.ts";
 import { makeTemporaryDirectory } from "./support/temporary-directory.ts";
@@ -47,9 +47,9 @@ function call(url: string, body: object): Promise<Response> {
   return fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
 }
 
-describeStores("two servers with --reuse-port", (makePlace) => {
+describe("two servers with --reuse-port", () => {
   it("both answer on the port, with the same keys", async () => {
-    const { first, second } = await startBoth(await makePlace());
+    const { first, second } = await startBoth(await makeSqlitePlace());
     expect(second.url).toBe(first.url);
     const metrics = await fetchFromAll(`${first.url}/metrics`);
     expect(new Set(metrics.map(({ status }) => status))).toEqual(new Set([200, 404]));
@@ -64,7 +64,7 @@ describeStores("two servers with --reuse-port", (makePlace) => {
   });
 
   it("leave the port to the other one when one stops", async () => {
-    const { first, second } = await startBoth(await makePlace());
+    const { first, second } = await startBoth(await makeSqlitePlace());
     expect(await first.stop()).toMatchObject({ code: 0 });
     const answers = await fetchFromAll(`${second.url}/metrics`);
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]));

@@ -30,7 +30,6 @@ import { tamperWith } from "../services/app-under-test.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { issuerUrl } from "../support/clients.ts";
 import { openStore } from "../support/open-store.ts";
-import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";
 
@@ -101,7 +100,7 @@ let people = 0;
 /** Starts the app with `--auth token`, never too busy and at any number of calls a second, unless the flags say otherwise. */
 export async function startAccessServer(options: StartOptions): Promise<AccessServer> {
   const { atEnd, args = [], logger = pino({ level: "silent" }) } = options;
-  const database = options.database ?? (await makeDatabase("sqlite", atEnd));
+  const database = options.database ?? makeDatabase(atEnd);
   const defaults = [
     "--port",
     "0",
@@ -235,35 +234,21 @@ function connectTo(
 }
 
 /** Flags that say where a new database is. */
-export async function makeDatabase(kind: "sqlite" | "postgres", atEnd: AtEnd): Promise<string[]> {
-  const flags = ["--data-dir", makeTemporaryDirectory(atEnd)];
-  return kind === "sqlite" ? flags : [...flags, "--database-url", await freshDatabaseUrl()];
+export function makeDatabase(atEnd: AtEnd): string[] {
+  return ["--data-dir", makeTemporaryDirectory(atEnd)];
 }
 
-/** Milliseconds; the first to ask for a database waits until PostgreSQL has started. */
+/** Milliseconds for one test. */
 export const timeout = 180_000;
 
-/** Describes the same tests for SQLite and for PostgreSQL; those of each share one server. */
-export function describeAccess(
-  name: string,
-  define: (shared: () => Promise<AccessServer>, kind: "sqlite" | "postgres") => void,
-): void {
-  const defineOn = (kind: "sqlite" | "postgres"): void => {
-    const ends: (() => void | Promise<void>)[] = [];
-    const atEnd: AtEnd = (end) => void ends.push(end);
+/** Describes tests that share one server. */
+export function describeAccess(name: string, define: (shared: () => Promise<AccessServer>) => void): void {
+  describe(name, { timeout }, () => {
+    const atEnd = endAfterAll();
     let server: Promise<AccessServer> | undefined;
-    afterAll(async () => {
-      for (const end of ends.reverse()) await end();
-    });
     define(() => {
-      server ??= makeDatabase(kind, atEnd).then((database) => startAccessServer({ atEnd, database }));
+      server ??= startAccessServer({ atEnd });
       return server;
-    }, kind);
-  };
-  describe(name, () => {
-    describe("on SQLite", { timeout }, () => defineOn("sqlite"));
-  });
-  describePostgres(name, () => {
-    describe("on PostgreSQL", { timeout }, () => defineOn("postgres"));
+    });
   });
 }

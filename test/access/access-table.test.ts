@@ -50,7 +50,7 @@ let made: Records;
 let tokens: Tokens;
 
 beforeAll(async () => {
-  const database = await makeDatabase("sqlite", (end) => void ends.push(end));
+  const database = makeDatabase((end) => void ends.push(end));
   const tokenOfOpenServer = await logInWhileOpen(database);
   const witnesses = join(
     makeTemporaryDirectory((end) => void ends.push(end)),

@@ -4,7 +4,6 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { createApp } from "../../src/app.ts";
 import { ConfigError, readConfig } from "../../src/config.ts";
 import { runProgram } from "../cli/operator/command-line.ts";
-import { describePostgres } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { makeDatabase, startAccessServer, timeout } from "./access-server.ts";
@@ -24,15 +23,15 @@ async function start(args: readonly string[], env: NodeJS.ProcessEnv = {}): Prom
   await app.close();
 }
 
-function define(kind: "sqlite" | "postgres"): void {
+describe("an open server", { timeout }, () => {
   it("needs no --auth for a new store", async () => {
-    const database = await makeDatabase(kind, onTestFinished);
+    const database = makeDatabase(onTestFinished);
     await start(database);
     await start(database);
   });
 
   it.each(["a user", "a client"])("is refused without --auth if the store has %s", async (account) => {
-    const database = await makeDatabase(kind, onTestFinished);
+    const database = makeDatabase(onTestFinished);
     const server = await startAccessServer({ atEnd: onTestFinished, database });
     const { users, clients } = server.office;
     if (account === "a user") await users.add({ name: "ada", role: "user", passwordHash: "" }, new Date());
@@ -53,18 +52,7 @@ function define(kind: "sqlite" | "postgres"): void {
     if (account === "a user") await removeUser(database);
   });
 
-  async function removeUser(database: readonly string[]): Promise<void> {
-    const server = await startAccessServer({ atEnd: onTestFinished, database });
-    await server.office.users.remove("ada");
-    await server.close();
-    await start(database);
-  }
-}
-
-describe("an open server", () => {
-  describe("on SQLite", { timeout }, () => define("sqlite"));
-
-  it("says so in one sentence and ends with 2", { timeout }, async () => {
+  it("says so in one sentence and ends with 2", async () => {
     const dataDir = makeTemporaryDirectory(onTestFinished);
     const place = { settings: ["--data-dir", dataDir] };
     await start(place.settings);
@@ -74,6 +62,9 @@ describe("an open server", () => {
   });
 });
 
-describePostgres("an open server", () => {
-  describe("on PostgreSQL", { timeout }, () => define("postgres"));
-});
+async function removeUser(database: readonly string[]): Promise<void> {
+  const server = await startAccessServer({ atEnd: onTestFinished, database });
+  await server.office.users.remove("ada");
+  await server.close();
+  await start(database);
+}

@@ -446,9 +446,9 @@ describeAccess("what an administrator does with a record", (shared) => {
   });
 });
 
-describeAccess("what was made while the server was open", (_shared, kind) => {
+describeAccess("what was made while the server was open", () => {
   it("is an administrator's to see, and no user's", async () => {
-    const database = await makeDatabase(kind, onTestFinished);
+    const database = makeDatabase(onTestFinished);
     const open = await startAccessServer({ atEnd: onTestFinished, database, args: ["--auth", "open"] });
     const { keyId } = present((await open.connect().kms.createKey({})).result);
     await open.close();

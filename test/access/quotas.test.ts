@@ -79,12 +79,12 @@ const adding: Readonly<Record<string, (clients: Clients) => Promise<() => Promis
   },
 };
 
-describeAccess("quotas of a user", (_shared, kind) => {
+describeAccess("quotas of a user", () => {
   const ends: (() => void | Promise<void>)[] = [];
   const atEnd = (end: () => void | Promise<void>) => void ends.push(end);
   let server: Promise<AccessServer> | undefined;
   const start = (): Promise<AccessServer> => {
-    server ??= makeDatabase(kind, atEnd).then((database) => startAccessServer({ atEnd, database, args }));
+    server ??= startAccessServer({ atEnd, args });
     return server;
   };
   afterAll(async () => {
@@ -163,9 +163,9 @@ describeAccess("quotas of a user", (_shared, kind) => {
   });
 });
 
-describeAccess("the quota of an open server", (_shared, kind) => {
+describeAccess("the quota of an open server", () => {
   it("is ten times as high, for all its callers together", async () => {
-    const database = await makeDatabase(kind, onTestFinished);
+    const database = makeDatabase(onTestFinished);
     const open = ["--auth", "open", "--max-tunnels-per-user", "1"];
     const server = await startAccessServer({ atEnd: onTestFinished, database, args: open });
     const { vpn } = server.connect();

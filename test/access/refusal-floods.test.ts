@@ -164,9 +164,9 @@ function listGrown(before: Record<string, number>, after: Record<string, number>
   return Object.keys(after).filter((name) => !logTables.test(name) && after[name] !== before[name]);
 }
 
-describeAccess("a user whose calls are refused", (_shared, kind) => {
+describeAccess("a user whose calls are refused", () => {
   const start = async (args: readonly string[] = []) =>
-    startAccessServer({ atEnd: onTestFinished, database: await makeDatabase(kind, onTestFinished), args });
+    startAccessServer({ atEnd: onTestFinished, database: makeDatabase(onTestFinished), args });
 
   it("adds at most 1,000 entries an hour, with whatever calls, and one with the number of the others", async () => {
     const server = await start();

@@ -10,7 +10,7 @@ import { ConfigError, readConfig } from "../../src/config.ts";
 import { sqliteIn } from "../../src/database/database.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { writeEntries } from "../support/entries.ts";
-import { describeStores, makeSqlitePlace, type Place } from "../support/on-both.ts";
+import { makeSqlitePlace, type Place } from "../support/on-both.ts";
 import { tables } from "../support/open-store.ts";
 import { runHere, runToEndHere } from "../support/run-here.ts";
 import { runToEnd, startServer } from "../support/start-server.ts";
@@ -66,9 +66,9 @@ function toJson({ sequence, entryHash, signedAt, signature }: SignedCheckpoint) 
 const sentence = (...words: string[]) =>
   expect.stringMatching(new RegExp(`^[^\\n]*${words.join("[^\\n]*")}[^\\n]*\\n$`));
 
-describeStores("audit verify", (makePlace) => {
+describe("audit verify", () => {
   it("ends with 0 and one sentence when the log is valid", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const { entryHash } = await fillLog(place, 3);
     const { code, stdout } = await auditVerify(place);
     expect({ code, stdout }).toEqual({
@@ -78,7 +78,7 @@ describeStores("audit verify", (makePlace) => {
   });
 
   it("ends with 1 and names the first broken entry when the log was tampered with", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await fillLog(place, 7);
     await place.query("update audit_entries set user_name = 'eve' where sequence in (4, 6)");
     const { code, stdout } = await auditVerify(place);
@@ -86,7 +86,7 @@ describeStores("audit verify", (makePlace) => {
   });
 
   it("refuses a place without a store, and makes none", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     expect(await auditVerify(place)).toMatchObject({
       code: 2,
       stdout: "",
@@ -97,9 +97,9 @@ describeStores("audit verify", (makePlace) => {
   });
 });
 
-describeStores("audit verify with a checkpoint that was kept elsewhere", (makePlace) => {
+describe("audit verify with a checkpoint that was kept elsewhere", () => {
   it("ends with 0 when the log agrees with it", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const checkpoint = await fillLog(place, 2);
     await fillLog(place, 2);
     const { code, stdout } = await auditVerify(place, keep(toJson(checkpoint)));
@@ -107,7 +107,7 @@ describeStores("audit verify with a checkpoint that was kept elsewhere", (makePl
   });
 
   it("ends with 1 and names the first missing entry when it is of a longer log", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await fillLog(place, 2);
     const shorter = await copyLog(place);
     const checkpoint = await fillLog(place, 2);

@@ -9,7 +9,7 @@ import { createRevocations } from "../../src/identity/revocations.ts";
 import { createUserStore } from "../../src/identity/users.ts";
 import { describeClient } from "../support/clients.ts";
 import { writeEntries } from "../support/entries.ts";
-import { describeStores, type Place } from "../support/on-both.ts";
+import { makeSqlitePlace, type Place } from "../support/on-both.ts";
 
 const origin = { clientAddress: "192.0.2.7", requestId: "call-1" };
 const from = { ...origin, name: "ada" };
@@ -36,9 +36,9 @@ async function addAda(place: Place) {
   return store;
 }
 
-describeStores("the log of identities", (makePlace) => {
+describe("the log of identities", () => {
   it("has what operators do with users and clients, and no hash of a password or a secret", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await addAda(place);
     const [users, clients] = [createUserStore(store), createClientStore(store)];
     await users.setPassword("ada", "scrypt$2");
@@ -62,7 +62,7 @@ describeStores("the log of identities", (makePlace) => {
   });
 
   it("has the keys that sign tokens, from their creation to their retirement", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     const provider = await createCryptoProvider("openssl");
     const deps = { provider, store: createIssuerStore(store), now: () => new Date() };
@@ -80,7 +80,7 @@ describeStores("the log of identities", (makePlace) => {
   });
 
   it("has a revocation once, with the client and its call", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const revocations = createRevocations(await place.open());
     const input = { tokenId: "token-1", client: "shop", origin };
     await revocations.add(input);
@@ -91,7 +91,7 @@ describeStores("the log of identities", (makePlace) => {
   });
 
   it("has a log-in before its caller gets the token", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const records = createLogInRecords(await place.open(), {});
     await records.succeeded("LOG_IN", from);
     expect(await readLog(place)).toEqual(["LOG_IN|ada|ada|OK||192.0.2.7|call-1"]);
@@ -99,7 +99,7 @@ describeStores("the log of identities", (makePlace) => {
   });
 
   it("has at most ten failures of a name a minute one by one, and counts the others in one entry", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const lines: unknown[] = [];
     const logger = { info: () => {}, warn: (line: unknown) => void lines.push(line) };
     const records = createLogInRecords(await place.open(), { logger: logger as never });
@@ -117,7 +117,7 @@ describeStores("the log of identities", (makePlace) => {
   it("has at most 100 failures of a name an hour one by one, and 500 of all users", async () => {
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     onTestFinished(() => void vi.useRealTimers());
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const records = createLogInRecords(await place.open(), {});
     const fail = (name: string) =>
       records.failed("LOG_IN", { ...from, name, reason: "LOGIN_FAILED", isKnown: true });
@@ -132,7 +132,7 @@ describeStores("the log of identities", (makePlace) => {
   });
 
   it("has at most ten failures of a client a minute one by one, for whatever it asks", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const records = createLogInRecords(await place.open(), {});
     for (let i = 0; i < 100; i += 1)
       for (const operation of ["ISSUE_TOKEN", "INTROSPECT_TOKEN", "REVOKE_TOKEN"] as const)
@@ -144,7 +144,7 @@ describeStores("the log of identities", (makePlace) => {
   });
 
   it("does not hide the failures of a user behind those of clients, of others and of nobody", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const records = createLogInRecords(await place.open(), {});
     const fail = (operation: "LOG_IN" | "ISSUE_TOKEN", name: string, isKnown: boolean) =>
       records.failed(operation, { ...from, name, reason: "LOGIN_FAILED", isKnown });
@@ -160,7 +160,7 @@ describeStores("the log of identities", (makePlace) => {
   });
 
   it("is broken if it is emptied, although nobody who saw it runs", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await addAda(place);
     await store.close();
     for (const table of ["identity_entries", "identity_head", "identity_checkpoints"])
@@ -172,7 +172,7 @@ describeStores("the log of identities", (makePlace) => {
   });
 
   it("has nothing that a stranger wrote: names of nobody are counted only", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const lines: unknown[] = [];
     const logger = { info: () => {}, warn: (line: unknown) => void lines.push(line) };
     const records = createLogInRecords(await place.open(), { logger: logger as never });
@@ -194,7 +194,7 @@ describeStores("the log of identities", (makePlace) => {
       3,
     ],
   ])("is broken if %s", async (_what, statement, broken) => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await addAda(place);
     await createUserStore(store).setPassword("ada", "scrypt$2");
     const records = createLogInRecords(store, {});
@@ -206,7 +206,7 @@ describeStores("the log of identities", (makePlace) => {
   });
 
   it("accepts no entry, end or checkpoint of the log of keys, whose first hash is computed alike", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     await writeEntries(store, 3);
     await store.verifyAudit();
@@ -226,14 +226,14 @@ describeStores("the log of identities", (makePlace) => {
   });
 
   it("does not change the log of keys, which stays empty", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await addAda(place);
     expect(await store.verifyAudit()).toMatchObject({ valid: true, entries: 0 });
     expect((await store.readAuditEnd()).sequence).toBe(0);
   });
 
   it("has entries of concurrent calls in one chain, and none of a call that failed", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     const records = createLogInRecords(store, {});
     const names = Array.from({ length: 20 }, (_, i) => `user-${i}`);

@@ -1,15 +1,15 @@
-import { expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { RecordDamagedError } from "../../src/database/store-error.ts";
 import { openIssuer, rotateIssuerKey } from "../../src/identity/issuer.ts";
 import { createIssuerStore } from "../../src/identity/issuer-store.ts";
-import { describeStores } from "../support/on-both.ts";
+import { makeSqlitePlace } from "../support/on-both.ts";
 
-describeStores("a store whose issuing key lost its seed", (makePlace) => {
+describe("a store whose issuing key lost its seed", () => {
   it.each(["delete from sealed_secrets", "update sealed_secrets set ciphertext = $1"])(
     "issues no token, and names the key: %s",
     async (change) => {
-      const place = await makePlace();
+      const place = await makeSqlitePlace();
       const store = await place.open();
       const provider = await createCryptoProvider("openssl");
       onTestFinished(() => provider.close());

@@ -9,7 +9,7 @@ import type { Store } from "../../src/store/store.ts";
 import { runCommand } from "../cli/operator/command-line.ts";
 import { listPlan } from "../services/kms/list-plan.ts";
 import { describeClient } from "../support/clients.ts";
-import { describeStores, makeSqlitePlace, type Place } from "../support/on-both.ts";
+import { makeSqlitePlace, type Place } from "../support/on-both.ts";
 
 /** An account: how it is changed, and how it is found. */
 interface Accounts {
@@ -67,7 +67,7 @@ async function putBack({ query }: Place, table: string, row: Row): Promise<void>
   );
 }
 
-describeStores("an account that was put back", (makePlace) => {
+describe("an account that was put back", () => {
   const changes: [what: string, change: (accounts: Accounts) => Promise<unknown>][] = [
     ["after it was removed", ({ remove }) => remove()],
     ["from before its secret changed", ({ change }) => change()],
@@ -81,7 +81,7 @@ describeStores("an account that was put back", (makePlace) => {
   ];
   for (const [kind, { table, open }] of Object.entries(kinds))
     it.each(changes)(`is damaged, and named by qsp store verify: a ${kind}, %s`, async (_what, change) => {
-      const place = await makePlace();
+      const place = await makeSqlitePlace();
       const store = await place.open();
       const accounts = open(store);
       await accounts.add();
@@ -101,7 +101,7 @@ describeStores("an account that was put back", (makePlace) => {
 
   for (const [kind, { open }] of Object.entries(kinds)) {
     it(`is as it was if nobody did: a ${kind}`, async () => {
-      const accounts = open(await (await makePlace()).open());
+      const accounts = open(await (await makeSqlitePlace()).open());
       for (const step of [accounts.add, accounts.change, accounts.remove, accounts.add, accounts.change]) {
         await step();
         const isThere = step !== accounts.remove;
@@ -111,7 +111,7 @@ describeStores("an account that was put back", (makePlace) => {
     });
 
     it(`is as it was if it is older than the log of identities: a ${kind}`, async () => {
-      const place = await makePlace();
+      const place = await makeSqlitePlace();
       const accounts = open(await place.open());
       await accounts.add();
       await place.query("delete from identity_entries");
@@ -120,9 +120,9 @@ describeStores("an account that was put back", (makePlace) => {
   }
 });
 
-describeStores("an account whose row was removed", (makePlace) => {
+describe("an account whose row was removed", () => {
   it.each(Object.entries(kinds))("is named by qsp store verify: a %s", async (kind, { table, open }) => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     const accounts = open(store);
     for (const step of [accounts.add, accounts.remove, accounts.add]) await step();
@@ -137,9 +137,9 @@ describeStores("an account whose row was removed", (makePlace) => {
   });
 });
 
-describeStores("a key of the issuer that was put back after it was retired", (makePlace) => {
+describe("a key of the issuer that was put back after it was retired", () => {
   it("is not accepted, and neither are later ones refused", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     const provider = await createCryptoProvider("openssl");
     const keys = createIssuerStore(store);

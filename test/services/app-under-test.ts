@@ -10,7 +10,7 @@ import type { Database, DatabaseLocation } from "../../src/database/database.ts"
 import type { Schema } from "../../src/database/schema.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { openDatabase } from "../support/open-store.ts";
-import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
+import { describePostgres, freshDatabaseUrl, runsOn } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { callRest, type RestAnswer } from "./answers.ts";
@@ -49,15 +49,16 @@ type Describe = <Options, Started>(
 
 /**
  * Describes tests on SQLite: those of what a service does with its records. What both databases must agree on has tests
- * on both, and foreign clients use every service on both (test/interop).
+ * on both, in files *.both.test.ts, and foreign clients use every service on both (test/interop).
  */
 export const describeOnSqlite: Describe = (name, startIn, define) => {
+  if (!runsOn("sqlite")) return;
   describe(name, () => {
     describe("on SQLite", { timeout }, () => defineOn("sqlite", startIn, define));
   });
 };
 
-/** Describes the same tests for SQLite and for PostgreSQL: those of order, pages, races, changed rows and feeds. */
+/** Describes the same tests for SQLite and, among the slow ones, for PostgreSQL: those of order, pages, races and feeds. */
 export const describeOnBoth: Describe = (name, startIn, define) => {
   describeOnSqlite(name, startIn, define);
   describePostgres(name, () => {
@@ -85,19 +86,25 @@ function defineOn<Options, Started>(
   );
 }
 
-/** Describes tests of replicas: of two servers on one PostgreSQL database. */
+/** Describes tests of replicas: of two servers on one database, SQLite and, among the slow ones, PostgreSQL. */
 export function describeTwoOnOne<Started>(
   name: string,
   startIn: StartIn<never, Started>,
   define: (startTwo: StartTwo<Started>) => void,
 ): void {
-  const startTwo: StartTwo<Started> = async () => {
-    const database = await makeDatabase("postgres", onTestFinished);
-    const place: Place = { database: async () => database, atEnd: onTestFinished };
-    return [await startIn(place), await startIn(place)];
-  };
+  const startTwoOn =
+    (kind: DatabaseLocation["kind"]): StartTwo<Started> =>
+    async () => {
+      const database = await makeDatabase(kind, onTestFinished);
+      const place: Place = { database: async () => database, atEnd: onTestFinished };
+      return [await startIn(place), await startIn(place)];
+    };
+  if (runsOn("sqlite"))
+    describe(name, () => {
+      describe("on one SQLite database", { timeout }, () => define(startTwoOn("sqlite")));
+    });
   describePostgres(name, () => {
-    describe("on one PostgreSQL database", { timeout }, () => define(startTwo));
+    describe("on one PostgreSQL database", { timeout }, () => define(startTwoOn("postgres")));
   });
 }
 

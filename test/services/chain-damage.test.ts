@@ -7,7 +7,7 @@ import { refusal } from "../support/refusal.ts";
 import { damaged } from "../support/refusals.ts";
 import { present } from "./answers.ts";
 import { addBlocks, hashOutside, readChain } from "./chain.ts";
-import { describeServiceOnBoth, type ServiceServer } from "./service-server.ts";
+import { describeService, type ServiceServer } from "./service-server.ts";
 
 type Db = Kysely<Schema>;
 type BlockRow = Schema["blockchain_blocks"];
@@ -98,7 +98,7 @@ async function keepTables(db: Db): Promise<Change> {
 
 const isWhole = { valid: true, blocksChecked: 6, reason: "" };
 
-describeServiceOnBoth("BlockchainService.VerifyChain", BlockchainService, (start, shared) => {
+describeService("BlockchainService.VerifyChain", BlockchainService, (start, shared) => {
   it.each<[reason: string, index: number, what: string, change: Change]>([
     ["HASH", 3, "data of a block", block(3, () => ({ data: bytesOf("forged") }))],
     ["HASH", 5, "data of the last block", block(5, () => ({ data: bytesOf("forged") }))],
@@ -204,7 +204,7 @@ describeServiceOnBoth("BlockchainService.VerifyChain", BlockchainService, (start
   });
 });
 
-describeServiceOnBoth("BlockchainService.AddBlock", BlockchainService, (start) => {
+describeService("BlockchainService.AddBlock", BlockchainService, (start) => {
   it.each<[string, Change]>([
     ["validator's key", validator((row) => ({ public_key: flipBit(row.public_key, 20) }))],
     ["validator's name", validator(() => ({ name: "mine" }))],
@@ -248,7 +248,7 @@ describeServiceOnBoth("BlockchainService.AddBlock", BlockchainService, (start) =
   });
 });
 
-describeServiceOnBoth("BlockchainService.ListValidators", BlockchainService, (start) => {
+describeService("BlockchainService.ListValidators", BlockchainService, (start) => {
   it.each<[string, Change]>([
     ["key", validator((row) => ({ public_key: flipBit(row.public_key, 20) }))],
     ["name", validator(() => ({ name: "mine" }))],

@@ -8,7 +8,7 @@ import { refusal } from "../support/refusal.ts";
 import { invalid } from "../support/refusals.ts";
 import { present } from "./answers.ts";
 import { addBlocks, type ChainClient, readChain } from "./chain.ts";
-import { describeReplicas, describeServiceOnBoth } from "./service-server.ts";
+import { describeReplicas, describeService } from "./service-server.ts";
 
 const from = (index: number, count: number) => Array.from({ length: count }, (_, i) => index + i);
 const indexesOf = (blocks: readonly { index: number }[]) => blocks.map(({ index }) => index);
@@ -47,7 +47,7 @@ async function watchLines(url: string) {
   return { status: response.status, type: response.headers.get("content-type"), take };
 }
 
-describeServiceOnBoth("BlockchainService.WatchBlocks", BlockchainService, (start, shared) => {
+describeService("BlockchainService.WatchBlocks", BlockchainService, (start, shared) => {
   it.each([
     ["genesis, if it is not told where to begin", undefined, 0],
     ["index 0", 0, 0],

@@ -20,7 +20,7 @@ import type { Schema } from "../../src/database/schema.ts";
 import { servicePackages } from "../../src/services/registry.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { present } from "./answers.ts";
-import { describeServiceOnBoth } from "./service-server.ts";
+import { describeService } from "./service-server.ts";
 
 type Value = string | number | Uint8Array | null;
 type Row = Readonly<Record<string, Value>>;
@@ -94,7 +94,7 @@ function describeList<Service extends DescService>(
   { service, table, id, make, read, unnoticed = [] }: List<Service>,
 ): void {
   listed.push(name);
-  describeServiceOnBoth(name, service, (start) => {
+  describeService(name, service, (start) => {
     it("shows nothing but the ID and a mark of a record that was changed in whichever column, and the others as they are", async () => {
       const { client, tamper } = await start();
       await make(client);

@@ -9,7 +9,7 @@ import { failureOf, outcomesOf, refusal } from "../support/refusal.ts";
 import { damaged, reused } from "../support/refusals.ts";
 import { present } from "./answers.ts";
 import { type Proposed, propose, readProposal } from "./proposals.ts";
-import { describeReplicas, describeService, describeServiceOnBoth, freshOrder } from "./service-server.ts";
+import { describeReplicas, describeService, freshOrder } from "./service-server.ts";
 
 const executedAlready = { code: "FailedPrecondition", reason: "PROPOSAL_EXECUTED" };
 const expired = { code: "FailedPrecondition", reason: "PROPOSAL_EXPIRED" };
@@ -139,7 +139,7 @@ const signatureRow =
     await update.where("proposal_id", "=", proposalId).where("signer", "=", signer).execute();
   };
 
-describeServiceOnBoth("a proposal that somebody changed in the database", DefiService, (_start, shared) => {
+describeService("a proposal that somebody changed in the database", DefiService, (_start, shared) => {
   it.each<[string, Change]>([
     ["a stored signature", signatureRow((signature) => flipBit(signature, 20))],
     ["a stored signature, which is empty,", signatureRow(() => new Uint8Array())],

@@ -7,7 +7,6 @@ import { type Config, readConfig } from "../../src/config.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import {
-  describeOnBoth,
   describeOnSqlite,
   describeTwoOnOne,
   openConnections,
@@ -50,10 +49,7 @@ type DescribeApp = (
 /** Describes tests on SQLite: see `describeOnSqlite`. */
 export const describeApp: DescribeApp = (name, define) => describeOnSqlite(name, startIn, define);
 
-/** Describes the same tests for SQLite and for PostgreSQL: see `describeOnBoth`. */
-export const describeAppOnBoth: DescribeApp = (name, define) => describeOnBoth(name, startIn, define);
-
-/** Describes tests of two apps on one PostgreSQL database. */
+/** Describes tests of replicas: see `describeTwoOnOne`. */
 export function describeReplicas(name: string, define: (startTwo: StartTwo<TestApp>) => void): void {
   describeTwoOnOne(name, startIn, define);
 }

@@ -20,7 +20,6 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present, restRefusal } from "./answers.ts";
 import {
   describeApp,
-  describeAppOnBoth,
   describeReplicas,
   type IotClient,
   settingsIn,
@@ -222,7 +221,7 @@ describeApp("iot.IotService.RegisterDevice", (_start, shared) => {
   });
 });
 
-describeAppOnBoth("a challenge in the store", (_start, shared) => {
+describeApp("a challenge in the store", (_start, shared) => {
   /** The rows of a device's challenges. */
   const readRows = ({ tamper }: TestApp, deviceId: string) =>
     tamper((db) => db.selectFrom("iot_challenges").selectAll().where("device_id", "=", deviceId).execute());
@@ -876,7 +875,7 @@ describePostgres("iot.IotService.GetHealth and vpn.VpnService.GetHealth", () => 
   });
 });
 
-describeAppOnBoth("a device whose record was changed behind the back of iot.IotService", (start, shared) => {
+describeApp("a device whose record was changed behind the back of iot.IotService", (start, shared) => {
   it.each(["public_key", "vendor_public_key"] as const)(
     "is refused if it was its %s, and other devices are not",
     async (column) => {

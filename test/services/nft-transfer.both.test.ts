@@ -13,7 +13,6 @@ import {
   countRepeated,
   describeReplicas,
   describeService,
-  describeServiceOnBoth,
   freshOrder,
 } from "./service-server.ts";
 
@@ -269,7 +268,7 @@ const changes: [reason: string, what: string, change: Change][] = [
   ["HISTORY", "history: one more after a gap", inserted({ transfer_index: 6, from_address: address(3) })],
 ];
 
-describeServiceOnBoth("a token that somebody changed in the database", NftService, (_start, shared) => {
+describeService("a token that somebody changed in the database", NftService, (_start, shared) => {
   it.each(changes)("is not valid for %s: its %s was changed", async (reason, _what, change) => {
     const { client, tamper } = await shared();
     const [one, other] = [await travelled(client), await travelled(client)];

@@ -12,7 +12,7 @@ import { openStore } from "../support/open-store.ts";
 import { refusal } from "../support/refusal.ts";
 import { streamOf } from "../support/streams.ts";
 import { present } from "./answers.ts";
-import { describeApp, describeAppOnBoth, describeReplicas, type IotClient } from "./devices-and-tunnels.ts";
+import { describeApp, describeReplicas, type IotClient } from "./devices-and-tunnels.ts";
 import { makeSigner, sha256, verifiesOutside } from "./node-crypto.ts";
 import { type OwnDevice, registerOwn, signedReading } from "./own-device.ts";
 
@@ -31,7 +31,7 @@ async function reasonsOf(verdicts: AsyncIterable<{ readonly reason: string }>): 
   return reasons;
 }
 
-describeAppOnBoth("a device that numbers its readings", (start, shared) => {
+describeApp("a device that numbers its readings", (start, shared) => {
   it("is not believed when a numbered reading comes without its number, as telemetry of 8 bytes more", async () => {
     const { iot } = await shared();
     const device = await registerOwn(iot);
@@ -145,7 +145,7 @@ async function withStore<Result>(config: Config, use: (store: Store) => Result):
   }
 }
 
-describeAppOnBoth("an answer to a challenge", (start, shared) => {
+describeApp("an answer to a challenge", (start, shared) => {
   const asReading = (deviceId: string, challenge: Uint8Array, signature: Uint8Array) => ({
     deviceId,
     telemetry: Uint8Array.from(challenge),

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
-import { describeApp, describeAppOnBoth, describeReplicas, type VpnClient } from "./devices-and-tunnels.ts";
+import { describeApp, describeReplicas, type VpnClient } from "./devices-and-tunnels.ts";
 import {
   confirmAsPeer,
   connectPeer,
@@ -26,7 +26,7 @@ async function connectGiven(vpn: VpnClient) {
   return { tunnelId, sessionKey, ciphertext };
 }
 
-describeAppOnBoth("a recorded handshake", (start, shared) => {
+describeApp("a recorded handshake", (start, shared) => {
   it("does not come back: the packet that was received stays received", async () => {
     const { vpn } = await shared();
     const { tunnelId, sessionKey, ciphertext } = await connectGiven(vpn);

@@ -6,7 +6,6 @@ import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { openStore } from "../support/open-store.ts";
 import {
-  describeOnBoth,
   describeOnSqlite,
   describeTwoOnOne,
   openConnections,
@@ -45,11 +44,7 @@ type DescribeService = <Service extends DescService>(
 export const describeService: DescribeService = (name, service, define) =>
   describeOnSqlite(name, startOf(service), define);
 
-/** Describes the same tests for SQLite and for PostgreSQL: see `describeOnBoth`. */
-export const describeServiceOnBoth: DescribeService = (name, service, define) =>
-  describeOnBoth(name, startOf(service), define);
-
-/** Describes tests of replicas: of two servers on one PostgreSQL database. */
+/** Describes tests of replicas: see `describeTwoOnOne`. */
 export function describeReplicas<Service extends DescService>(
   name: string,
   service: Service,

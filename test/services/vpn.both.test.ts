@@ -26,7 +26,6 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present, restRefusal } from "./answers.ts";
 import {
   describeApp,
-  describeAppOnBoth,
   describeReplicas,
   type TestApp,
   type VpnClient,
@@ -575,7 +574,7 @@ describeApp("vpn.VpnService.ListTunnels and GetHealth", (start) => {
   });
 });
 
-describeAppOnBoth("a tunnel whose record was changed behind the back of vpn.VpnService", (_start, shared) => {
+describeApp("a tunnel whose record was changed behind the back of vpn.VpnService", (_start, shared) => {
   it("is refused if it was the peer's public key, and others are not", async () => {
     const { vpn, tamper } = await shared();
     const [hurt, sound] = [await registerMade(vpn), await registerMade(vpn)];
@@ -610,7 +609,7 @@ describeAppOnBoth("a tunnel whose record was changed behind the back of vpn.VpnS
   });
 });
 
-describeAppOnBoth("the store of vpn.VpnService", (start) => {
+describeApp("the store of vpn.VpnService", (start) => {
   /** All that the database holds, and all files of the data directory: as they are, and bytes as bytes. */
   async function readEverything({ tamper, config }: TestApp): Promise<Buffer> {
     const cells = await tamper(async (db) => {

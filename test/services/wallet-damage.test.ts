@@ -6,11 +6,11 @@ import { bytesOf, flipBit } from "../support/bytes.ts";
 import { failureOf, refusal } from "../support/refusal.ts";
 import { damaged } from "../support/refusals.ts";
 import { verifiesOutside } from "./node-crypto.ts";
-import { describeServiceOnBoth } from "./service-server.ts";
+import { describeService } from "./service-server.ts";
 
 const data = bytesOf("pay 5 to bob");
 
-describeServiceOnBoth("a wallet that somebody changed in the database", WalletService, (_start, shared) => {
+describeService("a wallet that somebody changed in the database", WalletService, (_start, shared) => {
   type Wallets = Schema["wallets"];
   const secretOf = (walletId: string) => `wallets/${walletId}/secret-key`;
   const record =

@@ -9,7 +9,7 @@ import { type MasterKeySource, masterKeyIn } from "../../src/secrets/master-key.
 import type { Store, StoreOptions } from "../../src/store/store.ts";
 import type { AtEnd } from "./at-end.ts";
 import { openStore } from "./open-store.ts";
-import { describePostgres, freshDatabaseUrl } from "./postgres.ts";
+import { describePostgres, freshDatabaseUrl, runsOn } from "./postgres.ts";
 import { makeTemporaryDirectory } from "./temporary-directory.ts";
 
 /** Milliseconds for one test; many start programs, on machines that have other work. */
@@ -43,10 +43,10 @@ interface OpenOptions extends Partial<StoreOptions> {
 /** Makes a place where nothing is yet. */
 export type MakePlace = (atEnd?: AtEnd) => Promise<Place>;
 
-/** Describes tests that run twice: in SQLite and in PostgreSQL. */
+/** Describes tests that run twice: in SQLite among the quick tests, in PostgreSQL among the slow ones. */
 export function describeStores(name: string, define: (makePlace: MakePlace) => void): void {
   describe(name, { timeout }, () => {
-    describe("in SQLite", () => define(makeSqlitePlace));
+    if (runsOn("sqlite")) describe("in SQLite", () => define(makeSqlitePlace));
     describePostgres("in PostgreSQL", () => define(makePostgresPlace));
   });
 }

@@ -1,17 +1,17 @@
 /** Verification of a long log: it continues from where an earlier one ended, and says so. */
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { verifyAudit } from "../../src/tlog/verify-audit.ts";
 import { writeEntries } from "../support/entries.ts";
-import { describeStores, type MakePlace } from "../support/on-both.ts";
+import { makeSqlitePlace } from "../support/on-both.ts";
 import { openAuditLog } from "./open-log.ts";
 
 const provider = await createCryptoProvider("openssl");
 const verifiedAt = new Date("2030-01-31T12:00:00Z");
 
 /** A log of 700 entries that was verified, and 100 more since. */
-async function makeLongLog(makePlace: MakePlace) {
-  const place = await makePlace();
+async function makeLongLog() {
+  const place = await makeSqlitePlace();
   const store = await place.open();
   const log = await openAuditLog(store);
   await writeEntries(store, 700);
@@ -24,9 +24,9 @@ async function makeLongLog(makePlace: MakePlace) {
   return { place, store, verify };
 }
 
-describeStores("verification of a log that is longer than the limit", (makePlace) => {
+describe("verification of a log that is longer than the limit", () => {
   it("continues after the last whole tile of the earlier one, and says when that was", async () => {
-    const { store, verify } = await makeLongLog(makePlace);
+    const { store, verify } = await makeLongLog();
     const found = { valid: true, entries: 800, verifiedFrom: 513, continuedFrom: verifiedAt };
     expect(await verify()).toMatchObject(found);
     expect((await verify()).checkpoint).toMatchObject({ sequence: 800 });
@@ -37,13 +37,13 @@ describeStores("verification of a log that is longer than the limit", (makePlace
   });
 
   it("verifies all entries of a log within the limit", async () => {
-    const { verify } = await makeLongLog(makePlace);
+    const { verify } = await makeLongLog();
     const whole = { valid: true, entries: 800, verifiedFrom: 1, continuedFrom: undefined };
     expect(await verify(800)).toMatchObject(whole);
   });
 
   it("does not read earlier entries again, which a verification of all does", async () => {
-    const { place, verify } = await makeLongLog(makePlace);
+    const { place, verify } = await makeLongLog();
     await place.query("update audit_entries set details = 'forged' where sequence = 5");
     expect(await verify()).toMatchObject({ valid: true, verifiedFrom: 513 });
     expect(await verify(800)).toMatchObject({ valid: false, firstBrokenSequence: 5, verifiedFrom: 1 });
@@ -68,7 +68,7 @@ describeStores("verification of a log that is longer than the limit", (makePlace
     ],
     ["the newest checkpoint says another hash", "update audit_checkpoints set entry_hash = ''", 800],
   ])("names the first broken entry where %s", async (_, change, broken) => {
-    const { place, store, verify } = await makeLongLog(makePlace);
+    const { place, store, verify } = await makeLongLog();
     await store.verifyAudit();
     await place.query(change);
     expect(await verify()).toMatchObject({ valid: false, firstBrokenSequence: broken });
@@ -80,19 +80,19 @@ describeStores("verification of a log that is longer than the limit", (makePlace
     ["says another time", "update tlog_verified set verified_at_ms = 1"],
     ["is gone", "delete from tlog_verified"],
   ])("verifies all entries where the record of the earlier verification %s", async (_, change) => {
-    const { place, verify } = await makeLongLog(makePlace);
+    const { place, verify } = await makeLongLog();
     await place.query(change);
     expect(await verify()).toMatchObject({ valid: true, verifiedFrom: 1 });
   });
 
   it("verifies all entries where the stored tree is not that of the earlier verification", async () => {
-    const { place, verify } = await makeLongLog(makePlace);
+    const { place, verify } = await makeLongLog();
     await place.query("update tlog_hashes set record_tag = '' where hash_index = 0 and level = 1");
     expect(await verify()).toMatchObject({ valid: false, firstBrokenSequence: 1, verifiedFrom: 1 });
   });
 
   it("finds that an older log was put back, by the record of the earlier verification", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     await writeEntries(store, 256);
     await verifyAudit(store, provider);

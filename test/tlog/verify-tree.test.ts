@@ -1,16 +1,16 @@
 /** Verification of the stored tree: it names the first hash or checkpoint that is not that of the entries. */
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { createAuditSource } from "../../src/tlog/source.ts";
 import { verifyAudit } from "../../src/tlog/verify-audit.ts";
 import { verifyTree } from "../../src/tlog/verify-tree.ts";
 import { writeEntries } from "../support/entries.ts";
-import { describeStores, type MakePlace } from "../support/on-both.ts";
+import { makeSqlitePlace } from "../support/on-both.ts";
 import { openAuditLog } from "./open-log.ts";
 
 /** A store with 700 entries, and checkpoints of sizes 300, 600 and 700. */
-async function makeStore(makePlace: MakePlace) {
-  const place = await makePlace();
+async function makeStore() {
+  const place = await makeSqlitePlace();
   const store = await place.open();
   const log = await openAuditLog(store);
   for (const added of [300, 300, 100]) {
@@ -25,9 +25,9 @@ async function makeStore(makePlace: MakePlace) {
 
 const zeros = "0".repeat(64);
 
-describeStores("a stored tree", (makePlace) => {
+describe("a stored tree", () => {
   it("that is whole agrees with the entries, also those written since its last checkpoint", async () => {
-    const { store, provider, verify } = await makeStore(makePlace);
+    const { store, provider, verify } = await makeStore();
     expect(await verify()).toMatchObject({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
     await writeEntries(store, 600);
     expect(await verify()).toMatchObject({ log: "audit", hashes: 2, checkpoints: 3, fault: undefined });
@@ -84,7 +84,7 @@ describeStores("a stored tree", (makePlace) => {
       /shorter than its checkpoint of size 701/,
     ],
   ])("with a change of %s names it and the entry", async (_, change, leaf, reason) => {
-    const { place, verify } = await makeStore(makePlace);
+    const { place, verify } = await makeStore();
     await place.query(change);
     const { fault } = await verify();
     expect(fault?.reason).toMatch(reason);
@@ -92,7 +92,7 @@ describeStores("a stored tree", (makePlace) => {
   });
 
   it("with a wrong hash makes the audit log invalid, from the first entry under it", async () => {
-    const { place, store, provider } = await makeStore(makePlace);
+    const { place, store, provider } = await makeStore();
     await place.query("delete from tlog_hashes where hash_index = 1");
     expect(await store.verifyAudit()).toMatchObject({ valid: true });
     expect(await verifyAudit(store, provider)).toMatchObject({

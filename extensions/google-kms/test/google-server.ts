@@ -1,11 +1,11 @@
-/** The services of google.kms in servers of their own, on either database. */
+/** The services of google.kms in servers of their own. */
 import { type Client, createClient } from "@connectrpc/connect";
 import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
 import { storeSettings } from "../../../src/settings/store-settings.ts";
 import {
-  describeOnBoth,
+  describeOnSqlite,
   openConnections,
   type Place,
   putUnderTest,
@@ -23,9 +23,9 @@ export interface GoogleServer extends ServerUnderTest {
   readonly kms: Client<typeof KmsService>;
 }
 
-/** Describes tests for SQLite and for PostgreSQL that share one server on each. */
+/** Describes tests that share one server. */
 export function describeGoogle(name: string, define: (shared: Shared<GoogleServer>) => void): void {
-  describeOnBoth(name, startIn, (_start, shared) => define(shared));
+  describeOnSqlite(name, startIn, (_start, shared) => define(shared));
 }
 
 async function startIn(place: Place): Promise<GoogleServer> {

@@ -1,10 +1,10 @@
 /** qsp client add, secret and remove: which programs get access tokens, and from when on no more. */
-import { expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { readConfig } from "../../../src/config.ts";
 import { secretOf } from "../../../test/cli/operator/client-secret.ts";
 import { runCommand } from "../../../test/cli/operator/command-line.ts";
 import { serveApp } from "../../../test/services/app-under-test.ts";
-import { describeStores, type MakePlace, type Place } from "../../../test/support/on-both.ts";
+import { makeSqlitePlace, type Place } from "../../../test/support/on-both.ts";
 import { basicOf, postForm } from "./tools.ts";
 
 async function start({ settings }: Pick<Place, "settings">) {
@@ -23,9 +23,9 @@ async function start({ settings }: Pick<Place, "settings">) {
   return { request, use };
 }
 
-describeStores("the commands about clients", (makePlace: MakePlace) => {
+describe("the commands about clients", () => {
   it("add a client, which gets tokens of a server that runs", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const { request, use } = await start(place);
     const secret = await secretOf(
       place,
@@ -47,7 +47,7 @@ describeStores("the commands about clients", (makePlace: MakePlace) => {
   });
 
   it("make a new secret, which ends the old one and all tokens at once", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const { request, use } = await start(place);
     const first = await secretOf(place, "add", "orders", "--scope", "kms.read");
     const { access_token: token } = (await request("orders", first)).body;
@@ -59,7 +59,7 @@ describeStores("the commands about clients", (makePlace: MakePlace) => {
   });
 
   it("remove a client, and end its tokens at once", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const { request, use } = await start(place);
     const secret = await secretOf(place, "add", "orders", "--scope", "kms.read");
     const { access_token: token } = (await request("orders", secret)).body;

@@ -35,7 +35,7 @@ function keysOf(server: AccessServer, config: client.Configuration) {
   return createRemoteJWKSet(new URL(uri), { [joseFetch]: routeTo(server) });
 }
 
-describeAccess("openid-client", (shared, kind) => {
+describeAccess("openid-client", (shared) => {
   it.each(["oidc", "oauth2"] as const)("discovers the server (%s)", async (algorithm) => {
     const config = await discover(await shared(), "nobody", { algorithm });
     expect(config.serverMetadata()).toMatchObject({
@@ -114,7 +114,7 @@ describeAccess("openid-client", (shared, kind) => {
   it.each(["ML-DSA-65", "ML-DSA-44"] as const)(
     "gets tokens of %s, which jose verifies",
     async (algorithm) => {
-      const database = await makeDatabase(kind, onTestFinished);
+      const database = makeDatabase(onTestFinished);
       const args = ["--access-token-algorithm", algorithm];
       const server = await startAccessServer({ atEnd: onTestFinished, database, args });
       const name = await makeClient(server, { scopes: ["kms.read"] });

@@ -36,9 +36,9 @@ async function tokenOf(
   return body.access_token;
 }
 
-describeAccess("an access token", (shared, kind) => {
+describeAccess("an access token", (shared) => {
   const startTwo = async (args: readonly string[] = []): Promise<[AccessServer, AccessServer, string[]]> => {
-    const database = await makeDatabase(kind, onTestFinished);
+    const database = makeDatabase(onTestFinished);
     const start = () => startAccessServer({ atEnd: onTestFinished, database, args });
     return [await start(), await start(), database];
   };
@@ -285,7 +285,7 @@ describeAccess("an access token", (shared, kind) => {
 
   it("reads /metrics with the scope metrics.read and the role of an auditor", async () => {
     const args = ["--metrics", "token"];
-    const database = await makeDatabase(kind, onTestFinished);
+    const database = makeDatabase(onTestFinished);
     const server = await startAccessServer({ atEnd: onTestFinished, database, args });
     const auditor = await makeClient(server, { role: "auditor", scopes: ["metrics.read", "kms.read"] });
     const user = await makeClient(server, { scopes: ["metrics.read"] });
@@ -299,7 +299,7 @@ describeAccess("an access token", (shared, kind) => {
   });
 
   it("is issued by an open server too, where a token of a log-in cannot pass for a client", async () => {
-    const database = await makeDatabase(kind, onTestFinished);
+    const database = makeDatabase(onTestFinished);
     const server = await startAccessServer({ atEnd: onTestFinished, database, args: ["--auth", "open"] });
     const name = await makeClient(server, { scopes: [...scopes, "pqc.use"], mayExchange: true });
     const other = await makeClient(server, { scopes, role: "admin" });

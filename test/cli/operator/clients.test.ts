@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { makeStoreDirectory } from "../../support/empty-store.ts";
-import { describeStores, type MakePlace } from "../../support/on-both.ts";
+import { makeSqlitePlace } from "../../support/on-both.ts";
 import { password } from "../../support/passwords.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { secretOf, secretPattern } from "./client-secret.ts";
@@ -18,9 +18,9 @@ async function makeSettings() {
   return { directory, settings: ["--data-dir", directory] };
 }
 
-describeStores("the commands about clients", (makePlace: MakePlace) => {
+describe("the commands about clients", () => {
   it("add a client, and list it with its rights", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await runCommand(place, ["store", "init"]);
     await secretOf(
       place,
@@ -36,7 +36,7 @@ describeStores("the commands about clients", (makePlace: MakePlace) => {
   });
 
   it("store a hash of the secret, and the secret nowhere", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await runCommand(place, ["store", "init"]);
     const secret = await secretOf(place, "add", "orders");
     const [row] = await place.query("select * from oauth_clients");
@@ -49,7 +49,7 @@ describeStores("the commands about clients", (makePlace: MakePlace) => {
   });
 
   it("make a new secret, and remove a client", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await runCommand(place, ["store", "init"]);
     const first = await secretOf(place, "add", "orders");
     expect(await secretOf(place, "secret", "orders")).not.toBe(first);
@@ -58,7 +58,7 @@ describeStores("the commands about clients", (makePlace: MakePlace) => {
   });
 
   it("give no name to a user and a client", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await runCommand(place, ["store", "init"]);
     await secretOf(place, "add", "orders");
     expect(await runCommand(place, ["user", "add", "orders"], password)).toEqual(refused);

@@ -6,15 +6,12 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { makePostgresPlace, type Place } from "../../support/on-both.ts";
-import { describePostgres } from "../../support/postgres.ts";
 import { main } from "../../support/program.ts";
 import { runToEndHere } from "../../support/run-here.ts";
 import { startServer } from "../../support/start-server.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 const timeout = 180_000;
-const password = "correct-horse-battery-staple";
 
 describe("a first start", { timeout }, () => {
   it("says that it made a store and a master key, and where; the next start does not", async () => {
@@ -117,45 +114,8 @@ describe("a first start", { timeout }, () => {
   });
 });
 
-describePostgres("the password of a database", () => {
-  it("is warned of, and not repeated, if it is in a flag of a server", { timeout }, async () => {
-    const { directory, url } = withPassword(await makePostgresPlace());
-    const { stderr } = await startAndStop(directory, ["--database-url", url]);
-    expect(warningsOf(stderr)).toContainEqual(expect.stringMatching(/^(?=.*password).*QSP_DATABASE_URL/));
-    expect(stderr).not.toContain(password);
-  });
-
-  it("is warned of, and not repeated, if it is in a flag of a command", { timeout }, async () => {
-    const place = await makePostgresPlace();
-    await (await place.open()).close();
-    const { directory, url } = withPassword(place);
-    const list = ["user", "list", "--data-dir", directory];
-    for (const flags of [["--database-url", url], [`--database-url=${url}`]])
-      expect(await runToEndHere([...list, ...flags])).toMatchObject({
-        code: 0,
-        stderr: expect.stringMatching(/^qsp: warning: [^\n]*QSP_DATABASE_URL[^\n]*\n$/),
-      });
-    expect(
-      (await runToEndHere([...list, "--database-url", databaseUrlOf(place)], { PGPASSWORD: password }))
-        .stderr,
-    ).toBe("");
-    expect((await runToEndHere(list, { QSP_DATABASE_URL: url })).stderr).toBe("");
-  });
-});
-
 async function startAndStop(dataDir: string, args: readonly string[] = [], env = {}) {
   return (await startServer({ dataDir, args, env })).stop();
-}
-
-function withPassword(place: Place) {
-  const url = new URL(databaseUrlOf(place));
-  url.password = password;
-  return { directory: place.directory, url: url.href };
-}
-
-function databaseUrlOf({ location }: Place): string {
-  if (location.kind !== "postgres") throw new Error("SQLite has no URL");
-  return location.url;
 }
 
 function madeLines(stdout: string): string[] {

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { openIssuer, rotateIssuerKey } from "../../../src/identity/issuer.ts";
 import type { IssuerStore } from "../../../src/identity/issuer-store.ts";
 import { makeStoreDirectory } from "../../support/empty-store.ts";
-import { describeStores, type MakePlace } from "../../support/on-both.ts";
+import { makeSqlitePlace } from "../../support/on-both.ts";
 import { password } from "../../support/passwords.ts";
 import { refusal } from "../../support/refusal.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
@@ -17,9 +17,9 @@ const unknownKey = { code: "Unauthenticated", reason: "TOKEN_KEY_UNKNOWN" };
 /** A server looks at the keys once a second. */
 const lookMs = 1000;
 
-describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
+describe("qsp issuer rotate", () => {
   it("makes a key that signs from then on, on all servers that run, while tokens of the old key live on", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const servers = [await startTokenServer(place), await startTokenServer(place)];
     await addAda(place);
     const old = await Promise.all(servers.map(logIn));
@@ -38,7 +38,7 @@ describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
   });
 
   it("erases the seed of the key before from the store, and keeps one that signs", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const server = await startTokenServer(place);
     const [first] = await server.listKeyIds();
     expect(await keysOf(place)).toEqual([{ keyId: first, signs: true, hasSeed: true }]);
@@ -53,7 +53,7 @@ describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
   });
 
   it("with revoke ends all tokens of the keys before within 2 s, on every server", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const servers = [await startTokenServer(place), await startTokenServer(place)];
     await addAda(place);
     const [one, two] = servers as [TokenServer, TokenServer];
@@ -78,7 +78,7 @@ describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
   });
 
   it("keeps one key that signs of two that are made at once", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await (await startTokenServer(place)).stop();
     const newIds = await Promise.all([rotateByProgram(place), rotateByProgram(place)]);
     const [signing, ...retired] = await keysOf(place);
@@ -89,7 +89,7 @@ describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
   });
 
   it("lists the key that signs first, also where the clock that made it was behind", async () => {
-    const { parts, provider, store } = await openParts(await makePlace());
+    const { parts, provider, store } = await openParts(await makeSqlitePlace());
     const issuer = await openIssuer(parts);
     onTestFinished(issuer.close);
     const [first] = (await issuer.publicJwks()).map(({ kid }) => kid);
@@ -100,7 +100,7 @@ describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
   });
 
   it("loses no token that is issued between two rotations", async () => {
-    const { parts, store } = await openParts(await makePlace());
+    const { parts, store } = await openParts(await makeSqlitePlace());
     let afterList = async (): Promise<void> => {};
     const interrupted: IssuerStore = {
       ...store,

@@ -1,18 +1,16 @@
 /** What an operator is told of a store that is there and cannot be used: one sentence, and exit code 2, or 4 if it may pass. */
-import { randomBytes } from "node:crypto";
 import { chmodSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, expect, it } from "vitest";
-import { describeStores, makePostgresPlace, makeSqlitePlace, type Place } from "../../support/on-both.ts";
-import { describePostgres } from "../../support/postgres.ts";
+import { makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { type Run, runToEndHere } from "../../support/run-here.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 const timeout = 180_000;
 const serve = ["serve", "--port", "0"];
 
-describeStores("a store without one of its tables", (makePlace) => {
+describe("a store without one of its tables", () => {
   it.each([
     { name: "audit verify", words: ["audit", "verify"], table: "audit_entries" },
     { name: "user list", words: ["user", "list"], table: "users" },
@@ -29,7 +27,7 @@ describeStores("a store without one of its tables", (makePlace) => {
     },
     { name: "a start", words: serve, table: "sealed_secrets" },
   ])("is not whole, says $name", async ({ words, table }) => {
-    const place = await makeUsed(await makePlace());
+    const place = await makeUsed(await makeSqlitePlace());
     await place.query(`drop table ${table}`);
     expectRefused(await runToEndHere([...words, ...place.settings]), /is damaged: .*restore a backup/);
   });
@@ -128,53 +126,10 @@ describe("a database that does not answer", { timeout }, () => {
   });
 });
 
-describePostgres("a database that does not exist", () => {
-  it("ends a start with 2: another start does not create it", { timeout }, async () => {
-    const { location, directory } = await makePostgresPlace();
-    if (location.kind !== "postgres") throw new Error("only PostgreSQL has databases");
-    const url = new URL(location.url);
-    url.pathname = "/misspelt";
-    const args = ["--data-dir", directory, "--database-url", url.href];
-    expectRefused(await runToEndHere([...serve, ...args]), /"misspelt" does not exist/);
-  });
-});
-
-describePostgres("a role of PostgreSQL", () => {
-  it.each([0, 1, 2])(
-    "that may connect %i times is told when these are too few",
-    { timeout },
-    async (limit) => {
-      const place = await makePostgresPlace();
-      const { settings, role } = await withRole(place);
-      await place.query(
-        `alter database ${new URL(settings.at(-1) ?? "").pathname.slice(1)} owner to ${role}`,
-      );
-      await place.query(`alter role ${role} connection limit ${limit}`);
-      expectRefused(await runToEndHere([...serve, ...settings]), /too many connections for role/, 4);
-    },
-  );
-
-  it("that may not write to the schema is told so", { timeout }, async () => {
-    const place = await makePostgresPlace();
-    const { settings } = await withRole(place);
-    expectRefused(await runToEndHere([...serve, ...settings]), /permission denied for schema public/);
-  });
-});
-
 /** Leaves a store that was used. */
 async function makeUsed(place: Place): Promise<Place> {
   await (await place.open()).close();
   return place;
-}
-
-/** Makes a role that may log in, and the settings that a program needs to be that. */
-async function withRole({ query, location, directory }: Place) {
-  if (location.kind !== "postgres") throw new Error("only PostgreSQL has roles");
-  const url = new URL(location.url);
-  const role = `role_${randomBytes(8).toString("hex")}`;
-  url.username = role;
-  await query(`create role ${role} login`);
-  return { settings: ["--data-dir", directory, "--database-url", url.href], role };
 }
 
 function expectRefused({ code, stdout, stderr }: Run, sentence: RegExp, expected = 2): void {

@@ -12,7 +12,7 @@ import { destroyKey } from "../../../src/services/kms/life-cycle.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { isMissing, run } from "../../interop/tools.ts";
 import { describeClient } from "../../support/clients.ts";
-import { describeStores, makeSqlitePlace, type Place } from "../../support/on-both.ts";
+import { makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { tableNames, tables } from "../../support/open-store.ts";
 import { main } from "../../support/program.ts";
 import { runCommand } from "./command-line.ts";
@@ -72,9 +72,9 @@ function damageIndexes({ location }: Place, table: string): void {
 
 const secretOf = (keyId: string) => `kms_keys/${keyId}/secret-key`;
 
-describeStores("qsp store verify", (makePlace) => {
+describe("qsp store verify", () => {
   it("ends with 0 and one sentence when all is as it was written", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await makeKeys(place);
     const { code, stdout } = await verify(place);
     expect({ code, stdout }).toEqual({
@@ -95,7 +95,7 @@ describeStores("qsp store verify", (makePlace) => {
       "The record of client shop was changed outside of the server.",
     ],
   ])("ends with 1 and names a record that was changed: %s", async (statement, said) => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     await createUserStore(store).add({ name: "ada", role: "user", passwordHash: "none" }, new Date());
     await createClientStore(store).add(describeClient("shop"), new Date());
@@ -118,7 +118,7 @@ describeStores("qsp store verify", (makePlace) => {
   ])(
     "ends with 1 where a changed value reads as the stored one, or quotas rely on it: %s",
     async (sql, said) => {
-      const place = await makePlace();
+      const place = await makeSqlitePlace();
       await makeKeys(place);
       await place.query(sql);
       const { code, stdout } = await verify(place);
@@ -127,7 +127,7 @@ describeStores("qsp store verify", (makePlace) => {
   );
 
   it("ends with 1 where the row of the end of the log of identities has another number", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     await store.write(async ({ auditIdentity }) => {
       await auditIdentity({ keyId: "ada", operation: "LOGIN", user: "ada", outcome: "OK", details: "" });
@@ -142,7 +142,7 @@ describeStores("qsp store verify", (makePlace) => {
   });
 
   it("ends with 1 and names an answer to an idempotency key that was changed", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     const call = { userId: "ada", idempotencyKey: "key-1", requestHash: "aa" };
     const codec = { encode: () => new Uint8Array(1), decode: () => "" };
@@ -158,7 +158,7 @@ describeStores("qsp store verify", (makePlace) => {
   });
 
   it("ends with 1 and names the log of identities if the entry of a revocation was removed", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     await createUserStore(store).add({ name: "ada", role: "user", passwordHash: "none" }, new Date());
     const origin = { clientAddress: "192.0.2.7", requestId: "call-1" };
@@ -174,7 +174,7 @@ describeStores("qsp store verify", (makePlace) => {
   });
 
   it("looks at every table whose rows have tags, beside keys and logs", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await (await place.open()).close();
     const tagged: string[] = [];
     for (const table of tableNames) {
@@ -220,7 +220,7 @@ describeStores("qsp store verify", (makePlace) => {
       /secret key is missing/,
     ],
   ])("ends with 1 and names the key: %s", async (_what, sql, operand, said) => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const keyIds = await makeKeys(place);
     await place.query(sql, [String(operand(keyIds))]);
     const { code, stdout } = await verify(place);
@@ -232,7 +232,7 @@ describeStores("qsp store verify", (makePlace) => {
   });
 
   it("ends with 1 and names the secret and its key when the sealed half is that of another key", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const [first, second] = await makeKeys(place);
     await place.query(
       `update sealed_secrets set ciphertext = (select ciphertext from sealed_secrets where identity = $2)
@@ -248,7 +248,7 @@ describeStores("qsp store verify", (makePlace) => {
   });
 
   it("names twenty faults, and says of the others how many they are", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const [first] = await makeKeys(place);
     for (let i = 0; i < 30; i += 1)
       await place.query(

@@ -10,7 +10,7 @@ import { createUserStore, type UserRole } from "../../../src/identity/users.ts";
 import { isMissing } from "../../interop/tools.ts";
 import { leastScrypt } from "../../support/cheap-scrypt.ts";
 import { makeStoreDirectory } from "../../support/empty-store.ts";
-import { describeStores, type MakePlace, type Place } from "../../support/on-both.ts";
+import { makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { hashCheaply, password } from "../../support/passwords.ts";
 import { main } from "../../support/program.ts";
 import { refusal } from "../../support/refusal.ts";
@@ -63,9 +63,9 @@ function countUsers({ directory }: { readonly directory: string }): number {
 /** What a command prints that refuses: one sentence, and nothing on standard output. */
 const refused = { code: 2, stdout: "", stderr: expect.stringMatching(/^qsp: [^\n]+\n$/) };
 
-describeStores("the commands about users", (makePlace: MakePlace) => {
+describe("the commands about users", () => {
   it("add users with a role, who log in on a server that runs, and list all by their names", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const server = await startTokenServer(place);
     await seedUser(place, "zoe", "admin");
     const added = await runCommand(place, ["user", "add", "ada"], `${password}\n`);
@@ -85,7 +85,7 @@ describeStores("the commands about users", (makePlace: MakePlace) => {
   });
 
   it("remove a user, and end the tokens at once, on every server on the store", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const [one, two] = [await startTokenServer(place), await startTokenServer(place)];
     await seedUser(place, "ada");
     await seedUser(place, "bob");
@@ -103,7 +103,7 @@ describeStores("the commands about users", (makePlace: MakePlace) => {
   });
 
   it("do not give the tokens of one who was removed to one who is added under the same name", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const server = await startTokenServer(place);
     await seedUser(place, "ada");
     const token = await server.logIn("ada", password);
@@ -114,7 +114,7 @@ describeStores("the commands about users", (makePlace: MakePlace) => {
   });
 
   it("change a password, end the tokens at once on every server, and leave the role", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const [one, two] = [await startTokenServer(place), await startTokenServer(place)];
     await seedUser(place, "eve", "auditor");
     const token = await one.logIn("eve", password);
@@ -133,7 +133,7 @@ describeStores("the commands about users", (makePlace: MakePlace) => {
   });
 
   it("keep of a password no more than its scrypt hash, with a salt of its own", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await runCommand(place, ["store", "init"]);
     // A program of its own makes its hash in full; one is enough to see that it does.
     await runProgram(place, ["user", "add", "ada"], password);
@@ -170,7 +170,7 @@ describeStores("the commands about users", (makePlace: MakePlace) => {
       name: "eve",
     },
   ])("refuse as damaged a user whose $what was changed in the database", async ({ change, name = "ada" }) => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await seedUser(place, "ada");
     await seedUser(place, "bob");
     await place.query(change);
@@ -179,14 +179,14 @@ describeStores("the commands about users", (makePlace: MakePlace) => {
   });
 
   it("list no role that was changed in the database", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     await seedUser(place, "ada");
     await place.query("update users set role = 'admin'");
     expect(await runCommand(place, ["user", "list"])).toEqual(refused);
   });
 
   it("leave no way to become an admin by the database: a server refuses the user as damaged", async () => {
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const server = await startTokenServer(place);
     await seedUser(place, "ada");
     const token = await server.logIn("ada", password);

@@ -7,7 +7,7 @@ import { readCertificateRequest } from "../../../src/crypto/read-certificate-req
 import { outcomeOf, refusal } from "../../support/refusal.ts";
 import { invalid, usageRefuses } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKmsOnBoth, type KmsClient, readDeeds } from "./kms-server.ts";
+import { createKey, describeKms, type KmsClient, readDeeds } from "./kms-server.ts";
 
 type Request = Parameters<KmsClient["createCsr"]>[0];
 
@@ -43,7 +43,7 @@ const malformed: Record<string, [Partial<typeof everyName>, string]> = {
   "the same name twice": [{ dnsNames: ["a.test", "a.test"] }, "dnsNames"],
 };
 
-describeKmsOnBoth("KmsService.CreateCsr", (start, shared) => {
+describeKms("KmsService.CreateCsr", (start, shared) => {
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128f", "SLH-DSA-SHAKE-256f"])(
     "requests a certificate for a key of %s, with exactly the names of the call",
     async (algorithm) => {

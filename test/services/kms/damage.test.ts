@@ -4,7 +4,7 @@ import type { Schema } from "../../../src/database/schema.ts";
 import { bytesOf, flipBit } from "../../support/bytes.ts";
 import { describeRefusal, failureOf, refusal } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKmsOnBoth, type KmsClient, type KmsServer, readDeeds } from "./kms-server.ts";
+import { createKey, describeKms, type KmsClient, type KmsServer, readDeeds } from "./kms-server.ts";
 
 const data = bytesOf("hello");
 
@@ -181,7 +181,7 @@ const secretChanges: [what: string, change: Change][] = [
   ],
 ];
 
-describeKmsOnBoth("a key with a record that somebody changed in the database", (_start, shared) => {
+describeKms("a key with a record that somebody changed in the database", (_start, shared) => {
   const everyCall = { ...secretCalls, ...publicCalls };
   describe.each([
     ["before it was used", false],
@@ -283,7 +283,7 @@ describeKmsOnBoth("a key with a record that somebody changed in the database", (
   });
 });
 
-describeKmsOnBoth("a store with a key whose position somebody made too large", (start) => {
+describeKms("a store with a key whose position somebody made too large", (start) => {
   it("still makes and lists keys", async () => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
@@ -294,7 +294,7 @@ describeKmsOnBoth("a store with a key whose position somebody made too large", (
   });
 });
 
-describeKmsOnBoth("a store with a key whose state somebody changed", (start) => {
+describeKms("a store with a key whose state somebody changed", (start) => {
   it("still lists and counts its keys after the key was destroyed", async () => {
     const { kms, tamper } = await start();
     const { keyId } = await createKey(kms);
@@ -305,7 +305,7 @@ describeKmsOnBoth("a store with a key whose state somebody changed", (start) => 
   });
 });
 
-describeKmsOnBoth("a key with a sealed secret half that somebody changed", (_start, shared) => {
+describeKms("a key with a sealed secret half that somebody changed", (_start, shared) => {
   it.each(secretChanges)("is refused by every call that needs that half: it %s", async (_what, change) => {
     const server = await shared();
     const keys = await makeKeys(server.kms);

@@ -1,21 +1,21 @@
 /** Import jobs, which stay in lists after their end. */
-import { expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { beginImport } from "../../../src/services/kms/import.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { createSchedule } from "../../../src/services/kms/schedule.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
-import { describeStores } from "../../support/on-both.ts";
+import { makeSqlitePlace } from "../../support/on-both.ts";
 
 const method = "HPKE_XWING_HKDF_SHA256_AES_256_GCM";
 const job = "projects/p/locations/l/keyRings/r/importJobs/j";
 const taken = () => new Error("taken");
 
-describeStores("an import job", (makePlace) => {
+describe("an import job", () => {
   it("keeps its secret key for 24 hours, and its place in lists for ever", async () => {
     let nowMs = Date.parse("2026-11-23T10:00:00.000Z");
     const now = () => new Date(nowMs);
-    const place = await makePlace();
+    const place = await makeSqlitePlace();
     const store = await place.open();
     const provider = await createCryptoProvider("openssl");
     onTestFinished(() => provider.close());

@@ -7,7 +7,6 @@ import { wrapKeyFile } from "../../support/wrap-key.ts";
 import { present } from "../answers.ts";
 import {
   describeKms,
-  describeKmsOnBoth,
   describeReplicas,
   type KmsClient,
   readDeeds,
@@ -36,7 +35,7 @@ async function importFile(kms: KmsClient, file: Uint8Array, fields: object, meth
   return kms.importKey({ ...(await wrapKeyFile(parameters, file)), ...fields });
 }
 
-describeKmsOnBoth("an imported key", (_start, shared) => {
+describeKms("an imported key", (_start, shared) => {
   it.each([
     ["ML-DSA-44", "ml-dsa-44", "PKCS#8", pkcs8],
     ["ML-DSA-65", "ml-dsa-65", "PEM", pem],

@@ -89,7 +89,7 @@ export const describeKms: DescribeKms = (name, define) => describeOnSqlite(name,
 /** Describes the same tests for SQLite and for PostgreSQL: see `describeOnBoth`. */
 export const describeKmsOnBoth: DescribeKms = (name, define) => describeOnBoth(name, startIn, define);
 
-/** Describes tests of replicas: of two servers on one PostgreSQL database. */
+/** Describes tests of replicas: see `describeTwoOnOne`. */
 export function describeReplicas(name: string, define: (startTwo: StartTwo<KmsServer>) => void): void {
   describeTwoOnOne(name, startIn, define);
 }

@@ -1,7 +1,7 @@
 /** Scheduled work that fails: it leaves a trace, is tried again, and holds up nothing else. */
 import { expect, it } from "vitest";
 import type { BackgroundFailure } from "../../../src/database/background.ts";
-import { createKey, describeKmsOnBoth, readDeeds } from "./kms-server.ts";
+import { createKey, describeKms, readDeeds } from "./kms-server.ts";
 
 const day = 86_400;
 
@@ -28,7 +28,7 @@ function observe() {
   };
 }
 
-describeKmsOnBoth("scheduled work that fails", (start) => {
+describeKms("scheduled work that fails", (start) => {
   it("does not hold up the destruction of a key behind 70 damaged ones", async () => {
     const { failures, pass, options, overdue } = observe();
     const server = await start(options);

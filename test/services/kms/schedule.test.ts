@@ -6,7 +6,6 @@ import { present } from "../answers.ts";
 import {
   createKey,
   describeKms,
-  describeKmsOnBoth,
   type KmsServer,
   readDeeds,
   startKmsServer,
@@ -33,7 +32,7 @@ async function statusOf({ kms }: KmsServer, keyId: string): Promise<string | und
   return (await kms.getKey({ keyId })).result?.status;
 }
 
-describeKmsOnBoth("a scheduled destruction", (start) => {
+describeKms("a scheduled destruction", (start) => {
   it.each(["ML-DSA-44", "SLH-DSA-SHA2-128f", "ML-KEM-512"])(
     "destroys a key of %s when it is due, once, with one entry",
     async (algorithm) => {
@@ -156,7 +155,7 @@ describeKms("a key that waits for its destruction", (_start, shared) => {
   });
 });
 
-describeKmsOnBoth("a scheduled rotation", (start) => {
+describeKms("a scheduled rotation", (start) => {
   it("makes the next version when it is due, and is due again a period later", async () => {
     const clock = makeClock();
     const server = await start({ now: clock.now });

@@ -7,7 +7,7 @@ import type { Schema } from "../../../src/database/schema.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { refusal } from "../../support/refusal.ts";
 import { present } from "../answers.ts";
-import { createKey, describeKmsOnBoth, type KmsServer } from "./kms-server.ts";
+import { createKey, describeKms, type KmsServer } from "./kms-server.ts";
 import { readAudit } from "./read-audit.ts";
 
 const zeros = "0".repeat(64);
@@ -44,7 +44,7 @@ async function fillLog({ kms }: KmsServer): Promise<void> {
   await refusal(kms.encapsulate({ keyId }));
 }
 
-describeKmsOnBoth("KmsService.VerifyAuditLog", (start) => {
+describeKms("KmsService.VerifyAuditLog", (start) => {
   it("finds an empty log valid", async () => {
     const { kms } = await start();
     expect({ ...(await kms.verifyAuditLog({})) }).toEqual({
@@ -121,7 +121,7 @@ describeKmsOnBoth("KmsService.VerifyAuditLog", (start) => {
   });
 });
 
-describeKmsOnBoth("KmsService.WatchAuditVerification", (start) => {
+describeKms("KmsService.WatchAuditVerification", (start) => {
   it("ends with the result, over gRPC and Connect", async () => {
     const server = await start();
     await fillLog(server);
@@ -261,7 +261,7 @@ const tamperings: [what: string, tamper: Tamper, broken: number][] = [
   ["checkpoint has another signature", changeCheckpoint, 6],
 ];
 
-describeKmsOnBoth("KmsService.VerifyAuditLog", (_start, shared) => {
+describeKms("KmsService.VerifyAuditLog", (_start, shared) => {
   let filling: Promise<KmsServer> | undefined;
   const fillOnce = async (): Promise<KmsServer> => {
     const server = await shared();

@@ -1,0 +1,98 @@
+/** What an operator is told of a PostgreSQL that cannot be used, or whose password somebody could read. */
+import { randomBytes } from "node:crypto";
+import { expect, it } from "vitest";
+import { makePostgresPlace, type Place } from "../../support/on-both.ts";
+import { describePostgres } from "../../support/postgres.ts";
+import { type Run, runToEndHere } from "../../support/run-here.ts";
+import { startServer } from "../../support/start-server.ts";
+
+const timeout = 180_000;
+const serve = ["serve", "--port", "0"];
+const password = "correct-horse-battery-staple";
+
+describePostgres("a database that does not exist", () => {
+  it("ends a start with 2: another start does not create it", { timeout }, async () => {
+    const { location, directory } = await makePostgresPlace();
+    const url = new URL(databaseUrlOf(location));
+    url.pathname = "/misspelt";
+    const args = ["--data-dir", directory, "--database-url", url.href];
+    expectRefused(await runToEndHere([...serve, ...args]), /"misspelt" does not exist/);
+  });
+});
+
+describePostgres("a role of PostgreSQL", () => {
+  it.each([0, 1, 2])(
+    "that may connect %i times is told when these are too few",
+    { timeout },
+    async (limit) => {
+      const place = await makePostgresPlace();
+      const { settings, role } = await withRole(place);
+      await place.query(
+        `alter database ${new URL(settings.at(-1) ?? "").pathname.slice(1)} owner to ${role}`,
+      );
+      await place.query(`alter role ${role} connection limit ${limit}`);
+      expectRefused(await runToEndHere([...serve, ...settings]), /too many connections for role/, 4);
+    },
+  );
+
+  it("that may not write to the schema is told so", { timeout }, async () => {
+    const place = await makePostgresPlace();
+    const { settings } = await withRole(place);
+    expectRefused(await runToEndHere([...serve, ...settings]), /permission denied for schema public/);
+  });
+});
+
+describePostgres("the password of a database", () => {
+  it("is warned of, and not repeated, if it is in a flag of a server", { timeout }, async () => {
+    const { directory, url } = withPassword(await makePostgresPlace());
+    const server = await startServer({ dataDir: directory, args: ["--database-url", url] });
+    const { stderr } = await server.stop();
+    expect(stderr).toMatch(/^.*"level":40.*"msg":"(?=[^"]*password)[^"]*QSP_DATABASE_URL/m);
+    expect(stderr).not.toContain(password);
+  });
+
+  it("is warned of, and not repeated, if it is in a flag of a command", { timeout }, async () => {
+    const place = await makePostgresPlace();
+    await (await place.open()).close();
+    const { directory, url } = withPassword(place);
+    const list = ["user", "list", "--data-dir", directory];
+    for (const flags of [["--database-url", url], [`--database-url=${url}`]])
+      expect(await runToEndHere([...list, ...flags])).toMatchObject({
+        code: 0,
+        stderr: expect.stringMatching(/^qsp: warning: [^\n]*QSP_DATABASE_URL[^\n]*\n$/),
+      });
+    expect(
+      (await runToEndHere([...list, "--database-url", databaseUrlOf(place.location)], { PGPASSWORD: password }))
+        .stderr,
+    ).toBe("");
+    expect((await runToEndHere(list, { QSP_DATABASE_URL: url })).stderr).toBe("");
+  });
+});
+
+/** Makes a role that may log in, and the settings that a program needs to be that. */
+async function withRole({ query, location, directory }: Place) {
+  const url = new URL(databaseUrlOf(location));
+  const role = `role_${randomBytes(8).toString("hex")}`;
+  url.username = role;
+  await query(`create role ${role} login`);
+  return { settings: ["--data-dir", directory, "--database-url", url.href], role };
+}
+
+function withPassword(place: Place) {
+  const url = new URL(databaseUrlOf(place.location));
+  url.password = password;
+  return { directory: place.directory, url: url.href };
+}
+
+function databaseUrlOf(location: Place["location"]): string {
+  if (location.kind !== "postgres") throw new Error("SQLite has no URL");
+  return location.url;
+}
+
+function expectRefused({ code, stdout, stderr }: Run, sentence: RegExp, expected = 2): void {
+  expect({ code, stdout, lines: stderr.split("\n") }).toEqual({
+    code: expected,
+    stdout: "",
+    lines: [expect.stringMatching(sentence), ""],
+  });
+}
