@@ -1,25 +1,56 @@
 /**
- * The reporter of the tests: prints what failed and nothing of what passed, and says at the end why tests were skipped.
- * At a terminal it shows how far the run is.
+ * The reporter of the tests: prints what failed, one line for each folder once its files have run, and at the end why
+ * tests were skipped. At a terminal it shows how far the run is.
  */
+import { dirname, relative } from "node:path";
 import type { SerializedError } from "vitest";
 import {
   DefaultReporter,
   type TestCase,
   type TestModule,
   type TestRunEndReason,
+  type TestSpecification,
   type Vitest,
 } from "vitest/node";
 import { describeSkipped } from "./skipped-tests.ts";
 
 type ModuleState = Parameters<DefaultReporter["printTestCase"]>[0];
 
+/** What has run of the files of a folder. */
+interface Folder {
+  /** Files that have not run yet. */
+  remaining: number;
+  readonly modules: TestModule[];
+}
+
 // biome-ignore lint/style/noDefaultExport: vitest reads the default export
 export default class QuietReporter extends DefaultReporter {
+  private folders = new Map<string, Folder>();
+
   override onInit(vitest: Vitest): void {
     // What tests print is shown if they fail.
     this.silent ??= "passed-only";
     super.onInit(vitest);
+  }
+
+  override onTestRunStart(specifications: readonly TestSpecification[]): void {
+    super.onTestRunStart(specifications);
+    const byFolder = Map.groupBy(specifications, ({ moduleId }) =>
+      dirname(relative(this.ctx.config.root, moduleId)),
+    );
+    this.folders = new Map(
+      byFolder.entries().map(([name, { length }]) => [name, { remaining: length, modules: [] }]),
+    );
+  }
+
+  override onTestModuleEnd(module: TestModule): void {
+    super.onTestModuleEnd(module);
+    const name = dirname(module.relativeModuleId);
+    const folder = this.folders.get(name);
+    if (folder === undefined) return;
+    folder.modules.push(module);
+    folder.remaining -= 1;
+    if (folder.remaining === 0) this.log(describeFolder(name, folder.modules));
   }
 
   override onTestRunEnd(
@@ -28,6 +59,11 @@ export default class QuietReporter extends DefaultReporter {
     reason: TestRunEndReason,
   ): void {
     super.onTestRunEnd(modules, errors, reason);
+    const unfinished = modules.flatMap((module) => [...module.children.allTests("pending")]);
+    if (unfinished.length > 0) {
+      this.log(`Tests that did not end: ${unfinished.length}, the first is ${unfinished[0]?.fullName}`);
+      process.exitCode = 1;
+    }
     // Somebody who names tests does not ask for others.
     if (this.ctx.config.testNamePattern !== undefined) return;
     const tests = modules.flatMap((module) => [...module.children.allTests("skipped")]);
@@ -42,4 +78,16 @@ export default class QuietReporter extends DefaultReporter {
   protected override printTestCase(moduleState: ModuleState, test: TestCase): void {
     if (test.result().state === "failed") super.printTestCase(moduleState, test);
   }
+}
+
+/** Writes the line of a folder: how its tests ended, and how long its files took one after another. */
+function describeFolder(name: string, modules: readonly TestModule[]): string {
+  const tests = modules.flatMap((module) => [...module.children.allTests()]);
+  const counts = (["passed", "failed", "skipped"] as const).flatMap((state) => {
+    const count = tests.filter((test) => test.result().state === state).length;
+    return count === 0 ? [] : `${count} ${state}`;
+  });
+  const seconds = modules.reduce((sum, module) => sum + module.diagnostic().duration, 0) / 1000;
+  const mark = modules.every((module) => module.ok()) ? "✓" : "✗";
+  return ` ${mark} ${name}: ${counts.join(", ") || "no tests"} (${seconds.toFixed(1)} s)`;
 }
