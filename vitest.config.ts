@@ -69,8 +69,14 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: "postgres", include: [both], provide: { databases: ["postgres"] } } },
-      { extends: true, test: { name: "slow", include: [slow], provide: { databases: ["sqlite", "postgres"] } } },
-      { extends: true, test: { name: "full", include: [full], provide: { databases: ["sqlite", "postgres"] } } },
+      {
+        extends: true,
+        test: { name: "slow", include: [slow], provide: { databases: ["sqlite", "postgres"] } },
+      },
+      {
+        extends: true,
+        test: { name: "full", include: [full], provide: { databases: ["sqlite", "postgres"] } },
+      },
     ],
   },
 });

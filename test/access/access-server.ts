@@ -3,7 +3,7 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { Kysely } from "kysely";
 import { type Logger, pino } from "pino";
-import { afterAll, describe } from "vitest";
+import { describe } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
@@ -27,7 +27,7 @@ import { createUserStore, type UserRole, type UserStore } from "../../src/identi
 import { identitySettings } from "../../src/settings/identity-settings.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { tamperWith } from "../services/app-under-test.ts";
-import type { AtEnd } from "../support/at-end.ts";
+import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { issuerUrl } from "../support/clients.ts";
 import { openStore } from "../support/open-store.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";

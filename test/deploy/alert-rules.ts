@@ -181,3 +181,14 @@ export function listMetrics(expr: string): string[] {
   const selected = expr.replaceAll(/"(?:[^"\\]|\\.)*"/g, '""').matchAll(/([a-zA-Z_:][\w:]*)\s*\{/g);
   return [...new Set([...selected].map(([, name = ""]) => name))];
 }
+
+interface Panel {
+  readonly title: string;
+  readonly type: string;
+  readonly targets?: readonly { readonly expr: string }[];
+}
+const dashboard: { readonly uid: string; readonly panels: readonly Panel[] } = JSON.parse(
+  readDeployed("grafana/dashboard.json"),
+);
+/** The panels of the dashboard that show something. */
+export const panels = dashboard.panels.filter(({ type }) => type !== "row");

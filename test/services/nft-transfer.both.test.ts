@@ -9,12 +9,7 @@ import { outcomesOf, refusal } from "../support/refusal.ts";
 import { damaged, invalid, reused } from "../support/refusals.ts";
 import { readPages } from "./answers.ts";
 import { addressOf } from "./node-crypto.ts";
-import {
-  countRepeated,
-  describeReplicas,
-  describeService,
-  freshOrder,
-} from "./service-server.ts";
+import { countRepeated, describeReplicas, describeService, freshOrder } from "./service-server.ts";
 
 type NftClient = Client<typeof NftService>;
 

@@ -1,7 +1,7 @@
 /** Lists at their largest: no page is above 4 MiB on any protocol, and all pages together hold every row. */
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
@@ -22,6 +22,7 @@ import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { createWalletStore } from "../../src/services/wallet/store.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { type AccessServer, makeDatabase, startAccessServer } from "../access/access-server.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { openStore } from "../support/open-store.ts";
 
 const rows = 1001;
@@ -29,20 +30,16 @@ const limitBytes = 4 * 1024 * 1024;
 /** What takes most bytes in UTF-8, and what takes most in JSON. */
 const names = ["\u{1f511}".repeat(255), '"'.repeat(255)];
 
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 let server: AccessServer;
 let authorization = "";
 
 beforeAll(async () => {
-  const database = await makeDatabase("sqlite", (end) => void ends.push(end));
+  const database = makeDatabase(atEnd);
   await fill(database);
-  server = await startAccessServer({ atEnd: (end) => void ends.push(end), database });
+  server = await startAccessServer({ atEnd, database });
   authorization = `Bearer ${(await server.makePerson("admin")).token}`;
 }, 300_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 /** Each list: its REST path, the field of its rows, and the page size that it is asked for. */
 const lists = [

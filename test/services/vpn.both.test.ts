@@ -24,12 +24,7 @@ import { refusal } from "../support/refusal.ts";
 import { damaged, invalidArgument } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present, restRefusal } from "./answers.ts";
-import {
-  describeApp,
-  describeReplicas,
-  type TestApp,
-  type VpnClient,
-} from "./devices-and-tunnels.ts";
+import { describeApp, describeReplicas, type TestApp, type VpnClient } from "./devices-and-tunnels.ts";
 import { makeSigner, sha256, verifiesOutside } from "./node-crypto.ts";
 import { confirmAsPeer, connectPeer, encapsulateTo, makePeer, openAsPeer, sealAsPeer } from "./vpn-peer.ts";
 

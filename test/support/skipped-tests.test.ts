@@ -1,9 +1,6 @@
-import { execFile } from "node:child_process";
-import { readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { promisify } from "node:util";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { inheritedEnvironment } from "./environment.ts";
 import { describeSkipped, installations } from "./skipped-tests.ts";
 import { makeTemporaryDirectory } from "./temporary-directory.ts";
 
@@ -63,26 +60,5 @@ describe("the summary of skipped tests", () => {
       .join("\n")
       .matchAll(/as (\w+) in \.ci\/run/g))
       expect(ci).toContain(`${step}() {`);
-  });
-});
-
-describe("a run of the tests", () => {
-  it("prints no test that passed, and what the skipped ones need", { timeout: 120_000 }, async () => {
-    // Only these are in PATH: promtool is not.
-    const bin = makeTemporaryDirectory();
-    for (const program of ["sh", "git"]) {
-      const { stdout } = await promisify(execFile)("sh", ["-c", `command -v ${program}`]);
-      symlinkSync(stdout.trim(), join(bin, program));
-    }
-    const vitest = join(root, "node_modules/vitest/vitest.mjs");
-    const args = [vitest, "run", "--project", "quick", "test/deploy/alerts.test.ts"];
-    const env = { ...inheritedEnvironment(), NO_COLOR: "1", PATH: `${bin}:${dirname(process.execPath)}` };
-    const options = { cwd: root, env: { ...env, QSP_TEST_REQUIRE_ALL: "" } };
-    const { stdout } = await promisify(execFile)(process.execPath, args, options);
-    expect(stdout).toMatch(
-      /^Skipped tests: (\d+)\. They need:\n +\1 {2}promtool {2}apt-get install prometheus$/m,
-    );
-    expect(stdout).toMatch(/ Tests {2}\d+ passed \| \d+ skipped/);
-    expect(stdout.split("\n").filter((line) => line !== "").length).toBeLessThan(10);
   });
 });

@@ -62,8 +62,11 @@ describePostgres("the password of a database", () => {
         stderr: expect.stringMatching(/^qsp: warning: [^\n]*QSP_DATABASE_URL[^\n]*\n$/),
       });
     expect(
-      (await runToEndHere([...list, "--database-url", databaseUrlOf(place.location)], { PGPASSWORD: password }))
-        .stderr,
+      (
+        await runToEndHere([...list, "--database-url", databaseUrlOf(place.location)], {
+          PGPASSWORD: password,
+        })
+      ).stderr,
     ).toBe("");
     expect((await runToEndHere(list, { QSP_DATABASE_URL: url })).stderr).toBe("");
   });

@@ -1,0 +1,93 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { stripVTControlCharacters } from "node:util";
+import { describe, expect, it } from "vitest";
+import { isMissing } from "../../interop/tools.ts";
+import { makeStoreDirectory } from "../../support/empty-store.ts";
+import { password } from "../../support/passwords.ts";
+import { main } from "../../support/program.ts";
+import { runAtTerminal, runCommand, runCommandAtTerminal } from "./command-line.ts";
+
+const timeout = 180_000;
+const otherPassword = "incorrect horse battery";
+
+/** A place for tests that need no certain database. */
+async function makeSettings() {
+  const directory = await makeStoreDirectory();
+  return { directory, settings: ["--data-dir", directory] };
+}
+
+/** How many may log in on a store in SQLite. */
+function countUsers({ directory }: { readonly directory: string }): number {
+  const database = new DatabaseSync(join(directory, "qsp.db"), { readOnly: true });
+  try {
+    return Number(database.prepare("select count(*) as count from users").get()?.count);
+  } finally {
+    database.close();
+  }
+}
+
+const terminal = isMissing("python3") ? "a terminal (python3 is not installed)" : "a terminal";
+
+describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, () => {
+  it("add asks twice for the password and shows it neither time", async () => {
+    const place = await makeSettings();
+    const terminal = runCommandAtTerminal(place, "user", "add", "ada");
+    await terminal.typeAfter("Password for ada: ", `${password}\r`);
+    await terminal.typeAfter("Once more: ", `${password}\r`);
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.shown()).toContain("Added ada with the role user.");
+    expect(terminal.shown()).not.toContain(password.slice(0, 3));
+    expect(terminal.shown()).not.toMatch(/\*|•/);
+  });
+
+  it("passwd asks twice, and takes corrections", async () => {
+    const place = await makeSettings();
+    await runCommand(place, ["user", "add", "ada"], password);
+    const terminal = runCommandAtTerminal(place, "user", "passwd", "ada");
+    await terminal.typeAfter("Password for ada: ", `${otherPassword}x\x7f\r`);
+    await terminal.typeAfter("Once more: ", `${otherPassword}\r`);
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.shown()).not.toContain(otherPassword.slice(0, 3));
+  });
+
+  it.each([
+    { what: "the two differ", first: `${password}\r`, second: `${otherPassword}\r` },
+    { what: "the first is too short", first: "short\r" },
+    { what: "Ctrl-C is pressed", first: "correct\x03" },
+    { what: "Ctrl-D is pressed", first: "\x04" },
+    { what: "Ctrl-C is pressed at the second", first: `${password}\r`, second: "\x03" },
+    { what: "Ctrl-D is pressed at the second", first: `${password}\r`, second: "\x04" },
+  ])("add adds nobody if $what", async ({ first, second }) => {
+    const place = await makeSettings();
+    const terminal = runCommandAtTerminal(place, "user", "add", "ada");
+    await terminal.typeAfter("Password for ada: ", first);
+    if (second !== undefined) await terminal.typeAfter("Once more: ", second);
+    expect(await terminal.ended).toBe([first, second].some((typed) => typed?.includes("\x03")) ? 130 : 2);
+    // On a terminal it has colours.
+    expect(stripVTControlCharacters(terminal.shown())).toMatch(/qsp: /);
+    expect(terminal.shown()).not.toContain(password.slice(0, 3));
+    expect(countUsers(place)).toBe(0);
+  });
+
+  it("leaves the terminal as it was: it shows again what is typed", async () => {
+    const place = await makeSettings();
+    const command = `'${process.execPath}' '${main}' user add ada ${place.settings.join(" ")}; echo done; cat`;
+    const terminal = runAtTerminal("sh", ["-c", command]);
+    await terminal.typeAfter("Password for ada: ", "correct\x03");
+    await terminal.typeAfter("done", "is it seen?\r");
+    await terminal.typeAfter("is it seen?", "\x04");
+    expect(await terminal.ended).toBe(0);
+    // Once as it was typed, once as cat gives it back.
+    expect(terminal.shown().split("is it seen?")).toHaveLength(3);
+    expect(terminal.shown()).not.toContain("correct");
+  });
+
+  it("reads a password from a pipe without asking, where only the output is a terminal", async () => {
+    const place = await makeSettings();
+    const command = `echo '${password}' | '${process.execPath}' '${main}' user add ada ${place.settings.join(" ")}`;
+    const terminal = runAtTerminal("sh", ["-c", command]);
+    expect(await terminal.ended).toBe(0);
+    expect(terminal.shown().trim()).toBe("Added ada with the role user.");
+  });
+});
