@@ -4,7 +4,7 @@
  * It takes descriptors and implementations and does not depend on any of them.
  */
 import { createRegistry } from "@bufbuild/protobuf";
-import type { Interceptor } from "@connectrpc/connect";
+import type { Interceptor, ServiceImplSpec } from "@connectrpc/connect";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
 import { serverStopping, toConnectError } from "../errors.ts";
@@ -13,7 +13,7 @@ import { RunningCalls } from "../protocol/unary-call.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { createTranscoder, type Transcoder } from "../transcoding/transcoder.ts";
 import { createAdmission } from "./admission.ts";
-import { type AnswerPace, createAnswerPace } from "./answer-pace.ts";
+import { createAnswerPace } from "./answer-pace.ts";
 import { createBrowserHeaders } from "./browser.ts";
 import { createAddressCheck, createReadClient, plain } from "./client-address.ts";
 import { Clients } from "./clients.ts";
@@ -28,7 +28,7 @@ import { streamDeadlineInterceptor } from "./interceptors/deadline.ts";
 import { drainInterceptor } from "./interceptors/drain.ts";
 import { createErrorMap, requestErrorInterceptor, streamErrorInterceptor } from "./interceptors/errors.ts";
 import { idempotencyInterceptor } from "./interceptors/idempotency.ts";
-import { createObserver, logUnobserved, type Observer } from "./interceptors/observe.ts";
+import { createObserver, logUnobserved } from "./interceptors/observe.ts";
 import { streamStatusInterceptor } from "./interceptors/status.ts";
 import { forStreams } from "./interceptors/streams.ts";
 import { unaryInterceptor } from "./interceptors/unary.ts";
@@ -38,7 +38,7 @@ import { createListener, type Listener } from "./listener.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { createMetrics, type Metrics } from "./metrics.ts";
 import type { ServerOptions } from "./options.ts";
-import { createPages } from "./pages.ts";
+import { createPages, type Pages } from "./pages.ts";
 import { createStreams } from "./protocols/streams.ts";
 import { createTokenBuckets } from "./rate-limiter.ts";
 import { createReflection } from "./reflection.ts";
@@ -74,37 +74,73 @@ export interface Server {
 }
 
 /**
- * Creates a server. It is long because it makes each part of the server and connects it with the others, and does
- * nothing else.
+ * Creates a server.
  *
  * @throws Error if an RPC's HTTP rule cannot work, or if an RPC does not say who may call it; TlsError.
  */
 export async function createServer(options: ServerOptions): Promise<Server> {
-  const { limits, profiles } = options;
-  const shutdown = new AbortController();
-  const draining = new AbortController();
   const health = createHealthBoard(options.services.map(({ service }) => service.typeName));
-  const served = [...options.services, health.service];
-  const services = [...served, ...createReflection(served)];
-  const specs = services.flatMap(({ methods }) => Object.values(methods));
-  if (options.access)
-    requireAccess(
-      specs.map(({ method }) => method),
-      profiles,
-    );
+  const services = listServices(options, health);
+  const common = createCommon(options);
+  const protocols = createProtocols(common, services);
+  const { transcoder } = protocols;
+  const { metrics, requestIds } = common;
+  const pages = await createPages({ services, transcoder, health, metrics, requestIds, options });
+  const takeExchange = connectIntake(common, protocols, pages);
+  const listener = openListener(common, protocols, pages, takeExchange);
+  return { transcoder, health, listen: listener.listen, ...createEnd(common, { listener, pages, health }) };
+}
 
+/** Adds health and reflection to the services of the options. */
+function listServices({ services, access, profiles }: ServerOptions, health: HealthBoard): ServiceImplSpec[] {
+  const served = [...services, health.service];
+  const all = [...served, ...createReflection(served)];
+  const methods = all.flatMap(({ service }) => service.methods);
+  if (access) requireAccess(methods, profiles);
+  return all;
+}
+
+/** What all parts of a server share: its counters, its logs, and what its clients hold. */
+function createCommon(options: ServerOptions) {
+  const { limits, profiles, access, logger, tracing } = options;
   const metrics = options.metrics ?? createMetrics();
   const readClient = createReadClient(options.trustedProxies ?? []);
   const requestIds = createRequestIds();
-  const { logger, tracing } = options;
   const observer = createObserver({ metrics, logger, requestIds, tracing });
-  const crossSiteLog = createCrossSiteLog(logger);
   const clients = new Clients();
   const unread = createUnreadResponses(limits.maxWriteMs, metrics.responseDropped, clients);
-  const admission = createAdmission({ access: options.access, profiles, limits, clients });
+  const admission = createAdmission({ access, profiles, limits, clients });
   metrics.watchBuffers(admission.bytes);
-  const pace = createAnswerPace();
-  const interceptors = createInterceptors(options, metrics, observer, pace, draining.signal);
+  const onFault: ListenerOptions["onFault"] = (err, target, requestId) =>
+    logger.error({ requestId, err, target }, "request failed outside of any call");
+  return {
+    ...{
+      options,
+      limits,
+      profiles,
+      logger,
+      metrics,
+      readClient,
+      requestIds,
+      observer,
+      unread,
+      admission,
+      onFault,
+    },
+    pace: createAnswerPace(),
+    shutdown: new AbortController(),
+    draining: new AbortController(),
+  };
+}
+type Common = ReturnType<typeof createCommon>;
+
+/** The ways to call services: REST, unary RPCs, and streams of RPCs. */
+function createProtocols(common: Common, services: readonly ServiceImplSpec[]) {
+  const { options, limits, profiles, logger, requestIds, observer, shutdown } = common;
+  const interceptors = createInterceptors(common);
+  const registry = createRegistry(
+    ...collectFiles([...services.map(({ service }) => service.file), ...errorFiles]),
+  );
   const transcoder = createTranscoder({
     services,
     profiles,
@@ -121,11 +157,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
       logUnobserved(logger, error, () => requestIds.identify(values, headers.get(requestIdHeader)));
     },
   });
-  const registry = createRegistry(
-    ...collectFiles([...services.map(({ service }) => service.file), ...errorFiles]),
-  );
   const rpcs = createRpcs({
-    specs,
+    specs: services.flatMap(({ methods }) => Object.values(methods)),
     codecs: options.codecs,
     interceptors,
     registry,
@@ -142,64 +175,79 @@ export async function createServer(options: ServerOptions): Promise<Server> {
     jsonOptions: { ignoreUnknownFields: false, alwaysEmitImplicit: true, registry },
     shutdownSignal: shutdown.signal,
   });
-  const pages = await createPages({ services, transcoder, health, metrics, requestIds, options });
-  const { tls = [], corsOrigins = [] } = options;
-  const onFault: ListenerOptions["onFault"] = (err, target, requestId) =>
-    logger.error({ requestId, err, target }, "request failed outside of any call");
-  const full = createFullServer({
-    calls: admission.calls,
-    transcoder,
-    readClient,
-    pace,
-    unread,
-    requestIds,
-    onRefusal: (method) => metrics.callRefused(method, "SERVER_BUSY"),
-  });
-  const takeExchange = createIntake({
-    route: createRouting({ rpcs, pages: pages.paths, transcoder, profiles: profiles ?? {} }),
-    full,
-    head: {
-      maxMetadataBytes: limits.maxMetadataBytes,
-      isHostAllowed: options.isHostAllowed,
-      corsOrigins: new Set(corsOrigins),
-    },
+  return { transcoder, rpcs, serveStream };
+}
+type Protocols = ReturnType<typeof createProtocols>;
+
+/** Connects what decides about a request with what runs it. */
+function connectIntake(common: Common, { transcoder, rpcs, serveStream }: Protocols, { paths }: Pages) {
+  const { options, limits, profiles, logger, metrics, admission, shutdown } = common;
+  const { tls = [], corsOrigins = [], isHostAllowed, explainFailure } = options;
+  return createIntake({
+    ...common,
+    ...{ transcoder, serveStream },
+    route: createRouting({ rpcs, pages: paths, transcoder, profiles: profiles ?? {} }),
+    full: createFullServer({
+      ...common,
+      ...{ transcoder, calls: admission.calls },
+      onRefusal: (method) => metrics.callRefused(method, "SERVER_BUSY"),
+    }),
+    head: { maxMetadataBytes: limits.maxMetadataBytes, isHostAllowed, corsOrigins: new Set(corsOrigins) },
     browserHeaders: createBrowserHeaders({ corsOrigins, isTls: tls.length > 0 }),
-    ...{ admission, observer, metrics, crossSiteLog, requestIds, unread, pace, readClient, transcoder },
-    ...{ serveStream, onFault },
-    explainFailure: options.explainFailure ?? (() => undefined),
+    crossSiteLog: createCrossSiteLog(logger),
+    explainFailure: explainFailure ?? (() => undefined),
     onError: (error, values) => logUnobserved(logger, error, () => values.get(requestIdKey)),
     running: new RunningCalls(shutdown.signal),
     maxReceiveMs: limits.maxReceiveMs,
     maxCallMs: limits.maxCallMs,
   });
+}
+
+/** Creates the port, which takes connections as far as their clients may have some. */
+function openListener(
+  { options, limits, metrics, logger, requestIds, unread, onFault }: Common,
+  { transcoder }: Protocols,
+  pages: Pages,
+  onExchange: ListenerOptions["onExchange"],
+): Listener {
+  const { trustedProxies = [], tls = [] } = options;
   const shares = createConnectionShares({
     maxConnections: limits.maxConnections,
     maxConnectionsPerClient: limits.maxConnectionsPerClient,
     rate: createTokenBuckets(limits.maxConnectionsPerSecond),
-    isShared: createAddressCheck([...ownAddresses, ...(options.trustedProxies ?? [])]),
+    isShared: createAddressCheck([...ownAddresses, ...trustedProxies]),
     onRefused: metrics.connectionRefused,
     logger,
   });
-  const listener = createListener({
+  return createListener({
     maxMetadataBytes: limits.maxMetadataBytes,
     maxHeaderMs: limits.maxHeaderMs,
     maxWriteMs: limits.maxWriteMs,
     admitConnection: (address = "unknown") => shares.admit(plain(address)),
     tls: tls.length > 0 ? readTlsOptions(tls) : undefined,
     renderFailure: (error) => transcoder.renderFailure(requestIds.mark(toConnectError(error), undefined)),
-    onExchange: takeExchange,
+    onExchange,
     onPage: pages.serve,
     maxReceiveMs: limits.maxReceiveMs,
     onFault,
     unread,
   });
+}
 
-  const stopWatching = tls.length > 0 ? watchTls(tls, listener.renewTls, options.logger) : () => {};
+/** The parts of a server that end. */
+interface Ending {
+  readonly listener: Listener;
+  readonly pages: Pages;
+  readonly health: HealthBoard;
+}
 
+/** Creates the two ways to stop a server, and watches its certificates until then. */
+function createEnd(
+  { options: { tls = [] }, limits, logger, shutdown, draining }: Common,
+  { listener, pages, health }: Ending,
+): Pick<Server, "close" | "destroy"> {
+  const stopWatching = tls.length > 0 ? watchTls(tls, listener.renewTls, logger) : () => {};
   return {
-    transcoder,
-    health,
-    listen: listener.listen,
     async close(maxDrainMs = limits.maxDrainMs) {
       const reason = serverStopping();
       health.shutDown();
@@ -222,13 +270,8 @@ export async function createServer(options: ServerOptions): Promise<Server> {
 }
 
 /** Every call of every protocol passes through these once it is admitted, outermost first. */
-function createInterceptors(
-  { access, explainFailure, hintValue, logger }: ServerOptions,
-  metrics: Metrics,
-  observer: Observer,
-  pace: AnswerPace,
-  draining: AbortSignal,
-): Interceptor[] {
+function createInterceptors({ options, logger, metrics, observer, pace, draining }: Common): Interceptor[] {
+  const { access, explainFailure, hintValue } = options;
   const mapError = createErrorMap(explainFailure, hintValue);
   return [
     unaryInterceptor(observer, mapError, pace),
@@ -236,7 +279,7 @@ function createInterceptors(
       observer.streamInterceptor,
       streamErrorInterceptor(mapError),
       streamStatusInterceptor,
-      drainInterceptor(draining),
+      drainInterceptor(draining.signal),
       streamDeadlineInterceptor,
       ...(access ? [streamAccessInterceptor(observeChecks(logger, metrics))] : []),
     ]),
