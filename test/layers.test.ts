@@ -31,6 +31,7 @@ const interfaceForExtensions: readonly string[] = [
   "cli/verb.ts",
   // Metrics of a server.
   "client/prometheus-text.ts",
+  "client/server-activity.ts",
   // Refusals.
   "errors.ts",
   "errors/reason.ts",

@@ -1,7 +1,7 @@
 /** Draws the activity of a server as lines of text. */
 import type { Style } from "../../src/cli/colors.ts";
 import { harmless } from "../../src/cli/output.ts";
-import type { Activity, CallActivity } from "./statistics.ts";
+import type { Activity, CallActivity } from "../../src/client/server-activity.ts";
 
 /** A line, and how to show it. */
 export interface Line {

@@ -3,7 +3,8 @@ import { type IncomingMessage, request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { CliError, exitCodes } from "../../src/cli/exit-codes.ts";
-import { parseMetrics, type Sample } from "../../src/client/prometheus-text.ts";
+import { parseMetrics } from "../../src/client/prometheus-text.ts";
+import type { Snapshot } from "../../src/client/server-activity.ts";
 
 /** Bytes that the metrics of a server may have. */
 const maxBytes = 8 * 1024 * 1024;
@@ -15,13 +16,6 @@ export interface MetricsSource {
   /** Certificates in PEM of the CA to trust. */
   readonly caPem: string | undefined;
   readonly timeoutMs: number;
-}
-
-/** The metrics at one time. */
-export interface Snapshot {
-  /** Milliseconds of a clock that only goes forward. */
-  readonly atMs: number;
-  readonly samples: readonly Sample[];
 }
 
 /**

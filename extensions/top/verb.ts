@@ -5,9 +5,9 @@ import { type CliError, exitCodes, toCliError } from "../../src/cli/exit-codes.t
 import { explainConnection } from "../../src/cli/explain-connection.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import { drawActivity, type Line, summarize } from "./draw.ts";
-import { fetchMetrics, type Snapshot } from "./fetch-metrics.ts";
+import { fetchMetrics } from "./fetch-metrics.ts";
 import { openScreen, type Screen } from "./screen.ts";
-import { type Activity, compareSnapshots } from "./statistics.ts";
+import { type Activity, compareSnapshots, type Snapshot } from "../../src/client/server-activity.ts";
 
 const defaultIntervalSeconds = 2;
 const defaultTimeoutSeconds = 10;

@@ -9,7 +9,7 @@ import { main } from "../../../test/support/program.ts";
 import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { drawActivity } from "../draw.ts";
-import { compareSnapshots } from "../statistics.ts";
+import { compareSnapshots } from "../../../src/client/server-activity.ts";
 
 const server = useServer();
 

@@ -1,4 +1,5 @@
 /** The activity of the server: calls per second, latency and errors, read from its metrics. */
+import { compareSnapshots, type Snapshot } from "../../../../src/client/server-activity.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
@@ -8,8 +9,7 @@ import { settings } from "../../settings.ts";
 import { useTask } from "../../task.ts";
 import { formatMs, formatNumber, toUtf8 } from "../../values.ts";
 import { LineChart } from "./line-chart.tsx";
-import type { Snapshot } from "./metrics-text.ts";
-import { countSince, findNewest, type Rates } from "./rates.ts";
+import { countFailures, findNewest, type Interval } from "./intervals.ts";
 import { type Activity, intervalMs, maxPoints, useActivity } from "./use-activity.ts";
 
 /** Calls that the button makes, one after the other. */
@@ -48,10 +48,10 @@ function Explanation({ reason }: { readonly reason: string }) {
   );
 }
 
-function Charts({ activity: { first, last, rates } }: { readonly activity: Activity }) {
-  const called = findNewest(rates, ({ callsPerSecond }) => callsPerSecond > 0);
-  const measured = findNewest(rates, ({ medianMs }) => medianMs !== undefined);
-  const failed = findNewest(rates, ({ failuresPerSecond }) => failuresPerSecond > 0);
+function Charts({ activity: { first, last, intervals } }: { readonly activity: Activity }) {
+  const called = findNewest(intervals, ({ callsPerSecond }) => callsPerSecond > 0);
+  const measured = findNewest(intervals, ({ latency }) => keepFinite(latency.p50Ms) !== undefined);
+  const failed = findNewest(intervals, (interval) => countFailures(interval) > 0);
   const formatRate = (value = 0): string => (value < 10 ? value.toFixed(1) : formatNumber(Math.round(value)));
   return (
     <>
@@ -59,26 +59,26 @@ function Charts({ activity: { first, last, rates } }: { readonly activity: Activ
       <div class="line-charts">
         <LineChart
           title="Calls per second"
-          now={formatRate(called?.rates.callsPerSecond)}
+          now={formatRate(called?.interval.callsPerSecond)}
           seconds={called?.seconds ?? 0}
-          values={rates.map(({ callsPerSecond }) => callsPerSecond)}
+          values={intervals.map(({ callsPerSecond }) => callsPerSecond)}
           count={maxPoints}
           format={formatNumber}
         />
         <LineChart
           title="Latency: median, and 95th percentile (pale)"
-          now={formatLatencies(measured?.rates)}
+          now={formatLatencies(measured?.interval)}
           seconds={measured?.seconds ?? 0}
-          values={rates.map(({ medianMs }) => medianMs)}
-          others={rates.map(({ p95Ms }) => p95Ms)}
+          values={intervals.map(({ latency }) => latency.p50Ms).map(keepFinite)}
+          others={intervals.map(({ latency }) => latency.p95Ms).map(keepFinite)}
           count={maxPoints}
           format={formatMs}
         />
         <LineChart
           title="Refused or failed, per second"
-          now={formatRate(failed?.rates.failuresPerSecond)}
+          now={formatRate(failed && countFailures(failed.interval))}
           seconds={failed?.seconds ?? 0}
-          values={rates.map(({ failuresPerSecond }) => failuresPerSecond)}
+          values={intervals.map(countFailures)}
           count={maxPoints}
           format={formatNumber}
         />
@@ -92,9 +92,14 @@ function Charts({ activity: { first, last, rates } }: { readonly activity: Activ
   );
 }
 
-function formatLatencies(now: Rates | undefined): string {
-  const { medianMs, p95Ms } = now ?? {};
-  return medianMs === undefined || p95Ms === undefined ? "–" : `${formatMs(medianMs)}, ${formatMs(p95Ms)}`;
+/** A latency above the last bucket is not known. */
+function keepFinite(ms: number | undefined): number | undefined {
+  return ms === Number.POSITIVE_INFINITY ? undefined : ms;
+}
+
+function formatLatencies(interval: Interval | undefined): string {
+  const [p50Ms, p95Ms] = [interval?.latency.p50Ms, interval?.latency.p95Ms].map(keepFinite);
+  return p50Ms === undefined ? "–" : `${formatMs(p50Ms)}, ${p95Ms === undefined ? "–" : formatMs(p95Ms)}`;
 }
 
 function TrafficButton() {
@@ -122,14 +127,14 @@ function TrafficButton() {
 
 /** The RPCs that were called since the page was opened, most calls first. */
 function MethodTable({ first, last }: { readonly first: Snapshot; readonly last: Snapshot }) {
-  const methods = [...countSince(first, last)].toSorted(
-    ([, a], [, b]) => b.answered + b.failed - a.answered - a.failed,
-  );
+  const { calls, seconds } = compareSnapshots(first, last);
+  const called = calls.filter(({ callsPerSecond }) => callsPerSecond > 0);
+  const count = (perSecond: number): string => formatNumber(Math.round(perSecond * seconds));
   return (
     <section aria-labelledby="methods">
       <h2 id="methods">Calls since you opened this page</h2>
-      {methods.length === 0 && <p>None yet.</p>}
-      {methods.length > 0 && (
+      {called.length === 0 && <p>None yet.</p>}
+      {called.length > 0 && (
         <Scroller class="scroll" label="Calls">
           <table>
             <thead>
@@ -142,19 +147,19 @@ function MethodTable({ first, last }: { readonly first: Snapshot; readonly last:
                   Refused or failed
                 </th>
                 <th scope="col" class="number">
-                  Mean
+                  Median
                 </th>
               </tr>
             </thead>
             <tbody>
-              {methods.map(([method, { answered, failed, seconds, measured }]) => (
-                <tr key={method}>
+              {called.map(({ call, callsPerSecond, failuresPerSecond, latency: { p50Ms } }) => (
+                <tr key={call}>
                   <th scope="row">
-                    <code>{method}</code>
+                    <code>{call}</code>
                   </th>
-                  <td class="number">{formatNumber(answered)}</td>
-                  <td class="number">{formatNumber(failed)}</td>
-                  <td class="number">{measured === 0 ? "–" : formatMs((1000 * seconds) / measured)}</td>
+                  <td class="number">{count(callsPerSecond - failuresPerSecond)}</td>
+                  <td class="number">{count(failuresPerSecond)}</td>
+                  <td class="number">{p50Ms === undefined ? "–" : formatMs(p50Ms)}</td>
                 </tr>
               ))}
             </tbody>

@@ -1,9 +1,13 @@
 /** Reads the server's metrics every few seconds while the page is visible. */
 import { useEffect, useState } from "preact/hooks";
+import { parseMetrics } from "../../../../src/client/prometheus-text.ts";
+import {
+  compareSnapshots,
+  type Activity as Interval,
+  type Snapshot,
+} from "../../../../src/client/server-activity.ts";
 import { createUnreachable, Failure, toFailure } from "../../failure.ts";
 import { useSession } from "../../session.ts";
-import { readSnapshot, type Snapshot } from "./metrics-text.ts";
-import { compareSnapshots, type Rates } from "./rates.ts";
 
 export const intervalMs = 2000;
 /** Two minutes. */
@@ -14,12 +18,12 @@ export interface Activity {
   readonly first: Snapshot | undefined;
   readonly last: Snapshot | undefined;
   /** One for each interval, oldest first. */
-  readonly rates: readonly Rates[];
+  readonly intervals: readonly Interval[];
   /** Why the newest reading failed. */
   readonly failure: Failure | undefined;
 }
 
-const nothing: Activity = { first: undefined, last: undefined, rates: [], failure: undefined };
+const nothing: Activity = { first: undefined, last: undefined, intervals: [], failure: undefined };
 
 export function useActivity(): Activity {
   const token = useSession()?.token;
@@ -49,10 +53,10 @@ export function useActivity(): Activity {
 type Update = (before: Activity) => Activity;
 
 function addSnapshot(next: Snapshot): Update {
-  return ({ first, last, rates }) => ({
+  return ({ first, last, intervals }) => ({
     first: first ?? next,
     last: next,
-    rates: last === undefined ? rates : [...rates, compareSnapshots(last, next)].slice(-maxPoints),
+    intervals: last === undefined ? intervals : [...intervals, compareSnapshots(last, next)].slice(-maxPoints),
     failure: undefined,
   });
 }
@@ -69,7 +73,7 @@ async function fetchSnapshot(token: string | undefined, signal: AbortSignal): Pr
     throw createUnreachable();
   });
   if (!response.ok) throw await readRefusal(response);
-  return readSnapshot(await response.text(), performance.now());
+  return { atMs: performance.now(), samples: parseMetrics(await response.text()) };
 }
 
 async function readRefusal(response: Response): Promise<Failure> {

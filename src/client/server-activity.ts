@@ -1,7 +1,12 @@
 /** Computes what a server did between two readings of its metrics. */
+import { estimateQuantile, type Sample } from "./prometheus-text.ts";
 
-import { estimateQuantile, type Sample } from "../../src/client/prometheus-text.ts";
-import type { Snapshot } from "./fetch-metrics.ts";
+/** The metrics at one time. */
+export interface Snapshot {
+  /** Milliseconds of a clock that only goes forward. */
+  readonly atMs: number;
+  readonly samples: readonly Sample[];
+}
 
 /** The activity of one call. */
 export interface CallActivity {
