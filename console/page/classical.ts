@@ -8,26 +8,10 @@ export interface SizeRow {
   readonly isClassical?: boolean;
 }
 
-/** RFC 8032, section 5.1: Ed25519. FIPS 186-5 with P-256: r and s; the key is an uncompressed point (SEC 1, 2.3.3). */
-export const classicalSignatures: readonly SizeRow[] = [
-  { label: "Ed25519", bytes: 64, isClassical: true },
-  { label: "ECDSA P-256", bytes: 64, isClassical: true },
-];
-
-export const classicalSigningKeys: readonly SizeRow[] = [
-  { label: "Ed25519", bytes: 32, isClassical: true },
-  { label: "ECDSA P-256", bytes: 65, isClassical: true },
-];
-
-/** RFC 7748, section 5: each side of X25519 sends one public key. */
-export const classicalExchange: readonly SizeRow[] = [{ label: "X25519", bytes: 32, isClassical: true }];
-
 /** A classical algorithm that a large quantum computer would break, with the sizes of its values in bytes. */
 export interface ClassicalAlgorithm {
   readonly name: string;
   readonly standard: string;
-  /** Strength against classical computers (SP 800-57 part 1, table 2). */
-  readonly classicalBits: number;
   readonly publicKeyBytes: number;
   readonly secretKeyBytes: number;
   readonly signatureBytes?: number;
@@ -35,14 +19,13 @@ export interface ClassicalAlgorithm {
 }
 
 /**
- * Of RSA, the public key is the modulus and the exponent 65537 (RFC 8017, section 3.1), the secret key the modulus and
+ * ECDSA (FIPS 186-5): a signature is r and s, the key an uncompressed point (SEC 1, 2.3.3). Of RSA, the public key is the modulus and the exponent 65537 (RFC 8017, section 3.1), the secret key the modulus and
  * the private exponent (section 3.2), and a signature is as long as the modulus (section 8).
  */
 export const classicalAlgorithms: readonly ClassicalAlgorithm[] = [
   {
     name: "Ed25519",
     standard: "RFC 8032",
-    classicalBits: 128,
     publicKeyBytes: 32,
     secretKeyBytes: 32,
     signatureBytes: 64,
@@ -50,7 +33,6 @@ export const classicalAlgorithms: readonly ClassicalAlgorithm[] = [
   {
     name: "ECDSA P-256",
     standard: "FIPS 186-5",
-    classicalBits: 128,
     publicKeyBytes: 65,
     secretKeyBytes: 32,
     signatureBytes: 64,
@@ -58,7 +40,6 @@ export const classicalAlgorithms: readonly ClassicalAlgorithm[] = [
   {
     name: "RSA-2048",
     standard: "RFC 8017",
-    classicalBits: 112,
     publicKeyBytes: 259,
     secretKeyBytes: 512,
     signatureBytes: 256,
@@ -66,7 +47,6 @@ export const classicalAlgorithms: readonly ClassicalAlgorithm[] = [
   {
     name: "RSA-3072",
     standard: "RFC 8017",
-    classicalBits: 128,
     publicKeyBytes: 387,
     secretKeyBytes: 768,
     signatureBytes: 384,
@@ -74,10 +54,21 @@ export const classicalAlgorithms: readonly ClassicalAlgorithm[] = [
   {
     name: "X25519",
     standard: "RFC 7748",
-    classicalBits: 128,
     publicKeyBytes: 32,
     secretKeyBytes: 32,
     // The other side sends its own public key.
     ciphertextBytes: 32,
   },
 ];
+
+/** Sizes of some of them, as rows of a chart. */
+function listSizes(field: "publicKeyBytes" | "signatureBytes", ...names: readonly string[]): SizeRow[] {
+  return classicalAlgorithms
+    .filter(({ name }) => names.includes(name))
+    .map(({ name, [field]: bytes = 0 }) => ({ label: name, bytes, isClassical: true }));
+}
+
+export const classicalSignatures = listSizes("signatureBytes", "Ed25519", "ECDSA P-256");
+export const classicalSigningKeys = listSizes("publicKeyBytes", "Ed25519", "ECDSA P-256");
+/** RFC 7748, section 5: each side sends one public key. */
+export const classicalExchange = listSizes("publicKeyBytes", "X25519");

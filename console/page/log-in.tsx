@@ -6,7 +6,7 @@ import { Failure } from "./failure.ts";
 import { useForm } from "./form.ts";
 import { openServer } from "./frame.tsx";
 import { readToken } from "./jwt.ts";
-import { PasswordField, TextField } from "./parts/fields.tsx";
+import { ofPassword, TextField } from "./parts/fields.tsx";
 import { TaskForm } from "./parts/task-form.tsx";
 import { setSession } from "./session.ts";
 import { settings } from "./settings.ts";
@@ -55,8 +55,12 @@ function PasswordForm({ onDone }: FormProps) {
   return (
     <TaskForm task={task} action="Log in" onSubmit={() => void submit()}>
       <div class="fields">
-        <TextField label="User" autocomplete="username" {...bind("username")} />
-        <PasswordField label="Password" {...bind("password")} />
+        <TextField
+          label="User"
+          attributes={{ type: "text", autocomplete: "username" }}
+          {...bind("username")}
+        />
+        <TextField label="Password" attributes={ofPassword} {...bind("password")} />
       </div>
     </TaskForm>
   );
@@ -78,7 +82,7 @@ function TokenForm({ onDone }: FormProps) {
       <summary>Use a token that you have</summary>
       <TaskForm task={task} action="Use the token" onSubmit={() => void submit()}>
         <div class="fields">
-          <PasswordField label="Token" autocomplete="off" value={text} onChange={setText} />
+          <TextField label="Token" attributes={{ type: "password" }} value={text} onChange={setText} />
         </div>
       </TaskForm>
     </details>

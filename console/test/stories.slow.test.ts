@@ -253,7 +253,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
 
     it("turns a link of the diagram red that the reader breaks, and mends it", async () => {
       await grow();
-      const links = page().getByRole("list", { name: "Newest blocks" }).locator("> li");
+      const links = page().getByRole("list", { name: "The chain, as it grows" }).locator("> li");
       // More blocks may come while the reader looks.
       await links.last().getByRole("button").click();
       await page()

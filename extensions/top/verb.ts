@@ -4,10 +4,10 @@ import { readToken } from "../../src/cli/client.ts";
 import { type CliError, exitCodes, toCliError } from "../../src/cli/exit-codes.ts";
 import { explainConnection } from "../../src/cli/explain-connection.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
+import { type Activity, compareSnapshots, type Snapshot } from "../../src/client/server-activity.ts";
 import { drawActivity, type Line, summarize } from "./draw.ts";
 import { fetchMetrics } from "./fetch-metrics.ts";
 import { openScreen, type Screen } from "./screen.ts";
-import { type Activity, compareSnapshots, type Snapshot } from "../../src/client/server-activity.ts";
 
 const defaultIntervalSeconds = 2;
 const defaultTimeoutSeconds = 10;

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { useUniqueId } from "../unique-id.ts";
-import { countRows, drawBytes, drawSquares, type Part, squareSide } from "./cells.ts";
+import { countRows, drawBytes, drawSquares, type Part, shades, squareSide } from "./cells.ts";
 
 interface GridProps {
   readonly count: number;
@@ -57,7 +57,7 @@ export function BytePicture({ bytes, parts, brokenAt, children, ...grid }: ByteP
       ) : (
         <g id={id} class="values">
           {drawBytes(bytes, parts, columns).map(({ part, level, path }) => (
-            <path key={`${part} ${level}`} class={`part-${part} shade-${level}`} d={path} />
+            <path key={`${part} ${level}`} style={shade(part, level)} d={path} />
           ))}
         </g>
       ),
@@ -70,6 +70,12 @@ export function BytePicture({ bytes, parts, brokenAt, children, ...grid }: ByteP
       {children}
     </Grid>
   );
+}
+
+/** The colour of a part, mixed with that of the ground. */
+function shade(part: number, level: number) {
+  const share = 22 + (level * 78) / (shades - 1);
+  return { fill: `color-mix(in oklab, var(--part-${part}) ${share}%, var(--ground))` };
 }
 
 /** Draws squares again, in red, in a circle that grows from one of them. The colours are in the style sheet. */

@@ -1,5 +1,5 @@
 /** Fields of forms, each with its label. */
-import type { ComponentChildren, TargetedInputEvent } from "preact";
+import type { ComponentChildren, InputHTMLAttributes } from "preact";
 import { useUniqueId } from "../unique-id.ts";
 
 interface FieldProps {
@@ -27,47 +27,24 @@ function Field({
   );
 }
 
-/** The properties that inputs share. */
-function bindInput({ value, onChange }: FieldProps) {
-  return {
-    value,
-    onInput: (event: TargetedInputEvent<HTMLInputElement>) => onChange(event.currentTarget.value),
-  };
+interface TextFieldProps extends FieldProps {
+  /** What distinguishes the input from one of a text without a memory. */
+  readonly attributes?: InputHTMLAttributes<HTMLInputElement>;
 }
 
-export function TextField({
-  autocomplete = "off",
-  ...field
-}: FieldProps & { readonly autocomplete?: string }) {
+export function TextField({ label, value, onChange, attributes = { type: "text" } }: TextFieldProps) {
   return (
-    <Field label={field.label}>
-      {(id) => <input id={id} type="text" autocomplete={autocomplete} {...bindInput(field)} />}
+    <Field label={label}>
+      {(id) => (
+        <input
+          autocomplete="off"
+          {...attributes}
+          id={id}
+          value={value}
+          onInput={(event) => onChange(event.currentTarget.value)}
+        />
+      )}
     </Field>
-  );
-}
-
-export function PasswordField({
-  autocomplete = "current-password",
-  ...field
-}: FieldProps & { readonly autocomplete?: string }) {
-  return (
-    <Field label={field.label}>
-      {(id) => <input id={id} type="password" autocomplete={autocomplete} {...bindInput(field)} />}
-    </Field>
-  );
-}
-
-/** A whole number of 0 or more. */
-export function NumberField(field: FieldProps) {
-  return (
-    <Field label={field.label}>{(id) => <input id={id} type="number" min={0} {...bindInput(field)} />}</Field>
-  );
-}
-
-/** A date and a time of day. */
-export function TimeField(field: FieldProps) {
-  return (
-    <Field label={field.label}>{(id) => <input id={id} type="datetime-local" {...bindInput(field)} />}</Field>
   );
 }
 
@@ -122,3 +99,8 @@ export function TextArea({ rows, ...field }: FieldProps & { readonly rows: numbe
     </Field>
   );
 }
+
+/** Attributes of inputs. */
+export const ofNumber = { type: "number", min: 0 } as const;
+export const ofTime = { type: "datetime-local" } as const;
+export const ofPassword = { type: "password", autocomplete: "current-password" } as const;

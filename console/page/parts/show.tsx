@@ -5,7 +5,6 @@ import { classicalSignatures, classicalSigningKeys, type SizeRow } from "../clas
 import type { Failure } from "../failure.ts";
 import type { Change } from "../values.ts";
 import { ByteChange, Bytes } from "./bytes-view.tsx";
-import { Facts } from "./facts.tsx";
 import { FailureNote } from "./failure-note.tsx";
 import { SizeChart } from "./size-chart.tsx";
 import { Verdict } from "./verdict.tsx";
@@ -48,8 +47,18 @@ export function evidence(label: string, ...children: readonly ComponentChildren[
   );
 }
 
+/** Names and their values, one below the other. */
 export function facts(values: Readonly<Record<string, ComponentChildren>>) {
-  return <Facts facts={values} />;
+  return (
+    <dl class="facts-list">
+      {Object.entries(values).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
 }
 
 export function heading(text: string) {

@@ -1,9 +1,12 @@
 /** Fields of steps. */
 import type { Field, StoryState } from "../story-step.ts";
-import { Choice, NumberField, TextArea, TextField } from "./fields.tsx";
+import { Choice, ofNumber, TextArea, TextField } from "./fields.tsx";
 
 export function textField(label: string, initial: Field["initial"], autocomplete = "off"): Field {
-  return { initial, view: (bound) => <TextField label={label} autocomplete={autocomplete} {...bound} /> };
+  return {
+    initial,
+    view: (bound) => <TextField label={label} attributes={{ type: "text", autocomplete }} {...bound} />,
+  };
 }
 
 /** A text of several lines. */
@@ -13,7 +16,7 @@ export function areaField(label: string, rows: number, initial: string): Field {
 
 /** A whole number of 0 or more. */
 export function numberField(label: string, initial: string): Field {
-  return { initial, view: (bound) => <NumberField label={label} {...bound} /> };
+  return { initial, view: (bound) => <TextField label={label} attributes={ofNumber} {...bound} /> };
 }
 
 /** One of several options, which may depend on the story so far. */

@@ -3,13 +3,13 @@ import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { parseMetrics } from "../../../src/client/prometheus-text.ts";
+import { compareSnapshots } from "../../../src/client/server-activity.ts";
 import { runAtTerminal } from "../../../test/cli/operator/command-line.ts";
 import { qsp, timeout, useServer } from "../../../test/cli/qsp.ts";
 import { main } from "../../../test/support/program.ts";
 import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { drawActivity } from "../draw.ts";
-import { compareSnapshots } from "../../../src/client/server-activity.ts";
 
 const server = useServer();
 

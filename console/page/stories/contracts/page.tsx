@@ -255,7 +255,7 @@ function showBroken({ change: changed, ...verdicts }: BrokenHalf) {
 
 /** What both sides found of each half, and whether the message counts as signed. */
 function drawHalves(found: HalfVerdicts | undefined) {
-  const isValid = (half: "ecdsaValid" | "mldsaValid") => found && found.server[half] && found.browser[half];
+  const isValid = (half: "ecdsaValid" | "mldsaValid") => found?.server[half] && found.browser[half];
   const [isEcdsa, isMldsa] = [isValid("ecdsaValid"), isValid("mldsaValid")];
   return [
     find(ecdsa, "signature", judge(isEcdsa, "valid", "not valid")),

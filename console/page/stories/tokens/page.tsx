@@ -10,7 +10,7 @@ import {
   sayExpected,
   sayValid,
 } from "../../checks.ts";
-import { PasswordField } from "../../parts/fields.tsx";
+import { ofPassword, TextField } from "../../parts/fields.tsx";
 import { checks, code, facts, refused, sizes } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { TokenView } from "../../parts/token-view.tsx";
@@ -33,7 +33,8 @@ const issuing = step({
     username: textField("User", () => getSession()?.username ?? "ada", "username"),
     password: {
       initial: "",
-      view: (bound) => settings.wantsToken && <PasswordField label="Password" {...bound} />,
+      view: (bound) =>
+        settings.wantsToken && <TextField label="Password" attributes={ofPassword} {...bound} />,
     },
   },
   plan: (given) => planCall(issueToken, given, withoutToken),

@@ -1,6 +1,6 @@
 /** Fields that choose the entries of the audit log. */
 import type { FormState } from "../../form.ts";
-import { Choice, Filter, TextField, TimeField } from "../../parts/fields.tsx";
+import { Choice, Filter, ofTime, TextField } from "../../parts/fields.tsx";
 import { type AuditFilters, operations, outcomes, ownPeriod, periods } from "./entries.ts";
 
 interface AuditFilterProps {
@@ -26,8 +26,8 @@ export function AuditFilterFields({ form, onSearch, onFollow, isFollowing }: Aud
         <Choice label="Period" options={periods} {...form.bind("period")} />
         {form.values.period === ownPeriod && (
           <>
-            <TimeField label="From (UTC)" {...form.bind("from")} />
-            <TimeField label="To (UTC)" {...form.bind("to")} />
+            <TextField attributes={ofTime} label="From (UTC)" {...form.bind("from")} />
+            <TextField attributes={ofTime} label="To (UTC)" {...form.bind("to")} />
           </>
         )}
       </div>

@@ -22,17 +22,18 @@ export interface KeyAction {
 
 /** Lists the actions that the state of a key allows. */
 export function listActions(key: KeyRecord): KeyAction[] {
-  if (key.damaged) return [];
-  const schedule = scheduleDestruction(key);
-  switch (key.status) {
+  const { keyId, damaged, status } = key;
+  if (damaged) return [];
+  const ends = [destroyLater(keyId), destroy(keyId)];
+  switch (status) {
     case "ACTIVE":
-      return [rotate(key), disable(key), schedule, destroy(key)];
+      return [rotate(key), disable(keyId), ...ends];
     case "ROTATED":
-      return [schedule, destroy(key)];
+      return ends;
     case "DISABLED":
-      return [enable(key), schedule, destroy(key)];
+      return [enable(key), ...ends];
     case "DESTROY_SCHEDULED":
-      return [restore(key), destroy(key)];
+      return [restore(keyId), destroy(keyId)];
     default:
       return [];
   }
@@ -40,12 +41,10 @@ export function listActions(key: KeyRecord): KeyAction[] {
 
 function rotate({ keyId, name, usage }: KeyRecord): KeyAction {
   const [does, only] = usage === "KEM" ? ["encapsulates", "decapsulates"] : ["signs", "verifies"];
+  const next = name === undefined ? "key with a new ID" : "version";
   return {
     label: "Rotate",
-    effect:
-      name === undefined
-        ? `A new key with a new ID ${does} from now on; this one only ${only}.`
-        : `A new version ${does} from now on; this one only ${only}.`,
+    effect: `A new ${next} ${does} from now on; this one only ${only}.`,
     async run({ call }) {
       const { newKey } = await call(rotateKey, { keyId });
       return newKey?.version === undefined
@@ -55,14 +54,11 @@ function rotate({ keyId, name, usage }: KeyRecord): KeyAction {
   };
 }
 
-function disable({ keyId }: KeyRecord): KeyAction {
+function disable(keyId: string): KeyAction {
   return {
     label: "Disable",
     effect: "The key performs no operations until you enable it. Nothing is lost.",
-    async run({ call }) {
-      const { result } = await call(disableKey, { keyId });
-      return `The key is ${result?.status}.`;
-    },
+    run: async ({ call }) => sayState((await call(disableKey, { keyId })).result?.status),
   };
 }
 
@@ -73,43 +69,36 @@ function enable({ keyId, replacedBy, usage }: KeyRecord): KeyAction {
     effect: replacedBy
       ? `The key only ${only}, because another one has replaced it.`
       : "The key performs all its operations again.",
-    async run({ call }) {
-      const { result } = await call(enableKey, { keyId });
-      return `The key is ${result?.status}.`;
-    },
+    run: async ({ call }) => sayState((await call(enableKey, { keyId })).result?.status),
   };
 }
 
-function scheduleDestruction({ keyId }: KeyRecord): KeyAction {
+function restore(keyId: string): KeyAction {
+  return {
+    label: "Restore",
+    effect: "The destruction is cancelled. The key stays disabled until you enable it.",
+    run: async ({ call }) => sayState((await call(restoreKey, { keyId })).result?.status),
+  };
+}
+
+function destroyLater(keyId: string): KeyAction {
+  const afterSeconds = destructionDays * secondsPerDay;
   return {
     label: `Destroy after ${destructionDays} days`,
     effect: `The key performs no operations from now on. Until the ${destructionDays} days are over, you can restore it.`,
-    async run({ call }) {
-      const { newStatus } = await call(destroyKey, { keyId, afterSeconds: destructionDays * secondsPerDay });
-      return `The key is ${newStatus}.`;
-    },
+    run: async ({ call }) => sayState((await call(destroyKey, { keyId, afterSeconds })).newStatus),
   };
 }
 
-function destroy({ keyId }: KeyRecord): KeyAction {
+function destroy(keyId: string): KeyAction {
   return {
     label: "Destroy at once",
     effect: "The secret key is erased permanently. The record and its audit entries remain.",
     question: "Nobody can restore the key after this. Destroy it?",
-    async run({ call }) {
-      const { newStatus } = await call(destroyKey, { keyId });
-      return `The key is ${newStatus}.`;
-    },
+    run: async ({ call }) => sayState((await call(destroyKey, { keyId })).newStatus),
   };
 }
 
-function restore({ keyId }: KeyRecord): KeyAction {
-  return {
-    label: "Restore",
-    effect: "The destruction is cancelled. The key stays disabled until you enable it.",
-    async run({ call }) {
-      const { result } = await call(restoreKey, { keyId });
-      return `The key is ${result?.status}.`;
-    },
-  };
+function sayState(status: string | undefined): string {
+  return `The key is ${status}.`;
 }

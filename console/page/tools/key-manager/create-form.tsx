@@ -2,7 +2,7 @@
 import { useRef } from "preact/hooks";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { useForm } from "../../form.ts";
-import { Choice, NumberField, TextField } from "../../parts/fields.tsx";
+import { Choice, ofNumber, TextField } from "../../parts/fields.tsx";
 import { TaskForm } from "../../parts/task-form.tsx";
 import { useTask } from "../../task.ts";
 import { algorithms, createNewKey } from "./keys.ts";
@@ -33,7 +33,11 @@ export function CreateForm({ onCreated }: { readonly onCreated: (key: KeyRecord)
           <TextField label="Alias (optional)" {...form.bind("alias")} />
           <Choice label="Algorithm of the new key" options={algorithms} {...form.bind("algorithm")} />
           <TextField label="Labels (team=payments, stage=live)" {...form.bind("labels")} />
-          <NumberField label="Rotate every … days (empty: never)" {...form.bind("rotationDays")} />
+          <TextField
+            attributes={ofNumber}
+            label="Rotate every … days (empty: never)"
+            {...form.bind("rotationDays")}
+          />
         </div>
       </TaskForm>
     </details>

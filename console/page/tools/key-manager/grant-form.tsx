@@ -1,7 +1,7 @@
 /** Creates a grant. */
 import { useState } from "preact/hooks";
 import { useForm } from "../../form.ts";
-import { Choice, TextField, TimeField } from "../../parts/fields.tsx";
+import { Choice, ofTime, TextField } from "../../parts/fields.tsx";
 import { TaskForm } from "../../parts/task-form.tsx";
 import { useTask } from "../../task.ts";
 import { createNewGrant, listOperations } from "./grants.ts";
@@ -36,7 +36,7 @@ export function GrantForm({ handle, keyId, usage, onCreated }: GrantFormProps) {
           {handle !== keyId && (
             <Choice label="For" options={[allVersions, "This version"]} {...form.bind("scope")} />
           )}
-          <TimeField label="End (UTC, optional)" {...form.bind("end")} />
+          <TextField attributes={ofTime} label="End (UTC, optional)" {...form.bind("end")} />
         </div>
         <fieldset class="options">
           <legend>Operations</legend>

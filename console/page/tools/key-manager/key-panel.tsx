@@ -1,18 +1,17 @@
 /** The chosen key: its facts, actions, public key, versions and grants. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { formatAddress } from "../../address.ts";
 import { Bytes } from "../../parts/bytes-view.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
-import { Facts } from "../../parts/facts.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { Badge } from "../../parts/record-table.tsx";
+import { facts } from "../../parts/show.tsx";
 import { useTask } from "../../task.ts";
 import { formatMinute } from "../../time.ts";
 import { shortenId } from "../key-id.ts";
 import { KeyActions } from "./key-actions.tsx";
 import { KeyGrants } from "./key-grants.tsx";
-import { Labels } from "./key-table.tsx";
+import { KeyLink, Labels } from "./key-table.tsx";
 import { KeyVersions } from "./key-versions.tsx";
 import { describeAlias, describeVersion, type KeyDetails, loadDetails, nameKey, nameStatus } from "./keys.ts";
 
@@ -50,7 +49,9 @@ export function KeyPanel({ keyId, onChange }: KeyPanelProps) {
               onChange();
             }}
           />
-          <PublicKey {...details.key} />
+          {details.key.publicKey && (
+            <Bytes label="Public key" value={details.key.publicKey} publicKeyOf={details.key.algorithm} />
+          )}
           <KeyVersions {...details} />
           <KeyGrants {...details} />
         </>
@@ -68,34 +69,23 @@ export function KeyPanel({ keyId, onChange }: KeyPanelProps) {
 function KeyFacts({ key, handle }: KeyDetails) {
   const { keyId, alias, algorithm, usage, origin, createdAt, labels } = key;
   const { destroyAt, nextRotationAt, rotationPeriodSeconds, replacedBy } = key;
-  return (
-    <Facts
-      facts={{
-        Status: <Badge state={nameStatus(key)} />,
-        ID: (
-          <>
-            <code>{keyId}</code> <CopyButton text={keyId} what="ID" />
-          </>
-        ),
-        ...(handle !== keyId && { "Name in calls": <code>{handle}</code> }),
-        ...(describeAlias(alias) !== "" && { Alias: alias }),
-        "Algorithm and usage": `${algorithm}, ${usage}`,
-        Origin: origin,
-        "Created (UTC)": formatMinute(createdAt),
-        ...(rotationPeriodSeconds !== undefined && {
-          "Next rotation (UTC)": `${formatMinute(nextRotationAt)}, every ${rotationPeriodSeconds / 86_400} days`,
-        }),
-        ...(destroyAt && { "Destruction (UTC)": formatMinute(destroyAt) }),
-        ...(replacedBy && {
-          "Replaced by": <a href={formatAddress("keys/manage", { key: replacedBy })}>{replacedBy}</a>,
-        }),
-        Labels: <Labels labels={labels} />,
-      }}
-    />
-  );
-}
-
-function PublicKey({ publicKey, algorithm }: Pick<KeyRecord, "publicKey" | "algorithm">) {
-  if (publicKey === undefined) return null;
-  return <Bytes label="Public key" value={publicKey} publicKeyOf={algorithm} />;
+  return facts({
+    Status: <Badge state={nameStatus(key)} />,
+    ID: (
+      <>
+        <code>{keyId}</code> <CopyButton text={keyId} what="ID" />
+      </>
+    ),
+    ...(handle !== keyId && { "Name in calls": <code>{handle}</code> }),
+    ...(describeAlias(alias) !== "" && { Alias: alias }),
+    "Algorithm and usage": `${algorithm}, ${usage}`,
+    Origin: origin,
+    "Created (UTC)": formatMinute(createdAt),
+    ...(rotationPeriodSeconds !== undefined && {
+      "Next rotation (UTC)": `${formatMinute(nextRotationAt)}, every ${rotationPeriodSeconds / 86_400} days`,
+    }),
+    ...(destroyAt && { "Destruction (UTC)": formatMinute(destroyAt) }),
+    ...(replacedBy && { "Replaced by": <KeyLink keyId={replacedBy} text={replacedBy} /> }),
+    Labels: <Labels labels={labels} />,
+  });
 }

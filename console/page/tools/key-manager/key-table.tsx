@@ -60,11 +60,11 @@ export function KeyTable({ keys, chosenId }: KeyTableProps) {
 
 interface KeyLinkProps {
   readonly keyId: string;
-  readonly isChosen: boolean;
+  readonly isChosen?: boolean;
   readonly text: string;
 }
 
-export function KeyLink({ keyId, isChosen, text }: KeyLinkProps) {
+export function KeyLink({ keyId, isChosen = false, text }: KeyLinkProps) {
   return (
     <a href={formatAddress("keys/manage", { key: keyId })} aria-current={isChosen ? "true" : undefined}>
       {text}

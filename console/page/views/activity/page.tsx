@@ -1,6 +1,7 @@
 /** The activity of the server: calls per second, latency and errors, read from its metrics. */
-import { compareSnapshots, type Snapshot } from "../../../../src/client/server-activity.ts";
+
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { compareSnapshots, type Snapshot } from "../../../../src/client/server-activity.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
 import { Scroller } from "../../parts/scroller.tsx";
@@ -8,8 +9,8 @@ import { useSession } from "../../session.ts";
 import { settings } from "../../settings.ts";
 import { useTask } from "../../task.ts";
 import { formatMs, formatNumber, toUtf8 } from "../../values.ts";
-import { LineChart } from "./line-chart.tsx";
 import { countFailures, findNewest, type Interval } from "./intervals.ts";
+import { LineChart } from "./line-chart.tsx";
 import { type Activity, intervalMs, maxPoints, useActivity } from "./use-activity.ts";
 
 /** Calls that the button makes, one after the other. */

@@ -56,7 +56,8 @@ function addSnapshot(next: Snapshot): Update {
   return ({ first, last, intervals }) => ({
     first: first ?? next,
     last: next,
-    intervals: last === undefined ? intervals : [...intervals, compareSnapshots(last, next)].slice(-maxPoints),
+    intervals:
+      last === undefined ? intervals : [...intervals, compareSnapshots(last, next)].slice(-maxPoints),
     failure: undefined,
   });
 }
