@@ -201,7 +201,7 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     const page = await openAs("ada", "keys");
     await runStep(page, "Watch the audit log");
     expect(await runStep(page, "Create a key")).toContain("ACTIVE");
-    await expect.poll(() => textOf(page.locator(".chain ol > li").last())).toContain("CREATE");
+    await expect.poll(() => textOf(page.locator(".chain ol > li").first())).toContain("CREATE");
   });
 
   it("lets a user who is no auditor manage and grant own keys, and read their entries", async () => {
@@ -233,6 +233,6 @@ describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
     const page = await openAs("grace", "keys");
     await runStep(page, "Watch the audit log");
     await runStep(page, "Create a key");
-    await expect.poll(() => textOf(page.locator(".chain ol > li").last())).toContain("CREATE");
+    await expect.poll(() => textOf(page.locator(".chain ol > li").first())).toContain("CREATE");
   });
 });

@@ -1,4 +1,4 @@
-/** The audit log as it grows. */
+/** The audit log as it grows, newest entries first. */
 import type { CheckedEntry } from "../../audit.ts";
 import { StreamControls } from "../../parts/stream-controls.tsx";
 import type { StreamState } from "../../stream.ts";
@@ -21,7 +21,7 @@ export function AuditChain({ chain }: { readonly chain: StreamState<CheckedEntry
       </p>
       <StreamControls stream={chain} />
       <ol>
-        {items.map(({ entry, link }) => (
+        {items.toReversed().map(({ entry, link }) => (
           <li key={entry.sequence} data-link={link}>
             <span class="number">{formatNumber(entry.sequence)}</span>
             <span>
