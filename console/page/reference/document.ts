@@ -15,7 +15,6 @@ export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
   readonly description?: string;
-  readonly const?: Json;
   readonly enum?: readonly Json[];
   readonly format?: string;
   readonly contentEncoding?: string;
@@ -23,12 +22,9 @@ export interface Schema {
   readonly maxLength?: number;
   readonly minimum?: number;
   readonly maximum?: number;
-  readonly minItems?: number;
-  readonly maxItems?: number;
   readonly items?: Schema;
   readonly properties?: Readonly<Record<string, Schema>>;
   readonly required?: readonly string[];
-  readonly additionalProperties?: boolean | Schema;
   readonly anyOf?: readonly Schema[];
 }
 
@@ -60,7 +56,6 @@ interface RawOperation {
   readonly tags: readonly string[];
   readonly summary?: string;
   readonly description?: string;
-  readonly deprecated?: boolean;
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly content: Readonly<Record<string, MediaType>> };
   readonly responses: Readonly<Record<string, Response>>;
