@@ -217,7 +217,7 @@ export const Page = defineStory({
     { name: "You" },
     { name: "Grace" },
     { name: "Alan" },
-    { name: "A stranger", isAttacker: true },
+    { name: "Stranger", isAttacker: true },
     { name: "Wallet" },
   ],
   steps: [gathering, founding, proposing, hurrying, intruding, signing, joining, executing],

@@ -14,6 +14,7 @@ export function LifecycleGraph({ walk }: { readonly walk: readonly string[] }) {
           refX="8"
           refY="4"
           markerWidth="8"
+          markerHeight="8"
           orient="auto"
           markerUnits="userSpaceOnUse"
         >
