@@ -1,7 +1,7 @@
 /** Reads keys of any algorithm from the files of people. */
 import { type Algorithm, kemAlgorithms, kemNames, mlDsaNames, slhDsaNames } from "../crypto/algorithms.ts";
 import { wipe } from "../crypto/bytes.ts";
-import { CryptoError } from "../crypto/crypto-error.ts";
+import { invalidKey } from "../crypto/crypto-error.ts";
 import { parseJwkFile, readPublicJwks } from "../crypto/jwk.ts";
 import { findPublicKeyAlgorithm } from "../crypto/key-encoding.ts";
 import { findKeyFileAlgorithm, importKeyFile } from "../crypto/key-file.ts";
@@ -70,15 +70,14 @@ const aPublicKey = "an ML-DSA, ML-KEM, X-Wing or SLH-DSA public key";
 function importBlock(provider: CryptoProvider, block: PemBlock): PublicKey {
   const { label, line } = block;
   if (label.endsWith("PRIVATE KEY"))
-    throw new CryptoError("INVALID_KEY", `line ${line} begins a secret key; name the file of the public key`);
+    throw invalidKey(`line ${line} begins a secret key; name the file of the public key`);
   const hint = label.includes("CERTIFICATE") ? "; give a certificate with --certificate" : "";
   if (label !== "PUBLIC KEY")
-    throw new CryptoError("INVALID_KEY", `line ${line} begins a ${label}; expected a PUBLIC KEY${hint}`);
+    throw invalidKey(`line ${line} begins a ${label}; expected a PUBLIC KEY${hint}`);
   const der = decodePemBlock(block);
   const found = findPublicKeyAlgorithm(der);
   const algorithm = keyAlgorithms.find((known) => known === found);
-  if (algorithm === undefined)
-    throw new CryptoError("INVALID_KEY", `the PUBLIC KEY in line ${line} is not ${aPublicKey}`);
+  if (algorithm === undefined) throw invalidKey(`the PUBLIC KEY in line ${line} is not ${aPublicKey}`);
   return provider.importPublicKey(algorithm, { pem: encodePem(label, der) });
 }
 

@@ -4,7 +4,7 @@
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { wipe } from "./bytes.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { type CryptoError, invalidKey } from "./crypto-error.ts";
 import {
   decodePemBlock,
   describePemBlocks,
@@ -43,8 +43,7 @@ function readCertificate(block: PemBlock): X509Certificate {
     // OpenSSL ignores what follows a certificate.
     if (certificate.raw.length === der.length) return certificate;
   } catch {}
-  throw new CryptoError(
-    "INVALID_KEY",
+  throw invalidKey(
     `the ${block.label} in line ${block.line} is not an X.509 certificate; export it again as PEM`,
   );
 }
@@ -68,10 +67,7 @@ export function readPrivateKey(pem: string, maxCharacters = maxCertificatesChara
   if (block === undefined)
     throw missing("private key", "-----BEGIN PRIVATE KEY-----", "openssl pkey", blocks);
   if (others.length > 0)
-    throw new CryptoError(
-      "INVALID_KEY",
-      `${describePemBlocks([block, ...others])}; expected one private key`,
-    );
+    throw invalidKey(`${describePemBlocks([block, ...others])}; expected one private key`);
   const der = decodePemBlock(block);
   try {
     const form = Object.entries(privateKeyForms).find(([label]) => label === block.label);
@@ -82,15 +78,13 @@ export function readPrivateKey(pem: string, maxCharacters = maxCertificatesChara
   } finally {
     wipe(der);
   }
-  throw new CryptoError(
-    "INVALID_KEY",
+  throw invalidKey(
     `the ${block.label} in line ${block.line} is not a private key that OpenSSL reads; convert it with openssl pkey -in FILE -out NEW`,
   );
 }
 
 function missing(what: string, begin: string, command: string, blocks: readonly PemBlock[]): CryptoError {
-  return new CryptoError(
-    "INVALID_KEY",
+  return invalidKey(
     blocks.length > 0
       ? `${describePemBlocks(blocks)}, and no ${what}, which begins with ${begin}`
       : `no ${what} in PEM, which begins with ${begin}; convert DER with ${command} -in FILE -out NEW`,

@@ -11,7 +11,7 @@ import {
 } from "./algorithms.ts";
 import { equalBytes, wipe } from "./bytes.ts";
 import { checkAlgorithm, checkBytes, checkLength, checkMaterial, checkSignatureOptions } from "./checks.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { CryptoError, invalidArgument, invalidKey } from "./crypto-error.ts";
 import { checkPointForm, checkScalar } from "./ecdsa.ts";
 import type { Engine, SecretKeyForm } from "./engine.ts";
 import { decodePublicKeyPem, decodeSecretKeyDer, decodeSecretKeyPem } from "./key-encoding.ts";
@@ -90,10 +90,7 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
       const secretKey = await this.#importSecretKey(algorithm, toSecretKeyForm(algorithm, parts));
       const { publicKey = secretKey.publicKey.exportRaw() } = parts;
       if (equalBytes(publicKey, secretKey.publicKey.exportRaw())) return secretKey;
-      throw new CryptoError(
-        "INVALID_KEY",
-        `the PKCS#8 document contains the ${algorithm} public key of another pair`,
-      );
+      throw invalidKey(`the PKCS#8 document contains the ${algorithm} public key of another pair`);
     } finally {
       // The parts of DER are views of what the caller gave.
       if (isPem) wipe(parts.seed, parts.raw);
@@ -211,7 +208,7 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
 
   #foreignKey(half: "public" | "secret"): CryptoError {
     const problem = `not a ${half} key of this ${this.name} provider; export it there and import it here`;
-    return new CryptoError("INVALID_ARGUMENT", problem);
+    return invalidArgument(problem);
   }
 
   #checkOpen(): void {
@@ -227,7 +224,7 @@ function toSecretKeyForm(
   if (seed !== undefined && raw !== undefined) return { kind: "both", seed, raw };
   if (seed !== undefined) return { kind: "seed", seed };
   if (raw !== undefined) return { kind: "raw", raw };
-  throw new CryptoError("INVALID_ARGUMENT", `the ${algorithm} secret key must be raw, seed or pem`);
+  throw invalidArgument(`the ${algorithm} secret key must be raw, seed or pem`);
 }
 
 /** The fixed length of a signature in bytes; undefined for DER, whose length varies. */
@@ -240,5 +237,5 @@ function findSignatureLength(
 }
 
 function wrongUse(algorithm: Algorithm, operation: string): CryptoError {
-  return new CryptoError("INVALID_ARGUMENT", `${algorithms[algorithm].family} keys cannot ${operation}`);
+  return invalidArgument(`${algorithms[algorithm].family} keys cannot ${operation}`);
 }

@@ -1,5 +1,5 @@
 import { type Algorithm, algorithms, type SignatureAlgorithm } from "./algorithms.ts";
-import { CryptoError, type CryptoErrorCode } from "./crypto-error.ts";
+import { CryptoError, type CryptoErrorCode, invalidArgument } from "./crypto-error.ts";
 import type { CheckedSignatureOptions } from "./engine.ts";
 import type { SignatureOptions } from "./provider.ts";
 
@@ -10,13 +10,13 @@ const maxContextBytes = 255;
 export function checkAlgorithm(algorithm: Algorithm): void {
   if (Object.hasOwn(algorithms, algorithm)) return;
   const known = Object.keys(algorithms).join(", ");
-  throw new CryptoError("INVALID_ARGUMENT", `unknown algorithm ${String(algorithm)}; known: ${known}`);
+  throw invalidArgument(`unknown algorithm ${String(algorithm)}; known: ${known}`);
 }
 
 /** Refuses anything but a Uint8Array, in particular strings, which OpenSSL would take as UTF-8. */
 export function checkBytes(name: string, value: unknown): void {
   if (value instanceof Uint8Array) return;
-  throw new CryptoError("INVALID_ARGUMENT", `${name} must be a Uint8Array, not ${typeName(value)}`);
+  throw invalidArgument(`${name} must be a Uint8Array, not ${typeName(value)}`);
 }
 
 /** Refuses bytes of any length but one. */
@@ -35,7 +35,7 @@ export function checkLength(
 export function checkMaterial(material: object, ...forms: string[]): void {
   const given = Object.keys(material ?? {});
   if (given.length === 1 && given.every((form) => forms.includes(form))) return;
-  throw new CryptoError("INVALID_ARGUMENT", `key material must be exactly one of ${forms.join(", ")}`);
+  throw invalidArgument(`key material must be exactly one of ${forms.join(", ")}`);
 }
 
 /**
@@ -64,32 +64,27 @@ const defaultOptions: CheckedSignatureOptions = Object.freeze({ context: undefin
 /** Refuses unknown options: with a misspelt `context`, a call would silently sign without one. */
 function checkOptionNames(options: SignatureOptions): void {
   if (typeof options !== "object" || options === null) {
-    throw new CryptoError("INVALID_ARGUMENT", `options must be an object, not ${typeName(options)}`);
+    throw invalidArgument(`options must be an object, not ${typeName(options)}`);
   }
   const unknown = Object.keys(options).find((name) => name !== "context" && name !== "ecdsaEncoding");
   if (unknown === undefined) return;
-  throw new CryptoError("INVALID_ARGUMENT", `unknown option ${unknown}; known: context, ecdsaEncoding`);
+  throw invalidArgument(`unknown option ${unknown}; known: context, ecdsaEncoding`);
 }
 
 function checkContext(algorithm: SignatureAlgorithm, context: Uint8Array): void {
   checkBytes("context", context);
-  if (algorithm === "ECDSA-P256")
-    throw new CryptoError("INVALID_ARGUMENT", `${algorithm} does not support a context`);
+  if (algorithm === "ECDSA-P256") throw invalidArgument(`${algorithm} does not support a context`);
   if (context.length > maxContextBytes) {
-    const problem = `context must have 0 to ${maxContextBytes} bytes, not ${context.length}`;
-    throw new CryptoError("INVALID_ARGUMENT", problem);
+    throw invalidArgument(`context must have 0 to ${maxContextBytes} bytes, not ${context.length}`);
   }
 }
 
 function checkEcdsaEncoding(algorithm: SignatureAlgorithm, ecdsaEncoding: string): void {
   if (algorithm !== "ECDSA-P256") {
-    throw new CryptoError("INVALID_ARGUMENT", `ecdsaEncoding is for ECDSA; ${algorithm} has one encoding`);
+    throw invalidArgument(`ecdsaEncoding is for ECDSA; ${algorithm} has one encoding`);
   }
   if (ecdsaEncoding !== "der" && ecdsaEncoding !== "ieee-p1363") {
-    throw new CryptoError(
-      "INVALID_ARGUMENT",
-      `ecdsaEncoding must be der or ieee-p1363, not ${ecdsaEncoding}`,
-    );
+    throw invalidArgument(`ecdsaEncoding must be der or ieee-p1363, not ${ecdsaEncoding}`);
   }
 }
 

@@ -7,7 +7,7 @@
  */
 import { createHash } from "node:crypto";
 import { signatureAlgorithms } from "./algorithms.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { invalidArgument, invalidKey } from "./crypto-error.ts";
 import { element, matchShape, objectIdentifier, renderShape, tag } from "./der.ts";
 import { decodePem, encodePem } from "./pem.ts";
 import type { CryptoProvider, KeyPair, PublicKey, SecretKey } from "./provider.ts";
@@ -88,7 +88,7 @@ export function importCompositePublicKeyPem(
   const publicKey = matchShape(subjectPublicKeyInfo, der)?.publicKey;
   if (publicKey !== undefined) return importCompositePublicKey(provider, publicKey);
   const expected = "the SubjectPublicKeyInfo of id-MLDSA65-ECDSA-P256-SHA512 in strict DER";
-  throw new CryptoError("INVALID_KEY", `the PEM block is not ${expected} (${der.length} bytes)`);
+  throw invalidKey(`the PEM block is not ${expected} (${der.length} bytes)`);
 }
 
 /** Reads a composite public key. @throws INVALID_KEY */
@@ -97,8 +97,7 @@ export function importCompositePublicKey(
   raw: Uint8Array,
 ): CompositeKeyPair["publicKey"] {
   if (raw.length !== compositeKeyBytes) {
-    const problem = `a composite public key has ${compositeKeyBytes} bytes, not ${raw.length}`;
-    throw new CryptoError("INVALID_KEY", problem);
+    throw invalidKey(`a composite public key has ${compositeKeyBytes} bytes, not ${raw.length}`);
   }
   return {
     mldsa: provider.importPublicKey(mldsa, { raw: raw.subarray(0, mldsaKeyBytes) }),
@@ -147,8 +146,7 @@ export async function verifyComposite(
 
 /** Section 3.2, step 2: M' = Prefix ‖ Label ‖ len(ctx) ‖ ctx ‖ PH(M), with SHA-512. */
 export function representMessage(message: Uint8Array, context: Uint8Array): Uint8Array {
-  if (context.length > 255)
-    throw new CryptoError("INVALID_ARGUMENT", `context is ${context.length} bytes; the limit is 255`);
+  if (context.length > 255) throw invalidArgument(`context is ${context.length} bytes; the limit is 255`);
   const digest = createHash("sha512").update(message).digest();
   return Buffer.concat([prefix, label, Uint8Array.of(context.length), context, digest]);
 }

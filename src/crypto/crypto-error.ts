@@ -34,3 +34,13 @@ export class CryptoError extends Error {
     this.code = code;
   }
 }
+
+/** The error INVALID_KEY; the caller throws it. */
+export function invalidKey(message: string): CryptoError {
+  return new CryptoError("INVALID_KEY", message);
+}
+
+/** The error INVALID_ARGUMENT; the caller throws it. */
+export function invalidArgument(message: string): CryptoError {
+  return new CryptoError("INVALID_ARGUMENT", message);
+}

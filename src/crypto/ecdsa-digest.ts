@@ -1,6 +1,6 @@
 /** ECDSA over a digest that was computed elsewhere. Neither node:crypto nor our providers sign one. */
 import { wipe } from "./bytes.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { invalidArgument } from "./crypto-error.ts";
 import type { SecretKey } from "./provider.ts";
 
 const digestBytes = 32;
@@ -15,12 +15,9 @@ const digestBytes = 32;
  */
 export async function signEcdsaDigest(secretKey: SecretKey, digest: Uint8Array): Promise<Uint8Array> {
   if (secretKey.algorithm !== "ECDSA-P256")
-    throw new CryptoError("INVALID_ARGUMENT", `a digest needs an ECDSA-P256 key, not ${secretKey.algorithm}`);
+    throw invalidArgument(`a digest needs an ECDSA-P256 key, not ${secretKey.algorithm}`);
   if (digest.length !== digestBytes)
-    throw new CryptoError(
-      "INVALID_ARGUMENT",
-      `a SHA-256 digest has ${digestBytes} bytes, not ${digest.length}`,
-    );
+    throw invalidArgument(`a SHA-256 digest has ${digestBytes} bytes, not ${digest.length}`);
   const scalar = secretKey.exportRaw();
   try {
     const { p256 } = await import("@noble/curves/nist.js");

@@ -1,4 +1,4 @@
-import { CryptoError } from "./crypto-error.ts";
+import { invalidKey } from "./crypto-error.ts";
 
 /** The order n of secp256r1 (SEC 2, section 2.4.2). */
 const groupOrder = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551n;
@@ -13,7 +13,7 @@ const groupOrder = 0xffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc6
 export function checkScalar(scalar: Uint8Array): void {
   const value = BigInt(`0x${scalar.toHex()}`);
   if (value > 0n && value < groupOrder) return;
-  throw new CryptoError("INVALID_KEY", "the ECDSA-P256 secret key must be from 1 to the group order less 1");
+  throw invalidKey("the ECDSA-P256 secret key must be from 1 to the group order less 1");
 }
 
 /**
@@ -25,8 +25,5 @@ export function checkScalar(scalar: Uint8Array): void {
  */
 export function checkPointForm(point: Uint8Array): void {
   if (point[0] === 0x04) return;
-  throw new CryptoError(
-    "INVALID_KEY",
-    "the ECDSA-P256 public key must be an uncompressed point, which begins with 04",
-  );
+  throw invalidKey("the ECDSA-P256 public key must be an uncompressed point, which begins with 04");
 }

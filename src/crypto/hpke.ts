@@ -6,7 +6,7 @@
 import { type KemAlgorithm, kemAlgorithms } from "./algorithms.ts";
 import { copyBytes, wipe } from "./bytes.ts";
 import { checkBytes } from "./checks.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { invalidArgument } from "./crypto-error.ts";
 import { withFreshKeyPair } from "./fresh-key-pair.ts";
 import { type HpkeContext, type HpkeKem, openMessage, sealMessage, tagBytes } from "./hpke-suite.ts";
 import type { CryptoProvider } from "./provider.ts";
@@ -144,7 +144,7 @@ async function decapsulate(
 function findKem(method: WrappingMethod): (typeof kems)[WrappingMethod] {
   if (isWrappingMethod(method)) return kems[method];
   const known = wrappingMethods.join(", ");
-  throw new CryptoError("INVALID_ARGUMENT", `unknown wrapping method ${String(method)}; known: ${known}`);
+  throw invalidArgument(`unknown wrapping method ${String(method)}; known: ${known}`);
 }
 
 function checkContext({ info = new Uint8Array(), aad = new Uint8Array() }: WrapContext): void {
@@ -159,6 +159,5 @@ function copyContext({ info = new Uint8Array(), aad = new Uint8Array() }: WrapCo
 function checkSize(name: string, value: Uint8Array, leastBytes: number, mostBytes: number): void {
   checkBytes(name, value);
   if (value.length >= leastBytes && value.length <= mostBytes) return;
-  const problem = `${name} must have ${leastBytes} to ${mostBytes} bytes, not ${value.length}`;
-  throw new CryptoError("INVALID_ARGUMENT", problem);
+  throw invalidArgument(`${name} must have ${leastBytes} to ${mostBytes} bytes, not ${value.length}`);
 }

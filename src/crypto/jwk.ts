@@ -1,6 +1,6 @@
 import { algorithms, isMlDsaAlgorithm, type MlDsaAlgorithm, mlDsaNames } from "./algorithms.ts";
 import { decodeBase64url, encodeBase64url } from "./base64url.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { CryptoError, invalidKey } from "./crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "./provider.ts";
 import { isJsonObject, type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
 
@@ -62,39 +62,39 @@ export function parseJwkFile(file: Uint8Array): JsonObject | undefined {
  */
 export function readPublicJwks(document: JsonObject): JwkPublicKey[] {
   if (document.keys === undefined) return [readPublicJwk(document, "the JWK")];
-  if (!Array.isArray(document.keys)) throw invalid("the JWK set must have a list of keys");
+  if (!Array.isArray(document.keys)) throw invalidKey("the JWK set must have a list of keys");
   const keys = document.keys.flatMap((key, i) =>
     isSigningJwk(key) ? [readPublicJwk(key, `key ${i + 1} of the JWK set`)] : [],
   );
   if (keys.length > 0) return keys;
-  throw invalid(`the JWK set has no key of ${mlDsaNames.join(", ")} (kty AKP, RFC 9964)`);
+  throw invalidKey(`the JWK set has no key of ${mlDsaNames.join(", ")} (kty AKP, RFC 9964)`);
 }
 
 /** Reads a secret JWK, whose `priv` is the seed (RFC 9964, section 3). @throws INVALID_KEY, which names the member */
 export function readSecretJwk(document: JsonObject): JwkSecretKey {
-  if (document.keys !== undefined) throw invalid("the file is a JWK set; give one JWK with its priv");
+  if (document.keys !== undefined) throw invalidKey("the file is a JWK set; give one JWK with its priv");
   const { algorithm, publicKey } = readMembers(document, "the JWK", "sign");
   const { seedBytes = 0, secretKeyBytes } = algorithms[algorithm];
   if (document.priv === undefined)
-    throw invalid("the JWK has no priv: it is a public key; give the secret one");
+    throw invalidKey("the JWK has no priv: it is a public key; give the secret one");
   const seed = decodeMember(document.priv);
   if (seed?.length === seedBytes) return { algorithm, publicKey, seed };
   if (seed?.length === secretKeyBytes)
-    throw invalid(
+    throw invalidKey(
       `priv of the JWK is the expanded key of ${algorithm}, which RFC 9964 does not allow; ` +
         `give its seed of ${seedBytes} bytes as priv, or the expanded key as PKCS#8 or as ${secretKeyBytes} raw bytes`,
     );
-  throw invalid(`priv of the JWK must be the seed of ${algorithm}: ${seedBytes} bytes in base64url`);
+  throw invalidKey(`priv of the JWK must be the seed of ${algorithm}: ${seedBytes} bytes in base64url`);
 }
 
 function readPublicJwk(jwk: JsonObject, name: string): JwkPublicKey {
   const read = readMembers(jwk, name, "verify");
   if (jwk.priv === undefined) return read;
-  throw invalid(`${name} has priv: it is a secret key; give the public one, without priv`);
+  throw invalidKey(`${name} has priv: it is a secret key; give the public one, without priv`);
 }
 
 function isSigningJwk(key: JsonValue): key is JsonObject {
-  if (!isJsonObject(key)) throw invalid("a key of the JWK set is not an object");
+  if (!isJsonObject(key)) throw invalidKey("a key of the JWK set is not an object");
   return key.kty === "AKP" && key.use !== "enc" && findAlgorithm(key) !== undefined;
 }
 
@@ -103,20 +103,22 @@ function findAlgorithm({ alg }: JsonObject): MlDsaAlgorithm | undefined {
 }
 
 function readMembers(jwk: JsonObject, name: string, operation: "sign" | "verify"): JwkPublicKey {
-  if (jwk.kty !== "AKP") throw invalid(`kty of ${name} must be "AKP" (RFC 9964)`);
+  if (jwk.kty !== "AKP") throw invalidKey(`kty of ${name} must be "AKP" (RFC 9964)`);
   const algorithm = findAlgorithm(jwk);
-  if (algorithm === undefined) throw invalid(`alg of ${name} must be one of ${mlDsaNames.join(", ")}`);
+  if (algorithm === undefined) throw invalidKey(`alg of ${name} must be one of ${mlDsaNames.join(", ")}`);
   if (jwk.use !== undefined && jwk.use !== "sig")
-    throw invalid(`use of ${name} must be "sig", if it is there`);
+    throw invalidKey(`use of ${name} must be "sig", if it is there`);
   const { key_ops: operations = [operation] } = jwk;
   if (!isOperationList(operations))
-    throw invalid(`key_ops of ${name} must be a list of texts, none of them twice (RFC 7517, section 4.3)`);
+    throw invalidKey(
+      `key_ops of ${name} must be a list of texts, none of them twice (RFC 7517, section 4.3)`,
+    );
   if (!operations.includes(operation))
-    throw invalid(`key_ops of ${name} must include "${operation}", if it is there`);
+    throw invalidKey(`key_ops of ${name} must include "${operation}", if it is there`);
   const publicKey = jwk.pub === undefined ? undefined : decodeMember(jwk.pub);
   const { publicKeyBytes } = algorithms[algorithm];
   if (publicKey?.length === publicKeyBytes) return { algorithm, publicKey };
-  throw invalid(
+  throw invalidKey(
     `pub of ${name} must be the public key of ${algorithm}: ${publicKeyBytes} bytes in base64url`,
   );
 }
@@ -131,8 +133,4 @@ function isOperationList(value: JsonValue): value is string[] {
 
 function decodeMember(value: JsonValue): Uint8Array | undefined {
   return typeof value === "string" ? decodeBase64url(value) : undefined;
-}
-
-function invalid(problem: string): CryptoError {
-  return new CryptoError("INVALID_KEY", problem);
 }

@@ -1,5 +1,5 @@
 import { decodeBase64url, encodeBase64url } from "./base64url.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { invalidArgument } from "./crypto-error.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
 import { type JsonObject, type JsonValue, parseJsonObject } from "./strict-json.ts";
 
@@ -68,16 +68,14 @@ export async function signJwt(
   const { keyId, type = "JWT", header = {}, payload } = input;
   const alg = findTokenAlgorithm(secretKey.algorithm);
   if (alg === undefined) {
-    throw new CryptoError(
-      "INVALID_ARGUMENT",
+    throw invalidArgument(
       `a token needs a key of ${tokenAlgorithms.join(" or ")}, not of ${secretKey.algorithm}`,
     );
   }
   const reserved = ["alg", "typ", "kid", ...refusedHeaderMembers].find((name) => Object.hasOwn(header, name));
-  if (reserved !== undefined)
-    throw new CryptoError("INVALID_ARGUMENT", `header member ${reserved} is reserved`);
+  if (reserved !== undefined) throw invalidArgument(`header member ${reserved} is reserved`);
   const { problem } = readClaims(payload);
-  if (problem !== undefined) throw new CryptoError("INVALID_ARGUMENT", problem);
+  if (problem !== undefined) throw invalidArgument(problem);
   const protectedHeader = { alg, typ: type, kid: keyId, ...header };
   const signingInput = `${encodeJson(protectedHeader)}.${encodeJson(payload)}`;
   const signature = await provider.sign(secretKey, new TextEncoder().encode(signingInput));

@@ -1,7 +1,7 @@
 import { type Algorithm, type AlgorithmInfo, algorithms } from "./algorithms.ts";
 import { equalBytes, wipe } from "./bytes.ts";
 import { checkBytes } from "./checks.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { type CryptoError, invalidKey } from "./crypto-error.ts";
 import {
   element,
   matchShape,
@@ -220,7 +220,7 @@ function unexpectedPkcs8(algorithm: Algorithm, origin: string, der: Uint8Array):
   const reason = explainPkcs8(der);
   return reason === undefined
     ? unexpectedForm(algorithm, origin, "PKCS#8", der, findPkcs8Algorithm(der))
-    : new CryptoError("INVALID_KEY", `${origin} is ${reason}`);
+    : invalidKey(`${origin} is ${reason}`);
 }
 
 function unexpectedForm(
@@ -234,7 +234,7 @@ function unexpectedForm(
     found === undefined
       ? `${origin} is not the ${document} of ${algorithm} in strict DER (${der.length} bytes)`
       : `${origin} contains an ${found} key; expected ${algorithm}`;
-  return new CryptoError("INVALID_KEY", problem);
+  return invalidKey(problem);
 }
 
 function findShapes(algorithm: Algorithm): KeyShapes {

@@ -1,7 +1,7 @@
 import { type Algorithm, algorithms, isMlDsaAlgorithm } from "./algorithms.ts";
 import { equalBytes, wipe } from "./bytes.ts";
 import { checkAlgorithm, checkBytes } from "./checks.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { type CryptoError, invalidKey } from "./crypto-error.ts";
 import { parseJwkFile, readSecretJwk } from "./jwk.ts";
 import { explainPkcs8, findPkcs8Algorithm } from "./key-encoding.ts";
 import { decodePem, isPem, maxPemCharacters } from "./pem.ts";
@@ -63,7 +63,7 @@ export function findKeyFileAlgorithm(file: Uint8Array): Algorithm | undefined {
 function findPkcs8AlgorithmOr(der: Uint8Array, problem: string | undefined): Algorithm | undefined {
   const found = findPkcs8Algorithm(der);
   const reason = found === undefined ? (explainPkcs8(der) ?? problem) : undefined;
-  if (reason !== undefined) throw new CryptoError("INVALID_KEY", reason);
+  if (reason !== undefined) throw invalidKey(reason);
   return found;
 }
 
@@ -74,12 +74,11 @@ async function importJwk(
 ): Promise<SecretKey> {
   const { algorithm: found, publicKey, seed } = readSecretJwk(jwk);
   try {
-    if (found !== algorithm)
-      throw new CryptoError("INVALID_KEY", `the JWK contains an ${found} key; expected ${algorithm}`);
+    if (found !== algorithm) throw invalidKey(`the JWK contains an ${found} key; expected ${algorithm}`);
     const secretKey = await provider.importSecretKey(algorithm, { seed });
     if (equalBytes(publicKey, secretKey.publicKey.exportRaw())) return secretKey;
     secretKey.erase();
-    throw new CryptoError("INVALID_KEY", "pub of the JWK does not belong to its priv");
+    throw invalidKey("pub of the JWK does not belong to its priv");
   } finally {
     wipe(seed);
   }
@@ -98,10 +97,7 @@ function readMaterial(algorithm: Algorithm, file: Uint8Array): SecretKeyMaterial
 function unknownForm(algorithm: Algorithm, { length }: Uint8Array): CryptoError {
   const jwk = isMlDsaAlgorithm(algorithm) ? ["a JWK (RFC 9964)"] : [];
   const forms = ["PKCS#8 in PEM", "PKCS#8 in strict DER", ...jwk, ...listBareForms(algorithm)].join(", or ");
-  return new CryptoError(
-    "INVALID_KEY",
-    `${length} bytes are no ${algorithm} secret key in a known form: ${forms}`,
-  );
+  return invalidKey(`${length} bytes are no ${algorithm} secret key in a known form: ${forms}`);
 }
 
 function listBareForms(algorithm: Algorithm): string[] {

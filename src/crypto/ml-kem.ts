@@ -1,7 +1,7 @@
 import { sha3_256 } from "@noble/hashes/sha3.js";
 import { type KemAlgorithm, kemAlgorithms, type MlKemAlgorithm } from "./algorithms.ts";
 import { equalBytes } from "./bytes.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { invalidKey } from "./crypto-error.ts";
 
 /** The modulus q of FIPS 203, section 2.4. */
 const q = 3329;
@@ -17,7 +17,7 @@ const q = 3329;
 export function checkEncapsulationKey(algorithm: KemAlgorithm, encapsulationKey: Uint8Array): void {
   const vectorBytes = encapsulationKey.length - 32;
   if (!hasReducedCoefficients(encapsulationKey.subarray(0, vectorBytes))) {
-    throw new CryptoError("INVALID_KEY", `the ${algorithm} public key has a coefficient of ${q} or more`);
+    throw invalidKey(`the ${algorithm} public key has a coefficient of ${q} or more`);
   }
 }
 
@@ -32,16 +32,13 @@ export function checkDecapsulationKey(algorithm: MlKemAlgorithm, decapsulationKe
   const { secretKeyBytes, publicKeyBytes } = kemAlgorithms[algorithm];
   const vectorBytes = secretKeyBytes - publicKeyBytes - 64;
   if (!hasReducedCoefficients(decapsulationKey.subarray(0, vectorBytes))) {
-    throw new CryptoError("INVALID_KEY", `the ${algorithm} secret key has a coefficient of ${q} or more`);
+    throw invalidKey(`the ${algorithm} secret key has a coefficient of ${q} or more`);
   }
   const encapsulationKey = readEncapsulationKey(algorithm, decapsulationKey);
   checkEncapsulationKey(algorithm, encapsulationKey);
   const hash = decapsulationKey.subarray(vectorBytes + publicKeyBytes, secretKeyBytes - 32);
   if (!equalBytes(sha3_256(encapsulationKey), hash)) {
-    throw new CryptoError(
-      "INVALID_KEY",
-      `the ${algorithm} secret key does not contain the hash of its public key`,
-    );
+    throw invalidKey(`the ${algorithm} secret key does not contain the hash of its public key`);
   }
 }
 

@@ -1,6 +1,6 @@
 /** The one reader of PEM (RFC 7468): keys, certificates, requests and CMS. */
 import { wipe } from "./bytes.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { type CryptoError, invalidArgument, invalidKey } from "./crypto-error.ts";
 
 /** The longest PEM text of a key, in characters; an ML-DSA-87 key in both forms has 6,774. */
 export const maxPemCharacters = 16_384;
@@ -58,11 +58,10 @@ function findBytes(file: Uint8Array, marker: Uint8Array): number {
  * @throws INVALID_KEY, which names the line; INVALID_ARGUMENT for a value that is not a string
  */
 export function findPemBlocks(pem: string, maxCharacters = maxPemCharacters): PemBlock[] {
-  if (typeof pem !== "string")
-    throw new CryptoError("INVALID_ARGUMENT", `PEM must be a string, not ${typeof pem}`);
+  if (typeof pem !== "string") throw invalidArgument(`PEM must be a string, not ${typeof pem}`);
   if (pem.length > maxCharacters)
-    throw invalid(`PEM of ${pem.length} characters; the limit is ${maxCharacters}`);
-  if (pem.includes("-\0-\0-")) throw invalid("the text is in UTF-16; save it as UTF-8");
+    throw invalidKey(`PEM of ${pem.length} characters; the limit is ${maxCharacters}`);
+  if (pem.includes("-\0-\0-")) throw invalidKey("the text is in UTF-16; save it as UTF-8");
   const blocks: PemBlock[] = [];
   let open: (PemBlock & { readonly body: string[] }) | undefined;
   for (const [i, text] of pem
@@ -73,14 +72,14 @@ export function findPemBlocks(pem: string, maxCharacters = maxPemCharacters): Pe
     const [, kind, label = ""] = boundaryPattern.exec(text) ?? [];
     if (kind === undefined) {
       if (brokenBoundaryPattern.test(text))
-        throw invalid(`line ${line} is not a whole BEGIN or END line, such as -----BEGIN PUBLIC KEY-----`);
+        throw invalidKey(`line ${line} is not a whole BEGIN or END line, such as -----BEGIN PUBLIC KEY-----`);
       open?.body.push(text.trimEnd());
     } else if (kind === "BEGIN") {
       if (open !== undefined) throw withoutEnd(open);
       open = { label, line, body: [] };
     } else {
-      if (open === undefined) throw invalid(`line ${line} ends a ${label} that no line begins`);
-      if (open.label !== label) throw invalid(`the ${open.label} in line ${open.line} ends as a ${label}`);
+      if (open === undefined) throw invalidKey(`line ${line} ends a ${label} that no line begins`);
+      if (open.label !== label) throw invalidKey(`the ${open.label} in line ${open.line} ends as a ${label}`);
       blocks.push(open);
       open = undefined;
     }
@@ -92,19 +91,19 @@ export function findPemBlocks(pem: string, maxCharacters = maxPemCharacters): Pe
 /** Decodes a block. @returns DER; the caller wipes it when it is secret. @throws INVALID_KEY */
 export function decodePemBlock({ label, line, body }: PemBlock): Uint8Array {
   if (label.includes("ENCRYPTED") || body.some((text) => /:.*ENCRYPTED/.test(text)))
-    throw invalid(
+    throw invalidKey(
       `the ${label} in line ${line} is encrypted; decrypt it first, such as with openssl pkey -in FILE -out NEW`,
     );
   if (body.some((text) => text.includes(":")))
-    throw invalid(`the ${label} in line ${line} has headers, which RFC 7468 does not allow`);
+    throw invalidKey(`the ${label} in line ${line} has headers, which RFC 7468 does not allow`);
   const base64 = body.join("");
-  if (base64 === "") throw invalid(`the ${label} in line ${line} is empty`);
+  if (base64 === "") throw invalidKey(`the ${label} in line ${line} is empty`);
   try {
     if (!/^[A-Za-z0-9+/=]+$/.test(base64)) throw new SyntaxError();
     // "strict": padding is required and unused bits must be zero.
     return Uint8Array.fromBase64(base64, { lastChunkHandling: "strict" });
   } catch {
-    throw invalid(`the ${label} in line ${line} is not valid base64`);
+    throw invalidKey(`the ${label} in line ${line} is not valid base64`);
   }
 }
 
@@ -125,12 +124,12 @@ export function decodePem(
   const blocks = findPemBlocks(pem, maxCharacters);
   const [block, another] = blocks;
   if (block === undefined)
-    throw invalid(`no PEM block; expected -----BEGIN ${accepted[0]}----- and its END line`);
-  if (another !== undefined) throw invalid(`${describePemBlocks(blocks)}; expected one ${accepted[0]}`);
+    throw invalidKey(`no PEM block; expected -----BEGIN ${accepted[0]}----- and its END line`);
+  if (another !== undefined) throw invalidKey(`${describePemBlocks(blocks)}; expected one ${accepted[0]}`);
   const der = decodePemBlock(block);
   if (accepted.includes(block.label)) return der;
   wipe(der);
-  throw invalid(`the PEM block is a ${block.label}; expected a ${accepted[0]}`);
+  throw invalidKey(`the PEM block is a ${block.label}; expected a ${accepted[0]}`);
 }
 
 /** Finds the certificates among the blocks of a text, in their order. @throws INVALID_KEY */
@@ -138,7 +137,7 @@ export function findCertificateBlocks(pem: string, maxCharacters: number): PemBl
   const blocks = findPemBlocks(pem, maxCharacters);
   const trusted = blocks.find(({ label }) => label === "TRUSTED CERTIFICATE");
   if (trusted !== undefined)
-    throw invalid(
+    throw invalidKey(
       `the certificate in line ${trusted.line} has settings of OpenSSL in it; convert it with openssl x509 -in FILE -out NEW`,
     );
   return blocks.filter(({ label }) => certificateLabels.includes(label));
@@ -151,9 +150,5 @@ export function describePemBlocks(blocks: readonly PemBlock[]): string {
 }
 
 function withoutEnd({ label, line }: PemBlock): CryptoError {
-  return invalid(`the ${label} in line ${line} has no END line`);
-}
-
-function invalid(problem: string): CryptoError {
-  return new CryptoError("INVALID_KEY", problem);
+  return invalidKey(`the ${label} in line ${line} has no END line`);
 }

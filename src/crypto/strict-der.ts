@@ -1,5 +1,5 @@
 /** Refuses forms that asn1js accepts but DER (ITU-T X.690, section 10) does not, in documents of strangers. */
-import { CryptoError } from "./crypto-error.ts";
+import { type CryptoError, invalidArgument } from "./crypto-error.ts";
 
 /** Nesting of a document: a request has seven levels, and a CMS message with certificates about seventeen. */
 const maxDepth = 32;
@@ -14,8 +14,7 @@ const maxElements = 10_000;
  */
 export function requireDer(what: string, document: Uint8Array): void {
   let elements = 0;
-  const fail = (problem: string): CryptoError =>
-    new CryptoError("INVALID_ARGUMENT", `${what} is not strict DER: ${problem}`);
+  const fail = (problem: string): CryptoError => invalidArgument(`${what} is not strict DER: ${problem}`);
 
   /** @returns the offset behind the element */
   const checkElement = (start: number, end: number, depth: number): number => {

@@ -18,7 +18,7 @@ import {
   readSubjectKeyIdentifier,
   signCertificate,
 } from "./certificate-parts.ts";
-import { CryptoError } from "./crypto-error.ts";
+import { CryptoError, invalidArgument, invalidKey } from "./crypto-error.ts";
 import type { DistinguishedName } from "./distinguished-name.ts";
 import { encodeAlternativeNames, encodeDistinguishedName } from "./name-encoding.ts";
 import { encodePem } from "./pem.ts";
@@ -123,15 +123,11 @@ export function openAuthority({ certificatePem, secretKeyPem }: CertificateAndKe
   const [certificate] = explain("the CA certificate", () => readCertificates(certificatePem));
   const secretKey = explain("the CA key", () => readPrivateKey(secretKeyPem));
   const algorithm = findAlgorithm(secretKey);
-  if (algorithm === undefined)
-    throw new CryptoError("INVALID_KEY", "the CA key is neither an ECDSA-P256 nor an ML-DSA-65 key");
+  if (algorithm === undefined) throw invalidKey("the CA key is neither an ECDSA-P256 nor an ML-DSA-65 key");
   if (!certificate.checkPrivateKey(secretKey))
-    throw new CryptoError("INVALID_KEY", `the CA key does not match ${nameOfSubject(certificate)}`);
+    throw invalidKey(`the CA key does not match ${nameOfSubject(certificate)}`);
   if (!certificate.ca || readSubjectKeyIdentifier(Certificate.fromBER(certificate.raw)) === undefined)
-    throw new CryptoError(
-      "INVALID_KEY",
-      `${nameOfSubject(certificate)} is not a CA, or does not identify a key`,
-    );
+    throw invalidKey(`${nameOfSubject(certificate)} is not a CA, or does not identify a key`);
   return { certificate, algorithm, secretKey };
 }
 
@@ -172,16 +168,12 @@ export function issueCertificate(authority: Authority, input: CertificateInput):
 
 function requireValid({ certificate: ca }: Authority, now: Date): void {
   if (now >= ca.validToDate)
-    throw new CryptoError(
-      "INVALID_ARGUMENT",
+    throw invalidArgument(
       `the CA ${nameOfSubject(ca)} expired on ${ca.validToDate.toISOString()}; create a new one`,
     );
   if (now < ca.validFromDate) {
     const begin = ca.validFromDate.toISOString();
-    throw new CryptoError(
-      "INVALID_ARGUMENT",
-      `the CA ${nameOfSubject(ca)} is valid from ${begin}; check the clock`,
-    );
+    throw invalidArgument(`the CA ${nameOfSubject(ca)} is valid from ${begin}; check the clock`);
   }
 }
 

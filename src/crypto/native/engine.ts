@@ -1,5 +1,5 @@
 import { type Algorithm, isMlDsaAlgorithm, isMlKemAlgorithm } from "../algorithms.ts";
-import { CryptoError } from "../crypto-error.ts";
+import { invalidKey } from "../crypto-error.ts";
 import type { Engine, SecretKeyForm } from "../engine.ts";
 import {
   createOpenSslEngine,
@@ -87,6 +87,7 @@ async function importSecretKey(
   const expanded = form.kind === "seed" ? undefined : form.raw;
   const key = await addon.importSecretKey(algorithm, seed, expanded);
   if (key !== null) return key;
-  const problem = `AWS-LC refuses the ${algorithm} secret key: its parts are out of range or contradict each other`;
-  throw new CryptoError("INVALID_KEY", problem);
+  throw invalidKey(
+    `AWS-LC refuses the ${algorithm} secret key: its parts are out of range or contradict each other`,
+  );
 }

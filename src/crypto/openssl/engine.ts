@@ -10,7 +10,7 @@ import {
   type StandardAlgorithm,
 } from "../algorithms.ts";
 import { copyBytes, equalBytes, wipe } from "../bytes.ts";
-import { CryptoError } from "../crypto-error.ts";
+import { invalidKey } from "../crypto-error.ts";
 import type { CheckedSignatureOptions, Engine, IncrementalHash, SeedOrRaw } from "../engine.ts";
 import { decodePkcs8 } from "../key-encoding.ts";
 import { expandSeed } from "../noble.ts";
@@ -56,10 +56,7 @@ export function createOpenSslEngine(): Engine<OpenSslPublicHandle, OpenSslSecret
       if (algorithm === "X-Wing") return new XWingSecretKey(form.kind === "raw" ? form.raw : form.seed);
       const parsed = parseSecretKey(algorithm, form);
       if (form.kind !== "raw" || (await halvesFit(algorithm, parsed))) return parsed;
-      throw new CryptoError(
-        "INVALID_KEY",
-        `the ${algorithm} secret key does not match the public key inside it`,
-      );
+      throw invalidKey(`the ${algorithm} secret key does not match the public key inside it`);
     },
 
     publicHalf: (secretKey) => secretKey.publicKey,

@@ -1,7 +1,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPair, type KeyObject } from "node:crypto";
 import { isMlDsaAlgorithm, isMlKemAlgorithm, type StandardAlgorithm } from "../algorithms.ts";
 import { wipe } from "../bytes.ts";
-import { CryptoError } from "../crypto-error.ts";
+import { invalidKey } from "../crypto-error.ts";
 import type { SecretKeyForm } from "../engine.ts";
 import { encodePkcs8 } from "../key-encoding.ts";
 
@@ -35,7 +35,7 @@ export function parsePublicKey(algorithm: StandardAlgorithm, raw: Uint8Array): K
   try {
     return createPublicKey({ key: raw, format: "raw-public", ...type });
   } catch {
-    throw new CryptoError("INVALID_KEY", `OpenSSL refuses the ${algorithm} public key`);
+    throw invalidKey(`OpenSSL refuses the ${algorithm} public key`);
   }
 }
 
@@ -51,8 +51,9 @@ export function parseSecretKey(algorithm: StandardAlgorithm, form: SecretKeyForm
     const secretKey = createSecretKey(algorithm, form);
     return { secretKey, publicKey: createPublicKey(secretKey), hasSeed: form.kind !== "raw" };
   } catch {
-    const problem = `OpenSSL refuses the ${algorithm} secret key: its parts are out of range or inconsistent`;
-    throw new CryptoError("INVALID_KEY", problem);
+    throw invalidKey(
+      `OpenSSL refuses the ${algorithm} secret key: its parts are out of range or inconsistent`,
+    );
   }
 }
 
