@@ -8,7 +8,7 @@
  * because work that they already have can no longer be reordered.
  */
 import type { Cost } from "./costs.ts";
-import { Lane } from "./lane.ts";
+import { Lane, type LaneWork } from "./lane.ts";
 
 export { CryptoBusyError, systemCaller } from "./lane.ts";
 
@@ -26,22 +26,10 @@ export interface WorkQueueOptions {
   readonly now?: () => number;
 }
 
-/** A piece of work. */
-export interface Work<T> extends Cost {
-  /** The caller who is charged. The work of `systemCaller` is never refused and goes first. */
-  readonly caller: string;
+/** A piece of work. `beforeWait` copies input that the caller may change in the meantime. */
+export interface Work<T> extends Cost, Pick<LaneWork<T>, "caller" | "beforeWait" | "start"> {
   /** Set for a piece of larger work, such as a batch: it may wait `maxBacklogMs`. */
   readonly isUnbounded: boolean;
-  /** Runs before `run` returns if `start` has to wait: copies input that the caller may change in the meantime. */
-  readonly beforeWait?: () => void;
-  /** Hands the work to the threads. */
-  start(): Promise<T>;
-}
-
-/** A piece of slow work that the threads have. */
-interface Running {
-  /** Estimated end, on the clock of the queue. */
-  readonly endsMs: number;
 }
 
 /**
@@ -62,7 +50,8 @@ export class WorkQueue {
   readonly #now: () => number;
   /** The most pieces of slow work that the threads may run at once. */
   readonly #places: number;
-  readonly #running = new Set<Running>();
+  /** The slow work that the threads have: the estimated end of each piece, on the clock of the queue. */
+  readonly #running = new Set<{ readonly endsMs: number }>();
 
   constructor({ threads, maxWaitMs, maxBacklogMs, busyElsewhere = () => 0, now }: WorkQueueOptions) {
     this.#threads = threads;
@@ -99,14 +88,9 @@ export class WorkQueue {
 
   /** Runs a piece of work in its turn. @throws CryptoBusyError, before the work starts */
   run<T>(work: Work<T>): Promise<T> {
-    const { caller, costMs, isSlow, beforeWait } = work;
-    return (isSlow ? this.slow : this.quick).run({
-      caller,
-      costMs,
-      limitMs: work.isUnbounded ? this.#maxBacklogMs : this.#maxWaitMs,
-      ...(beforeWait && { beforeWait }),
-      start: () => (isSlow ? this.#computeSlow(work) : work.start()),
-    });
+    const limitMs = work.isUnbounded ? this.#maxBacklogMs : this.#maxWaitMs;
+    if (!work.isSlow) return this.quick.run({ ...work, limitMs });
+    return this.slow.run({ ...work, limitMs, start: () => this.#computeSlow(work) });
   }
 
   #waitForQuick(ms: number): number {
@@ -121,7 +105,7 @@ export class WorkQueue {
   }
 
   async #computeSlow<T>(work: Work<T>): Promise<T> {
-    const running: Running = { endsMs: this.#now() + work.costMs };
+    const running = { endsMs: this.#now() + work.costMs };
     this.#running.add(running);
     try {
       return await work.start();
