@@ -1,24 +1,19 @@
 import { parentPort } from "node:worker_threads";
 import { wipe, wipeDeep } from "../bytes.ts";
 import { expandSeed, mlDsa } from "../noble.ts";
-import type { MuReply, MuRequest } from "./mu-workers.ts";
+import type { MuRequest } from "./mu-workers.ts";
 
 /**
- * The thread of one worker: answers one request at a time. The request is a copy that belongs to this thread, so it is
- * wiped as soon as it is answered.
+ * The thread of one worker: signs one request at a time, and ends at an error. The request is a copy that belongs to this
+ * thread, so it is wiped as soon as it is answered.
  */
 parentPort?.on("message", (request: MuRequest) => {
-  parentPort?.postMessage(answer(request));
-  wipeDeep(request);
-});
-
-function answer(request: MuRequest): MuReply {
   try {
-    return { ok: true, signature: sign(request) };
-  } catch (error) {
-    return { ok: false, message: String(error) };
+    parentPort?.postMessage(sign(request));
+  } finally {
+    wipeDeep(request);
   }
-}
+});
 
 /** Signs with the hedged form of FIPS 204, section 3.4: without `extraEntropy` the library draws its 32 bytes. */
 function sign({ algorithm, secretKey, mu }: MuRequest): Uint8Array {

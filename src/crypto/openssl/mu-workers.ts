@@ -13,11 +13,6 @@ export interface MuRequest {
   readonly mu: Uint8Array;
 }
 
-/** The worker's reply. */
-export type MuReply =
-  | { readonly ok: true; readonly signature: Uint8Array }
-  | { readonly ok: false; readonly message: string };
-
 interface Job {
   readonly request: MuRequest;
   readonly resolve: (signature: Uint8Array) => void;
@@ -31,8 +26,7 @@ interface Job {
 export class MuWorkers {
   readonly #maxWorkers: number;
   readonly #queue: Job[] = [];
-  readonly #idle: Worker[] = [];
-  /** Every running worker and its job. */
+  /** Every running worker and its job; undefined for an idle one. */
   readonly #jobs = new Map<Worker, Job | undefined>();
   #closed = false;
 
@@ -67,7 +61,9 @@ export class MuWorkers {
   }
 
   #dispatch(): void {
-    const worker = this.#queue.length > 0 ? (this.#idle.pop() ?? this.#startWorker()) : undefined;
+    if (this.#queue.length === 0) return;
+    const [idle] = [...this.#jobs].find(([, job]) => job === undefined) ?? [];
+    const worker = idle ?? this.#startWorker();
     const job = worker && this.#queue.shift();
     if (worker === undefined || job === undefined) return;
     this.#jobs.set(worker, job);
@@ -79,8 +75,7 @@ export class MuWorkers {
   #startWorker(): Worker | undefined {
     if (this.#jobs.size >= this.#maxWorkers) return undefined;
     const worker = new Worker(findThread("crypto/openssl/mu-thread.ts"), { name: "mu", execArgv: [] });
-    this.#jobs.set(worker, undefined);
-    worker.on("message", (reply: MuReply) => this.#finish(worker, reply));
+    worker.on("message", (signature: Uint8Array) => this.#finish(worker, signature));
     worker.on("error", (error) =>
       this.#bury(worker, new Error("a worker that signs mu died", { cause: error })),
     );
@@ -90,14 +85,12 @@ export class MuWorkers {
     return worker;
   }
 
-  #finish(worker: Worker, reply: MuReply): void {
+  #finish(worker: Worker, signature: Uint8Array): void {
     const job = this.#jobs.get(worker);
     if (job === undefined) return;
     this.#jobs.set(worker, undefined);
-    this.#idle.push(worker);
     worker.unref();
-    if (reply.ok) job.resolve(reply.signature);
-    else job.reject(new Error(`noble failed to sign mu: ${reply.message}`));
+    job.resolve(signature);
     this.#dispatch();
   }
 
@@ -106,8 +99,6 @@ export class MuWorkers {
     if (!this.#jobs.has(worker)) return;
     this.#jobs.get(worker)?.reject(error);
     this.#jobs.delete(worker);
-    const position = this.#idle.indexOf(worker);
-    if (position >= 0) this.#idle.splice(position, 1);
     this.#dispatch();
   }
 }
