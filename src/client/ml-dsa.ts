@@ -1,17 +1,14 @@
-/** The parameter sets of ML-DSA (FIPS 204), which are loaded at their first use. */
+/** The parameter sets of ML-DSA (FIPS 204) in JavaScript, which is loaded at its first use. */
 import type { DSA } from "@noble/post-quantum/ml-dsa.js";
+import type { MlDsaAlgorithm } from "../crypto/algorithms.ts";
 
 /** The names of the sets, as the server has them. */
-export type MlDsaName = "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87";
+export type MlDsaName = MlDsaAlgorithm;
 
 /** @returns undefined for a name of no set */
 export async function findMlDsa(name: string): Promise<DSA | undefined> {
-  const { ml_dsa44, ml_dsa65, ml_dsa87 } = await import("@noble/post-quantum/ml-dsa.js");
-  return new Map([
-    ["ML-DSA-44", ml_dsa44],
-    ["ML-DSA-65", ml_dsa65],
-    ["ML-DSA-87", ml_dsa87],
-  ]).get(name);
+  const { mlDsa } = await import("../crypto/noble.ts");
+  return new Map<string, DSA>(Object.entries(mlDsa)).get(name);
 }
 
 /** @throws RangeError for a name of no set */

@@ -31,7 +31,9 @@ import type {
   SecretKeyMaterial,
   SignatureOptions,
 } from "./provider.ts";
-import { checkXWingPublicKey } from "./x-wing.ts";
+
+/** The first half of an X-Wing key. */
+const mlKem768 = kemAlgorithms["ML-KEM-768"];
 
 /**
  * Turns an engine into a provider. Only this class implements the rules of `CryptoProvider` about
@@ -71,7 +73,9 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
     const raw = "pem" in material ? decodePublicKeyPem(algorithm, material.pem) : material.raw;
     checkLength("INVALID_KEY", `the ${algorithm} public key`, raw, algorithms[algorithm].publicKeyBytes);
     if (isMlKemAlgorithm(algorithm)) checkEncapsulationKey(algorithm, raw);
-    if (algorithm === "X-Wing") checkXWingPublicKey(raw);
+    // Any 32 bytes are an X25519 key (RFC 7748, section 5), and draft-connolly-cfrg-xwing-kem-11, section 4, does not
+    // refuse points of low order, because the result is as secure as its ML-KEM half.
+    if (algorithm === "X-Wing") checkEncapsulationKey(algorithm, raw.subarray(0, mlKem768.publicKeyBytes));
     if (algorithm === "ECDSA-P256") checkPointForm(raw);
     return this.#adoptPublicKey(algorithm, this.#engine.importPublicKey(algorithm, raw));
   }
@@ -193,22 +197,19 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
   }
 
   #openPublicKey(publicKey: PublicKey): PublicHandle {
-    this.#checkOpen();
-    const ours = this.#publicKeys.get(publicKey);
-    if (ours === undefined) throw this.#foreignKey("public");
-    return ours.open();
+    return this.#requireOwn("public", this.#publicKeys.get(publicKey)).open();
   }
 
   #openSecretKey(secretKey: SecretKey): SecretHandle {
-    this.#checkOpen();
-    const ours = this.#secretKeys.get(secretKey);
-    if (ours === undefined) throw this.#foreignKey("secret");
-    return ours.open();
+    return this.#requireOwn("secret", this.#secretKeys.get(secretKey)).open();
   }
 
-  #foreignKey(half: "public" | "secret"): CryptoError {
-    const problem = `not a ${half} key of this ${this.name} provider; export it there and import it here`;
-    return invalidArgument(problem);
+  #requireOwn<Key>(half: "public" | "secret", ours: Key | undefined): Key {
+    this.#checkOpen();
+    if (ours !== undefined) return ours;
+    throw invalidArgument(
+      `not a ${half} key of this ${this.name} provider; export it there and import it here`,
+    );
   }
 
   #checkOpen(): void {
