@@ -29,13 +29,12 @@ export async function createServeVerb(extensions: readonly Extension[]): Promise
   const settings = await collectSettings(extensions);
   const startTracing = extensions.find((one) => one.startTracing !== undefined)?.startTracing;
   const verb = {
-    name: "serve",
-    operands: [],
+    line: "serve",
     meaning:
       "Starts the server. The first signal lets running calls finish. The second ends the server immediately.",
     example: "qsp serve --port 9000",
     hasLog: true,
-    run: (input: StoreVerbInput) => serve(input, { settings, startTracing }),
+    run: async (input: StoreVerbInput) => ({ exitCode: await serve(input, { settings, startTracing }) }),
   };
   return {
     ...toVerb(verb, settings),

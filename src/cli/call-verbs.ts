@@ -3,21 +3,12 @@ import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } fro
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { askPages } from "./client.ts";
 import { exitCodes } from "./exit-codes.ts";
-import type { FileUse } from "./file-uses.ts";
-import type { Options } from "./options.ts";
 import { facts, table, time } from "./output.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "./verb.ts";
 
 /** What all of them declare. */
-interface Declaration<I extends DescMessage> {
-  /** The verb with its operands: "wallet sign WALLET-ID TRANSACTION". */
-  readonly line: string;
-  readonly meaning: string;
-  /** By default the verb alone. */
-  readonly example?: string;
-  readonly options?: Options;
-  /** What it does with the files that operands name. */
-  readonly operandFiles?: Readonly<Record<string, FileUse>>;
+interface Declaration<I extends DescMessage>
+  extends Pick<VerbDeclaration, "line" | "meaning" | "example" | "options" | "operandFiles"> {
   /** The request that the command line describes. */
   ask(input: VerbInput): MessageInitShape<I> | Promise<MessageInitShape<I>>;
 }
@@ -46,8 +37,8 @@ export function unaryVerb<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   { ask, writes = {}, say, finish, isYes, ...declared }: UnaryDeclaration<I, O>,
 ): Verb {
-  return {
-    ...describe(declared),
+  return declareVerb({
+    ...declared,
     async run(input) {
       const { files, output, server } = input;
       const answer = await server.ask(method, await ask(input));
@@ -61,7 +52,7 @@ export function unaryVerb<I extends DescMessage, O extends DescMessage>(
       });
       return (isYes?.(answer) ?? true) ? exitCodes.done : exitCodes.no;
     },
-  };
+  });
 }
 
 /** A verb whose answer is yes or no. */
@@ -102,10 +93,10 @@ export function listVerb<I extends DescMessage, O extends DescMessage, Item exte
   method: DescMethodUnary<I, O>,
   { ask, items, none, columns, ...declared }: ListDeclaration<I, MessageShape<O>, Item>,
 ): Verb {
-  return {
-    ...describe(declared),
+  return declareVerb({
+    ...declared,
     run: async (input) => printList(method, input, await ask(input), { items, none, columns }),
-  };
+  });
 }
 
 /** Requests all pages of a list, and prints them as one answer. @returns the exit code */
@@ -120,9 +111,13 @@ export async function printList<I extends DescMessage, O extends DescMessage, It
     if (isPaged(page)) return page;
     throw new Error(`the answer of ${method.name} has no nextPageToken`);
   };
-  const answer = await askPages<Paged<MessageShape<O>>>(ask, items);
+  const [answer, ...others] = await askPages(ask);
+  const all = items(answer);
+  // A page may have more items than a call has room for as arguments.
+  for (const page of others) for (const item of items(page)) all.push(item);
+  answer.nextPageToken = "";
   output.answer(method.output, answer, () => {
-    const rows = items(answer).map((item) => markDamage(item, toCells(item, columns)));
+    const rows = all.map((item) => markDamage(item, toCells(item, columns)));
     return rows.length === 0 && none !== undefined ? none : table(Object.keys(columns), rows);
   });
   return exitCodes.done;
@@ -161,16 +156,4 @@ function markDamage(item: object, cells: readonly string[]): readonly string[] {
   return isDamaged
     ? [...cells.slice(0, 1), ...cells.slice(2).map(() => ""), "DAMAGED: changed outside the service"]
     : cells;
-}
-
-function describe<I extends DescMessage>({
-  line,
-  meaning,
-  options = {},
-  operandFiles = {},
-  ...rest
-}: Omit<Declaration<I>, "ask">) {
-  const [, name = "", operands = ""] = /^([a-z -]+?)(?: ([A-Z[].*))?$/.exec(line) ?? [];
-  const { example = `qsp ${name}` } = rest;
-  return { name, operands: operands.split(" ").filter(Boolean), meaning, example, options, operandFiles };
 }

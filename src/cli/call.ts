@@ -15,12 +15,11 @@ import { exitCodes, usageError } from "./exit-codes.ts";
 import { decodeText, readData, readLines } from "./files.ts";
 import { facts, table } from "./output.ts";
 import { createCallRegistry, findRestPath, listMethods, nameMethod } from "./registry.ts";
-import type { Verb, VerbInput } from "./verb.ts";
+import { declareVerb, type Verb, type VerbInput } from "./verb.ts";
 
 export const callVerbs: readonly Verb[] = [
-  {
-    name: "call",
-    operands: ["[SERVICE/METHOD]", "[JSON]"],
+  declareVerb({
+    line: "call [SERVICE/METHOD] [JSON]",
     operandFiles: { JSON: "data" },
     options: {
       list: { meaning: "Lists all calls" },
@@ -32,7 +31,7 @@ export const callVerbs: readonly Verb[] = [
       "the answer says.",
     example: `qsp call kms.KmsService/CreateKey '{"alias": "invoices"}'`,
     run: async (input) => call(createCallRegistry(await input.loadPackages()), input),
-  },
+  }),
 ];
 
 async function call(

@@ -5,7 +5,7 @@ import { oneOf } from "./client.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { readData } from "./files.ts";
 import { counted } from "./output.ts";
-import type { Verb } from "./verb.ts";
+import { declareVerb, type Verb } from "./verb.ts";
 
 const { method } = BlockchainService;
 /** Enough digits of a hash to tell blocks apart at a glance. */
@@ -77,9 +77,8 @@ export const chainVerbs: readonly Verb[] = [
         ? `The chain is valid: ${counted(blocksChecked, "block")}.`
         : `The chain is broken at block ${firstInvalidIndex}: ${reason}.`,
   }),
-  {
-    name: "chain watch",
-    operands: [],
+  declareVerb({
+    line: "chain watch",
     options: {
       from: { value: "INDEX", meaning: "Begins with this block; default: genesis" },
       count: { value: "NUMBER", meaning: "Ends after this number of blocks; default: when interrupted" },
@@ -98,7 +97,7 @@ export const chainVerbs: readonly Verb[] = [
       }
       return exitCodes.done;
     },
-  },
+  }),
 ];
 
 /** The beginning of data that is text; otherwise its size. */

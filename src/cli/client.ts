@@ -184,24 +184,21 @@ export async function* oneOf<T>(request: T): AsyncGenerator<T> {
   yield request;
 }
 
-/** Requests all pages of a list. @returns the first page, with the items of all pages */
-export async function askPages<Page extends { nextPageToken: string }>(
+/** Requests all pages of a list. */
+export async function askPages<Page extends { readonly nextPageToken: string }>(
   ask: (pageToken: string) => Promise<Page>,
-  itemsOf: (page: Page) => unknown[],
-): Promise<Page> {
-  const all = await ask("");
+): Promise<[Page, ...Page[]]> {
+  let last = await ask("");
+  const pages: [Page, ...Page[]] = [last];
   const asked = new Set<string>();
-  while (all.nextPageToken !== "") {
-    if (asked.has(all.nextPageToken))
+  while (last.nextPageToken !== "") {
+    if (asked.has(last.nextPageToken))
       throw new CliError(exitCodes.unreachable, "the server gives the same page again and again");
-    asked.add(all.nextPageToken);
-    const page = await ask(all.nextPageToken);
-    // A page may have more items than a call has room for as arguments.
-    const items = itemsOf(all);
-    for (const item of itemsOf(page)) items.push(item);
-    all.nextPageToken = page.nextPageToken;
+    asked.add(last.nextPageToken);
+    last = await ask(last.nextPageToken);
+    pages.push(last);
   }
-  return all;
+  return pages;
 }
 
 /** Reads the token for calls from a file, a variable, or a login to this server. @throws CliError */

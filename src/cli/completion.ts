@@ -2,15 +2,13 @@
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { fishScript } from "./fish-completion.ts";
 import { listOptions } from "./options.ts";
-import type { Verb } from "./verb.ts";
+import { declareVerb, type Verb } from "./verb.ts";
 
 const shells = ["bash", "zsh", "fish"] as const;
 
 export const completionVerbs: readonly Verb[] = [
-  {
-    name: "completion",
-    operands: ["SHELL"],
-    options: {},
+  declareVerb({
+    line: "completion SHELL",
     meaning:
       "Prints the completion of qsp commands for bash, zsh or fish; put the example into your shell's startup file. For\n" +
       "fish: qsp completion fish > ~/.config/fish/completions/qsp.fish",
@@ -24,7 +22,7 @@ export const completionVerbs: readonly Verb[] = [
       output.print(scripts[known](verbs));
       return exitCodes.done;
     },
-  },
+  }),
 ];
 
 /** Lists the next words by the words before them: "" for the first word, "kms" for the second. */

@@ -6,17 +6,14 @@ import type { ApiClient } from "./client.ts";
 import { exitCodes, findReason } from "./exit-codes.ts";
 import { table } from "./output.ts";
 import type { Packages } from "./registry.ts";
-import type { Verb } from "./verb.ts";
+import { declareVerb, type Verb } from "./verb.ts";
 
 export const healthVerbs: readonly Verb[] = [
-  {
-    name: "health",
-    operands: [],
-    options: {},
+  declareVerb({
+    line: "health",
     meaning:
       "Reports the health of each service that has a call for it. The exit code is 1 if one is DOWN. Services that do\n" +
       "not run are ignored.",
-    example: "qsp health",
     async run({ output, server, loadPackages }) {
       const probes = listProbes(await loadPackages());
       const found = await Promise.all(probes.map((probe) => askHealth(server, probe)));
@@ -29,7 +26,7 @@ export const healthVerbs: readonly Verb[] = [
       );
       return found.some(({ serviceStatus }) => serviceStatus === "DOWN") ? exitCodes.no : exitCodes.done;
     },
-  },
+  }),
 ];
 
 interface Health {

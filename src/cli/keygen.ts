@@ -7,7 +7,7 @@ import { suggest } from "../protocol/suggest.ts";
 import { type CliError, exitCodes, usageError } from "./exit-codes.ts";
 import { facts } from "./output.ts";
 import { keyAlgorithms, withProvider } from "./pem-keys.ts";
-import type { Verb } from "./verb.ts";
+import { declareVerb, type Verb } from "./verb.ts";
 
 function unknownAlgorithm(wanted: string): CliError {
   const [nearest] = suggest(wanted, keyAlgorithms);
@@ -18,9 +18,8 @@ function unknownAlgorithm(wanted: string): CliError {
 }
 
 export const keygenVerbs: readonly Verb[] = [
-  {
-    name: "keygen",
-    operands: ["NAME"],
+  declareVerb({
+    line: "keygen NAME",
     options: {
       algorithm: {
         value: "NAME",
@@ -60,5 +59,5 @@ export const keygenVerbs: readonly Verb[] = [
       );
       return exitCodes.done;
     },
-  },
+  }),
 ];

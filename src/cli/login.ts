@@ -5,13 +5,11 @@ import { dropLogin, keepLogin, loginFile } from "./credentials.ts";
 import { exitCodes, usageError } from "./exit-codes.ts";
 import { readLines } from "./files.ts";
 import { readPassword } from "./read-password.ts";
-import type { Verb } from "./verb.ts";
+import { declareVerb, type Verb } from "./verb.ts";
 
 export const loginVerbs: readonly Verb[] = [
-  {
-    name: "login",
-    operands: ["USERNAME"],
-    options: {},
+  declareVerb({
+    line: "login USERNAME",
     meaning:
       "Logs in and stores the token for later calls of this server, with the certificates of --ca or QSP_CA, so that later\n" +
       "calls need neither. Asks for the password, or reads it from the first line of standard input. A server with\n" +
@@ -31,16 +29,13 @@ export const loginVerbs: readonly Verb[] = [
       );
       return exitCodes.done;
     },
-  },
+  }),
 ];
 
 export const logoutVerbs: readonly Verb[] = [
-  {
-    name: "logout",
-    operands: [],
-    options: {},
+  declareVerb({
+    line: "logout",
     meaning: "Deletes the stored token and CA of this server.",
-    example: "qsp logout",
     async run({ output, server }) {
       const wasThere = dropLogin(server.url);
       output.tell(
@@ -49,7 +44,7 @@ export const logoutVerbs: readonly Verb[] = [
       );
       return exitCodes.done;
     },
-  },
+  }),
 ];
 
 async function askPassword(username: string): Promise<string> {

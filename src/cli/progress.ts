@@ -1,4 +1,5 @@
 /** A progress bar on standard error, only on a terminal. */
+import { readChunks, readSize } from "./files.ts";
 import { describeTimeLeft } from "./time-left.ts";
 
 /** Work shorter than this shows no bar. */
@@ -55,6 +56,11 @@ function drawBar(doneBytes: number, totalBytes: number | undefined): string {
 
 function mebibytes(count: number): string {
   return (count / 1024 / 1024).toLocaleString("en", { maximumFractionDigits: 0 });
+}
+
+/** Reads a file in chunks with a progress bar; "-" is standard input. */
+export function readWithProgress(path: string): AsyncGenerator<Uint8Array> {
+  return withProgress(readChunks(path), createProgress(path, readSize(path)));
 }
 
 /** Passes chunks on and shows how many bytes were passed. */

@@ -95,10 +95,8 @@ function signHere(server: ApiClient, proposalId: string, keyFile: string) {
     const secretKey = await readSecretKey(provider, keyFile);
     if (secretKey.algorithm !== "ML-DSA-65")
       throw usageError(`${keyFile} is an ${secretKey.algorithm} key; signers need ML-DSA-65`);
-    const { proposals } = await askPages(
-      (pageToken) => server.ask(method.listProposals, { pageToken }),
-      ({ proposals }) => proposals,
-    );
+    const pages = await askPages((pageToken) => server.ask(method.listProposals, { pageToken }));
+    const proposals = pages.flatMap((page) => page.proposals);
     const proposal = proposals.find((candidate) => candidate.proposalId === proposalId);
     if (proposal === undefined)
       throw usageError(`proposal ${proposalId} does not exist; qsp proposal list shows the proposals`);

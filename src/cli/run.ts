@@ -133,17 +133,23 @@ async function runLine(
     : [write, paint];
   const output = createOutput(options.flag("json"), print, (text) => colorText(text, painted));
   const server = verb.isLocal
-    ? noServer
+    ? undefined
     : (await import("./client.ts")).createClient(options, { isLongLived: verb.isService });
   try {
     const everyVerb = (): Promise<readonly Verb[]> => loadAllVerbs(table);
-    return await verb.run({ ...line, files, output, server, loadAllVerbs: everyVerb, loadPackages });
+    return await verb.run({
+      ...{ ...line, files, output, loadAllVerbs: everyVerb, loadPackages },
+      get server() {
+        if (server === undefined) throw new Error("a verb that works without a server asked for one");
+        return server;
+      },
+    });
   } catch (error) {
     const found =
-      verb.explain?.(error) ?? (await explainCall(error, server)) ?? toCliError(error, server.url);
+      verb.explain?.(error) ?? (await explainCall(error, server)) ?? toCliError(error, server?.url ?? "");
     throw nameOption(found, options);
   } finally {
-    server.close();
+    server?.close();
   }
 }
 
@@ -159,8 +165,8 @@ function nameOption(error: CliError, options: ParsedOptions): CliError {
 }
 
 /** Loaded on demand: a call that succeeds needs none of it. */
-async function explainCall(error: unknown, server: ApiClient): Promise<CliError | undefined> {
-  if (!(error instanceof Error && error.name === "ConnectError")) return undefined;
+async function explainCall(error: unknown, server: ApiClient | undefined): Promise<CliError | undefined> {
+  if (server === undefined || !(error instanceof Error && error.name === "ConnectError")) return undefined;
   return (await import("./explain-connection.ts")).explainConnection(error, server);
 }
 
@@ -246,20 +252,3 @@ async function describeTopic(words: readonly string[], table: VerbTable): Promis
   const verb = await loadVerb(table, words);
   return verb === undefined ? describeGroup(await requireGroup(first, table)) : describeVerb(verb);
 }
-
-function throwNoServer(): never {
-  throw new Error("a verb that works without a server asked for one");
-}
-
-/** The client of verbs that work without a server. */
-const noServer: ApiClient = {
-  url: "",
-  ask: throwNoServer,
-  // biome-ignore lint/correctness/useYield: it always throws
-  stream: async function* () {
-    throwNoServer();
-  },
-  withToken: throwNoServer,
-  requirePrivacy: throwNoServer,
-  close: () => {},
-};

@@ -3,7 +3,7 @@
 import type { LoadPackages } from "../services/registry.ts";
 import type { ApiClient } from "./client.ts";
 import type { CliError } from "./exit-codes.ts";
-import type { OptionTaker, ParsedOptions } from "./options.ts";
+import type { Options, OptionTaker, ParsedOptions } from "./options.ts";
 import type { Output } from "./output.ts";
 import type { VerbFiles } from "./verb-files.ts";
 
@@ -24,6 +24,27 @@ export interface Verb extends OptionTaker {
   run(input: VerbInput): Promise<number>;
   /** Explains errors that only this verb throws; undefined for all others. */
   explain?(error: unknown): CliError | undefined;
+}
+
+/** A verb as it is declared. */
+export interface VerbDeclaration extends Omit<Verb, "name" | "operands" | "options" | "example"> {
+  /** The verb with its operands, as the help shows them: "wallet sign WALLET-ID TRANSACTION". */
+  readonly line: string;
+  readonly options?: Options;
+  /** By default the verb alone. */
+  readonly example?: string;
+}
+
+/** Makes a verb of its declaration. */
+export function declareVerb({ line, options = {}, ...declared }: VerbDeclaration): Verb {
+  const [, name = "", operands = ""] = /^([a-z -]+?)(?: ([A-Z[].*))?$/.exec(line) ?? [];
+  return {
+    example: `qsp ${name}`,
+    ...declared,
+    name,
+    operands: operands.split(" ").filter(Boolean),
+    options,
+  };
 }
 
 /** The input of a verb. */

@@ -32,7 +32,7 @@ const auditVerify = ({ settings }: Place, ...operands: string[]) =>
   runHere(["audit", "verify", ...operands, ...settings], { env: process.env });
 
 /** Runs the command in this process, where it takes less time. */
-function auditVerifyWith(dataDir: string, file: string): Promise<number> {
+function auditVerifyWith(dataDir: string, file: string): Promise<unknown> {
   const line = readVerbLine(toVerb(auditVerifyCommand), [file]);
   return auditVerifyCommand.run({
     ...line,

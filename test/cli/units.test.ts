@@ -148,7 +148,7 @@ describe("text for people", () => {
 describe("a list of a server", () => {
   it("is not asked for a page that was asked for before", async () => {
     const ask = async () => ({ nextPageToken: "again", items: [1] });
-    await expect(askPages(ask, ({ items }) => items)).rejects.toThrow("the same page again and again");
+    await expect(askPages(ask)).rejects.toThrow("the same page again and again");
   });
 });
 
@@ -320,7 +320,7 @@ describe("a list with more items than a call has room for as arguments", () => {
 
   it("is read in pages", async () => {
     const ask = async (token: string) => ({ items: [...items], nextPageToken: token === "" ? "2" : "" });
-    const { items: all } = await askPages(ask, (page) => page.items);
-    expect(all).toHaveLength(2 * items.length);
+    const pages = await askPages(ask);
+    expect(pages.flatMap((page) => page.items)).toHaveLength(2 * items.length);
   });
 });

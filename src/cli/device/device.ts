@@ -7,17 +7,15 @@ import { distrustError, exitCodes } from "../exit-codes.ts";
 import { inputFile } from "../options.ts";
 import { facts } from "../output.ts";
 import { readPublicKeyPem, withProvider } from "../pem-keys.ts";
-import type { Verb, VerbInput } from "../verb.ts";
-import { withSigner } from "./sign.ts";
-import { deviceOption, readDevice, reserveDevice, writeDevice } from "./state.ts";
+import { declareVerb, type Verb, type VerbInput } from "../verb.ts";
+import { deviceOption, reserveDevice, withDevice } from "./state.ts";
 
 const { method } = IotService;
 const deviceAlgorithm = "ML-DSA-44";
 
 export const deviceVerbs: readonly Verb[] = [
-  {
-    name: "device register",
-    operands: ["[NAME]"],
+  declareVerb({
+    line: "device register [NAME]",
     options: {
       device: { ...deviceOption.device, file: "creates" },
       type: { value: "TEXT", meaning: "Type of the device" },
@@ -28,15 +26,13 @@ export const deviceVerbs: readonly Verb[] = [
       "a context for each use.",
     example: "qsp device register thermometer --device thermometer.json",
     run: register,
-  },
-  {
-    name: "device authenticate",
-    operands: [],
+  }),
+  declareVerb({
+    line: "device authenticate",
     options: deviceOption,
     meaning: "Authenticates the device: signs a challenge, and stores the token with the key.",
-    example: "qsp device authenticate",
     run: authenticate,
-  },
+  }),
   listVerb(method.listDevices, {
     line: "device list",
     meaning: "Lists the devices of the server.",
@@ -72,20 +68,11 @@ async function register({
     const { publicKey, secretKey } = await provider.generateKeyPair(deviceAlgorithm);
     const file = reserveDevice(path);
     try {
-      const publicKeyPem = publicKey.toPem();
-      const answer = await server.ask(method.registerDevice, {
-        ...about,
-        publicKeyPem,
-        signingContexts: true,
-      });
+      const request = { ...about, publicKeyPem: publicKey.toPem(), signingContexts: true };
+      const answer = await server.ask(method.registerDevice, request);
       const { deviceId } = answer;
-      file.keep({
-        url: server.url,
-        deviceId,
-        secretKeyPem: secretKey.toPem(),
-        nextSequence: 1,
-        signingContexts: true,
-      });
+      const [url, secretKeyPem] = [server.url, secretKey.toPem()];
+      file.keep({ url, deviceId, secretKeyPem, nextSequence: 1, signingContexts: true });
       output.answer(method.registerDevice.output, answer, () =>
         facts({ device: deviceId, name: deviceName, algorithm: deviceAlgorithm, key: path }),
       );
@@ -97,26 +84,25 @@ async function register({
   });
 }
 
-async function authenticate({ files, output, server }: VerbInput): Promise<number> {
-  const path = files.need("device");
-  const state = readDevice(path, server.url);
-  const { deviceId } = state;
-  return withSigner(path, state, async (signer) => {
+function authenticate(input: VerbInput): Promise<number> {
+  const { output, server } = input;
+  return withDevice(input, async (device) => {
+    const { deviceId } = device.state;
     // Challenges and their answers need no token.
     const anonymous = server.withToken(undefined);
     const { challenge } = await anonymous.ask(method.issueChallenge, { deviceId });
     if (challenge.length !== 32)
       throw distrustError(`${server.url} sent a challenge of ${challenge.length} bytes; expected 32`);
-    const signature = await signer.signChallenge(challenge);
+    const signature = await device.signChallenge(challenge);
     const answer = await anonymous.ask(method.authenticate, { deviceId, challenge, signature });
     const { authenticated, reason, token, expiresAt } = answer;
     const tokenExpiresAt = expiresAt && timestampDate(expiresAt).toISOString();
-    if (authenticated) writeDevice(path, { ...state, token, tokenExpiresAt });
+    if (authenticated) device.keep({ token, tokenExpiresAt });
     // The token is in the file; it must not appear on a screen or in a log.
     delete answer.token;
     output.answer(method.authenticate.output, answer, () =>
       authenticated
-        ? `${deviceId} is authenticated until ${tokenExpiresAt}; its token is in ${path}.`
+        ? `${deviceId} is authenticated until ${tokenExpiresAt}; its token is in ${device.path}.`
         : `${deviceId} is NOT authenticated: ${reason}.`,
     );
     return authenticated ? exitCodes.done : exitCodes.no;

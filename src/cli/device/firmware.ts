@@ -5,21 +5,19 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { IotService, type UpdateFirmwareStreamRequestSchema } from "#gen/iot/iot_service_pb.ts";
 import { theAnswer } from "../client.ts";
 import { exitCodes, usageError } from "../exit-codes.ts";
-import { readChunks, readSize } from "../files.ts";
 import { inputFile } from "../options.ts";
 import { facts } from "../output.ts";
 import { readPublicKeyPem } from "../pem-keys.ts";
-import { createProgress, withProgress } from "../progress.ts";
+import { readWithProgress } from "../progress.ts";
 import { readSignature } from "../signing/local.ts";
-import type { Verb, VerbInput } from "../verb.ts";
+import { declareVerb, type Verb, type VerbInput } from "../verb.ts";
 import { defaultDeviceFile, deviceOption, readDevice } from "./state.ts";
 
 const { method } = IotService;
 
 export const deviceFirmwareVerbs: readonly Verb[] = [
-  {
-    name: "device firmware",
-    operands: ["IMAGE"],
+  declareVerb({
+    line: "device firmware IMAGE",
     operandFiles: { IMAGE: "reads" },
     options: {
       // A server can also check firmware for no device.
@@ -36,7 +34,7 @@ export const deviceFirmwareVerbs: readonly Verb[] = [
       "qsp sign IMAGE --sha256 --key-file vendor.key.",
     example: "qsp device firmware image.bin --signature image.bin.sig --vendor-key vendor.pub --version 2",
     run: update,
-  },
+  }),
 ];
 
 async function update({ operands: [image = ""], options, output, server }: VerbInput): Promise<number> {
@@ -54,8 +52,8 @@ async function update({ operands: [image = ""], options, output, server }: VerbI
     vendorPublicKeyPem: vendorFile === undefined ? "" : await readPublicKeyPem(vendorFile, "ML-DSA-87"),
     ...(version !== undefined && { version }),
   };
-  const chunks = withProgress(readChunks(image), createProgress(image, readSize(image)));
-  const answer = await theAnswer(server.stream(method.updateFirmwareStream, toRequests(header, chunks)));
+  const requests = toRequests(header, readWithProgress(image));
+  const answer = await theAnswer(server.stream(method.updateFirmwareStream, requests));
   const { result, reason, firmwareHash } = answer;
   output.answer(method.updateFirmwareStream.output, answer, () =>
     facts({ result, reason, "SHA-256": firmwareHash, device: deviceId }),

@@ -5,7 +5,7 @@ import { printList, unaryVerb } from "../call-verbs.ts";
 import { usageError } from "../exit-codes.ts";
 import { time } from "../output.ts";
 import { readTime } from "../time-options.ts";
-import type { Verb } from "../verb.ts";
+import { declareVerb, type Verb } from "../verb.ts";
 
 const { method } = KmsService;
 
@@ -44,9 +44,8 @@ export const kmsGrantVerbs: readonly Verb[] = [
     },
     say: ({ grant }) => describe(grant),
   }),
-  {
-    name: "kms grants",
-    operands: ["[KEY]"],
+  declareVerb({
+    line: "kms grants [KEY]",
     options: { received: { meaning: "Lists the grants that you received, instead of those of your keys" } },
     meaning: "Lists grants in the order of their creation, without revoked and expired ones.",
     example: "qsp kms grants --received",
@@ -71,7 +70,7 @@ export const kmsGrantVerbs: readonly Verb[] = [
         },
       );
     },
-  },
+  }),
   unaryVerb(method.revokeGrant, {
     line: "kms revoke GRANT",
     meaning: "Ends a grant.",

@@ -13,7 +13,7 @@ import { exitCodes, usageError } from "../exit-codes.ts";
 import { outputFile } from "../options.ts";
 import { counted, table } from "../output.ts";
 import { keyAlgorithms } from "../pem-keys.ts";
-import type { Verb } from "../verb.ts";
+import { declareVerb, type Verb } from "../verb.ts";
 import { nameVersion } from "./describe.ts";
 
 const { method } = KmsService;
@@ -21,9 +21,8 @@ const { method } = KmsService;
 const filters = ["name", "label", "algorithm"] as const;
 
 export const kmsPublicKeyVerbs: readonly Verb[] = [
-  {
-    name: "kms public-keys",
-    operands: ["[KEY]"],
+  declareVerb({
+    line: "kms public-keys [KEY]",
     options: {
       name: { value: "NAME", meaning: "Only versions of this name" },
       label: { value: "K=V", meaning: "Only keys with this label" },
@@ -52,7 +51,7 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
       );
       return exitCodes.done;
     },
-  },
+  }),
 ];
 
 /**
@@ -105,16 +104,13 @@ async function requireName(server: ApiClient, name: string): Promise<void> {
 async function askAll(
   ask: (pageToken: string) => Promise<ExportPublicKeysResponse>,
 ): Promise<ExportPublicKeysResponse> {
-  const pages: ExportPublicKeysResponse[] = [];
-  const askAndKeep = async (pageToken: string) => {
-    const page = await ask(pageToken);
-    pages.push(page);
-    return page;
-  };
-  const all = await askPages(askAndKeep, ({ exported }) => exported);
-  all.keys = pages.flatMap(({ keys }) => keys);
-  all.pem = pages.map(({ pem }) => pem).join("");
-  return all;
+  const pages = await askPages(ask);
+  return Object.assign(pages[0], {
+    exported: pages.flatMap(({ exported }) => exported),
+    keys: pages.flatMap(({ keys }) => keys),
+    pem: pages.map(({ pem }) => pem).join(""),
+    nextPageToken: "",
+  });
 }
 
 function renderKeySet({ keys }: ExportPublicKeysResponse): string {

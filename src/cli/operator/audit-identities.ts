@@ -3,50 +3,43 @@ import type { AuditEntry } from "../../audit/chain.ts";
 import { readEntries } from "../../audit/log.ts";
 import { identityLog } from "../../audit/tables.ts";
 import { withCount } from "../count-progress.ts";
+import { exitCodes } from "../exit-codes.ts";
 import { describeVerification, readCheckpoint } from "./audit-verify.ts";
-import type { StoreVerb } from "./store-verb.ts";
-import { withStore } from "./with-store.ts";
+import { type StoreVerb, verdict } from "./store-verb.ts";
+import { existingStoreVerb, withStore } from "./with-store.ts";
 
 /** Entries to read at a time. */
 const pageEntries = 1000;
 
-const list: StoreVerb = {
-  name: "audit identities",
-  operands: ["[NAME]"],
+const list = existingStoreVerb({
+  line: "audit identities [NAME]",
   meaning:
     "Lists log-ins, and changes of users, clients and issuer keys, oldest first; with a name, those of one of them.",
   example: "qsp audit identities ada",
-  run: (input) =>
-    withStore(input, "existing", async (store) => {
-      const [keyId] = input.operands;
-      let after = 0;
-      for (;;) {
-        const filter = keyId === undefined ? {} : { keyId };
-        const entries = await readEntries(store.reader, after, pageEntries, filter, identityLog);
-        for (const entry of entries) process.stdout.write(`${describeEntry(entry)}\n`);
-        const last = entries.at(-1);
-        if (last === undefined || entries.length < pageEntries) return 0;
-        after = last.sequence;
-      }
-    }),
-};
+  async work({ operands: [keyId], store }) {
+    let after = 0;
+    for (;;) {
+      const filter = keyId === undefined ? {} : { keyId };
+      const entries = await readEntries(store.reader, after, pageEntries, filter, identityLog);
+      for (const entry of entries) process.stdout.write(`${describeEntry(entry)}\n`);
+      const last = entries.at(-1);
+      if (last === undefined || entries.length < pageEntries) return { exitCode: exitCodes.done };
+      after = last.sequence;
+    }
+  },
+});
 
 const verify: StoreVerb = {
-  name: "audit verify-identities",
-  operands: ["[CHECKPOINT-FILE]"],
+  line: "audit verify-identities [CHECKPOINT-FILE]",
   operandFiles: { "CHECKPOINT-FILE": "reads" },
   meaning: "Verifies the log of identities, optionally against a checkpoint that you stored elsewhere.",
-  example: "qsp audit verify-identities",
-  run(input) {
+  async run(input) {
     const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);
-    return withStore(input, "existing", async (store) => {
-      const found = await withCount("entries verified", (onProgress) =>
-        store.verifyIdentityLog({ outside, onProgress }),
-      );
-      process.stdout.write(`${describeVerification("identity log", found)}\n`);
-      return found.valid ? 0 : 1;
-    });
+    const found = await withStore(input, "existing", (store) =>
+      withCount("entries verified", (onProgress) => store.verifyIdentityLog({ outside, onProgress })),
+    );
+    return verdict(found.valid, describeVerification("identity log", found));
   },
 };
 

@@ -4,27 +4,22 @@ import { verifyAudit } from "../../tlog/verify-audit.ts";
 import { withCount } from "../count-progress.ts";
 import { readText } from "../files.ts";
 import { counted } from "../output.ts";
-import type { StoreVerb } from "./store-verb.ts";
+import { type StoreVerb, verdict } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
 /** Verifies the audit log of a store, with or without a running server. */
 export const auditVerify: StoreVerb = {
-  name: "audit verify",
-  operands: ["[CHECKPOINT-FILE]"],
+  line: "audit verify [CHECKPOINT-FILE]",
   operandFiles: { "CHECKPOINT-FILE": "reads" },
   meaning:
     "Verifies the audit log, optionally against a checkpoint that you stored elsewhere (JSON of VerifyAuditLog).",
-  example: "qsp audit verify",
   async run(input) {
     const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);
-    return withStore(input, "existing", async (store, provider) => {
-      const found = await withCount("entries verified", (onProgress) =>
-        verifyAudit(store, provider, { outside, onProgress }),
-      );
-      process.stdout.write(`${describeVerification("audit log", found)}\n`);
-      return found.valid ? 0 : 1;
-    });
+    const found = await withStore(input, "existing", (store, provider) =>
+      withCount("entries verified", (onProgress) => verifyAudit(store, provider, { outside, onProgress })),
+    );
+    return verdict(found.valid, describeVerification("audit log", found));
   },
 };
 

@@ -7,24 +7,23 @@ import { diskFullError } from "../../database/disk-full.ts";
 import { createDraft, type Draft, removeRemains } from "../../database/drafts.ts";
 import { sync } from "../../database/fsync.ts";
 import { readMessage, StoreFailureError } from "../../database/store-error.ts";
-import { openDatabase, type StoreTables } from "../../open-store.ts";
+import type { StoreTables } from "../../open-store.ts";
 import { type MasterKeySource, nextKeyPath } from "../../secrets/master-key.ts";
 import { countByMasterKey } from "../../secrets/master-keys-in-use.ts";
 import { saysDiskFull } from "../../system-error.ts";
-import { createProgress } from "../count-progress.ts";
-import { exitCodes } from "../exit-codes.ts";
+import { withCount } from "../count-progress.ts";
 import { type FoundKeys, findKeyFaults, findKeys, type KeyFault, warn } from "./check-master-key.ts";
 import { tellOfRemains } from "./remains.ts";
-import type { StoreVerb } from "./store-verb.ts";
+import { type StoreVerb, verdict } from "./store-verb.ts";
 import { withDraft } from "./with-draft.ts";
+import { withDatabase } from "./with-store.ts";
 
 /** How the name of a backup ends that is not complete. */
 const draftEnding = ".partial";
 
 /** Writes a snapshot of the store into one file; servers keep running. */
 export const backup: StoreVerb = {
-  name: "backup",
-  operands: ["FILE"],
+  line: "backup FILE",
   operandFiles: { FILE: "creates" },
   meaning:
     "Writes the store into a file, with its secrets sealed. The server may run. The file does not contain the master key. The exit code is 1 if the file is written, but the master key here does not open it.",
@@ -36,31 +35,16 @@ export const backup: StoreVerb = {
     // Before the copy: a rotation that ends meanwhile replaces the key that opens the copy.
     const keys = findKeys(masterKey);
     const tables = await loadTables();
-    const source = await openDatabase(tables, location, "existing");
-    try {
-      // Of any backup in the directory: usually each has a name of its own.
-      tellOfRemains(removeRemains(`${dirname(path)}/`, draftEnding));
-      // A unique name: other files in the directory are not ours to overwrite.
-      const makeDraft = (): Draft => createDraft(`${path}.`, draftEnding);
-      const { masterKeyIds, faults } = await withDraft(makeDraft, async (draft) => {
-        const found = await fill(draft, source, tables, keys);
-        sync(draft.path);
-        renameSync(draft.path, path);
-        sync(dirname(path));
-        return found;
+    return withDatabase(tables, location, "existing", async (source) => {
+      const copying = writeCopy(path, (draft) => fill(draft, source, tables, keys));
+      const { masterKeyIds, faults } = await copying.catch((error: unknown) => {
+        throw explainWriting(error, file);
       });
-      process.stdout.write(
-        `The store ${source.name} is in ${file}. Its secret keys are sealed under the master key; store that key apart. Names, logs and password hashes are readable by whoever has the file.\n`,
-      );
-      if (masterKeyIds.length > 1) process.stdout.write(describeKeys(masterKeyIds, masterKey));
       // The file stays: it may be the only copy, and the right key may be elsewhere.
       for (const fault of faults) warn(`${file} is written, but ${describeFault(fault, masterKeyIds)}`);
-      return faults.length === 0 ? exitCodes.done : exitCodes.no;
-    } catch (error) {
-      throw explainWriting(error, file);
-    } finally {
-      await source.close();
-    }
+      const written = `The store ${source.name} is in ${file}. Its secret keys are sealed under the master key; store that key apart. Names, logs and password hashes are readable by whoever has the file.`;
+      return verdict(faults.length === 0, `${written}${describeKeys(masterKeyIds, masterKey)}`);
+    });
   },
 };
 
@@ -71,24 +55,34 @@ interface Copied {
   readonly faults: readonly KeyFault[];
 }
 
+/** Writes a file that is there when it is complete. */
+async function writeCopy(path: string, fill: (draft: Draft) => Promise<Copied>): Promise<Copied> {
+  // Of any backup in the directory: usually each has a name of its own.
+  tellOfRemains(removeRemains(`${dirname(path)}/`, draftEnding));
+  // A unique name: other files in the directory are not ours to overwrite.
+  const makeDraft = (): Draft => createDraft(`${path}.`, draftEnding);
+  return withDraft(makeDraft, async (draft) => {
+    const copied = await fill(draft);
+    sync(draft.path);
+    renameSync(draft.path, path);
+    sync(dirname(path));
+    return copied;
+  });
+}
+
 /** Copies a store into a new file. */
 async function fill(draft: Draft, source: Database, tables: StoreTables, keys: FoundKeys): Promise<Copied> {
-  const progress = createProgress("rows copied");
   // Create the file with its mode before it has content.
   closeSync(openSync(draft.path, "wx", 0o600));
-  const target = await openDatabase(tables, { kind: "sqlite", path: draft.path });
-  try {
-    await copyStore(source, target, progress.show);
+  return withDatabase(tables, { kind: "sqlite", path: draft.path }, "create", async (target) => {
+    await withCount("rows copied", (onProgress) => copyStore(source, target, onProgress));
     // Read through the writing connection: an open reader would prevent the switch of the journal mode.
     const masterKeys = await countByMasterKey(target.writer);
     const faults = await findKeyFaults(target.writer, keys);
     // Leave one file, without a journal next to it.
     await target.writeConnection.run([{ sql: "pragma journal_mode = delete", parameters: [] }]);
-    progress.end();
     return { masterKeyIds: masterKeys.map(({ masterKeyId }) => masterKeyId), faults };
-  } finally {
-    await target.close();
-  }
+  });
 }
 
 /** Turns a fault of the file into a ConfigError; only this file is written. */
@@ -103,15 +97,15 @@ function explainWriting(error: unknown, file: string): unknown {
 
 /** Describes the keys that a backup needs if its secrets are under several master keys. */
 function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource): string {
-  const all = `Its secrets are under ${masterKeyIds.length} master keys, ${masterKeyIds.join(" and ")}: you need all of them to read it.\n`;
-  if (source.kind === "values")
-    return source.next === undefined
-      ? all
-      : `${all}They are in QSP_MASTER_KEY and QSP_MASTER_KEY_NEXT, because a rotation is in progress.\n`;
-  const next = nextKeyPath(source.path);
-  return existsSync(next)
-    ? `${all}They are in ${source.path} and ${next}, because a rotation is in progress.\n`
-    : all;
+  if (masterKeyIds.length <= 1) return "";
+  const all = `\nIts secrets are under ${masterKeyIds.length} master keys, ${masterKeyIds.join(" and ")}: you need all of them to read it.`;
+  const [first, next] =
+    source.kind === "file"
+      ? [source.path, existsSync(nextKeyPath(source.path)) ? nextKeyPath(source.path) : undefined]
+      : ["QSP_MASTER_KEY", source.next && "QSP_MASTER_KEY_NEXT"];
+  return next === undefined
+    ? all
+    : `${all}\nThey are in ${first} and ${next}, because a rotation is in progress.`;
 }
 
 /** Describes why a backup cannot be read with the keys that the operator has, and what to do. */

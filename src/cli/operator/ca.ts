@@ -18,18 +18,15 @@ const maxDays = 397;
 
 /** Creates the CA. */
 const caInit: StoreVerb = {
-  name: "ca init",
-  operands: [],
+  line: "ca init",
   meaning:
     "Creates a private CA in tls of the data directory, with one certificate for ECDSA-P256 and one for ML-DSA-65.",
-  example: "qsp ca init",
   run: ({ config }) => initAuthorities(config.dataDir, new Date()),
 };
 
 /** Issues or renews the certificates of a server. */
 const caIssue: StoreVerb = {
-  name: "ca issue",
-  operands: ["[NAME…]"],
+  line: "ca issue [NAME…]",
   options: {
     days: { value: "NUMBER", meaning: `Days of validity, 1 to ${maxDays}; default: 90` },
     file: { value: "NAME", meaning: "Base name of its files; default: gateway" },
@@ -42,7 +39,8 @@ const caIssue: StoreVerb = {
   async run({ operands, options, files, config }) {
     const days = readDays(options.text("days") ?? "90");
     const choice = readRequestChoice(operands, options);
-    if (choice !== undefined) return issueForRequest(config.dataDir, { ...choice, days, files }, new Date());
+    if (choice !== undefined)
+      return { exitCode: await issueForRequest(config.dataDir, { ...choice, days, files }, new Date()) };
     if (operands.length === 0) throw usageError("NAME… is missing; name the server, or use --csr FILE");
     const request = {
       names: readServerNames(operands),
@@ -65,7 +63,7 @@ export interface IssueRequest {
 }
 
 /** Does what `ca init` does. @throws ConfigError if there is a CA already */
-export async function initAuthorities(dataDir: string, now: Date): Promise<number> {
+export async function initAuthorities(dataDir: string, now: Date): Promise<string> {
   const directory = directoryIn(dataDir);
   if (hasAuthorityFile(directory))
     throw new ConfigError(`${directory} already has a CA, which remains unchanged`);
@@ -77,17 +75,13 @@ export async function initAuthorities(dataDir: string, now: Date): Promise<numbe
     toFiles("ca", suffix, createAuthority(algorithm, now)),
   );
   createFilledDirectory(directory, Object.assign({}, ...made));
-  process.stdout.write(
-    `The CA is in ${directory}. Store a copy of its keys elsewhere. Anyone who has them can impersonate any server to its clients.
+  return `The CA is in ${directory}. Store a copy of its keys elsewhere. Anyone who has them can impersonate any server to its clients.
 
 ${describeCertificates(directory, "ca")}
 
 ${describeTrust(readTrust(directory))}
 
-Next: qsp ca issue NAME…
-`,
-  );
-  return 0;
+Next: qsp ca issue NAME…`;
 }
 
 /** Does what `ca issue` does. @throws ConfigError, CryptoError if there is no CA, or it cannot sign */
@@ -95,7 +89,7 @@ export async function issueCertificates(
   dataDir: string,
   { names, days, file }: IssueRequest,
   now: Date,
-): Promise<number> {
+): Promise<string> {
   const directory = directoryIn(dataDir);
   const { issueServerCertificate, openAuthority } = await import("../../crypto/x509.ts");
   const made = authorities.map(({ suffix }) => {
@@ -103,15 +97,11 @@ export async function issueCertificates(
     return toFiles(file, suffix, issueServerCertificate(authority, { names, days, now }));
   });
   replaceFiles(directory, file, Object.assign({}, ...made));
-  process.stdout.write(
-    `The certificate for ${names.join(", ")} is in ${directory}.
+  return `The certificate for ${names.join(", ")} is in ${directory}.
 
 ${describeCertificates(directory, file)}
 
-${describeTrust({ ...readTrust(directory), names })}
-`,
-  );
-  return 0;
+${describeTrust({ ...readTrust(directory), names })}`;
 }
 
 /** The key comes first: see replaceFiles. The CA is left out: clients that trust it have it (RFC 8446, 4.4.2). */

@@ -2,25 +2,21 @@ import { createChainStore } from "../../services/blockchain/store.ts";
 import { type ChainVerification, verifyChain } from "../../services/blockchain/verify-chain.ts";
 import { withCount } from "../count-progress.ts";
 import { counted } from "../output.ts";
-import type { StoreVerb } from "./store-verb.ts";
-import { withStore } from "./with-store.ts";
+import { verdict } from "./store-verb.ts";
+import { existingStoreVerb } from "./with-store.ts";
 
 /** Verifies the chain of blocks of a store, with or without a running server. */
-export const chainVerify: StoreVerb = {
-  name: "chain verify",
-  operands: [],
+export const chainVerify = existingStoreVerb({
+  line: "chain verify",
   meaning: "Verifies the chain of blocks: indexes, links, hashes, validators, signatures and its end.",
-  example: "qsp chain verify",
-  run: (input) =>
-    withStore(input, "existing", async (store, provider) => {
-      const chain = createChainStore(store);
-      const found = await withCount("blocks verified", (onProgress) =>
-        verifyChain({ chain, provider }, { onProgress }),
-      );
-      process.stdout.write(`${describe(found)}\n`);
-      return found.valid ? 0 : 1;
-    }),
-};
+  async work({ store, provider }) {
+    const chain = createChainStore(store);
+    const found = await withCount("blocks verified", (onProgress) =>
+      verifyChain({ chain, provider }, { onProgress }),
+    );
+    return verdict(found.valid, describe(found));
+  },
+});
 
 function describe({ valid, blocksChecked, firstInvalidIndex, reason }: ChainVerification): string {
   return valid

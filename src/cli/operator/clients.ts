@@ -1,17 +1,16 @@
 /** The operator's verbs for clients of OAuth 2: programs that request tokens with their own secret. */
 import { ConfigError } from "../../config.ts";
 import { makeClientSecret } from "../../identity/client-secrets.ts";
-import { type ClientStore, createClientStore, type StoredClient } from "../../identity/clients.ts";
+import { createClientStore, type StoredClient } from "../../identity/clients.ts";
 import { userRoles } from "../../identity/tables.ts";
 import { listScopes } from "../../services/registry.ts";
 import type { ParsedOptions } from "../options.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
-import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
-import { printFromStore } from "./with-store.ts";
+import type { StoreVerb } from "./store-verb.ts";
+import { existingStoreVerb } from "./with-store.ts";
 
-const clientAdd: StoreVerb = {
-  name: "client add",
-  operands: ["NAME"],
+const clientAdd = existingStoreVerb({
+  line: "client add NAME",
   options: {
     role: {
       value: "ROLE",
@@ -38,72 +37,53 @@ const clientAdd: StoreVerb = {
   },
   meaning: "Adds a client of OAuth 2, and prints its secret. The server stores only a hash of the secret.",
   example: 'SECRET=$(qsp client add orders --scope "kms.read kms.sign")',
-  run: (input) =>
-    withClients(input, async (clients) => {
-      const [name = ""] = input.operands;
-      requireAccountName(name);
-      const rights = readRights(input.options, listScopes(await input.loadPackages()));
-      const { secret, secretHash } = makeClientSecret();
-      if (!(await clients.add({ name, secretHash, ...rights }, new Date())))
-        throw new ConfigError(`a client or a user named ${name} already exists`);
-      return showSecret(secret, `Client secret of ${name}; it is shown only once:`);
-    }),
-};
+  async work({ operands: [name = ""], options, loadPackages, store }) {
+    requireAccountName(name);
+    const rights = readRights(options, listScopes(await loadPackages()));
+    const { secret, secretHash } = makeClientSecret();
+    if (!(await createClientStore(store).add({ name, secretHash, ...rights }, new Date())))
+      throw new ConfigError(`a client or a user named ${name} already exists`);
+    return showSecret(secret, `Client secret of ${name}; it is shown only once:`);
+  },
+});
 
-const clientSecret: StoreVerb = {
-  name: "client secret",
-  operands: ["NAME"],
+const clientSecret = existingStoreVerb({
+  line: "client secret NAME",
   meaning: "Prints a new secret of a client. All tokens of the client become invalid.",
   example: "SECRET=$(qsp client secret orders)",
-  run: (input) =>
-    withClients(input, async (clients) => {
-      const [name = ""] = input.operands;
-      const { secret, secretHash } = makeClientSecret();
-      if (!(await clients.setSecret(name, secretHash))) throw clientUnknown(name);
-      return showSecret(
-        secret,
-        `New client secret of ${name}; it is shown only once, and earlier tokens are no longer accepted:`,
-      );
-    }),
-};
+  async work({ operands: [name = ""], store }) {
+    const { secret, secretHash } = makeClientSecret();
+    if (!(await createClientStore(store).setSecret(name, secretHash))) throw clientUnknown(name);
+    return showSecret(
+      secret,
+      `New client secret of ${name}; it is shown only once, and earlier tokens are no longer accepted:`,
+    );
+  },
+});
 
-const clientRemove: StoreVerb = {
-  name: "client remove",
-  operands: ["NAME"],
+const clientRemove = existingStoreVerb({
+  line: "client remove NAME",
   meaning:
     "Removes a client. All its tokens become invalid. Its records remain visible to administrators, and a later client of the same name does not get them.",
   example: "qsp client remove orders",
-  run: (input) =>
-    withClients(input, async (clients) => {
-      const [name = ""] = input.operands;
-      if (!(await clients.remove(name))) throw clientUnknown(name);
-      return `${name} can no longer request tokens, and earlier tokens are no longer accepted.`;
-    }),
-};
+  async work({ operands: [name = ""], store }) {
+    if (!(await createClientStore(store).remove(name))) throw clientUnknown(name);
+    return `${name} can no longer request tokens, and earlier tokens are no longer accepted.`;
+  },
+});
 
-const clientList: StoreVerb = {
-  name: "client list",
-  operands: [],
+const clientList = existingStoreVerb({
+  line: "client list",
   meaning: "Lists the clients with their rights.",
-  example: "qsp client list",
-  run: (input) =>
-    withClients(input, async (clients) => {
-      const all = await clients.list();
-      if (all.length === 0) return "There are no clients; add one with qsp client add NAME.";
-      return all.map(describeClient).join("\n");
-    }),
-};
+  async work({ store }) {
+    const all = await createClientStore(store).list();
+    if (all.length === 0) return "There are no clients; add one with qsp client add NAME.";
+    return all.map(describeClient).join("\n");
+  },
+});
 
 /** The verbs for clients. */
 export const clientVerbs: readonly StoreVerb[] = [clientAdd, clientSecret, clientRemove, clientList];
-
-/** Works on the clients of a store, with or without running servers, and prints the result. */
-function withClients(
-  input: StoreVerbInput,
-  work: (clients: ClientStore) => Promise<string>,
-): Promise<number> {
-  return printFromStore(input, (store) => work(createClientStore(store)));
-}
 
 /** Only the secret is on standard output, so that a script can store it. */
 function showSecret(secret: string, comment: string): string {

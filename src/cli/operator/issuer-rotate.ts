@@ -2,12 +2,11 @@ import { ConfigError } from "../../config.ts";
 import { rotateIssuerKey } from "../../identity/issuer.ts";
 import { createIssuerStore } from "../../identity/issuer-store.ts";
 import type { StoreVerb } from "./store-verb.ts";
-import { printFromStore } from "./with-store.ts";
+import { withStore } from "./with-store.ts";
 
 /** Creates a new key that signs tokens, with or without running servers. */
 export const issuerRotate: StoreVerb = {
-  name: "issuer rotate",
-  operands: ["[revoke]"],
+  line: "issuer rotate [revoke]",
   meaning:
     "Creates a new key that signs tokens. Tokens of the old key remain valid until they expire; with revoke, servers refuse them within a second.",
   example: "qsp issuer rotate revoke",
@@ -16,7 +15,7 @@ export const issuerRotate: StoreVerb = {
     if (word !== undefined && word !== "revoke")
       throw new ConfigError(`"${word}" is unknown; use revoke or no operand`);
     const revoke = word === "revoke";
-    return printFromStore(input, async (store, provider) => {
+    return withStore(input, "existing", async (store, provider) => {
       const deps = { provider, store: createIssuerStore(store), now: () => new Date() };
       const keyId = await rotateIssuerKey(deps, { revoke });
       const rest = revoke

@@ -1,37 +1,28 @@
-import { openDatabase } from "../../open-store.ts";
 import { type MasterKeySource, previousKeyPath, removeKeyRemains } from "../../secrets/master-key.ts";
 import { type Rewrapped, rewrapStore } from "../../secrets/rewrap.ts";
-import { createProgress } from "../count-progress.ts";
+import { withCount } from "../count-progress.ts";
+import { counted } from "../output.ts";
 import { tellOfRemains } from "./remains.ts";
-import type { StoreVerb } from "./store-verb.ts";
+import { type StoreVerb, verdict } from "./store-verb.ts";
+import { withDatabase } from "./with-store.ts";
 
 /** Maximum lines about unchanged secrets; there may be as many as there are secrets. */
 const maxLines = 20;
 
 /** Changes the master key; can be stopped at any point and run again. */
 export const masterKeyRotate: StoreVerb = {
-  name: "master-key rotate",
-  operands: [],
+  line: "master-key rotate",
   meaning: "Creates a new master key and seals all secrets under it. You can stop it and run it again.",
-  example: "qsp master-key rotate",
   async run({ location, masterKey, loadTables }) {
     tellOfRemains(removeKeyRemains(masterKey));
-    const database = await openDatabase(await loadTables(), location, "existing");
-    const progress = createProgress("secrets moved");
-    try {
-      const rewrapped = await rewrapStore(database, masterKey, progress.show);
-      progress.end();
-      const left = describeLeft(rewrapped, masterKey);
-      for (const line of left) process.stderr.write(`qsp: ${line}\n`);
-      const { moved, underNewKey, masterKeyId } = rewrapped;
-      process.stdout.write(
-        `This run moved ${count(moved)}; ${underNewKey} in all are now under master key ${masterKeyId}.\n`,
-      );
-      process.stdout.write(`${describeKeys(masterKey)}\n`);
-      return left.length === 0 ? 0 : 1;
-    } finally {
-      await database.close();
-    }
+    const rewrapped = await withDatabase(await loadTables(), location, "existing", (database) =>
+      withCount("secrets moved", (onProgress) => rewrapStore(database, masterKey, onProgress)),
+    );
+    const left = describeLeft(rewrapped, masterKey);
+    for (const line of left) process.stderr.write(`qsp: ${line}\n`);
+    const { moved, underNewKey, masterKeyId } = rewrapped;
+    const moves = `This run moved ${counted(moved, "secret")}; ${underNewKey} in all are now under master key ${masterKeyId}.`;
+    return verdict(left.length === 0, `${moves}\n${describeKeys(masterKey)}`);
   },
 };
 
@@ -49,7 +40,7 @@ function describeLeft({ damaged, outOfReach }: Rewrapped, masterKey: MasterKeySo
     ...shorten(
       outOfReach.map(
         ({ masterKeyId, secrets }) =>
-          `${count(secrets)} ${secrets === 1 ? "is" : "are"} under master key ${masterKeyId}, which is not available${cure}`,
+          `${counted(secrets, "secret")} ${secrets === 1 ? "is" : "are"} under master key ${masterKeyId}, which is not available${cure}`,
       ),
       "master keys are not available",
     ),
@@ -68,8 +59,4 @@ function describeKeys(masterKey: MasterKeySource): string {
 ${previousKeyPath(masterKey.path)} contains the previous key, which older backups need. After you create newer backups, remove it or store it apart from them.`;
   return `On every server, set QSP_MASTER_KEY to it and unset QSP_MASTER_KEY_NEXT. A server that started without QSP_MASTER_KEY_NEXT cannot read or write secrets until then.
 Keep the previous key as long as you keep older backups: they need it.`;
-}
-
-function count(secrets: number): string {
-  return `${secrets} ${secrets === 1 ? "secret" : "secrets"}`;
 }

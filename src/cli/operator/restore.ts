@@ -25,12 +25,13 @@ import { logPath } from "../../database/write-ahead-log.ts";
 import { openDatabase, type StoreTables } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { saysDiskFull } from "../../system-error.ts";
-import { createProgress } from "../count-progress.ts";
+import { type OnCount, withCount } from "../count-progress.ts";
 import { findKeyFaults, findKeys, type KeyFault, nameKeySource, warn } from "./check-master-key.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 import { tellOfRemains } from "./remains.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 import { withDraft } from "./with-draft.ts";
+import { withDatabase } from "./with-store.ts";
 
 /** The first bytes of a SQLite file (https://sqlite.org/fileformat2.html, section 1.3). */
 const sqliteHeader = "SQLite format 3\0";
@@ -43,8 +44,7 @@ const draftName = "qsp-restore-";
 
 /** Creates a store from a file that `backup` wrote. */
 export const restore: StoreVerb = {
-  name: "restore",
-  operands: ["FILE"],
+  line: "restore FILE",
   operandFiles: { FILE: "reads" },
   meaning: "Fills a new store, on SQLite or PostgreSQL, from a file that qsp backup wrote.",
   example: "qsp restore monday.backup --data-dir ./restored",
@@ -61,23 +61,19 @@ export const restore: StoreVerb = {
     return withDraft(makeDraft, async (directory) => {
       const source = await openCopy(file, join(directory.path, "qsp.db"), tables);
       try {
-        const target = await openDatabase(tables, location);
-        try {
-          const progress = createProgress("rows copied");
-          await copyStore(source, target, progress.show).catch((error: unknown) => {
+        const name = await withDatabase(tables, location, "create", async (target) => {
+          const copy = (onProgress: OnCount) => copyStore(source, target, onProgress);
+          await withCount("rows copied", copy).catch((error: unknown) => {
             // The target is new, so the damage is in the backup.
             throw isDamage(error) ? backupDamaged(file) : error;
           });
-          progress.end();
-          process.stdout.write(`The store ${target.name} has the content of ${file}.\n`);
-        } finally {
-          await target.close();
-        }
-        await tellOfMasterKey(source, masterKey);
+          return target.name;
+        });
+        const left = await describeMasterKey(source, masterKey);
+        return `The store ${name} has the content of ${file}.${left}`;
       } finally {
         await source.close();
       }
-      return 0;
     });
   },
 };
@@ -178,14 +174,13 @@ function backupDamaged(file: string): StorageError {
   return new StorageError(`the backup ${file} is damaged or incomplete; use another copy of it`);
 }
 
-/** Prints what to do before a server can start on the restored store. */
-async function tellOfMasterKey({ reader }: Database, source: MasterKeySource): Promise<void> {
+/** Says what to do before a server can start on the restored store, and warns of keys that do not open it. */
+async function describeMasterKey({ reader }: Database, source: MasterKeySource): Promise<string> {
   const keys = findKeys(source);
-  if (keys.kind === "absent")
-    process.stdout.write(
-      `Put the master key of the backup into ${nameKeySource(source)} before you start the server.\n`,
-    );
   for (const fault of await findKeyFaults(reader, keys)) warn(describeFault(fault));
+  return keys.kind === "absent"
+    ? `\nPut the master key of the backup into ${nameKeySource(source)} before you start the server.`
+    : "";
 }
 
 function describeFault(fault: KeyFault): string {

@@ -7,21 +7,16 @@ import type { StoreVerb } from "./store-verb.ts";
 
 /** Continues with what SQLite can read of a damaged log. */
 export const storeCutLog: StoreVerb = {
-  name: "store cut-log",
-  operands: [],
+  line: "store cut-log",
   meaning:
     "Continues without the transactions that follow damage in the write-ahead log of a SQLite store. The server had\n" +
     "confirmed them, so restore a backup instead if it is newer. Stop the server first. The damaged files are kept under\n" +
     "other names. Run store verify and audit verify afterwards.",
-  example: "qsp store cut-log",
   async run({ location }) {
     if (location.kind !== "sqlite") throw new ConfigError("only a SQLite store has a write-ahead log");
     const { path } = location;
     const damage = findLogDamage(path);
-    if (damage === undefined) {
-      process.stdout.write(`The log ${logPath(path)} has no such damage and remains unchanged.\n`);
-      return 0;
-    }
+    if (damage === undefined) return `The log ${logPath(path)} has no such damage and remains unchanged.`;
     const kept = `${path}.damaged-${new Date().toISOString().replaceAll(/\D/g, "")}`;
     try {
       copyFileSync(path, kept);
@@ -31,10 +26,9 @@ export const storeCutLog: StoreVerb = {
       for (const copy of [kept, logPath(kept)]) rmSync(copy, { force: true });
       throw isBusy(error) ? new StorageError(`another program uses the store ${path}; stop it first`) : error;
     }
-    process.stdout.write(
+    return (
       `The log was damaged ${describePlace(damage)}. At least ${damage.transactions} confirmed transactions are lost; the files with them are ${kept} and ${logPath(kept)}.\n` +
-        "Run qsp store verify, and qsp audit verify with a checkpoint that is kept elsewhere.\n",
+      "Run qsp store verify, and qsp audit verify with a checkpoint that is kept elsewhere."
     );
-    return 0;
   },
 };

@@ -8,8 +8,7 @@ import { withStore } from "./with-store.ts";
 
 /** Creates a store and its master key, as the first start of a server does. */
 export const storeInit: StoreVerb = {
-  name: "store init",
-  operands: [],
+  line: "store init",
   meaning:
     "Creates an empty store, and a master key if there is none. The first start of a server does the same; all other\n" +
     "verbs refuse a place without a store, because its name may be misspelt.",
@@ -22,12 +21,10 @@ export const storeInit: StoreVerb = {
     tellOfRemains(removeKeyRemains(masterKey));
     const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
     return withStore(input, "create", async () => {
-      process.stdout.write(`The store ${describeLocation(location)} is ready.\n`);
-      if (newKey !== undefined)
-        process.stdout.write(
-          `Created a new master key, ${newKey}: store a copy of it apart from the store.\n`,
-        );
-      return 0;
+      const ready = `The store ${describeLocation(location)} is ready.`;
+      return newKey === undefined
+        ? ready
+        : `${ready}\nCreated a new master key, ${newKey}: store a copy of it apart from the store.`;
     });
   },
 };

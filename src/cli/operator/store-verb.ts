@@ -10,7 +10,7 @@ import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { storeSettings } from "../../settings/store-settings.ts";
 import { CliError, exitCodes, usageError } from "../exit-codes.ts";
 import type { Options, ParsedOptions } from "../options.ts";
-import type { Verb, VerbInput } from "../verb.ts";
+import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "../verb.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 
 /** The input of an operator's verb. */
@@ -23,12 +23,25 @@ export interface StoreVerbInput extends Pick<VerbInput, "operands" | "options" |
 }
 
 /** A verb that works on a store directly, with or without a running server. */
-export interface StoreVerb extends Pick<Verb, "name" | "operands" | "operandFiles" | "meaning" | "example"> {
-  readonly options?: Options;
+export interface StoreVerb
+  extends Pick<VerbDeclaration, "line" | "options" | "operandFiles" | "meaning" | "example"> {
   /** Writes warnings to its own log. */
   readonly hasLog?: boolean;
-  /** @returns the exit code: 0, or 1 if it found a fault */
-  run(input: StoreVerbInput): Promise<number>;
+  /** @returns what it says on standard output, if it is done */
+  run(input: StoreVerbInput): Promise<string | Outcome>;
+}
+
+/** How a verb ends. */
+export interface Outcome {
+  /** What it says on standard output. */
+  readonly text?: string;
+  /** 1 if it found a fault. */
+  readonly exitCode: number;
+}
+
+/** The outcome of a verb that verifies. */
+export function verdict(isYes: boolean, text: string): Outcome {
+  return { text, exitCode: isYes ? exitCodes.done : exitCodes.no };
 }
 
 /** Warns that the list of processes shows the password of the database. */
@@ -41,9 +54,8 @@ const storeSettingNames = ["data-dir", "database-url", "master-key-file"];
 /** Turns a store verb into a verb of the command line. */
 export function toVerb(verb: StoreVerb, added: readonly AddedSettings[] = []): Verb {
   const settings = createSettingOptions(added);
-  return {
+  return declareVerb({
     ...verb,
-    options: verb.options ?? {},
     isLocal: true,
     settings,
     shownSettings: storeSettingNames,
@@ -53,13 +65,17 @@ export function toVerb(verb: StoreVerb, added: readonly AddedSettings[] = []): V
       try {
         if (!verb.hasLog && showsPassword(config)) process.stderr.write(`qsp: warning: ${passwordWarning}\n`);
         const loadTables = async (): Promise<StoreTables> => collectTables(await loadPackages());
-        return await verb.run({ operands, options, files, loadPackages, loadTables, config, ...store });
+        const input = { operands, options, files, loadPackages, loadTables, config, ...store };
+        const outcome = await verb.run(input);
+        const { text, exitCode } = typeof outcome === "string" ? verdict(true, outcome) : outcome;
+        if (text !== undefined) process.stdout.write(`${text}\n`);
+        return exitCode;
       } catch (error) {
         throw explainStoreFailure(error, describeLocation(store.location));
       }
     },
     explain: explainOperatorError,
-  };
+  });
 }
 
 /** Creates the settings as options of a verb. If one is given twice, the last value counts. */

@@ -2,85 +2,71 @@
 import { ConfigError } from "../../config.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
 import { userRoles } from "../../identity/tables.ts";
-import { createUserStore, type UserStore } from "../../identity/users.ts";
+import { createUserStore } from "../../identity/users.ts";
 import { readPassword } from "../read-password.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
-import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
-import { printFromStore } from "./with-store.ts";
+import type { StoreVerb } from "./store-verb.ts";
+import { existingStoreVerb } from "./with-store.ts";
 
-const userAdd: StoreVerb = {
-  name: "user add",
-  operands: ["NAME", "[ROLE]"],
+const userAdd = existingStoreVerb({
+  line: "user add NAME [ROLE]",
   meaning: `Adds a user with a role (${userRoles.join(", ")}); asks for a password, or reads it from standard input.`,
   example: 'echo "$PASSWORD" | qsp user add ada admin',
-  run: (input) =>
-    withUsers(input, async (users) => {
-      const [name = "", given = "user"] = input.operands;
-      requireAccountName(name);
-      const role = readRole(given);
-      if (await users.find(name)) throw new ConfigError(`the user ${name} already exists`);
-      const passwordHash = await hashPassword(await readNewPassword(name));
-      if (!(await users.add({ name, role, passwordHash }, new Date())))
-        throw new ConfigError(`a user or a client named ${name} already exists`);
-      return `Added ${name} with the role ${role}.`;
-    }),
-};
+  async work({ operands: [name = "", given = "user"], store }) {
+    const users = createUserStore(store);
+    requireAccountName(name);
+    const role = readRole(given);
+    if (await users.find(name)) throw new ConfigError(`the user ${name} already exists`);
+    const passwordHash = await hashPassword(await readNewPassword(name));
+    if (!(await users.add({ name, role, passwordHash }, new Date())))
+      throw new ConfigError(`a user or a client named ${name} already exists`);
+    return `Added ${name} with the role ${role}.`;
+  },
+});
 
-const userPasswd: StoreVerb = {
-  name: "user passwd",
-  operands: ["NAME"],
+const userPasswd = existingStoreVerb({
+  line: "user passwd NAME",
   meaning: "Sets a new password. All tokens of the user become invalid.",
   example: 'echo "$PASSWORD" | qsp user passwd ada',
-  run: (input) =>
-    withUsers(input, async (users) => {
-      const [name = ""] = input.operands;
-      if ((await users.find(name)) === undefined) throw userUnknown(name);
-      const passwordHash = await hashPassword(await readNewPassword(name));
-      if (!(await users.setPassword(name, passwordHash))) throw userUnknown(name);
-      return `${name} has a new password; earlier tokens are no longer accepted.`;
-    }),
-};
+  async work({ operands: [name = ""], store }) {
+    const users = createUserStore(store);
+    if ((await users.find(name)) === undefined) throw userUnknown(name);
+    const passwordHash = await hashPassword(await readNewPassword(name));
+    if (!(await users.setPassword(name, passwordHash))) throw userUnknown(name);
+    return `${name} has a new password; earlier tokens are no longer accepted.`;
+  },
+});
 
-const userRemove: StoreVerb = {
-  name: "user remove",
-  operands: ["NAME"],
+const userRemove = existingStoreVerb({
+  line: "user remove NAME",
   meaning:
     "Removes a user. All tokens of the user become invalid. The user's records remain visible to administrators, and a later user of the same name does not get them.",
   example: "qsp user remove ada",
-  run: (input) =>
-    withUsers(input, async (users) => {
-      const [name = ""] = input.operands;
-      if (!(await users.remove(name))) throw userUnknown(name);
-      return `${name} can no longer log in, and earlier tokens are no longer accepted.`;
-    }),
-};
+  async work({ operands: [name = ""], store }) {
+    const users = createUserStore(store);
+    if (!(await users.remove(name))) throw userUnknown(name);
+    return `${name} can no longer log in, and earlier tokens are no longer accepted.`;
+  },
+});
 
-const userList: StoreVerb = {
-  name: "user list",
-  operands: [],
+const userList = existingStoreVerb({
+  line: "user list",
   meaning: "Lists the users.",
-  example: "qsp user list",
-  run: (input) =>
-    withUsers(input, async (users) => {
-      const all = await users.list();
-      if (all.length === 0) return "There are no users; add one with qsp user add NAME.";
-      const width = Math.max(...all.map(({ name }) => name.length));
-      return all
-        .map(
-          ({ name, role, createdAt }) =>
-            `${name.padEnd(width)}  ${role.padEnd(7)}  since ${createdAt.toISOString()}`,
-        )
-        .join("\n");
-    }),
-};
+  async work({ store }) {
+    const all = await createUserStore(store).list();
+    if (all.length === 0) return "There are no users; add one with qsp user add NAME.";
+    const width = Math.max(...all.map(({ name }) => name.length));
+    return all
+      .map(
+        ({ name, role, createdAt }) =>
+          `${name.padEnd(width)}  ${role.padEnd(7)}  since ${createdAt.toISOString()}`,
+      )
+      .join("\n");
+  },
+});
 
 /** The verbs for users. */
 export const userVerbs: readonly StoreVerb[] = [userAdd, userPasswd, userRemove, userList];
-
-/** Works on the users of a store, with or without running servers, and prints the result. */
-function withUsers(input: StoreVerbInput, work: (users: UserStore) => Promise<string>): Promise<number> {
-  return printFromStore(input, (store) => work(createUserStore(store)));
-}
 
 /** @throws ConfigError for an invalid password; the message does not repeat it */
 async function readNewPassword(name: string): Promise<string> {

@@ -1,9 +1,9 @@
 import { createCryptoProvider } from "../../crypto/create-provider.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import type { OpenMode } from "../../database/database.ts";
-import { openStore } from "../../open-store.ts";
+import type { Database, DatabaseLocation, OpenMode } from "../../database/database.ts";
+import { openDatabase, openStore, type StoreTables } from "../../open-store.ts";
 import type { Store } from "../../store/store.ts";
-import type { StoreVerbInput } from "./store-verb.ts";
+import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 
 /** Lends a command its store, with or without running servers, and a crypto provider; closes both. */
 export async function withStore<T>(
@@ -25,13 +25,37 @@ export async function withStore<T>(
   }
 }
 
-/** Works on a store that exists, and prints what the work says. @returns the exit code */
-export function printFromStore(
-  input: StoreVerbInput,
-  work: (store: Store, provider: CryptoProvider) => Promise<string>,
-): Promise<number> {
-  return withStore(input, "existing", async (store, provider) => {
-    process.stdout.write(`${await work(store, provider)}\n`);
-    return 0;
-  });
+/** The input of a verb that works on a store that exists. */
+interface StoreWork extends StoreVerbInput {
+  readonly store: Store;
+  readonly provider: CryptoProvider;
+}
+
+/** Declares a verb that works on a store that exists. */
+export function existingStoreVerb({
+  work,
+  ...declared
+}: Omit<StoreVerb, "run"> & {
+  /** @returns what the verb says */
+  work(input: StoreWork): ReturnType<StoreVerb["run"]>;
+}): StoreVerb {
+  return {
+    ...declared,
+    run: (input) => withStore(input, "existing", (store, provider) => work({ ...input, store, provider })),
+  };
+}
+
+/** Lends a command a database whose secrets stay sealed, and closes it. */
+export async function withDatabase<T>(
+  tables: StoreTables,
+  location: DatabaseLocation,
+  mode: OpenMode,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const database = await openDatabase(tables, location, mode);
+  try {
+    return await work(database);
+  } finally {
+    await database.close();
+  }
 }

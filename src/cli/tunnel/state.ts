@@ -5,7 +5,7 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { ApiClient } from "../client.ts";
 import { distrustError, usageError } from "../exit-codes.ts";
 import { parsePublicKey, parseSecretKey } from "../pem-keys.ts";
-import { areTexts, readState, type StateKind, writeState } from "../state-file.ts";
+import { areTexts, readState, type StateKind } from "../state-file.ts";
 import type { GatewayKeys, HandshakeDeps } from "./handshake.ts";
 
 /** The option of all verbs of a tunnel. */
@@ -41,11 +41,6 @@ const kind: StateKind<TunnelState> = {
 /** Reads a tunnel's file. @throws CliError, also for a tunnel of another server */
 export function readTunnel(path: string, url: string): TunnelState {
   return readState(path, url, kind);
-}
-
-/** Writes a tunnel to its file. */
-export function writeTunnel(path: string, state: TunnelState): void {
-  writeState(path, state);
 }
 
 /** Asks the gateway for its keys. @throws CliError if its identity key did not sign the other key */

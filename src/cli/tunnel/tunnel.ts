@@ -4,22 +4,21 @@ import { existsSync, rmSync } from "node:fs";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { listVerb, unaryVerb } from "../call-verbs.ts";
 import { distrustError, exitCodes, usageError } from "../exit-codes.ts";
-import { readChunks, readSize } from "../files.ts";
 import { inputFile } from "../options.ts";
 import { bytes, counted, facts } from "../output.ts";
 import { parsePublicKey, readPublicKey, withProvider } from "../pem-keys.ts";
-import { createProgress, withProgress } from "../progress.ts";
-import type { Verb, VerbInput } from "../verb.ts";
+import { readWithProgress } from "../progress.ts";
+import { writeState } from "../state-file.ts";
+import { declareVerb, type Verb, type VerbInput } from "../verb.ts";
 import { type PeerSession, shakeHands } from "./handshake.ts";
 import { findRefusal, maxPacketBytes, openExchange, pingOnce, sendContent } from "./packets.ts";
-import { askGatewayKeys, readTunnel, toHandshake, tunnelOption, writeTunnel } from "./state.ts";
+import { askGatewayKeys, readTunnel, toHandshake, tunnelOption } from "./state.ts";
 
 const { method } = VpnService;
 
 export const tunnelVerbs: readonly Verb[] = [
-  {
-    name: "tunnel up",
-    operands: ["[NAME]"],
+  declareVerb({
+    line: "tunnel up [NAME]",
     options: {
       ...tunnelOption,
       "gateway-identity": inputFile(
@@ -31,10 +30,9 @@ export const tunnelVerbs: readonly Verb[] = [
       "signature and its key confirmation. Stores the gateway's keys: later verbs accept no others.",
     example: "qsp tunnel up laptop --tunnel laptop.json",
     run: up,
-  },
-  {
-    name: "tunnel ping",
-    operands: [],
+  }),
+  declareVerb({
+    line: "tunnel ping",
     options: {
       ...tunnelOption,
       count: { value: "NUMBER", meaning: "Number of packets, 1 to 100000; default: 4" },
@@ -44,16 +42,15 @@ export const tunnelVerbs: readonly Verb[] = [
     meaning: "Agrees on a session key, and sends packets to the gateway and back.",
     example: "qsp tunnel ping --count 2 --replay",
     run: ping,
-  },
-  {
-    name: "tunnel send",
-    operands: ["FILE"],
+  }),
+  declareVerb({
+    line: "tunnel send FILE",
     operandFiles: { FILE: "reads" },
     options: tunnelOption,
     meaning: "Agrees on a session key, and sends a file of any size, - for standard input, as packets.",
     example: "qsp tunnel send contract.txt",
     run: send,
-  },
+  }),
   listVerb(method.listTunnels, {
     line: "tunnel list",
     meaning: "Lists the tunnels of the gateway.",
@@ -94,7 +91,7 @@ async function up({ operands: [peerName = ""], files, options, output, server }:
     const answer = await server.ask(method.registerPeer, { peerName, publicKeyPem: publicKey.toPem() });
     const { tunnelId, assignedIp } = answer;
     const state = { url: server.url, tunnelId, assignedIp, secretKeyPem: secretKey.toPem(), ...keys };
-    writeTunnel(path, state);
+    writeState(path, state);
     await shakeHands(await toHandshake(provider, server, state, path));
     output.answer(method.registerPeer.output, answer, () =>
       facts({
@@ -155,7 +152,7 @@ function ping(input: VerbInput): Promise<number> {
 function send(input: VerbInput): Promise<number> {
   const { operands, output, server } = input;
   const [path = ""] = operands;
-  const chunks = withProgress(readChunks(path), createProgress(path, readSize(path)));
+  const chunks = readWithProgress(path);
   return withSession(input, async (session, tunnelId) => {
     const sent = await sendContent(server, session, tunnelId, chunks);
     output.tell(

@@ -151,14 +151,7 @@ describe("ca issue --csr", { timeout }, () => {
     expect((validToDate.getTime() - validFromDate.getTime()) / 60_000).toBe(7 * 24 * 60 + 10);
     const late = { ...there, out: `${there.out}.late` };
     const choice = { subject: parseDistinguishedName("CN=a"), names: undefined, purposes: ["code"] as const };
-    const verb = toVerb({
-      name: "",
-      operands: [],
-      meaning: "",
-      example: "",
-      options: requestOptions,
-      run: async () => 0,
-    });
+    const verb = toVerb({ line: "", meaning: "", options: requestOptions, run: async () => "" });
     const files = openFiles(verb, readVerbLine(verb, ["--out", late.out]));
     const dayBefore = new Date(caEnd.getTime() - 86_400_000);
     await printed(() => issueForRequest(there.dataDir, { ...late, ...choice, files, days: 7 }, dayBefore));
