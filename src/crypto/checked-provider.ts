@@ -13,7 +13,7 @@ import { equalBytes, wipe } from "./bytes.ts";
 import { checkAlgorithm, checkBytes, checkLength, checkMaterial, checkSignatureOptions } from "./checks.ts";
 import { CryptoError, invalidArgument, invalidKey } from "./crypto-error.ts";
 import { checkPointForm, checkScalar } from "./ecdsa.ts";
-import type { Engine, SecretKeyForm } from "./engine.ts";
+import type { Engine, LibraryPublicKey, LibrarySecretKey, SecretKeyForm } from "./engine.ts";
 import { decodePublicKeyPem, decodeSecretKeyDer, decodeSecretKeyPem } from "./key-encoding.ts";
 import { EnginePublicKey, EngineSecretKey } from "./keys.ts";
 import { muBytes, startMu } from "./ml-dsa.ts";
@@ -39,20 +39,20 @@ const mlKem768 = kemAlgorithms["ML-KEM-768"];
  * Turns an engine into a provider. Only this class implements the rules of `CryptoProvider` about
  * bad input, so that engines cannot differ in them.
  */
-export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvider {
+export class CheckedProvider implements CryptoProvider {
   readonly name: ProviderName;
   readonly version: string;
   readonly cpuPath: string | undefined;
   /** This provider has no queue and is never busy, so all its forms are the same. */
   readonly unbounded = this;
   readonly system = this;
-  readonly #engine: Engine<PublicHandle, SecretHandle>;
+  readonly #engine: Engine;
   /** The keys of this provider, so that it can refuse keys of other providers, even of the same class. */
-  readonly #publicKeys = new WeakMap<PublicKey, EnginePublicKey<PublicHandle, SecretHandle>>();
-  readonly #secretKeys = new WeakMap<SecretKey, EngineSecretKey<PublicHandle, SecretHandle>>();
+  readonly #publicKeys = new WeakMap<PublicKey, EnginePublicKey>();
+  readonly #secretKeys = new WeakMap<SecretKey, EngineSecretKey>();
   #closed = false;
 
-  constructor(engine: Engine<PublicHandle, SecretHandle>) {
+  constructor(engine: Engine) {
     this.name = engine.name;
     this.version = engine.version;
     this.cpuPath = engine.cpuPath;
@@ -102,27 +102,27 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
   }
 
   async sign(secretKey: SecretKey, message: Uint8Array, options?: SignatureOptions): Promise<Uint8Array> {
-    const handle = this.#openSecretKey(secretKey);
+    const key = this.#openSecretKey(secretKey);
     const { algorithm } = secretKey;
     if (!isSignatureAlgorithm(algorithm)) throw wrongUse(algorithm, "sign");
     checkBytes("message", message);
-    return this.#engine.sign(algorithm, handle, message, checkSignatureOptions(algorithm, options));
+    return key.sign(message, checkSignatureOptions(algorithm, options));
   }
 
   startMu(publicKey: PublicKey, options?: Pick<SignatureOptions, "context">): MuHash {
-    const handle = this.#openPublicKey(publicKey);
+    const key = this.#openPublicKey(publicKey);
     const { algorithm } = publicKey;
     if (!isMlDsaAlgorithm(algorithm)) throw wrongUse(algorithm, "use mu");
     const { context = new Uint8Array() } = checkSignatureOptions(algorithm, options);
-    return startMu(this.#engine.startShake256, this.#engine.exportPublicKey(handle), context);
+    return startMu(this.#engine.startShake256, key.exportRaw(), context);
   }
 
   async signMu(secretKey: SecretKey, mu: Uint8Array): Promise<Uint8Array> {
-    const handle = this.#openSecretKey(secretKey);
+    const key = this.#openSecretKey(secretKey);
     const { algorithm } = secretKey;
     if (!isMlDsaAlgorithm(algorithm)) throw wrongUse(algorithm, "use mu");
     checkLength("INVALID_ARGUMENT", "mu", mu, muBytes);
-    return this.#engine.signMu(algorithm, handle, mu);
+    return key.signMu(mu);
   }
 
   async verify(
@@ -131,7 +131,7 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
     signature: Uint8Array,
     options?: SignatureOptions,
   ): Promise<boolean> {
-    const handle = this.#openPublicKey(publicKey);
+    const key = this.#openPublicKey(publicKey);
     const { algorithm } = publicKey;
     if (!isSignatureAlgorithm(algorithm)) throw wrongUse(algorithm, "verify");
     checkBytes("message", message);
@@ -139,23 +139,23 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
     const checkedOptions = checkSignatureOptions(algorithm, options);
     const expectedBytes = findSignatureLength(algorithm, checkedOptions.ecdsaEncoding);
     if (expectedBytes !== undefined && signature.length !== expectedBytes) return false;
-    return this.#engine.verify(algorithm, handle, message, signature, checkedOptions);
+    return key.verify(message, signature, checkedOptions);
   }
 
   async encapsulate(publicKey: PublicKey): Promise<Encapsulation> {
-    const handle = this.#openPublicKey(publicKey);
+    const key = this.#openPublicKey(publicKey);
     const { algorithm } = publicKey;
     if (!isKemAlgorithm(algorithm)) throw wrongUse(algorithm, "encapsulate");
-    return this.#engine.encapsulate(algorithm, handle);
+    return key.encapsulate();
   }
 
   async decapsulate(secretKey: SecretKey, ciphertext: Uint8Array): Promise<Uint8Array> {
-    const handle = this.#openSecretKey(secretKey);
+    const key = this.#openSecretKey(secretKey);
     const { algorithm } = secretKey;
     if (!isKemAlgorithm(algorithm)) throw wrongUse(algorithm, "decapsulate");
     const { ciphertextBytes } = kemAlgorithms[algorithm];
     checkLength("INVALID_ARGUMENT", `the ${algorithm} ciphertext`, ciphertext, ciphertextBytes);
-    return this.#engine.decapsulate(algorithm, handle, ciphertext);
+    return key.decapsulate(ciphertext);
   }
 
   sha256(message: Uint8Array): Uint8Array {
@@ -183,24 +183,24 @@ export class CheckedProvider<PublicHandle, SecretHandle> implements CryptoProvid
     return this.#adoptSecretKey(algorithm, imported);
   }
 
-  #adoptPublicKey(algorithm: Algorithm, handle: PublicHandle): PublicKey {
-    const publicKey = new EnginePublicKey(this.#engine, algorithm, handle);
+  #adoptPublicKey(algorithm: Algorithm, key: LibraryPublicKey): PublicKey {
+    const publicKey = new EnginePublicKey(algorithm, key);
     this.#publicKeys.set(publicKey, publicKey);
     return publicKey;
   }
 
-  #adoptSecretKey(algorithm: Algorithm, handle: SecretHandle): SecretKey {
-    const publicKey = this.#adoptPublicKey(algorithm, this.#engine.publicHalf(handle));
-    const secretKey = new EngineSecretKey(this.#engine, algorithm, handle, publicKey);
+  #adoptSecretKey(algorithm: Algorithm, key: LibrarySecretKey): SecretKey {
+    const publicKey = this.#adoptPublicKey(algorithm, key.publicKey);
+    const secretKey = new EngineSecretKey(algorithm, key, publicKey);
     this.#secretKeys.set(secretKey, secretKey);
     return secretKey;
   }
 
-  #openPublicKey(publicKey: PublicKey): PublicHandle {
+  #openPublicKey(publicKey: PublicKey): LibraryPublicKey {
     return this.#requireOwn("public", this.#publicKeys.get(publicKey)).open();
   }
 
-  #openSecretKey(secretKey: SecretKey): SecretHandle {
+  #openSecretKey(secretKey: SecretKey): LibrarySecretKey {
     return this.#requireOwn("secret", this.#secretKeys.get(secretKey)).open();
   }
 

@@ -68,9 +68,7 @@ async function testNative(addon: NativeAddon): Promise<CryptoProvider> {
   return createTested(createNativeEngine(addon));
 }
 
-async function createTested<PublicHandle, SecretHandle>(
-  engine: Engine<PublicHandle, SecretHandle>,
-): Promise<CryptoProvider> {
+async function createTested(engine: Engine): Promise<CryptoProvider> {
   const provider = new CheckedProvider(engine);
   try {
     await testProvider(provider);

@@ -1,4 +1,4 @@
-import type { Algorithm, KemAlgorithm, MlDsaAlgorithm, SignatureAlgorithm } from "./algorithms.ts";
+import type { Algorithm } from "./algorithms.ts";
 import type { EcdsaEncoding, Encapsulation, ProviderName } from "./provider.ts";
 
 /**
@@ -26,46 +26,38 @@ export interface IncrementalHash {
   digest(): Uint8Array;
 }
 
+/** A parsed public key in the form of a library. */
+export interface LibraryPublicKey {
+  exportRaw(): Uint8Array;
+  verify(message: Uint8Array, signature: Uint8Array, options: CheckedSignatureOptions): Promise<boolean>;
+  encapsulate(): Promise<Encapsulation>;
+}
+
+/** A parsed secret key in the form of a library. */
+export interface LibrarySecretKey {
+  readonly publicKey: LibraryPublicKey;
+  exportRaw(): Uint8Array;
+  exportSeed(): Uint8Array | undefined;
+  erase(): void;
+  sign(message: Uint8Array, options: CheckedSignatureOptions): Promise<Uint8Array>;
+  signMu(mu: Uint8Array): Promise<Uint8Array>;
+  decapsulate(ciphertext: Uint8Array): Promise<Uint8Array>;
+}
+
 /**
- * The functions of one library on which `CheckedProvider` is built. The engine may rely on checked
- * inputs: types, lengths and options are right, ML-KEM keys have passed the checks of FIPS 203,
- * sections 7.2 and 7.3, that need no arithmetic, and handles are its own. The raw form of an X-Wing secret key is its
- * seed. It throws INVALID_KEY for bad key material that only the engine can detect.
- *
- * @typeParam PublicHandle the library's form of a parsed public key.
- * @typeParam SecretHandle the library's form of a parsed secret key, which includes the public half.
+ * The functions of one library on which `CheckedProvider` is built. The engine may rely on checked inputs: types, lengths
+ * and options are right, ML-KEM keys have passed the checks of FIPS 203, sections 7.2 and 7.3, that need no arithmetic,
+ * and keys do only what their algorithm does. The raw form of an X-Wing secret key is its seed. It throws INVALID_KEY for
+ * bad key material that only the engine can detect.
  */
-export interface Engine<PublicHandle, SecretHandle> {
+export interface Engine {
   readonly name: ProviderName;
   readonly version: string;
   readonly cpuPath?: string;
 
-  generateKeyPair(algorithm: Algorithm): Promise<SecretHandle>;
-  importPublicKey(algorithm: Algorithm, raw: Uint8Array): PublicHandle;
-  importSecretKey(algorithm: Algorithm, form: SecretKeyForm): Promise<SecretHandle>;
-  publicHalf(secretKey: SecretHandle): PublicHandle;
-
-  exportPublicKey(publicKey: PublicHandle): Uint8Array;
-  exportSecretKey(algorithm: Algorithm, secretKey: SecretHandle): Uint8Array;
-  exportSeed(algorithm: Algorithm, secretKey: SecretHandle): Uint8Array | undefined;
-  eraseSecretKey(secretKey: SecretHandle): void;
-
-  sign(
-    algorithm: SignatureAlgorithm,
-    secretKey: SecretHandle,
-    message: Uint8Array,
-    options: CheckedSignatureOptions,
-  ): Promise<Uint8Array>;
-  signMu(algorithm: MlDsaAlgorithm, secretKey: SecretHandle, mu: Uint8Array): Promise<Uint8Array>;
-  verify(
-    algorithm: SignatureAlgorithm,
-    publicKey: PublicHandle,
-    message: Uint8Array,
-    signature: Uint8Array,
-    options: CheckedSignatureOptions,
-  ): Promise<boolean>;
-  encapsulate(algorithm: KemAlgorithm, publicKey: PublicHandle): Promise<Encapsulation>;
-  decapsulate(algorithm: KemAlgorithm, secretKey: SecretHandle, ciphertext: Uint8Array): Promise<Uint8Array>;
+  generateKeyPair(algorithm: Algorithm): Promise<LibrarySecretKey>;
+  importPublicKey(algorithm: Algorithm, raw: Uint8Array): LibraryPublicKey;
+  importSecretKey(algorithm: Algorithm, form: SecretKeyForm): Promise<LibrarySecretKey>;
 
   sha256(message: Uint8Array): Uint8Array;
   /** SHAKE256 (FIPS 202, section 6.2). */

@@ -2,29 +2,27 @@ import type { Algorithm } from "./algorithms.ts";
 import { wipe } from "./bytes.ts";
 import { CryptoError } from "./crypto-error.ts";
 import type { SlotValues } from "./der.ts";
-import type { Engine } from "./engine.ts";
+import type { LibraryPublicKey, LibrarySecretKey } from "./engine.ts";
 import { encodePublicKeyPem, encodeSecretKeyPem } from "./key-encoding.ts";
 import type { PublicKey, SecretKey } from "./provider.ts";
 
 /** A public key of any engine. It is exported only on request. */
-export class EnginePublicKey<PublicHandle, SecretHandle> implements PublicKey {
+export class EnginePublicKey implements PublicKey {
   readonly algorithm: Algorithm;
-  readonly #engine: Engine<PublicHandle, SecretHandle>;
-  readonly #handle: PublicHandle;
+  readonly #key: LibraryPublicKey;
 
-  constructor(engine: Engine<PublicHandle, SecretHandle>, algorithm: Algorithm, handle: PublicHandle) {
+  constructor(algorithm: Algorithm, key: LibraryPublicKey) {
     this.algorithm = algorithm;
-    this.#engine = engine;
-    this.#handle = handle;
+    this.#key = key;
   }
 
-  /** Returns the engine's form of the key. */
-  open(): PublicHandle {
-    return this.#handle;
+  /** Returns the library's form of the key. */
+  open(): LibraryPublicKey {
+    return this.#key;
   }
 
   exportRaw(): Uint8Array {
-    return this.#engine.exportPublicKey(this.#handle);
+    return this.#key.exportRaw();
   }
 
   toPem(): string {
@@ -33,41 +31,33 @@ export class EnginePublicKey<PublicHandle, SecretHandle> implements PublicKey {
 }
 
 /** A secret key of any engine; private fields keep it out of `JSON.stringify` and `util.inspect`. */
-export class EngineSecretKey<PublicHandle, SecretHandle> implements SecretKey {
+export class EngineSecretKey implements SecretKey {
   readonly algorithm: Algorithm;
   readonly publicKey: PublicKey;
-  readonly #engine: Engine<PublicHandle, SecretHandle>;
-  #handle: SecretHandle | undefined;
+  #key: LibrarySecretKey | undefined;
 
-  constructor(
-    engine: Engine<PublicHandle, SecretHandle>,
-    algorithm: Algorithm,
-    handle: SecretHandle,
-    publicKey: PublicKey,
-  ) {
+  constructor(algorithm: Algorithm, key: LibrarySecretKey, publicKey: PublicKey) {
     this.algorithm = algorithm;
     this.publicKey = publicKey;
-    this.#engine = engine;
-    this.#handle = handle;
+    this.#key = key;
   }
 
   /**
-   * Returns the engine's form of the key.
+   * Returns the library's form of the key.
    *
    * @throws CLOSED after `erase`
    */
-  open(): SecretHandle {
-    if (this.#handle === undefined)
-      throw new CryptoError("CLOSED", `the ${this.algorithm} secret key has been erased`);
-    return this.#handle;
+  open(): LibrarySecretKey {
+    if (this.#key !== undefined) return this.#key;
+    throw new CryptoError("CLOSED", `the ${this.algorithm} secret key has been erased`);
   }
 
   exportRaw(): Uint8Array {
-    return this.#engine.exportSecretKey(this.algorithm, this.open());
+    return this.open().exportRaw();
   }
 
   exportSeed(): Uint8Array | undefined {
-    return this.#engine.exportSeed(this.algorithm, this.open());
+    return this.open().exportSeed();
   }
 
   toPem(): string {
@@ -80,8 +70,8 @@ export class EngineSecretKey<PublicHandle, SecretHandle> implements SecretKey {
   }
 
   erase(): void {
-    if (this.#handle !== undefined) this.#engine.eraseSecretKey(this.#handle);
-    this.#handle = undefined;
+    this.#key?.erase();
+    this.#key = undefined;
   }
 
   /** Returns the parts that PKCS#8 of this key holds. */

@@ -13,7 +13,7 @@ export const muBytes = 64;
  * @param context 0 to 255 bytes.
  */
 export function startMu(
-  startShake256: Engine<unknown, unknown>["startShake256"],
+  startShake256: Engine["startShake256"],
   publicKey: Uint8Array,
   context: Uint8Array,
 ): MuHash {

@@ -21,10 +21,6 @@ export interface NativeAddon {
     expanded: Uint8Array | undefined,
   ): Promise<NativeSecretKey | null>;
   importPublicKey(algorithm: NativeAlgorithm, publicKey: Uint8Array): NativePublicKey;
-  /** The class of all secret keys, to tell them from keys of other libraries. */
-  readonly SecretKey: abstract new () => NativeSecretKey;
-  /** The class of all public keys. */
-  readonly PublicKey: abstract new () => NativePublicKey;
 }
 
 /** A parsed secret key in memory that JavaScript does not see. */

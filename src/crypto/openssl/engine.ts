@@ -6,23 +6,24 @@ import {
   isMlKemAlgorithm,
   type MlDsaAlgorithm,
   type MlKemAlgorithm,
-  type SignatureAlgorithm,
   type StandardAlgorithm,
 } from "../algorithms.ts";
 import { copyBytes, equalBytes, wipe } from "../bytes.ts";
 import { invalidKey } from "../crypto-error.ts";
-import type { CheckedSignatureOptions, Engine, IncrementalHash, SeedOrRaw } from "../engine.ts";
+import type {
+  CheckedSignatureOptions,
+  Engine,
+  IncrementalHash,
+  LibraryPublicKey,
+  LibrarySecretKey,
+  SeedOrRaw,
+} from "../engine.ts";
 import { decodePkcs8 } from "../key-encoding.ts";
 import { expandSeed } from "../noble.ts";
 import { type OpenSslSecretKey, parsePublicKey, parseSecretKey, startKeyGeneration } from "./key-objects.ts";
 import { MuWorkers } from "./mu-workers.ts";
 import { decapsulate, encapsulate, plainBytes, sign, verify } from "./thread-pool.ts";
-import { decapsulateXWing, encapsulateXWing, XWingPublicKey, XWingSecretKey } from "./x-wing.ts";
-
-/** The form of the public keys. */
-export type OpenSslPublicHandle = KeyObject | XWingPublicKey;
-/** The form of the secret keys. */
-export type OpenSslSecretHandle = OpenSslSecretKey | XWingSecretKey;
+import { openXWingPublicKey, openXWingSecretKey } from "./x-wing.ts";
 
 /**
  * The engine over node:crypto. Key generation, signing, verifying, encapsulation and decapsulation
@@ -32,42 +33,62 @@ export type OpenSslSecretHandle = OpenSslSecretKey | XWingSecretKey;
  *
  * node:crypto cannot sign μ. The noble library does it on worker threads, which start with the first such call.
  */
-export function createOpenSslEngine(): Engine<OpenSslPublicHandle, OpenSslSecretHandle> {
+export function createOpenSslEngine(): Engine {
   const muWorkers = new MuWorkers(availableParallelism());
   return {
     name: "openssl",
     version: `OpenSSL ${process.versions.openssl}`,
 
     async generateKeyPair(algorithm) {
-      if (algorithm === "X-Wing") return new XWingSecretKey(crypto.getRandomValues(new Uint8Array(32)));
+      if (algorithm === "X-Wing") return openXWingSecretKey(crypto.getRandomValues(new Uint8Array(32)));
       const hasSeed = algorithms[algorithm].seedBytes !== undefined;
-      return new Promise<OpenSslSecretKey>((resolve, reject) => {
+      return new Promise<LibrarySecretKey>((resolve, reject) => {
         startKeyGeneration(algorithm, (error, publicKey, secretKey) => {
           if (error) reject(error);
-          else resolve({ secretKey, publicKey, hasSeed });
+          else resolve(openSecretKey(algorithm, { secretKey, publicKey, hasSeed }, muWorkers));
         });
       });
     },
 
     importPublicKey: (algorithm, raw) =>
-      algorithm === "X-Wing" ? new XWingPublicKey(raw) : parsePublicKey(algorithm, raw),
+      algorithm === "X-Wing"
+        ? openXWingPublicKey(raw)
+        : openPublicKey(algorithm, parsePublicKey(algorithm, raw)),
 
     async importSecretKey(algorithm, form) {
-      if (algorithm === "X-Wing") return new XWingSecretKey(form.kind === "raw" ? form.raw : form.seed);
+      if (algorithm === "X-Wing") return openXWingSecretKey(form.kind === "raw" ? form.raw : form.seed);
       const parsed = parseSecretKey(algorithm, form);
-      if (form.kind !== "raw" || (await halvesFit(algorithm, parsed))) return parsed;
+      if (form.kind !== "raw" || (await halvesFit(algorithm, parsed)))
+        return openSecretKey(algorithm, parsed, muWorkers);
       throw invalidKey(`the ${algorithm} secret key does not match the public key inside it`);
     },
 
-    publicHalf: (secretKey) => secretKey.publicKey,
-    exportPublicKey: (key) =>
-      key instanceof XWingPublicKey ? copyBytes(key.raw) : plainBytes(key.export({ format: "raw-public" })),
+    sha256: (message) => plainBytes(hash("sha256", message, "buffer")),
+    startShake256,
+    close: () => muWorkers.close(),
+  };
+}
 
-    exportSecretKey(algorithm, key) {
-      if (key instanceof XWingSecretKey) return copyBytes(key.seed);
-      if (!isMlDsaAlgorithm(algorithm) && !isMlKemAlgorithm(algorithm)) {
-        return plainBytes(key.secretKey.export({ format: "raw-private" }));
-      }
+function openPublicKey(algorithm: StandardAlgorithm, key: KeyObject): LibraryPublicKey {
+  return {
+    exportRaw: () => plainBytes(key.export({ format: "raw-public" })),
+    verify: (message, signature, options) =>
+      verify(chooseDigest(algorithm), message, toNodeOptions(key, options), signature),
+    encapsulate: () => encapsulate(key),
+  };
+}
+
+function openSecretKey(
+  algorithm: StandardAlgorithm,
+  key: OpenSslSecretKey,
+  muWorkers: MuWorkers,
+): LibrarySecretKey {
+  const { secretKey, publicKey, hasSeed } = key;
+  return {
+    publicKey: openPublicKey(algorithm, publicKey),
+    exportRaw() {
+      if (!isMlDsaAlgorithm(algorithm) && !isMlKemAlgorithm(algorithm))
+        return plainBytes(secretKey.export({ format: "raw-private" }));
       const exported = exportLatticeKey(algorithm, key);
       if (exported.kind === "raw") return exported.raw;
       try {
@@ -76,39 +97,15 @@ export function createOpenSslEngine(): Engine<OpenSslPublicHandle, OpenSslSecret
         wipe(exported.seed);
       }
     },
-
-    exportSeed(_algorithm, key) {
-      if (key instanceof XWingSecretKey) return copyBytes(key.seed);
-      return key.hasSeed ? plainBytes(key.secretKey.export({ format: "raw-seed" })) : undefined;
-    },
-
-    /** OpenSSL wipes a key when the last KeyObject that refers to it is collected. */
-    eraseSecretKey(key) {
-      if (key instanceof XWingSecretKey) wipe(key.seed);
-    },
-
-    async sign(algorithm, key, message, options) {
-      if (key instanceof XWingSecretKey) throw wrongUse();
-      return sign(chooseDigest(algorithm), message, toNodeOptions(key.secretKey, options));
-    },
-    async signMu(algorithm, key, mu) {
-      if (key instanceof XWingSecretKey) throw wrongUse();
+    exportSeed: () => (hasSeed ? plainBytes(secretKey.export({ format: "raw-seed" })) : undefined),
+    // OpenSSL wipes a key when the last KeyObject that refers to it is collected.
+    erase: () => {},
+    sign: (message, options) => sign(chooseDigest(algorithm), message, toNodeOptions(secretKey, options)),
+    async signMu(mu) {
+      if (!isMlDsaAlgorithm(algorithm)) throw new RangeError(`${algorithm} has no mu`);
       return muWorkers.sign({ algorithm, secretKey: exportLatticeKey(algorithm, key), mu: copyBytes(mu) });
     },
-    async verify(algorithm, key, message, signature, options) {
-      if (key instanceof XWingPublicKey) throw wrongUse();
-      return verify(chooseDigest(algorithm), message, toNodeOptions(key, options), signature);
-    },
-    encapsulate: (_algorithm, key) =>
-      key instanceof XWingPublicKey ? encapsulateXWing(key) : encapsulate(key),
-    decapsulate: (_algorithm, key, ciphertext) =>
-      key instanceof XWingSecretKey
-        ? decapsulateXWing(key, ciphertext)
-        : decapsulate(key.secretKey, ciphertext),
-
-    sha256: (message) => plainBytes(hash("sha256", message, "buffer")),
-    startShake256,
-    close: () => muWorkers.close(),
+    decapsulate: (ciphertext) => decapsulate(secretKey, ciphertext),
   };
 }
 
@@ -161,15 +158,10 @@ async function halvesFit(
 }
 
 /** The post-quantum algorithms have a digest of their own. */
-function chooseDigest(algorithm: SignatureAlgorithm): "sha256" | null {
+function chooseDigest(algorithm: StandardAlgorithm): "sha256" | null {
   return algorithm === "ECDSA-P256" ? "sha256" : null;
 }
 
 function toNodeOptions(key: KeyObject, { context, ecdsaEncoding }: CheckedSignatureOptions) {
   return { key, dsaEncoding: ecdsaEncoding, context };
-}
-
-/** `CheckedProvider` neither signs nor verifies with KEM keys. */
-function wrongUse(): RangeError {
-  return new RangeError("X-Wing keys cannot sign or verify");
 }

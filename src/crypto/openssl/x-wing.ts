@@ -13,7 +13,7 @@ import {
 import { promisify } from "node:util";
 import { kemAlgorithms } from "../algorithms.ts";
 import { copyBytes, wipe } from "../bytes.ts";
-import type { Encapsulation } from "../provider.ts";
+import type { LibraryPublicKey, LibrarySecretKey } from "../engine.ts";
 import { parsePublicKey } from "./key-objects.ts";
 import { agree, decapsulate, encapsulate, plainBytes } from "./thread-pool.ts";
 
@@ -21,63 +21,66 @@ const mlKem768 = kemAlgorithms["ML-KEM-768"];
 /** Section 5.3: the label \.//^\ ends the input of the combiner. */
 const label = Uint8Array.fromHex("5c2e2f2f5e5c");
 
-/** The raw key, and its halves (section 5.2). */
-export class XWingPublicKey {
-  readonly raw: Uint8Array;
-  readonly mlKem: KeyObject;
-  readonly x25519: KeyObject;
-
-  /** @param raw 1216 bytes, which are copied. @throws INVALID_KEY */
-  constructor(raw: Uint8Array) {
-    this.raw = copyBytes(raw);
-    this.mlKem = parsePublicKey("ML-KEM-768", this.raw.subarray(0, mlKem768.publicKeyBytes));
-    this.x25519 = parseX25519(this.raw.subarray(mlKem768.publicKeyBytes));
-  }
-}
-
-/** The seed, and the keys that it expands to (section 5.2). Parsing takes as long as that of an ML-KEM-768 key. */
-export class XWingSecretKey {
-  readonly seed: Uint8Array;
-  readonly publicKey: XWingPublicKey;
-  readonly mlKem: KeyObject;
-  readonly x25519: KeyObject;
-
-  /** @param seed 32 bytes, which are copied. */
-  constructor(seed: Uint8Array) {
-    this.seed = copyBytes(seed);
-    const expanded = createHash("shake256", { outputLength: 96 }).update(this.seed).digest();
-    const [mlKem, x25519] = [expanded.subarray(0, mlKem768.seedBytes), expanded.subarray(mlKem768.seedBytes)];
-    this.mlKem = createPrivateKey({ key: mlKem, format: "raw-seed", asymmetricKeyType: "ml-kem-768" });
-    this.x25519 = createPrivateKey({ key: x25519, format: "raw-private", asymmetricKeyType: "x25519" });
-    wipe(expanded);
-    const halves = [this.mlKem, this.x25519].map((half) => exportRaw(createPublicKey(half)));
-    this.publicKey = new XWingPublicKey(Buffer.concat(halves));
-  }
-}
-
-/** Section 5.4. */
-export async function encapsulateXWing({ raw, mlKem, x25519 }: XWingPublicKey): Promise<Encapsulation> {
-  const [inner, ephemeral] = await Promise.all([encapsulate(mlKem), promisify(generateKeyPair)("x25519")]);
-  const point = exportRaw(ephemeral.publicKey);
-  const x25519Secret = await agreeX25519(ephemeral.privateKey, x25519);
+/** Opens a raw key, and its halves (section 5.2). @param raw 1216 bytes, which are copied. @throws INVALID_KEY */
+export function openXWingPublicKey(raw: Uint8Array): LibraryPublicKey {
+  const own = copyBytes(raw);
+  const mlKem = parsePublicKey("ML-KEM-768", own.subarray(0, mlKem768.publicKeyBytes));
+  const x25519 = parseX25519(own.subarray(mlKem768.publicKeyBytes));
   return {
-    ciphertext: plainBytes(Buffer.concat([inner.ciphertext, point])),
-    sharedSecret: combine(inner.sharedSecret, x25519Secret, point, raw),
+    exportRaw: () => copyBytes(own),
+    verify: refuseSignature,
+    /** Section 5.4. */
+    async encapsulate() {
+      const [inner, ephemeral] = await Promise.all([
+        encapsulate(mlKem),
+        promisify(generateKeyPair)("x25519"),
+      ]);
+      const point = exportRaw(ephemeral.publicKey);
+      const x25519Secret = await agreeX25519(ephemeral.privateKey, x25519);
+      return {
+        ciphertext: plainBytes(Buffer.concat([inner.ciphertext, point])),
+        sharedSecret: combine(inner.sharedSecret, x25519Secret, point, own),
+      };
+    },
   };
 }
 
-/** Section 5.5. @param ciphertext 1120 bytes. */
-export async function decapsulateXWing(
-  secretKey: XWingSecretKey,
-  ciphertext: Uint8Array,
-): Promise<Uint8Array> {
-  const inner = ciphertext.subarray(0, mlKem768.ciphertextBytes);
-  const point = copyBytes(ciphertext.subarray(mlKem768.ciphertextBytes));
-  const [mlKemSecret, x25519Secret] = await Promise.all([
-    decapsulate(secretKey.mlKem, inner),
-    agreeX25519(secretKey.x25519, parseX25519(point)),
-  ]);
-  return combine(mlKemSecret, x25519Secret, point, secretKey.publicKey.raw);
+/**
+ * Opens a seed, and the keys that it expands to (section 5.2), which takes as long as to parse an ML-KEM-768 key.
+ *
+ * @param seed 32 bytes, which are copied.
+ */
+export function openXWingSecretKey(seed: Uint8Array): LibrarySecretKey {
+  const own = copyBytes(seed);
+  const expanded = createHash("shake256", { outputLength: 96 }).update(own).digest();
+  const [first, second] = [expanded.subarray(0, mlKem768.seedBytes), expanded.subarray(mlKem768.seedBytes)];
+  const mlKem = createPrivateKey({ key: first, format: "raw-seed", asymmetricKeyType: "ml-kem-768" });
+  const x25519 = createPrivateKey({ key: second, format: "raw-private", asymmetricKeyType: "x25519" });
+  wipe(expanded);
+  const publicRaw = Buffer.concat([mlKem, x25519].map((half) => exportRaw(createPublicKey(half))));
+  return {
+    publicKey: openXWingPublicKey(publicRaw),
+    exportRaw: () => copyBytes(own),
+    exportSeed: () => copyBytes(own),
+    erase: () => wipe(own),
+    sign: refuseSignature,
+    signMu: refuseSignature,
+    /** Section 5.5. */
+    async decapsulate(ciphertext) {
+      const inner = ciphertext.subarray(0, mlKem768.ciphertextBytes);
+      const point = copyBytes(ciphertext.subarray(mlKem768.ciphertextBytes));
+      const [mlKemSecret, x25519Secret] = await Promise.all([
+        decapsulate(mlKem, inner),
+        agreeX25519(x25519, parseX25519(point)),
+      ]);
+      return combine(mlKemSecret, x25519Secret, point, publicRaw);
+    },
+  };
+}
+
+/** `CheckedProvider` neither signs nor verifies with KEM keys. */
+async function refuseSignature(): Promise<never> {
+  throw new RangeError("X-Wing keys cannot sign or verify");
 }
 
 /**
