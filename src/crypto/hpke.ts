@@ -79,11 +79,11 @@ export async function wrap(
   context: WrapContext = {},
 ): Promise<Uint8Array> {
   const kem = findKem(method);
-  checkContext(context);
+  const options = copyContext(context);
   checkSize("the plaintext", plaintext, 0, maxPlaintextBytes);
   const receiver = provider.importPublicKey(kem.algorithm, { raw: publicKey });
-  // Copies, because the work below takes several turns of the event loop.
-  const [secret, options] = [copyBytes(plaintext), copyContext(context)];
+  // A copy, because the work below takes several turns of the event loop.
+  const secret = copyBytes(plaintext);
   let sharedSecret: Uint8Array | undefined;
   try {
     const encapsulation = await provider.encapsulate(receiver);
@@ -113,12 +113,11 @@ export async function unwrap(
   context: WrapContext = {},
 ): Promise<Uint8Array> {
   const kem = findKem(method);
-  checkContext(context);
+  const options = copyContext(context);
   const { ciphertextBytes: encBytes } = kemAlgorithms[kem.algorithm];
   const leastBytes = encBytes + tagBytes;
   checkSize("the wrapped key", wrapped, leastBytes, leastBytes + maxPlaintextBytes);
   const [enc, ciphertext] = [copyBytes(wrapped.subarray(0, encBytes)), copyBytes(wrapped.subarray(encBytes))];
-  const options = copyContext(context);
   const sharedSecret = await decapsulate(provider, kem.algorithm, seed, enc);
   try {
     return await openMessage(kem, { enc, sharedSecret }, ciphertext, options);
@@ -147,12 +146,9 @@ function findKem(method: WrappingMethod): (typeof kems)[WrappingMethod] {
   throw invalidArgument(`unknown wrapping method ${String(method)}; known: ${known}`);
 }
 
-function checkContext({ info = new Uint8Array(), aad = new Uint8Array() }: WrapContext): void {
+function copyContext({ info = new Uint8Array(), aad = new Uint8Array() }: WrapContext): HpkeContext {
   checkSize("info", info, 0, maxContextBytes);
   checkSize("aad", aad, 0, maxContextBytes);
-}
-
-function copyContext({ info = new Uint8Array(), aad = new Uint8Array() }: WrapContext): HpkeContext {
   return { info: copyBytes(info), aad: copyBytes(aad) };
 }
 
