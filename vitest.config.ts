@@ -1,12 +1,25 @@
 import os from "node:os";
 import { join } from "node:path";
-import { configDefaults, defineConfig } from "vitest/config";
+import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Tests that take long by nature: kills, memory, floods of load, programs of others. */
 const slow = "{test,{console,extensions/*}/test}/**/*.slow.test.ts";
 /** Measurements of CPU, time and memory, whose limits hold on a machine that does nothing else. */
 const full = "{test,{console,extensions/*}/test}/**/*.full.test.ts";
+/** Slow tests that do more in `test:full`: 100,000 sequences, 100 kills, all vectors on all engines. */
+const longer = [
+  "test/faults/{exchange-fuzz,http-fuzz,kill,kill-lives,mutations}.slow.test.ts",
+  "test/vectors/official.slow.test.ts",
+];
+const numbers = {
+  QSP_TEST_SEQUENCES: "100000",
+  QSP_TEST_MUTATIONS: "33334",
+  QSP_TEST_KILLS: "100",
+  QSP_TEST_LONG: "1",
+};
+/** A minute that shows whether the program works at all. The other tests prove the same and more. */
+const smoke = "test/smoke/*.test.ts";
 /** What must hold in both databases: in SQLite among the quick tests, in PostgreSQL among the slow ones. */
 const both = "{test,{console,extensions/*}/test}/**/*.both.test.ts";
 
@@ -42,6 +55,11 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+/** Tests of one kind, on both databases unless `provide` says otherwise. */
+function project(name: string, test: TestProjectInlineConfiguration["test"]): TestProjectInlineConfiguration {
+  return { extends: true, test: { name, provide: { databases: ["sqlite", "postgres"] }, ...test } };
+}
+
 // biome-ignore lint/style/noDefaultExport: vitest reads the default export
 export default defineConfig({
   test: {
@@ -59,24 +77,15 @@ export default defineConfig({
     execArgv: ["--max-semi-space-size=64"],
     sequence: { sequencer: LongFirst },
     projects: [
-      {
-        extends: true,
-        test: {
-          name: "quick",
-          include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],
-          exclude: [...configDefaults.exclude, slow, full],
-          provide: { databases: ["sqlite"] },
-        },
-      },
-      { extends: true, test: { name: "postgres", include: [both], provide: { databases: ["postgres"] } } },
-      {
-        extends: true,
-        test: { name: "slow", include: [slow], provide: { databases: ["sqlite", "postgres"] } },
-      },
-      {
-        extends: true,
-        test: { name: "full", include: [full], provide: { databases: ["sqlite", "postgres"] } },
-      },
+      project("quick", {
+        include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],
+        exclude: [...configDefaults.exclude, slow, full, smoke],
+        provide: { databases: ["sqlite"] },
+      }),
+      project("smoke", { include: [smoke], provide: { databases: ["sqlite"] } }),
+      project("postgres", { include: [both], provide: { databases: ["postgres"] } }),
+      project("slow", { include: [slow] }),
+      project("full", { include: [full, ...longer], env: { ...numbers, ...process.env } }),
     ],
   },
 });
