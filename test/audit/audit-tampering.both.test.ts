@@ -46,6 +46,8 @@ const edits: readonly (readonly [column: keyof AuditEntriesTable, value: string 
   ["occurred_at_ms", 1_000_000_000_000],
   ["outcome", "REFUSED"],
   ["details", "bytes=4"],
+  ["client_address", "192.0.2.1"],
+  ["request_id", "call-4"],
   ["entry_hash", "ab".repeat(32)],
   ["entry_tag", "ab".repeat(32)],
 ];
@@ -134,6 +136,15 @@ describeStores("verifying a log that was tampered with", (makePlace) => {
         expect(await verifyLog()).toEqual({ ...brokenAt(3), entries: 8 });
       });
     }
+
+    it.each(["owner", "key_name"])("is named when its %s was changed, which its tag covers", async (column) => {
+      await store.write(async ({ audit }) => {
+        const entry = { keyId: "key-1", operation: "SIGN", user: "ada", outcome: "OK", details: "" } as const;
+        audit({ ...entry, owner: "ada", keyName: "till" });
+      });
+      await edit(9, { [column]: "other" });
+      expect(await verifyLog()).toMatchObject(brokenAfterCheckpoint(9));
+    });
 
     it("is named when its sequence was changed to one beyond the end", async () => {
       await edit(3, { sequence: 9 });
