@@ -55,6 +55,18 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+/**
+ * Quick tests whose files leave nothing behind in their process, and so may follow others there. A process of its own
+ * costs each file a quarter of a second of CPU time and more, most of it for reading modules again.
+ */
+const shared =
+  "test/{docs,formats,merkle,protocol,protos,services,signed-notes,transcoding}/**/!(*.slow|*.full).test.ts";
+const quick = {
+  include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],
+  exclude: [...configDefaults.exclude, slow, full, smoke],
+  provide: { databases: ["sqlite" as const] },
+};
+
 /** Tests of one kind, on both databases unless `provide` says otherwise. */
 function project(name: string, test: TestProjectInlineConfiguration["test"]): TestProjectInlineConfiguration {
   return { extends: true, test: { name, provide: { databases: ["sqlite", "postgres"] }, ...test } };
@@ -77,11 +89,8 @@ export default defineConfig({
     execArgv: ["--max-semi-space-size=64"],
     sequence: { sequencer: LongFirst },
     projects: [
-      project("quick", {
-        include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],
-        exclude: [...configDefaults.exclude, slow, full, smoke],
-        provide: { databases: ["sqlite"] },
-      }),
+      project("quick", { ...quick, exclude: [...quick.exclude, shared] }),
+      project("quick-shared", { ...quick, include: [shared], isolate: false }),
       project("smoke", { include: [smoke], provide: { databases: ["sqlite"] } }),
       project("postgres", { include: [both], provide: { databases: ["postgres"] } }),
       project("slow", { include: [slow] }),
