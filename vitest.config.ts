@@ -27,7 +27,6 @@ const both = "{test,{console,extensions/*}/test}/**/*.both.test.ts";
 const longest = [
   "readme-steps",
   "conformance",
-  "schemathesis",
   "races",
   "official",
   "kill",
@@ -36,9 +35,9 @@ const longest = [
   "examples",
 ].map((name) => `/${name}.slow.test.ts`);
 
-/** Files that take longer than others of their size: half a minute or more. */
+/** Files that take longer than others of their kind. */
 const long =
-  /\/(?:clients-[a-z]+|users|issuer-rotate|page)\.test\.ts$|\/(?:clients-[a-z]+|rewrap-killed|held-memory|vpn-session|postgres-server|foreign-clients|disk-full|backends|prometheus|helm|snippets)\.slow\.test\.ts$/;
+  /\/(?:clients-[a-z]+|store-verify|compile|generated)(?:\.both)?\.test\.ts$|\/(?:clients-[a-z]+|rewrap-killed|vpn-session|postgres-server|foreign-clients|disk-full|page|reference|node|backends|helm|snippets)\.slow\.test\.ts$/;
 
 /** Where a file stands: one of the longest at its own place, then the long ones, then the others. */
 function rankOf({ moduleId }: TestSpecification): number {

@@ -137,14 +137,23 @@ describeStores("verifying a log that was tampered with", (makePlace) => {
       });
     }
 
-    it.each(["owner", "key_name"])("is named when its %s was changed, which its tag covers", async (column) => {
-      await store.write(async ({ audit }) => {
-        const entry = { keyId: "key-1", operation: "SIGN", user: "ada", outcome: "OK", details: "" } as const;
-        audit({ ...entry, owner: "ada", keyName: "till" });
-      });
-      await edit(9, { [column]: "other" });
-      expect(await verifyLog()).toMatchObject(brokenAfterCheckpoint(9));
-    });
+    it.each(["owner", "key_name"])(
+      "is named when its %s was changed, which its tag covers",
+      async (column) => {
+        await store.write(async ({ audit }) => {
+          const entry = {
+            keyId: "key-1",
+            operation: "SIGN",
+            user: "ada",
+            outcome: "OK",
+            details: "",
+          } as const;
+          audit({ ...entry, owner: "ada", keyName: "till" });
+        });
+        await edit(9, { [column]: "other" });
+        expect(await verifyLog()).toMatchObject(brokenAfterCheckpoint(9));
+      },
+    );
 
     it("is named when its sequence was changed to one beyond the end", async () => {
       await edit(3, { sequence: 9 });
