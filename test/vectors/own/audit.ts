@@ -69,7 +69,7 @@ export function auditEntryVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "audit-entry",
-    specification: "docs/protocol.md#audit-entry-and-hash-chain",
+    specification: "docs/formats.md#audit-entry-and-hash-chain",
     note: "Each entry but the last follows the one before it: previousHash is the entryHash of the case before.",
     keys: {},
     cases,
@@ -103,7 +103,7 @@ export function checkpointVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "checkpoint",
-    specification: "docs/protocol.md#checkpoint",
+    specification: "docs/formats.md#checkpoint",
     note: "purpose is always 'audit checkpoint'. The signatures are deterministic; servers sign hedged.",
     keys: { signer: key.entry },
     cases: [

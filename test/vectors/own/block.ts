@@ -71,7 +71,7 @@ export function blockVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "block",
-    specification: "docs/protocol.md#block",
+    specification: "docs/formats.md#block",
     note: "The signatures are deterministic; servers sign hedged. Cases up to '256 different bytes' are one chain.",
     keys: { validator: key.entry },
     cases,

@@ -2,7 +2,7 @@
 
 usage: python check.py [FOLDER]
 
-Recomputes every value of every case from its input, as docs/protocol.md specifies it, and verifies every signature.
+Recomputes every value of every case from its input, as docs/formats.md specifies it, and verifies every signature.
 Prints one line a file. Exits with 1 if a value differs or a signature is not as valid as the case says.
 """
 

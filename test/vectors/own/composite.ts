@@ -59,7 +59,7 @@ export function compositeVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "composite",
-    specification: "docs/protocol.md#composite-signature",
+    specification: "docs/formats.md#composite-signature",
     note: "draft-ietf-lamps-pq-composite-sigs-19. Both halves are deterministic (RFC 6979 for ECDSA); servers sign hedged. The calls of the service use the empty context.",
     keys: { mldsa: mldsa.entry, ecdsa: ecdsa.entry },
     cases: [

@@ -55,7 +55,7 @@ export function telemetryVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "telemetry",
-    specification: "docs/protocol.md#telemetry-and-challenges",
+    specification: "docs/formats.md#telemetry-and-challenges",
     note: "sequence is null for a reading without a number. The signatures are deterministic; devices may sign hedged.",
     keys: { device: device.entry },
     cases: [...casesWithEmptyContext(), ...casesWithContexts()],
@@ -139,7 +139,7 @@ export function firmwareVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "firmware",
-    specification: "docs/protocol.md#firmware",
+    specification: "docs/formats.md#firmware",
     note: "The signatures are deterministic; vendors may sign hedged.",
     keys: { vendor: vendor.entry },
     cases: [

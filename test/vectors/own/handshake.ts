@@ -129,7 +129,7 @@ export function handshakeVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "handshake",
-    specification: "docs/protocol.md#vpn-handshake",
+    specification: "docs/formats.md#vpn-handshake",
     note: "m is the randomness of encapsulation. The signatures are deterministic; servers sign hedged. Packets have the side that seals in from, and a valid of their own.",
     keys: { identity: identity.entry, gateway: gateway.entry, peer: peer.entry },
     cases: [
@@ -166,7 +166,7 @@ export function gatewayKeyVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "gateway-key",
-    specification: "docs/protocol.md#gateway-keys",
+    specification: "docs/formats.md#gateway-keys",
     note: "The signatures are deterministic; servers sign hedged.",
     keys: { identity: identity.entry, gateway: gateway.entry },
     cases: [

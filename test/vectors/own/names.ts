@@ -26,7 +26,7 @@ export function publicKeyVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "public-key",
-    specification: "docs/protocol.md#addresses-and-key-ids",
+    specification: "docs/formats.md#addresses-and-key-ids",
     note: "keyId is the RFC 7638 thumbprint; tokens and key sets call it kid.",
     keys: Object.fromEntries(Object.entries(keys).map(([name, { entry }]) => [name, entry])),
     cases: Object.entries(keys).map(([name, key]) =>
@@ -61,7 +61,7 @@ export function metadataVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "metadata",
-    specification: "docs/protocol.md#token-metadata",
+    specification: "docs/formats.md#token-metadata",
     note: "The signatures are deterministic; servers sign hedged.",
     keys: { creator: creator.entry },
     cases: [
@@ -105,7 +105,7 @@ export function tokenVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "token",
-    specification: "docs/protocol.md#tokens",
+    specification: "docs/formats.md#tokens",
     note: "now is the time of verification in seconds since 1970. The signatures are deterministic; servers sign hedged.",
     keys: { issuer: issuer.entry },
     cases: [

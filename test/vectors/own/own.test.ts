@@ -24,15 +24,15 @@ describe("the files of our own vectors", () => {
     expect(read(name) === rendered.get(name)).toBe(true);
   });
 
-  it.each(sets)("those of $name name a section of docs/protocol.md", ({ specification }) => {
+  it.each(sets)("those of $name name a section of docs/formats.md", ({ specification }) => {
     const [page = "", heading] = specification.split("#");
     const headings = [...readFileSync(join(folder, "../../..", page), "utf8").matchAll(/^#+ (.+)$/gm)];
     const anchors = headings.map(([, text = ""]) => text.toLowerCase().replaceAll(/[^a-z0-9 -]/g, ""));
     expect(anchors.map((text) => text.replaceAll(" ", "-"))).toContain(heading);
   });
 
-  it("hold what docs/protocol.md shows", () => {
-    const page = readFileSync(join(folder, "../../../docs/protocol.md"), "utf8");
+  it("hold what docs/formats.md shows", () => {
+    const page = readFileSync(join(folder, "../../../docs/formats.md"), "utf8");
     const shown = [...page.matchAll(/^```text\n(\{"[^\n]*\}|[0-9a-f]{64})\n```$/gm)].map(([, text]) => text);
     const strings = sets.flatMap(({ cases }) =>
       cases.flatMap(({ intermediate, result }) => Object.values({ ...intermediate, ...result })),

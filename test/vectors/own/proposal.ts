@@ -60,7 +60,7 @@ export function proposalVectors(): VectorSet {
   return {
     format: "qsp-vectors/1",
     name: "proposal",
-    specification: "docs/protocol.md#proposal",
+    specification: "docs/formats.md#proposal",
     note: "purpose is always 'defi proposal'. The signatures are deterministic; servers sign hedged.",
     keys: { signer: key.entry },
     cases: [

@@ -32,7 +32,7 @@ export interface VectorSet {
   readonly format: "qsp-vectors/1";
   /** The name of the file, without its ending. */
   readonly name: string;
-  /** The section of docs/protocol.md that specifies the format. */
+  /** The section of docs/formats.md that specifies the format. */
   readonly specification: string;
   readonly note: string;
   readonly keys: { readonly [name: string]: VectorKey };
