@@ -44,6 +44,8 @@ An error has the same parts over gRPC, gRPC-Web, Connect and REST: a status code
 
 Services of Google's APIs, if an [extension](extensions.md) has any, have the same parts in Google's form: \`{"error":{"code":404,"message":"…","status":"NOT_FOUND","details":[…]}}\`.
 
+The options \`qsp.reason\` of an RPC in its proto name the reasons that depend on what it does, and \`/openapi.json\` lists all of its reasons by their HTTP status.
+
 A signature that does not verify is an answer (\`"valid":false\`), not an error.
 
 The server logs these reasons as errors, because only its operator can act on them: ${faults.join(", ")}. [Settings](settings.md) explains the flags below. It logs all others with \`--log-level debug\`. They are the caller's, except for \`STORE_FULL\`: of a full disk, the log has the beginning and the end.

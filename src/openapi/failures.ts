@@ -7,18 +7,16 @@ import type { NamedReason } from "../errors/reason.ts";
 import { errorDomain, type ReasonName, reasons, refuse, toHttpStatus } from "../errors.ts";
 import { nameCode } from "../protocol/code-name.ts";
 import type { Json } from "../protocol/example.ts";
-import type { RestStyle } from "../protocol/service-profile.ts";
+import { findReasons, type RestStyle, type ServiceProfiles } from "../protocol/service-profile.ts";
 import { nameOAuthError } from "../transcoding/oauth-error.ts";
 import type { Reference, Response, Schema } from "./document.ts";
-import type { Describe } from "./texts.ts";
 
 /** The properties of a call that decide how it can fail. */
 export interface CallShape {
   readonly method: DescMethod;
   /** The form of its errors. */
   readonly style: RestStyle;
-  /** Those of its service alone. */
-  readonly reasons: readonly NamedReason[];
+  readonly profiles: ServiceProfiles;
   readonly hasBody: boolean;
   readonly hasPathFields: boolean;
   /** Whether the HTTP method is QUERY. */
@@ -57,9 +55,9 @@ const tokenReasons: readonly ReasonName[] = [
 ];
 
 /** Every failure of a call, by HTTP status. */
-export function describeFailures(shape: CallShape, describe: Describe): Record<string, Response | Reference> {
+export function describeFailures(shape: CallShape): Record<string, Response | Reference> {
   const byStatus = new Map<number, Set<AnyReason>>();
-  for (const reason of [...reasonsOfShape(shape), ...reasonsNamed(shape, describe)]) {
+  for (const reason of [...reasonsOfShape(shape), ...declaredReasons(shape)]) {
     const status = findStatus(reason);
     byStatus.set(status, (byStatus.get(status) ?? new Set()).add(reason));
   }
@@ -92,27 +90,15 @@ function reasonsOfShape(shape: CallShape): ReasonName[] {
   ];
 }
 
-/** Reasons that the comments of an RPC and of its request's fields name, and of the RPCs that it "fails as". */
-function reasonsNamed(
-  { method, reasons: declared }: Pick<CallShape, "method" | "reasons">,
-  describe: Describe,
-  seen: readonly DescMethod[] = [],
-): AnyReason[] {
-  if (seen.includes(method)) return [];
-  const own = describe(method) ?? "";
-  const texts = [own, ...method.input.fields.map((field) => describe(field) ?? "")];
-  const named = texts.flatMap((text) => text.match(/\b[A-Z]+(?:_[A-Z]+)+\b/g) ?? []);
-  const others = [...own.matchAll(/\b[Ff]ails as (\w+) does/g)].flatMap(
-    ([, name]) => method.parent.methods.find((other) => other.name === name) ?? [],
-  );
-  return [
-    ...named.flatMap((name): AnyReason[] =>
-      isOfCore(name) ? [name] : declared.filter((reason) => reason.name === name),
-    ),
-    ...others.flatMap((other) =>
-      reasonsNamed({ method: other, reasons: declared }, describe, [...seen, method]),
-    ),
-  ];
+/** The reasons that an RPC declares, with the declarations of those that are of its service alone. */
+function declaredReasons({ method, profiles }: Pick<CallShape, "method" | "profiles">): AnyReason[] {
+  const ofService = profiles[method.parent.typeName]?.reasons ?? [];
+  return findReasons(method, profiles).map((name) => {
+    const declared = isOfCore(name) ? name : ofService.find((reason) => reason.name === name);
+    if (declared === undefined)
+      throw new Error(`${method.parent.typeName}.${method.name} declares ${name}, which is no reason`);
+    return declared;
+  });
 }
 
 function isOfCore(name: string): name is ReasonName {

@@ -98,7 +98,7 @@ export function describeOperation(
   const shape = {
     method,
     style,
-    reasons: profiles[method.parent.typeName]?.reasons ?? [],
+    profiles,
     streams: isStream,
     isRepeatable,
     hasBody: route.body.kind !== "none",
@@ -114,7 +114,7 @@ export function describeOperation(
     deprecated: method.deprecated || undefined,
     parameters: parameters.length > 0 ? parameters : undefined,
     requestBody: describeRequestBody(route, schemas, own),
-    responses: { "200": describeAnswer(route, deps, own), ...describeFailures(shape, describe) },
+    responses: { "200": describeAnswer(route, deps, own), ...describeFailures(shape) },
     "x-grpc": { ...describeGrpc(route, own[0]?.request), ...(links && { examples: links }) },
     security: describeSecurity(stated, auth),
   };

@@ -1,6 +1,7 @@
 /** Facts that a server needs about a service and that its protos do not state, mostly because they are not ours. */
 import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { Access, access, scope } from "#gen/qsp/access_pb.ts";
+import { reason } from "#gen/qsp/reasons_pb.ts";
 import type { NamedReason } from "../errors/reason.ts";
 
 /**
@@ -25,6 +26,8 @@ export interface RpcProfile {
   readonly scope: string;
   /** Bytes that a message may have, where the protos have no rules that limit it; the general limit if left out. */
   readonly maxBytes?: number;
+  /** See qsp.reason. */
+  readonly reasons?: readonly string[];
   /** One or two sentences for the description of the REST calls; left out for an RPC that is always refused. */
   readonly comment?: string;
 }
@@ -62,6 +65,12 @@ export function findAccess(method: DescMethod, profiles: ServiceProfiles): Acces
 export function findScope(method: DescMethod, profiles: ServiceProfiles): string {
   const rpcs = profiles[method.parent.typeName]?.rpcs;
   return rpcs === undefined ? getOption(method, scope) : (rpcs[method.name]?.scope ?? "");
+}
+
+/** Finds the reasons with which an RPC fails: in the profile of its service, or in its options `qsp.reason`. */
+export function findReasons(method: DescMethod, profiles: ServiceProfiles): readonly string[] {
+  const rpcs = profiles[method.parent.typeName]?.rpcs;
+  return rpcs === undefined ? getOption(method, reason) : (rpcs[method.name]?.reasons ?? []);
 }
 
 /** Tells whether an RPC is always refused, because the server has only a part of its service. */

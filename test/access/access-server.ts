@@ -2,7 +2,7 @@
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { Kysely } from "kysely";
-import { type Logger, pino } from "pino";
+import type { Logger } from "pino";
 import { describe } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
@@ -29,6 +29,7 @@ import { storeSettings } from "../../src/settings/store-settings.ts";
 import { tamperWith } from "../services/app-under-test.ts";
 import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { issuerUrl } from "../support/clients.ts";
+import { watchReasons } from "../support/declared-reasons.ts";
 import { openStore } from "../support/open-store.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";
@@ -99,7 +100,8 @@ let people = 0;
 
 /** Starts the app with `--auth token`, never too busy and at any number of calls a second, unless the flags say otherwise. */
 export async function startAccessServer(options: StartOptions): Promise<AccessServer> {
-  const { atEnd, args = [], logger = pino({ level: "silent" }) } = options;
+  const packages = await loadPackages();
+  const { atEnd, args = [], logger = watchReasons(packages) } = options;
   const database = options.database ?? makeDatabase(atEnd);
   const defaults = [
     "--port",
@@ -114,7 +116,7 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
     issuerUrl,
   ];
   const config = readConfig([...defaults, ...database, ...args], {});
-  const app = await createApp(config, logger, { packages: await loadPackages() });
+  const app = await createApp(config, logger, { packages });
   const { port } = await app.server.listen(0, "127.0.0.1");
   const url = `http://127.0.0.1:${port}`;
   const sessionManager = new Http2SessionManager(url);

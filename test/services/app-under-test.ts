@@ -2,13 +2,13 @@
 import type { Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { Kysely } from "kysely";
-import { pino } from "pino";
 import { afterAll, describe, onTestFinished } from "vitest";
 import { type App, createApp } from "../../src/app.ts";
 import type { Config } from "../../src/config.ts";
 import type { Database, DatabaseLocation } from "../../src/database/database.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import type { AtEnd } from "../support/at-end.ts";
+import { watchReasons } from "../support/declared-reasons.ts";
 import { openDatabase } from "../support/open-store.ts";
 import { describePostgres, freshDatabaseUrl, runsOn } from "../support/postgres.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -113,12 +113,11 @@ async function makeDatabase(kind: DatabaseLocation["kind"], atEnd: AtEnd): Promi
   return kind === "sqlite" ? flags : [...flags, "--database-url", await freshDatabaseUrl()];
 }
 
-/** Starts the whole program where its settings say, and logs nothing. */
+/** Starts the whole program where its settings say, and watches the reasons of its refusals. */
 export async function serveApp(config: Config): Promise<App & { readonly url: string }> {
+  const packages = await loadPackages();
   // On a busy machine, calls wait that would be refused otherwise.
-  const app = await createApp({ ...config, maxQueueMs: 60_000 }, pino({ level: "silent" }), {
-    packages: await loadPackages(),
-  });
+  const app = await createApp({ ...config, maxQueueMs: 60_000 }, watchReasons(packages), { packages });
   const { port } = await app.server.listen(config.port, config.host);
   return { ...app, url: `http://${config.host}:${port}` };
 }
