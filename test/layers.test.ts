@@ -154,7 +154,7 @@ const mayImport: Record<string, RegExp> = {
     /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|signed-notes|tlog|identity|services)$/,
   protocol: /^(gen|errors)$/,
   transcoding: /^(gen|errors|protocol)$/,
-  openapi: /^(gen|errors|protocol|transcoding)$/,
+  openapi: /^(answers|gen|errors|protocol|transcoding)$/,
   protos: /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding|crypto)$/,
   cli: /^(gen|extension|client|protocol|crypto|formats|services\/registry|cli\/operator)$/,
@@ -180,6 +180,7 @@ const mayImport: Record<string, RegExp> = {
  */
 function moduleOf(path: string): string {
   if (path.startsWith("extensions/") && path.split("/").length > 2) return path.split("/", 2).join("/");
+  if (path === "docs/answers.json") return "answers";
   if (!path.startsWith("src/")) return path.split("/")[0] ?? "";
   const [first = "", second = "", third] = path.slice("src/".length).split("/");
   if (first === "services" && second === "registry.ts") return "services/registry";

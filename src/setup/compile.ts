@@ -58,11 +58,14 @@ function makeFolder(): void {
 /** Writes the files of the program. @returns all files that it is made of, by their paths */
 async function compile(): Promise<Readonly<Record<string, Source>>> {
   // Read first, so that a source that changes meanwhile makes the build stale.
-  const files = globSync(["{src,console,extensions,gen}/**/*.*", "package.json", "package-lock.json"], {
-    cwd: packageFolder,
-    // Tests of extensions have clients with packages of their own.
-    exclude: ["**/node_modules"],
-  })
+  const files = globSync(
+    ["{src,console,extensions,gen}/**/*.*", "docs/*.json", "package.json", "package-lock.json"],
+    {
+      cwd: packageFolder,
+      // Tests of extensions have clients with packages of their own.
+      exclude: ["**/node_modules"],
+    },
+  )
     .map((path) => path.replaceAll("\\", "/"))
     .map((path): [string, Source] => [path, identify(path)]);
   const read = new Map(files);

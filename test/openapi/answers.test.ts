@@ -1,6 +1,6 @@
 /** The answers that the API description shows: a server's own, complete, of today's shape, and without secrets. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { answers as answersOfCore } from "../../src/openapi/answers.ts";
+import answersOfCore from "../../docs/answers.json" with { type: "json" };
 import type { MediaType } from "../../src/openapi/document.ts";
 import type { Json } from "../../src/protocol/example.ts";
 import { type ApiServer, startApi } from "./api-server.ts";

@@ -1,5 +1,5 @@
 /**
- * Writes src/openapi/answers.json and the answers.json of extensions: the answers of a real server to the examples.
+ * Writes docs/answers.json and the answers.json of extensions: the answers of a real server to the examples.
  * `npm run answers`.
  */
 import { writeFileSync } from "node:fs";
@@ -25,7 +25,7 @@ const ends: (() => void | Promise<void>)[] = [];
 try {
   const api = await startApi("open", (end) => void ends.push(end));
   const answers = readAnswers(await callExamples(api, await loadExamples()));
-  await record("src/openapi", servicePackages, answers);
+  await record("docs", servicePackages, answers);
   for (const { name, packages } of extensions)
     await record(`extensions/${name}`, (await packages?.()) ?? [], answers);
 } finally {
