@@ -17,8 +17,9 @@ export const file_qsp_reasons: GenFile = /*@__PURE__*/
 
 /**
  * Names a reason with which an RPC fails, as google.rpc.ErrorInfo has it: "KEY_NOT_FOUND". docs/errors.md has the
- * code, the cause and the remedy of each. An RPC has all of its reasons, except those that do not depend on what it
- * does, such as FIELD_INVALID. The OpenAPI description lists both kinds under their HTTP status.
+ * code, the cause and the remedy of each. An RPC names all of its reasons but those that do not depend on what it
+ * does, such as FIELD_INVALID or RECORD_DAMAGED, and QUOTA_EXCEEDED, which follows from qsp.idempotency_key. The
+ * OpenAPI description lists all of them under their HTTP status.
  *
  * @generated from extension: repeated string reason = 52007;
  */

@@ -37,7 +37,7 @@ const shared: Readonly<Record<string, readonly ReasonName[]>> = {
   MediaTypeUnsupported: ["MEDIA_TYPE_UNSUPPORTED", "ENCODING_UNSUPPORTED"],
   Busy: ["RATE_LIMITED", "CONCURRENCY_LIMITED", "BUFFER_LIMITED", "SERVER_BUSY", "STORE_FULL"],
   MetadataTooLarge: ["METADATA_TOO_LARGE"],
-  Internal: ["INTERNAL", "STORE_DAMAGED"],
+  Internal: ["INTERNAL", "STORE_DAMAGED", "RECORD_DAMAGED"],
   Unavailable: ["STORE_UNAVAILABLE", "MASTER_KEY_MISSING", "SHUTTING_DOWN"],
   Late: ["DEADLINE_EXCEEDED"],
 };
@@ -77,7 +77,7 @@ function reasonsOfShape(shape: CallShape): ReasonName[] {
     ...when(shape.isQuery, ["MEDIA_TYPE_MISSING"]),
     ...when(shape.hasBody && shape.hasPathFields, ["FIELD_CONTRADICTION"]),
     ...(["TARGET_INVALID", "HTTP_INVALID", "TIMEOUT_INVALID"] as const),
-    ...when(shape.isRepeatable, ["IDEMPOTENCY_KEY_INVALID", "IDEMPOTENCY_KEY_REUSED"]),
+    ...when(shape.isRepeatable, ["IDEMPOTENCY_KEY_INVALID", "IDEMPOTENCY_KEY_REUSED", "QUOTA_EXCEEDED"]),
     ...when(shape.wantsToken, tokenReasons),
     ...(shared.NotAcceptable ?? []),
     ...when(shape.hasBody, [...(shared.TooSlow ?? []), ...(shared.TooLarge ?? [])]),

@@ -9,12 +9,17 @@ const named = new Set(declared.flatMap(({ reasons }) => reasons));
 
 /** Reasons of some calls, among topics of all calls. */
 const ofSome = ["KEY_INVALID", "LENGTH_INVALID", "LOGIN_FAILED", "LOGIN_LIMITED", "QUOTA_EXCEEDED"];
-/** The topics of records, whose reasons are of some calls. */
+/** Of its topic, the one that every call can give: even the record of its caller may be damaged. */
+const ofAll = "RECORD_DAMAGED";
+/** The topics of records, whose other reasons are of some calls. */
 const topicsOfSome = ["Keys", "Records of other services", "Verifiable logs"];
 
 const inCore = new Map(
   reasonSections.flatMap(({ heading, reasons }) =>
-    Object.keys(reasons).map((name) => [name, ofSome.includes(name) || topicsOfSome.includes(heading)]),
+    Object.keys(reasons).map((name) => [
+      name,
+      ofSome.includes(name) || (topicsOfSome.includes(heading) && name !== ofAll),
+    ]),
   ),
 );
 

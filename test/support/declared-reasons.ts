@@ -1,7 +1,8 @@
 /** Watches how servers refuse calls: with reasons that their protos declare. */
-import type { DescMethod } from "@bufbuild/protobuf";
+import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { type Logger, pino } from "pino";
 import { afterAll, expect } from "vitest";
+import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { findReasons, isAlwaysRefused, type ServiceProfiles } from "../../src/protocol/service-profile.ts";
 import { collectProfiles, type ServicePackage } from "../../src/services/registry.ts";
 
@@ -11,6 +12,8 @@ export interface DeclaredReasons {
   /** As logs name it: "kms.KmsService/Sign". */
   readonly name: string;
   readonly reasons: readonly string[];
+  /** Those that follow from its other options. */
+  readonly implied: readonly string[];
   readonly profiles: ServiceProfiles;
 }
 
@@ -24,6 +27,8 @@ export function listDeclared(packages: readonly ServicePackage[]): DeclaredReaso
       method,
       name: `${method.parent.typeName}/${method.name}`,
       reasons: findReasons(method, profiles),
+      // Its keys have a quota, and so have most of the records that it creates.
+      implied: getOption(method, idempotency_key) ? ["QUOTA_EXCEEDED"] : [],
       profiles,
     }));
 }
@@ -40,11 +45,15 @@ afterAll(() => {
  * and this one does not.
  */
 export function watchReasons(packages: readonly ServicePackage[]): Logger {
-  const declared = new Map(listDeclared(packages).map(({ name, reasons }) => [name, reasons]));
+  const declared = new Map(
+    listDeclared(packages).map(({ name, reasons, implied }) => [name, [...reasons, ...implied]]),
+  );
   const ofSome = new Set([...declared.values()].flat());
   const write = (line: string): void => {
     const { method, reason } = JSON.parse(line);
-    if (ofSome.has(reason) && !declared.get(method)?.includes(reason)) undeclared.add(`${method}: ${reason}`);
+    // A line without an RPC is of something else that happened.
+    const own = declared.get(method);
+    if (own && ofSome.has(reason) && !own.includes(reason)) undeclared.add(`${method}: ${reason}`);
   };
   return pino({ level: "debug" }, { write });
 }
