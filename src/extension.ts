@@ -4,7 +4,6 @@
  */
 import type { Verb } from "./cli/verb.ts";
 import type { AddedSettings } from "./config/setting.ts";
-import type { NamedReason } from "./errors/reason.ts";
 import type { StartTracing } from "./open-observability.ts";
 import type { LoadPackages } from "./services/registry.ts";
 
@@ -22,8 +21,6 @@ export interface Extension {
   readonly settings?: () => Promise<AddedSettings>;
   /** Traces the calls of a server. At most one extension does. */
   readonly startTracing?: StartTracing;
-  /** The reasons that only its calls give. */
-  readonly reasons?: () => Promise<{ readonly heading: string; readonly reasons: readonly NamedReason[] }>;
 }
 
 /** Loads the settings of extensions. */

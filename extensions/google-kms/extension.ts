@@ -6,5 +6,4 @@ export const googleKms: Extension = {
   title: "Google Cloud KMS",
   summary: "developers whose programs use Google's clients: the same programs, with the keys of this server",
   packages: async () => [(await import("./package.ts")).googlePackage],
-  reasons: async () => (await import("./reasons.ts")).googleReasons,
 };

@@ -1,7 +1,7 @@
 /** Facts that Google's protos do not state: who may call, and which calls this server has. */
 import { Access } from "#gen/qsp/access_pb.ts";
 import type { RpcProfile, ServiceProfiles } from "../../src/protocol/service-profile.ts";
-import { googleReasons } from "./reasons.ts";
+import { declaredReasons } from "./reasons.ts";
 
 /** A call of this server, for every user; an access token needs the scope. */
 function supported(scope: string, comment: string, reasons: readonly string[] = []): RpcProfile {
@@ -17,7 +17,7 @@ export const googleProfiles: ServiceProfiles = {
     restStyle: "google",
     comment:
       "Google's Cloud KMS API, for programs that use Google's clients. Calls that are not listed fail with CALL_UNSUPPORTED.",
-    reasons: googleReasons.reasons,
+    reasons: declaredReasons,
     rpcs: {
       ListKeyRings: supported("kms.read", "Lists the key rings of a location."),
       GetKeyRing: supported("kms.read", "Returns a key ring.", ["KEY_RING_NOT_FOUND"]),

@@ -12,5 +12,4 @@ export const kubernetes: Extension = {
       load: async () => (await import("./verb.ts")).kubernetesVerbs,
     },
   ],
-  reasons: async () => (await import("./reasons.ts")).kubernetesReasons,
 };

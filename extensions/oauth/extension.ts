@@ -6,5 +6,4 @@ export const oauth: Extension = {
   title: "OAuth 2",
   summary: "operators and developers: access tokens for programs, scopes, verification by other servers",
   packages: async () => [(await import("./package.ts")).oauthPackage],
-  reasons: async () => (await import("./reasons.ts")).oauthReasons,
 };

@@ -1,7 +1,7 @@
 /** The declaration of a reason. */
 import type { Code } from "@connectrpc/connect";
 
-/** One reason to refuse a call. */
+/** One reason to refuse a call. docs/errors.md, or the page of an extension, has its cause and its remedy. */
 export interface Reason {
   /** The status code of the error. */
   readonly code: Code;
@@ -11,10 +11,6 @@ export interface Reason {
   readonly isServerFault?: true;
   /** The name of the error in OAuth 2, where that of its code is too coarse. */
   readonly oauthError?: string;
-  /** The cause, in Markdown. */
-  readonly cause: string;
-  /** The remedy, in Markdown. */
-  readonly remedy: string;
 }
 
 /** A reason with its name, as extensions declare theirs. */

@@ -1,13 +1,15 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { listSettings } from "../../src/config.ts";
-import { allReasons, generatedPages } from "../../src/docs/write.ts";
-import { refuse, toHttpStatus } from "../../src/errors.ts";
+import { generatedPages } from "../../src/docs/write.ts";
+import type { NamedReason } from "../../src/errors/reason.ts";
+import { reasons, refuse, toHttpStatus } from "../../src/errors.ts";
 import { nameCode } from "../../src/protocol/code-name.ts";
 import { loadPackages, loadSettings } from "../support/whole-program.ts";
 
-const read = (path: string): string => readFileSync(join(import.meta.dirname, "../..", path), "utf8");
+const root = join(import.meta.dirname, "../..");
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
 
 describe("a page that is made from code", () => {
   it.each(Object.entries(generatedPages))("%s is up to date; else run: npm run docs", (path, render) => {
@@ -15,30 +17,55 @@ describe("a page that is made from code", () => {
   });
 });
 
-describe("docs/errors.md", () => {
-  const rows = [
-    ...read("docs/errors.md").matchAll(/^\| `([A-Z_]+)` \| (\w+) \| (\d+) \| (.+) \| (.+) \|$/gm),
-  ];
-  const reasons = allReasons.flatMap((topic) => topic.reasons);
-  const names = reasons.map(({ name }) => name);
+/** A row of a table of reasons. */
+interface ReasonRow {
+  readonly name: string;
+  readonly code: string;
+  readonly status: number;
+  readonly texts: readonly string[];
+}
 
-  it("has one row for each reason", () => {
-    expect(rows.map(([, name]) => name).sort()).toEqual(names.toSorted());
+function readReasons(page: string): ReasonRow[] {
+  const rows = read(page).matchAll(/^\| `([A-Z_]+)` \| ([A-Z_]+) \| (\d+) \| (.+) \| (.+) \|$/gm);
+  return [...rows].map(([, name = "", code = "", status, ...texts]) => {
+    return { name, code, status: Number(status), texts };
   });
+}
 
-  it("names each reason once", () => {
-    expect(new Set(names).size).toBe(names.length);
-  });
+const ofCore = Object.entries(reasons).map(([name, reason]): NamedReason => ({ name, ...reason }));
+const ofExtensions = await Promise.all(
+  globSync("extensions/*/reasons.ts", { cwd: root }).map(async (path) => {
+    const { declaredReasons }: { declaredReasons: readonly NamedReason[] } = await import(join(root, path));
+    return [path.replace("reasons.ts", "README.md"), declaredReasons] as const;
+  }),
+);
 
-  it.each(reasons)("gives $name the code and the HTTP status that it has", (reason) => {
-    const error = refuse(reason, "");
-    const [, , code, status] = rows.find(([, candidate]) => candidate === reason.name) ?? [];
-    expect([code, Number(status)]).toEqual([nameCode(error.code), toHttpStatus(error)]);
-  });
+describe.each([["docs/errors.md", ofCore] as const, ...ofExtensions])(
+  "the reasons of %s",
+  (page, declared) => {
+    const rows = readReasons(page);
 
-  it("has causes and remedies that are sentences", () => {
-    const texts = reasons.flatMap(({ cause, remedy }) => [cause, remedy]);
-    expect(texts.filter((text) => !text.endsWith("."))).toEqual([]);
+    it("are those of the code, each in one row, with the code and the HTTP status that it has", () => {
+      const wanted = declared.map((reason) => {
+        const error = refuse(reason, "");
+        return { name: reason.name, code: nameCode(error.code), status: toHttpStatus(error) };
+      });
+      const byName = (one: { name: string }, other: { name: string }) => (one.name < other.name ? -1 : 1);
+      const found = rows.map(({ name, code, status }) => ({ name, code, status }));
+      expect(found.toSorted(byName)).toEqual(wanted.toSorted(byName));
+    });
+
+    it("have causes and remedies that are sentences", () => {
+      expect(rows.flatMap(({ texts }) => texts).filter((text) => !text.endsWith("."))).toEqual([]);
+    });
+  },
+);
+
+describe("the reasons of docs/errors.md", () => {
+  it("of which only an operator can act on some, name these", () => {
+    const [, list = ""] = /logs these reasons as errors.*?: (.*?)\./.exec(read("docs/errors.md")) ?? [];
+    const faults = ofCore.filter(({ isServerFault }) => isServerFault);
+    expect(list.split(", ").toSorted()).toEqual(faults.map(({ name }) => `\`${name}\``).toSorted());
   });
 });
 

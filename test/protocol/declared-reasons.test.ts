@@ -1,6 +1,8 @@
 /** What the protos and profiles declare of the ways in which calls fail; app-under-test.ts compares what servers do. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { reasonSections } from "../../src/errors/reasons.ts";
+import { reasons as ofCore } from "../../src/errors.ts";
 import { listDeclared } from "../support/declared-reasons.ts";
 import { loadPackages } from "../support/whole-program.ts";
 
@@ -14,36 +16,41 @@ const ofAll = "RECORD_DAMAGED";
 /** The topics of records, whose other reasons are of some calls. */
 const topicsOfSome = ["Keys", "Records of other services", "Verifiable logs"];
 
-const inCore = new Map(
-  reasonSections.flatMap(({ heading, reasons }) =>
-    Object.keys(reasons).map((name) => [
-      name,
-      ofSome.includes(name) || (topicsOfSome.includes(heading) && name !== ofAll),
+const page = readFileSync(join(import.meta.dirname, "../../docs/errors.md"), "utf8");
+/** The reasons of docs/errors.md by the headings of its tables. */
+const topics = new Map(
+  page
+    .split(/^## /m)
+    .slice(1)
+    .map((text) => [
+      text.split("\n")[0] ?? "",
+      [...text.matchAll(/^\| `([A-Z_]+)`/gm)].map(([, name]) => name),
     ]),
-  ),
 );
+const ofTopics = new Set(topicsOfSome.flatMap((heading) => topics.get(heading) ?? []));
+
+/** Tells whether only some calls give a reason. */
+function isOfSome(name: string): boolean {
+  return ofSome.includes(name) || (ofTopics.has(name) && name !== ofAll);
+}
 
 describe("the reasons that an RPC declares", () => {
   it.each(declared.filter(({ reasons }) => reasons.length > 0))("$name: exist, each once", (rpc) => {
     const { method, profiles, reasons } = rpc;
     const ofService = (profiles[method.parent.typeName]?.reasons ?? []).map(({ name }) => name);
-    expect(reasons.filter((name) => !inCore.has(name) && !ofService.includes(name))).toEqual([]);
+    expect(reasons.filter((name) => !Object.hasOwn(ofCore, name) && !ofService.includes(name))).toEqual([]);
     expect(reasons).toEqual([...new Set(reasons)]);
   });
 
   it("are none of those that do not depend on what it does", () => {
-    expect([...named].filter((name) => inCore.get(name) === false)).toEqual([]);
+    expect([...named].filter((name) => Object.hasOwn(ofCore, name) && !isOfSome(name))).toEqual([]);
   });
 
-  // An extension serves the logs.
-  const isThere = declared.some(({ name }) => name.startsWith("tlog."));
-  const wanted = [...inCore].flatMap(([name, isOfSome]) => (isOfSome ? [name] : []));
-  const logReasons = Object.keys(
-    reasonSections.find(({ heading }) => heading === "Verifiable logs")?.reasons ?? {},
-  );
-
   it("are all that depend on what an RPC does", () => {
-    const missing = wanted.filter((name) => !named.has(name) && (isThere || !logReasons.includes(name)));
-    expect(missing).toEqual([]);
+    // An extension serves the logs.
+    const hasLogs = declared.some(({ name }) => name.startsWith("tlog."));
+    const others = hasLogs ? [] : (topics.get("Verifiable logs") ?? []);
+    const missing = Object.keys(ofCore).filter((name) => isOfSome(name) && !named.has(name));
+    expect(missing.filter((name) => !others.includes(name))).toEqual([]);
   });
 });
