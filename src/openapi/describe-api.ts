@@ -3,6 +3,7 @@
  * options, comments, protovalidate rules and qsp.access. It depends on no service.
  */
 import type { DescService } from "@bufbuild/protobuf";
+import { qualifiedName } from "@bufbuild/protobuf/reflect";
 import type { Example, Json } from "../protocol/example.ts";
 import {
   isAlwaysRefused,
@@ -13,7 +14,6 @@ import {
 import type { Route } from "../transcoding/routes.ts";
 import type { OpenApiDocument, Operation, Parameter } from "./document.ts";
 import { errorSchemas, sharedFailures } from "./failures.ts";
-import { findFullName } from "./names.ts";
 import {
   type AuthMode,
   describeOperation,
@@ -124,13 +124,13 @@ function describeService(
   const grpcOnly = service.methods
     .filter((method) => routes.every(({ spec }) => spec.method !== method))
     .map(
-      (method) => `- \`${findFullName(method)}\`: ${firstSentence(describe(method)) ?? method.methodKind}`,
+      (method) => `- \`${qualifiedName(method)}\`: ${firstSentence(describe(method)) ?? method.methodKind}`,
     );
   const others = unlisted
     .filter(({ spec }) => spec.method.parent === service)
     .map(
       ({ httpMethod, template, spec }) =>
-        `- \`${httpMethod} ${template.text}\`: \`${findFullName(spec.method)}\``,
+        `- \`${httpMethod} ${template.text}\`: \`${qualifiedName(spec.method)}\``,
     );
   return [
     describe(service) ?? service.typeName,

@@ -1,5 +1,6 @@
 /** Describes one call: one HTTP binding of one RPC. */
 import { type DescField, type DescMethod, getOption } from "@bufbuild/protobuf";
+import { qualifiedName } from "@bufbuild/protobuf/reflect";
 import { Access } from "#gen/qsp/access_pb.ts";
 import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { media_type } from "#gen/qsp/media_type_pb.ts";
@@ -10,7 +11,6 @@ import { isHttpBody, type Route } from "../transcoding/routes.ts";
 import type { MediaType, Operation, Parameter, Response, Schema } from "./document.ts";
 import { linkExamples } from "./example-links.ts";
 import { describeFailures, errorNames } from "./failures.ts";
-import { findFullName } from "./names.ts";
 import { describePathParameters, describeQueryParameters } from "./parameters.ts";
 import type { ApiPath } from "./paths.ts";
 import { describeRequestBody, showValues } from "./request-body.ts";
@@ -81,7 +81,7 @@ export function describeOperation(
   const isStream = streams(kind);
   const isRepeatable = getOption(method, idempotency_key);
   const text = describe(method);
-  const stored = examples.filter(({ rpc }) => rpc === findFullName(method));
+  const stored = examples.filter(({ rpc }) => rpc === qualifiedName(method));
   const links = linkExamples(stored, examples);
   const own = stored.map((one) => ({ ...one, request: fillExample(one.request, ({ sample }) => sample) }));
   const parameters = [

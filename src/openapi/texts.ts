@@ -1,7 +1,6 @@
 /** Creates descriptions from the comments of protos. */
 import type { AnyDesc } from "@bufbuild/protobuf";
-import { protoCamelCase } from "@bufbuild/protobuf/reflect";
-import { findFullName } from "./names.ts";
+import { protoCamelCase, qualifiedName } from "@bufbuild/protobuf/reflect";
 
 /** The comments of protos by full name, as gen/comments.ts has them. */
 export type Comments = Readonly<Record<string, string>>;
@@ -17,7 +16,7 @@ export function createDescribe(comments: Comments): Describe {
   const names = new Set(Object.keys(comments).map((name) => name.slice(name.lastIndexOf(".") + 1)));
   const rename = (word: string): string => (names.has(word) ? protoCamelCase(word) : word);
   return (desc) => {
-    const comment = comments[findFullName(desc)];
+    const comment = comments[qualifiedName(desc)];
     if (comment === undefined) return undefined;
     const paragraphs = comment
       .split(/\n{2,}/)
