@@ -8,7 +8,7 @@ import { openCrypto } from "./open-crypto.ts";
 import { openObservability, type StartTracing } from "./open-observability.ts";
 import { collectTables, openStore } from "./open-store.ts";
 import { openApiPages } from "./openapi/pages.ts";
-import { protoPages } from "./protos/pages.ts";
+import { protoPages } from "./proto-archive/pages.ts";
 import { requireAuthChosen } from "./require-auth-chosen.ts";
 import { currentCaller } from "./server/interceptors/caller.ts";
 import type { Metrics } from "./server/metrics.ts";

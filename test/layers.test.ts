@@ -155,7 +155,7 @@ const mayImport: Record<string, RegExp> = {
   protocol: /^(gen|errors)$/,
   transcoding: /^(gen|errors|protocol)$/,
   openapi: /^(answers|gen|errors|protocol|transcoding)$/,
-  protos: /^(gen|protocol|transcoding)$/,
+  "proto-archive": /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding|crypto)$/,
   cli: /^(gen|extension|client|protocol|crypto|formats|services\/registry|cli\/operator)$/,
   "cli/operator":
@@ -168,7 +168,7 @@ const mayImport: Record<string, RegExp> = {
   // The type of what extensions add.
   extension: /^(cli|config|errors|open-observability|services\/registry)$/,
   // The printer of protos, without which there is no gen, and the bundler of the console with what serves its files.
-  setup: /^(protos|console|console-pages)$/,
+  setup: /^(proto-archive|console|console-pages)$/,
   // What other programs import, and browsers bundle: of crypto, what runs there.
   client: /^(gen|audit|crypto)$/,
   qsp: /^setup$/,

@@ -8,7 +8,7 @@ import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createRegistry } from "@bufbuild/protobuf";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { printProto } from "../protos/print-proto.ts";
+import { printProto } from "../proto-archive/print-proto.ts";
 
 const modules = join(import.meta.dirname, "../../node_modules");
 const target = join(modules, ".proto");

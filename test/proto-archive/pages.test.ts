@@ -109,7 +109,7 @@ describe("/protos.tar.gz", () => {
     const folder = await extractProtos(server, temporary);
     // As npm runs it: in our folder, with the caller's in INIT_CWD.
     const env = { ...process.env, npm_lifecycle_event: "protos", INIT_CWD: temporary };
-    await execute(process.execPath, [join(root, "src/protos/write.ts"), "written"], { env });
+    await execute(process.execPath, [join(root, "src/proto-archive/write.ts"), "written"], { env });
     const written = join(temporary, "written");
     for (const path of globSync("**/*.proto", { cwd: folder }))
       expect(readFileSync(join(written, path), "utf8"), path).toBe(readFileSync(join(folder, path), "utf8"));
@@ -118,7 +118,7 @@ describe("/protos.tar.gz", () => {
 
 describe("npm run protos", { timeout: 180_000 }, () => {
   it.each([[[]], [["--help"]], [["a", "b"]]])("refuses %j with a sentence and exit code 2", async (args) => {
-    const run = execute(process.execPath, [join(root, "src/protos/write.ts"), ...args]);
+    const run = execute(process.execPath, [join(root, "src/proto-archive/write.ts"), ...args]);
     await expect(run).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("name one folder") });
   });
 });

@@ -23,8 +23,8 @@ import {
   MethodOptionsSchema,
 } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { printProto } from "../../src/protos/print-proto.ts";
-import { findFiles } from "../../src/protos/write.ts";
+import { printProto } from "../../src/proto-archive/print-proto.ts";
+import { findFiles } from "../../src/proto-archive/write.ts";
 import { collectFiles, describeFile } from "../../src/transcoding/descriptors.ts";
 import { file_testing_kinds } from "../gen/testing/kinds_pb.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
