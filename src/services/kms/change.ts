@@ -7,7 +7,7 @@ import type { CreateDeps } from "./create.ts";
 import { type ChangingOperation, eventBy, subjectOf } from "./event.ts";
 import { checkAllowed, type FindDeps, keyNotFound, resolveHandle, type Wanted } from "./find-key.ts";
 import type { StoredKey } from "./store.ts";
-import { type KeyInput, recordingRefusal, toWanted } from "./with-key.ts";
+import { type KeyInput, recordingRefusal, toWanted } from "./use-key.ts";
 
 /** The dependencies of changes of keys. */
 export interface ChangeDeps extends CreateDeps, FindDeps {}

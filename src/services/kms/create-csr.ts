@@ -11,7 +11,7 @@ import { type DistinguishedName, parseDistinguishedName } from "../../crypto/dis
 import { encodePem } from "../../crypto/pem.ts";
 import { refuseField } from "../../errors.ts";
 import { type SignDeps, toSigningUse } from "./sign.ts";
-import { done, type KeyInput, openSecretKey, useKey } from "./with-key.ts";
+import { done, type KeyInput, openSecretKey, useKey } from "./use-key.ts";
 
 /** The key, and the names that the request asks for. The proto limits their number and length. */
 export interface CreateCsrInput extends KeyInput {

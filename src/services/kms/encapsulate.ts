@@ -2,7 +2,7 @@ import type { KemAlgorithm } from "../../crypto/algorithms.ts";
 import type { Encapsulation } from "../../crypto/provider.ts";
 import { checkCiphertextLength } from "../fields.ts";
 import type { SignDeps } from "./sign.ts";
-import { done, type KeyInput, openSecretKey, type UseInput, useKey } from "./with-key.ts";
+import { done, type KeyInput, openSecretKey, type UseInput, useKey } from "./use-key.ts";
 
 /** The key that a result belongs to. */
 interface AboutKey {

@@ -15,7 +15,7 @@ import { eventBy, type Subject, subjectOf } from "./event.ts";
 import { aboutHandle, checkAllowed, keyNotFound, resolveHandle, type Wanted } from "./find-key.ts";
 import { parseHandle, writeName } from "./handle.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
-import { recordingRefusal } from "./with-key.ts";
+import { recordingRefusal } from "./use-key.ts";
 
 /** A grant as a message. */
 export type GrantMessage = MessageInitShape<typeof GrantSchema>;

@@ -16,7 +16,7 @@ import { aboutHandle, type Wanted } from "./find-key.ts";
 import type { KeyAlgorithm } from "./record.ts";
 import { type RecordMessage, recordCodec } from "./record-message.ts";
 import { type ImportRecord, importQuota, keyQuota } from "./tables.ts";
-import { recordingRefusal } from "./with-key.ts";
+import { recordingRefusal } from "./use-key.ts";
 
 /** Milliseconds until an import token expires. */
 const lifetimeMs = 24 * 3600 * 1000;

@@ -10,7 +10,7 @@ import { keyDamaged } from "./key-cache.ts";
 import type { KeyRecord, KeyState } from "./record.ts";
 import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
 import type { StoredKey } from "./store.ts";
-import { keyStateInvalid } from "./with-key.ts";
+import { keyStateInvalid } from "./use-key.ts";
 
 type StateChange = Partial<Pick<KeyRecord, "state" | "destroyAt">>;
 

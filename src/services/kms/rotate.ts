@@ -22,7 +22,7 @@ import type { KeyName, KeyRecord } from "./record.ts";
 import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
 import type { StoredKey } from "./store.ts";
 import { keyQuota } from "./tables.ts";
-import { recordingRefusal, toWanted } from "./with-key.ts";
+import { recordingRefusal, toWanted } from "./use-key.ts";
 
 /** The most characters of the alias of a new version. */
 const maxAliasCharacters = 255;

@@ -24,7 +24,7 @@ import type { KeyName } from "./record.ts";
 import { findRotationRefusal, rotation } from "./rotate.ts";
 import type { StoredKey } from "./store.ts";
 import { keyQuota } from "./tables.ts";
-import { refusalBy, toWanted } from "./with-key.ts";
+import { refusalBy, toWanted } from "./use-key.ts";
 
 /** Milliseconds between polls. */
 const pollIntervalMs = 500;

@@ -14,7 +14,7 @@ import {
   type UseDeps,
   type UseInput,
   useKey,
-} from "./with-key.ts";
+} from "./use-key.ts";
 
 /** The dependencies of signing. */
 export interface SignDeps extends UseDeps {

@@ -1,7 +1,7 @@
 import type { PostQuantumSignatureAlgorithm } from "../../crypto/algorithms.ts";
 import { checkSignatureLength } from "../fields.ts";
 import type { SignDeps } from "./sign.ts";
-import { done, type KeyInput, type UseInput, useKey } from "./with-key.ts";
+import { done, type KeyInput, type UseInput, useKey } from "./use-key.ts";
 
 /** The signature to verify, and the message that it covers. */
 export interface VerifyInput extends KeyInput {
