@@ -14,6 +14,7 @@ import { currentCaller } from "./server/interceptors/caller.ts";
 import type { Metrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explanations } from "./services/explain-failure.ts";
+import { createKeyDomain } from "./services/kms/domain.ts";
 import { collectProfiles, listScopes, type ServicePackage, servicePackages } from "./services/registry.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
 import { challengeSettings, identitySettings } from "./settings/identity-settings.ts";
@@ -96,7 +97,9 @@ export async function createApp(
   });
   const challengeLimits = challengeSettings(config);
   const logs = logSettings(config, metrics);
-  const deps = { ...identity, provider, store, challengeLimits, scopes: listScopes(chosen), logs, now };
+  const keyDomain = createKeyDomain({ ...identity, provider, store, now });
+  const scopes = listScopes(chosen);
+  const deps = { ...identity, provider, store, challengeLimits, scopes, logs, now, keyDomain };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
   const modules = await Promise.all(loaded.map(({ openServices }) => openServices(deps)));
   const server = await createServer({
@@ -132,6 +135,7 @@ export async function createApp(
       stopWatching();
       await server.close(maxDrainMs);
       for (const { close } of modules) await close?.();
+      await keyDomain.close();
       await identity.close();
       await store.close();
       await provider.close();

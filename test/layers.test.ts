@@ -151,7 +151,9 @@ const mayImport: Record<string, RegExp> = {
   identity: /^(gen|errors|protocol|crypto|database|records|secrets|store)$/,
   "services/registry": /^(gen|protocol|database|records)$|^services\b/,
   services:
-    /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|signed-notes|tlog|identity|services)$/,
+    /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|signed-notes|tlog|identity|services|services\/service-module)$/,
+  // What app.ts passes to all services: the keys too, which several of them use.
+  "services/service-module": /^(protocol|crypto|database|records|store|signed-notes|identity|services\/kms)$/,
   protocol: /^(gen|errors)$/,
   transcoding: /^(gen|errors|protocol)$/,
   openapi: /^(answers|gen|errors|protocol|transcoding)$/,
@@ -183,7 +185,8 @@ function moduleOf(path: string): string {
   if (path === "docs/answers.json") return "answers";
   if (!path.startsWith("src/")) return path.split("/")[0] ?? "";
   const [first = "", second = "", third] = path.slice("src/".length).split("/");
-  if (first === "services" && second === "registry.ts") return "services/registry";
+  if (first === "services" && (second === "registry.ts" || second === "service-module.ts"))
+    return second === "registry.ts" ? "services/registry" : "services/service-module";
   if (first === "services") return third === undefined ? first : `services/${second}`;
   if (first === "cli" && second === "operator") return "cli/operator";
   return first.replace(/\.\w+$/, "");

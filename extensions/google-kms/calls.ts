@@ -14,7 +14,7 @@ import { keyRingNotFound } from "./reasons.ts";
 import type { RingRecord, RingStore } from "./tables.ts";
 
 /** The keys of the server, and the key rings. */
-export type GoogleDeps = KeyDomain["deps"] & { readonly rings: RingStore };
+export type GoogleDeps = ReturnType<KeyDomain["open"]> & { readonly rings: RingStore };
 
 /** The caller of a call, and its signal. Google's interface has no idempotency keys. */
 export function readCaller(context: HandlerContext) {

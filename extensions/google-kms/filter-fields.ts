@@ -8,8 +8,7 @@ import {
   CryptoKeyVersion_CryptoKeyVersionAlgorithmSchema as VersionAlgorithmSchema,
   CryptoKeyVersion_CryptoKeyVersionStateSchema as VersionStateSchema,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
-import type { KeyName, KeyRecord } from "../../src/services/kms/record.ts";
-import type { ImportRecord } from "../../src/services/kms/tables.ts";
+import type { ImportRecord, KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
 import { findGoogleAlgorithm, nameValue } from "./algorithms.ts";
 import { choiceField, type FilterFields, labelsField, textField, timeField } from "./filter.ts";
 import { importMethods } from "./import-methods.ts";

@@ -8,7 +8,8 @@ import {
   CryptoKeyVersion_CryptoKeyVersionAlgorithm as VersionAlgorithm,
   CryptoKeyVersion_CryptoKeyVersionState as VersionState,
 } from "#gen/google/cloud/kms/v1/resources_pb.ts";
-import type { KeyName, KeyRecord, KeyState } from "../../src/services/kms/record.ts";
+import type { KeyState } from "../../src/services/kms/record.ts";
+import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
 import { findGoogleAlgorithm } from "./algorithms.ts";
 
 /** Seconds that a destruction waits if the key does not say: 30 days. */

@@ -7,7 +7,7 @@ import {
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { encodePublicKeyDer, encodePublicKeyPem } from "../../src/crypto/key-encoding.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
-import type { KeyRecord } from "../../src/services/kms/record.ts";
+import type { KeyRecord } from "../../src/services/kms/tables.ts";
 import { type GoogleDeps, readCaller } from "./calls.ts";
 import { packCrc32c } from "./crc32c.ts";
 import { packVersion } from "./pack.ts";

@@ -47,8 +47,8 @@ export function useCalls(deps: GoogleDeps): Calls {
       const verifiedCiphertextCrc32c = checkCrc32c("ciphertextCrc32c", ciphertext, ciphertextCrc32c);
       const caller = readCaller(context);
       const { record } = await findVersion(deps, name, caller.principal);
-      const { sharedSecret } = await onVersion(record, (keyId) =>
-        decapsulate(deps, { keyId, ciphertext, ...caller }),
+      const { sharedSecret } = await onVersion(record, (handle) =>
+        decapsulate(deps, { handle, ciphertext, ...caller }),
       );
       return {
         name,
@@ -79,8 +79,8 @@ async function signAs(
   caller: Pick<KeyInput, "principal" | "signal">,
 ): Promise<Signed> {
   const { record, named } = await findVersion(deps, name, caller.principal);
-  return onVersion(record, (keyId) =>
-    signVersion(deps, { name, data, digest }, { record, named }, { keyId, ...caller }),
+  return onVersion(record, (handle) =>
+    signVersion(deps, { name, data, digest }, { record, named }, { handle, ...caller }),
   );
 }
 

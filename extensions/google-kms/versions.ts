@@ -10,7 +10,7 @@ import type { Principal } from "../../src/records/ownership.ts";
 import { allKeys, nameKeyList } from "../../src/services/kms/key-filter.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "../../src/services/kms/life-cycle.ts";
 import { addVersion, requireName, requireVersion } from "../../src/services/kms/named-keys.ts";
-import type { KeyName, KeyRecord } from "../../src/services/kms/record.ts";
+import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
 import { type GoogleDeps, narrowList, readCaller, readOwner } from "./calls.ts";
 import { readKeyName } from "./crypto-keys.ts";
 import { compileFilter } from "./filter.ts";
@@ -69,10 +69,10 @@ export function versionCalls(deps: GoogleDeps): Calls {
       const { record } = await findVersion(deps, name, caller.principal, "cryptoKeyVersion.name");
       if (state === VersionState.ENABLED) {
         if (record.state !== "ACTIVE" && record.state !== "ROTATED")
-          await onVersion(record, (keyId) => enableKey(deps, { keyId, ...caller }));
+          await onVersion(record, (handle) => enableKey(deps, { handle, ...caller }));
       } else if (state === VersionState.DISABLED) {
         if (record.state !== "DISABLED")
-          await onVersion(record, (keyId) => disableKey(deps, { keyId, ...caller }));
+          await onVersion(record, (handle) => disableKey(deps, { handle, ...caller }));
       } else throw refuseField("cryptoKeyVersion.state", "must be ENABLED or DISABLED");
       return describe(name, caller.principal);
     },
@@ -80,13 +80,13 @@ export function versionCalls(deps: GoogleDeps): Calls {
       const caller = readCaller(context);
       const { record, named } = await findVersion(deps, name, caller.principal);
       const afterSeconds = named.destroyAfterSeconds ?? defaultDestroySeconds;
-      await onVersion(record, (keyId) => destroyKey(deps, { keyId, afterSeconds, ...caller }));
+      await onVersion(record, (handle) => destroyKey(deps, { handle, afterSeconds, ...caller }));
       return describe(name, caller.principal);
     },
     async restoreCryptoKeyVersion({ name }, context) {
       const caller = readCaller(context);
       const { record } = await findVersion(deps, name, caller.principal);
-      await onVersion(record, (keyId) => restoreKey(deps, { keyId, ...caller }));
+      await onVersion(record, (handle) => restoreKey(deps, { handle, ...caller }));
       return describe(name, caller.principal);
     },
   };
@@ -116,7 +116,7 @@ export async function findVersion(
 }
 
 /** Uses or changes a version in the key service, and names it as Google does if that is refused. */
-export async function onVersion<T>(record: KeyRecord, run: (keyId: string) => Promise<T>): Promise<T> {
+export async function onVersion<T>(record: KeyRecord, run: (handle: string) => Promise<T>): Promise<T> {
   try {
     return await run(record.keyId);
   } catch (error) {

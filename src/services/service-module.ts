@@ -8,6 +8,7 @@ import type { WireCodecs } from "../protocol/wire-codec.ts";
 import type { AnyTable } from "../records/table-declaration.ts";
 import type { VerifierKey } from "../signed-notes/verifier-keys.ts";
 import type { Store } from "../store/store.ts";
+import type { KeyDomain } from "./kms/domain.ts";
 
 /** The dependencies of services. */
 export interface ModuleDeps extends Omit<Identity, "authenticate" | "close"> {
@@ -19,6 +20,8 @@ export interface ModuleDeps extends Omit<Identity, "authenticate" | "close"> {
   /** How verifiable logs present themselves. */
   readonly logs: LogOptions;
   readonly now: () => Date;
+  /** The keys of the server, which several services use. */
+  readonly keyDomain: KeyDomain;
 }
 
 /** The settings of verifiable logs. */

@@ -36,8 +36,8 @@ import {
 import { newDeviceState } from "../../src/services/iot/device-state.ts";
 import { createIotStore, type Device } from "../../src/services/iot/store.ts";
 import { challengeTable, deviceTable, stateTable } from "../../src/services/iot/tables.ts";
-import type { KeyName, KeyRecord } from "../../src/services/kms/record.ts";
 import { createKmsStore } from "../../src/services/kms/store.ts";
+import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
 import {
   describeGrantEnd,
   grantEnds,

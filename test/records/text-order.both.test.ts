@@ -1,8 +1,8 @@
 /** Lists that are ordered by a text, on both databases. */
 import { sql } from "kysely";
 import { expect, it } from "vitest";
-import type { KeyName } from "../../src/services/kms/record.ts";
 import { createKmsStore } from "../../src/services/kms/store.ts";
+import type { KeyName } from "../../src/services/kms/tables.ts";
 import { describeStores, makePostgresPlace, type Place } from "../support/on-both.ts";
 import { describePostgres } from "../support/postgres.ts";
 

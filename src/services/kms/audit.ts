@@ -34,7 +34,7 @@ export interface AuditReader {
 /** Turns a query into a filter. A caller who is not an auditor sees only the entries of their own keys. */
 export async function toFilter(
   deps: FindDeps,
-  { keyId, operation, outcome, user, from, to }: AuditQuery,
+  { keyId: handle, operation, outcome, user, from, to }: AuditQuery,
   { principal, isAuditor }: AuditReader,
 ): Promise<AuditFilter> {
   return {
@@ -43,7 +43,7 @@ export async function toFilter(
     ...(user && { user }),
     ...(from && { from: readTime("from", from) }),
     ...(to && { to: readTime("to", to) }),
-    ...(keyId && (await findSubject(deps, keyId, principal))),
+    ...(handle && (await findSubject(deps, handle, principal))),
     ...(!isAuditor && { owner: principal.userId }),
   };
 }

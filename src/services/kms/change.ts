@@ -1,13 +1,13 @@
 /** The steps of every change of a key: find it, and change it in the transaction that records the change. */
-import { ConnectError } from "@connectrpc/connect";
+import type { ConnectError } from "@connectrpc/connect";
 import type { AnswerCodec, IdempotentCall } from "../../records/idempotency.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { WritePriority } from "../../store/writers.ts";
+import { type Attempt, beginAttempt, type KeyInput, recordingRefusal } from "./attempt.ts";
 import type { CreateDeps } from "./create.ts";
-import { type ChangingOperation, eventBy, subjectOf } from "./event.ts";
-import { checkAllowed, type FindDeps, keyNotFound, resolveHandle, type Wanted } from "./find-key.ts";
+import { type Actor, type ChangingOperation, eventBy, subjectOf } from "./event.ts";
+import { type FindDeps, findPermission, resolveHandle } from "./find-key.ts";
 import type { StoredKey } from "./store.ts";
-import { type KeyInput, recordingRefusal, toWanted } from "./use-key.ts";
 
 /** The dependencies of changes of keys. */
 export interface ChangeDeps extends CreateDeps, FindDeps {}
@@ -17,12 +17,16 @@ export interface ChangeInput extends KeyInput {
   readonly idempotentCall: IdempotentCall | undefined;
 }
 
-/** A change of one key. */
-export interface Change<Answer> {
+/** A kind of change. */
+export interface ChangeKind<Answer> {
   readonly operation: ChangingOperation;
   readonly codec: AnswerCodec<Answer>;
   /** "safety" if it takes the key away, so that it must be possible on a full disk. */
   readonly priority?: WritePriority;
+}
+
+/** A change of one key. */
+export interface Change<Answer> {
   /** Finds why the key, as it is in the transaction, cannot be changed. */
   readonly findRefusal: (key: StoredKey) => ConnectError | undefined;
   /** Changes the key, and records that. */
@@ -32,71 +36,87 @@ export interface Change<Answer> {
 /** The outcome of a change: its answer or its refusal. A refusal does not roll back the transaction, which others share. */
 export type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: ConnectError };
 
+/** Changes the key with an ID, if the caller may. */
+export type ChangeById<Answer> = (keyId: string, change: Change<Answer>) => Promise<Changed<Answer>>;
+
 /**
  * Changes a key. If callers race, the change applies to the state that the key has in the transaction.
  *
  * @throws KEY_NOT_FOUND, GRANT_MISSING, IDEMPOTENCY_KEY_REUSED, and the refusals of the change
  */
-export async function changeKey<Answer>(
+export function changeKey<Answer>(
   deps: ChangeDeps,
   input: ChangeInput,
-  change: Change<Answer>,
+  change: ChangeKind<Answer> & Change<Answer>,
 ): Promise<Answer> {
-  const { store, cache } = deps;
-  const wanted = toWanted({ ...input, operation: change.operation });
-  let keyId = "";
-  return recordingRefusal(deps, wanted, input.signal, async () => {
-    const { idempotentCall } = input;
-    const changed = await store.runIdempotent(
-      idempotentCall,
-      wrapCodec(change.codec),
-      async (write) => {
-        keyId = await resolveHandle(deps, wanted);
-        return write((transaction) => changeInTransaction(deps, transaction, { wanted, keyId }, change));
-      },
-      change,
+  return runChange(deps, input, change, async (attempt, changeById) =>
+    changeById(await resolveHandle(deps, attempt), change),
+  );
+}
+
+/**
+ * Runs a change once for each idempotency key.
+ *
+ * @param prepare finds the key, does what comes before the transaction, and changes the key.
+ * @throws as `changeKey` does
+ */
+export function runChange<Answer>(
+  deps: ChangeDeps,
+  input: ChangeInput,
+  kind: ChangeKind<Answer>,
+  prepare: (attempt: Attempt, changeById: ChangeById<Answer>) => Promise<Changed<Answer>>,
+): Promise<Answer> {
+  const attempt = beginAttempt(kind.operation, input);
+  return recordingRefusal(deps, attempt, async () => {
+    const changed = await deps.store.runIdempotent(
+      input.idempotentCall,
+      wrapCodec(kind.codec),
+      (write) =>
+        prepare(attempt, async (keyId, change) => {
+          const outcome = await write((transaction) =>
+            changeIfAllowed(deps, transaction, { attempt, keyId }, change),
+          );
+          deps.cache.forget(keyId);
+          return outcome;
+        }),
+      kind,
     );
-    cache.forget(keyId);
     return takeAnswer(changed);
   });
 }
 
-/** Changes a key within a transaction, or finds why not. */
-export async function changeInTransaction<Answer>(
+/** Changes a key, which becomes the subject of the attempt. Grants allow no changes, so only its owner and administrators pass. */
+async function changeIfAllowed<Answer>(
   deps: FindDeps,
   transaction: WriteTransaction,
-  { wanted, keyId }: { readonly wanted: Wanted; readonly keyId: string },
+  { attempt, keyId }: { readonly attempt: Attempt; readonly keyId: string },
   change: Change<Answer>,
 ): Promise<Changed<Answer>> {
   const key = await deps.keys.findForChange(transaction, keyId);
-  const refusal = (await findDenial(deps, wanted, key)) ?? (key && change.findRefusal(key));
-  if (key !== undefined && refusal === undefined) return { answer: await change.apply(transaction, key) };
-  return { refusal: refusal ?? keyNotFound(wanted.handle) };
+  if (key !== undefined) attempt.subject = subjectOf(key.record);
+  const permission = await findPermission(deps, attempt, key);
+  return "refusal" in permission ? permission : applyChange(transaction, permission.key, change);
 }
 
-/** Grants allow no changes, so only the owner of a key and administrators pass. */
-async function findDenial(
-  deps: FindDeps,
-  wanted: Wanted,
-  key: StoredKey | undefined,
-): Promise<ConnectError | undefined> {
-  try {
-    await checkAllowed(deps, wanted, key?.record);
-    return undefined;
-  } catch (error) {
-    if (error instanceof ConnectError) return error;
-    throw error;
-  }
+/** Changes a key within a transaction, or finds why not. */
+export async function applyChange<Answer>(
+  transaction: WriteTransaction,
+  key: StoredKey,
+  { findRefusal, apply }: Change<Answer>,
+): Promise<Changed<Answer>> {
+  const refusal = findRefusal(key);
+  return refusal === undefined ? { answer: await apply(transaction, key) } : { refusal };
 }
 
 /** Records a change of a key. */
 export function recordChange(
   transaction: WriteTransaction,
-  { principal, operation }: Pick<Wanted, "principal" | "operation">,
+  actor: Actor,
+  operation: ChangingOperation,
   key: StoredKey,
   details: string,
 ): void {
-  transaction.audit(eventBy(principal, subjectOf(key.record), { operation, outcome: "OK", details }));
+  transaction.audit(eventBy(actor, subjectOf(key.record), { operation, outcome: "OK", details }));
 }
 
 /** Returns the answer of a change. @throws its refusal */

@@ -10,8 +10,9 @@ import { CryptoError } from "../../crypto/crypto-error.ts";
 import { type DistinguishedName, parseDistinguishedName } from "../../crypto/distinguished-name.ts";
 import { encodePem } from "../../crypto/pem.ts";
 import { refuseField } from "../../errors.ts";
-import { type SignDeps, toSigningUse } from "./sign.ts";
-import { done, type KeyInput, openSecretKey, useKey } from "./use-key.ts";
+import type { KeyInput } from "./attempt.ts";
+import { type SignDeps, signing } from "./sign.ts";
+import { type UsedKey, useKey } from "./use-key.ts";
 
 /** The key, and the names that the request asks for. The proto limits their number and length. */
 export interface CreateCsrInput extends KeyInput {
@@ -24,12 +25,10 @@ export interface CreateCsrInput extends KeyInput {
 }
 
 /** A certificate request, and the key that signed it. */
-export interface CreatedCsr {
+export interface CreatedCsr extends UsedKey {
   /** DER. */
   readonly csr: Uint8Array;
   readonly csrPem: string;
-  readonly keyId: string;
-  readonly algorithm: string;
   /** Raw. */
   readonly publicKey: Uint8Array;
   readonly publicKeyPem: string;
@@ -47,9 +46,8 @@ export async function createCsr(deps: SignDeps, { subject, ...input }: CreateCsr
     subject: readField("subject", () => parseDistinguishedName(subject)),
     alternativeNames: readAlternativeNames(input),
   };
-  const use = toSigningUse(input);
-  return useKey(deps, use, async (key) => {
-    const secretKey = await openSecretKey(deps, key, use);
+  return useKey(deps, input, signing, async (key) => {
+    const secretKey = await key.secretKey();
     const publicKey = key.publicKey();
     const raw = publicKey.exportRaw();
     const { algorithm } = secretKey;
@@ -62,13 +60,11 @@ export async function createCsr(deps: SignDeps, { subject, ...input }: CreateCsr
     const result = {
       csr,
       csrPem: encodePem("CERTIFICATE REQUEST", csr),
-      keyId: key.record.keyId,
-      algorithm,
       publicKey: raw,
       publicKeyPem: publicKey.toPem(),
     };
     const digest = createHash("sha256").update(csr).digest("hex");
-    return { result, entries: [done(`input=csr, sha256=${digest}`)] };
+    return { result, details: [`input=csr, sha256=${digest}`] };
   });
 }
 

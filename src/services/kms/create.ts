@@ -8,9 +8,10 @@ import type { Principal } from "../../records/ownership.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { eventBy, subjectOf } from "./event.ts";
-import { findUsage, isKeyAlgorithm, type KeyAlgorithm, type KeyName, type KeyRecord } from "./record.ts";
+import { findUsage, isKeyAlgorithm, type KeyAlgorithm } from "./record.ts";
 import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
 import type { KmsStore } from "./store.ts";
+import type { KeyName, KeyRecord } from "./tables.ts";
 import { keyQuota } from "./tables.ts";
 
 /** The dependencies of the creation of keys. */

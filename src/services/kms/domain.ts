@@ -1,58 +1,46 @@
-/** The keys of a server: one cache and one schedule for all services that use them. */
+/** The keys of a server: one cache and one schedule, for all services that use them. */
+
+import type { CryptoProvider } from "../../crypto/provider.ts";
+import type { UserStore } from "../../identity/users.ts";
 import type { Store } from "../../store/store.ts";
-import type { ModuleDeps } from "../service-module.ts";
 import type { ChangeDeps } from "./change.ts";
 import { createKeyCache } from "./key-cache.ts";
 import { startSchedule } from "./schedule.ts";
 import { createKmsStore } from "./store.ts";
 
-/** The keys as services use them, until they close it. */
+/** The dependencies of the keys. */
+export interface KeyDomainDeps {
+  readonly provider: CryptoProvider;
+  readonly store: Store;
+  /** Undefined if anyone may call. */
+  readonly users: UserStore | undefined;
+  readonly now: () => Date;
+}
+
+/** The keys of a server. */
 export interface KeyDomain {
-  readonly deps: ChangeDeps;
+  /** Opens the keys for a service. The first one starts the schedule. */
+  open(): ChangeDeps;
+  /** Call it when the services have ended. */
   close(): Promise<void>;
 }
 
-interface Opened {
-  readonly deps: ChangeDeps;
-  readonly stop: () => Promise<void>;
-  services: number;
-}
-
-/** By store, because each server has its own. */
-const opened = new WeakMap<Store, Opened>();
-
-/** Opens the keys of a store, or shares what another service of the server has opened. */
-export function openKeyDomain({ store, provider, users, now }: ModuleDeps): KeyDomain {
-  const known = opened.get(store) ?? open({ store, provider, users, now });
-  opened.set(store, known);
-  known.services += 1;
-  let isClosed = false;
+/** Creates the keys of a server, which no service may ever open. */
+export function createKeyDomain({ store, provider, users, now }: KeyDomainDeps): KeyDomain {
+  let opened: { readonly deps: ChangeDeps; readonly stopSchedule: () => Promise<void> } | undefined;
+  const start = () => {
+    const keys = createKmsStore(store, now);
+    const deps = { store, provider, users, now, keys, cache: createKeyCache({ provider, keys }) };
+    return { deps, stopSchedule: startSchedule(deps) };
+  };
   return {
-    deps: known.deps,
+    open() {
+      opened ??= start();
+      return opened.deps;
+    },
     async close() {
-      if (isClosed) return;
-      isClosed = true;
-      known.services -= 1;
-      if (known.services > 0) return;
-      opened.delete(store);
-      await known.stop();
+      await opened?.stopSchedule();
+      await opened?.deps.cache.close();
     },
   };
-}
-
-function open({
-  store,
-  provider,
-  users,
-  now,
-}: Pick<ChangeDeps, "store" | "provider" | "users" | "now">): Opened {
-  const keys = createKmsStore(store, now);
-  const cache = createKeyCache({ provider, keys });
-  const deps: ChangeDeps = { store, provider, users, now, keys, cache };
-  const stopSchedule = startSchedule(deps);
-  const stop = async (): Promise<void> => {
-    await stopSchedule();
-    await cache.close();
-  };
-  return { deps, stop, services: 0 };
 }

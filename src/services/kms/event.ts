@@ -2,7 +2,7 @@
 import type { AuditContext, AuditEvent } from "../../audit/chain.ts";
 import { excerpt } from "../../errors/shorten.ts";
 import type { Principal } from "../../records/ownership.ts";
-import { type KeyRecord, type KeyState, nameInAudit } from "./record.ts";
+import type { KeyState } from "./record.ts";
 
 /** The state of a key after each operation that changes it. An ENABLE of a rotated key says so in its details. */
 export const statesAfter = {
@@ -52,8 +52,12 @@ export interface KeyEvent extends AuditEvent, AuditContext {
 export type Subject = Pick<KeyEvent, "keyId" | "owner" | "keyName">;
 
 /** The subject of entries about a key. */
-export function subjectOf(record: Pick<KeyRecord, "keyId" | "owner" | "name">): Subject {
-  return { keyId: record.keyId, ...nameInAudit(record) };
+export function subjectOf({
+  keyId,
+  owner,
+  name = "",
+}: Pick<Subject, "keyId" | "owner"> & { readonly name: string | undefined }): Subject {
+  return { keyId, owner, keyName: name };
 }
 
 /** The subject of entries about something that does not exist: what the caller sent, up to 100 characters of it. */
@@ -61,9 +65,12 @@ export function unknownSubject(sent: string): Subject {
   return { keyId: excerpt(sent), owner: "", keyName: "" };
 }
 
-/** Writes an entry about a caller's operation. */
+/** Whom an entry names: the caller, or the schedule. */
+export type Actor = Pick<Principal, "user" | "clientAddress" | "requestId">;
+
+/** Writes an entry about an operation. */
 export function eventBy(
-  { user, clientAddress = "", requestId = "" }: Principal,
+  { user, clientAddress = "", requestId = "" }: Actor,
   subject: Subject,
   event: Pick<KeyEvent, "operation" | "outcome" | "details">,
 ): KeyEvent {

@@ -1,13 +1,14 @@
-/** Finds the key that a caller's handle stands for, and checks what the caller may do with it. */
+/** Finds the key that a caller's handle stands for, and what the caller may do with it. */
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
 import type { UserStore } from "../../identity/users.ts";
 import { isSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
-import { type Operation, type Subject, subjectOf, unknownSubject } from "./event.ts";
+import type { Attempt } from "./attempt.ts";
+import { subjectOf } from "./event.ts";
 import type { UseOfGrant } from "./grant-store.ts";
 import { type NameHandle, parseHandle, writeName } from "./handle.ts";
 import type { KeyCache } from "./key-cache.ts";
-import type { KeyRecord } from "./record.ts";
+import { keyNotFound } from "./key-refusals.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
 /** The dependencies of the search for keys. */
@@ -18,33 +19,18 @@ export interface FindDeps {
   readonly users: UserStore | undefined;
 }
 
-/** A handle, and who uses it for what. */
-export interface Wanted {
-  /** As the caller sent it. */
-  readonly handle: string;
-  readonly principal: Principal;
-  readonly operation: Operation;
-  /** Receives what audit entries are about, as soon as it is known. */
-  readonly about: { subject: Subject };
-}
+/** A handle, and the principal who sent it: a name without a user is one of theirs. */
+type SentHandle = Pick<Attempt, "handle" | "principal">;
 
 /** A key that the caller may use. */
-export interface FoundKey<Key extends StoredKey = StoredKey> {
+export interface AllowedKey<Key extends StoredKey = StoredKey> {
   readonly key: Key;
   /** The grant that the use relies on; undefined for a caller who needs none. */
   readonly grant: UseOfGrant | undefined;
 }
 
-/** Starts with the handle as the subject, until the key is found. */
-export function aboutHandle(handle: string): Wanted["about"] {
-  return { subject: unknownSubject(handle) };
-}
-
 /** Finds the ID that a handle stands for without the store: it is one, or the cache has it. */
-export function findKnownId(
-  { cache }: FindDeps,
-  { handle, principal }: Pick<Wanted, "handle" | "principal">,
-): string | undefined {
+export function findKnownId({ cache }: FindDeps, { handle, principal }: SentHandle): string | undefined {
   const parsed = parseHandle(handle);
   return parsed.kind === "id" ? parsed.keyId : cache.handles.get(cacheKey(handle, principal));
 }
@@ -56,10 +42,7 @@ export function findKnownId(
  *   it then takes as long as for a name that the caller may not know of.
  * @throws KEY_NOT_FOUND for a name of the caller's own that does not exist
  */
-export async function resolveHandle(
-  deps: FindDeps,
-  { handle, principal }: Pick<Wanted, "handle" | "principal">,
-): Promise<string> {
+export async function resolveHandle(deps: FindDeps, { handle, principal }: SentHandle): Promise<string> {
   const parsed = parseHandle(handle);
   if (parsed.kind === "id") return parsed.keyId;
   forgetHandle(deps, { handle, principal });
@@ -67,7 +50,7 @@ export async function resolveHandle(
   const keyId = await findVersionId(deps, owner, parsed);
   if (keyId === undefined) {
     if (parsed.user !== undefined) return handle;
-    throw await nameNotFound(deps, { handle, principal });
+    throw await ownNameNotFound(deps, parsed.name, { handle, principal });
   }
   // The name of another user stands for another owner once that user is removed and added again.
   if (owner === principal.userId) deps.cache.handles.set(cacheKey(handle, principal), keyId);
@@ -75,11 +58,12 @@ export async function resolveHandle(
 }
 
 /** Forgets what a handle stood for. */
-export function forgetHandle(
-  { cache }: FindDeps,
-  { handle, principal }: Pick<Wanted, "handle" | "principal">,
-): void {
+export function forgetHandle({ cache }: FindDeps, { handle, principal }: SentHandle): void {
   cache.handles.delete(cacheKey(handle, principal));
+}
+
+function cacheKey(handle: string, { userId }: Principal): string {
+  return `${userId} ${handle}`;
 }
 
 /**
@@ -93,45 +77,18 @@ export async function findOwner(
   { user }: NameHandle,
   principal: Principal,
 ): Promise<string> {
-  return user === undefined ? principal.userId : ((await findUserId(users, user)) ?? "");
-}
-
-/** The refusal for a name that does not exist. It shows a grantee who left out the user what to write instead. */
-async function nameNotFound(
-  { keys, users }: FindDeps,
-  { handle, principal }: Pick<Wanted, "handle" | "principal">,
-): Promise<ConnectError> {
-  const parsed = parseHandle(handle);
-  if (parsed.kind === "id" || parsed.user !== undefined) return keyNotFound(handle);
-  const owners = await keys.grants.listOwners(principal.userId, parsed.name);
-  const names = await Promise.all(owners.map((owner) => findOwnerName(users, owner)));
-  const granted = names.flatMap((name) => (name === undefined ? [] : [`user/${name}/${handle}`]));
-  if (granted.length === 0) return keyNotFound(handle);
-  const advice = `without a user it means a key of yours. A grant lets you use ${granted.join(" or ")}`;
-  return refuse("KEY_NOT_FOUND", `key ${handle} does not exist; ${advice}`, { keyId: handle });
-}
-
-/** The refusal for an unknown ID. Aliases have no index, because many keys may have the same one. */
-async function idNotFound(
-  keys: KmsStore,
-  { handle, principal }: Pick<Wanted, "handle" | "principal">,
-): Promise<ConnectError> {
-  if (parseHandle(handle).kind === "name" || handle.startsWith("key-")) return keyNotFound(handle);
-  const isName = (await keys.names.find(principal.userId, handle)) !== undefined;
-  const advice = isName ? `did you mean ${writeName(handle)}?` : "an alias is no ID: use key-… or name/…";
-  return refuse("KEY_NOT_FOUND", `key ${handle} does not exist; ${advice}`, { keyId: handle });
-}
-
-/** Finds the ID of a user or a client; without users, any name is its own ID. */
-async function findUserId(users: UserStore | undefined, user: string): Promise<string | undefined> {
+  if (user === undefined) return principal.userId;
   if (users === undefined || user === systemPrincipal.userId) return user;
-  return users.findOwner(user);
+  return (await users.findOwner(user)) ?? "";
 }
 
-/** Finds the name of a user or a client by their ID; undefined if they are no longer there. */
-async function findOwnerName(users: UserStore | undefined, owner: string): Promise<string | undefined> {
-  if (users === undefined || owner === systemPrincipal.userId) return owner;
-  return users.findOwnerName(owner);
+/** Finds the ID of the key that a name stands for; undefined if there is no such key. */
+export async function findNamedId(
+  deps: FindDeps,
+  parsed: NameHandle,
+  principal: Principal,
+): Promise<string | undefined> {
+  return findVersionId(deps, await findOwner(deps, parsed, principal), parsed);
 }
 
 /** Finds the ID of a version of a name, the primary one if the handle names none. @throws RecordDamagedError */
@@ -144,63 +101,79 @@ async function findVersionId(
   return (await keys.findVersion(owner, name, version))?.record.keyId;
 }
 
+/** The refusal for a name that the caller does not have. It shows a grantee who left out the user what to write instead. */
+async function ownNameNotFound(
+  { keys, users }: FindDeps,
+  name: string,
+  { handle, principal }: SentHandle,
+): Promise<ConnectError> {
+  const owners = await keys.grants.listOwners(principal.userId, name);
+  const names = await Promise.all(owners.map((owner) => findOwnerName(users, owner)));
+  const granted = names.flatMap((user) => (user === undefined ? [] : [`user/${user}/${handle}`]));
+  if (granted.length === 0) return keyNotFound(handle);
+  const advice = `without a user it means a key of yours. A grant lets you use ${granted.join(" or ")}`;
+  return refuse("KEY_NOT_FOUND", `key ${handle} does not exist; ${advice}`, { keyId: handle });
+}
+
+/** Finds the name of a user or a client by their ID; undefined if they were removed. Without users, an ID is a name. */
+async function findOwnerName(users: UserStore | undefined, owner: string): Promise<string | undefined> {
+  if (users === undefined || owner === systemPrincipal.userId) return owner;
+  return users.findOwnerName(owner);
+}
+
+/** The refusal for an unknown ID. Aliases have no index, because many keys may have the same one. */
+async function idNotFound(keys: KmsStore, { handle, principal }: SentHandle): Promise<ConnectError> {
+  if (parseHandle(handle).kind === "name" || handle.startsWith("key-")) return keyNotFound(handle);
+  const isName = (await keys.names.find(principal.userId, handle)) !== undefined;
+  const advice = isName ? `did you mean ${writeName(handle)}?` : "an alias is no ID: use key-… or name/…";
+  return refuse("KEY_NOT_FOUND", `key ${handle} does not exist; ${advice}`, { keyId: handle });
+}
+
 /**
- * Checks that a caller may perform an operation with a key.
+ * Finds whether a caller may perform an operation with a key, and by which grant.
  *
- * @returns the grant that the caller relies on
- * @throws KEY_NOT_FOUND for a caller who may do nothing with the key, GRANT_MISSING for one who may do something else
+ * @returns the refusal KEY_NOT_FOUND for a caller who may do nothing with the key, GRANT_MISSING for one who may do
+ *   something else
  */
-export async function checkAllowed(
+export async function findPermission<Key extends StoredKey>(
   { keys }: Pick<FindDeps, "keys">,
-  { handle, principal, operation, about }: Wanted,
-  record: KeyRecord | undefined,
-): Promise<UseOfGrant | undefined> {
+  { handle, principal, operation }: Pick<Attempt, "handle" | "principal" | "operation">,
+  key: Key | undefined,
+): Promise<AllowedKey<Key> | { readonly refusal: ConnectError }> {
+  if (key !== undefined && isSeenBy(principal, key.record)) return { key, grant: undefined };
   // The grants of no key, so that their query takes its time as well if the key does not exist.
-  const findGrants = () => keys.grants.listFor(principal.userId, record ?? noKey, operation);
-  if (record === undefined) {
-    await findGrants();
-    throw await idNotFound(keys, { handle, principal });
-  }
-  // The owner of a key sees who tried to use it.
-  about.subject = subjectOf(record);
-  if (isSeenBy(principal, record)) return undefined;
-  const grants = await findGrants();
+  const grants = await keys.grants.listFor(principal.userId, key?.record ?? noKey, operation);
+  if (key === undefined) return { refusal: await idNotFound(keys, { handle, principal }) };
   const [grant] = grants;
-  if (grant === undefined) throw keyNotFound(handle);
+  if (grant === undefined) return { refusal: keyNotFound(handle) };
   if (grant.operations.includes(operation))
-    return { grantId: grant.grantId, isOfName: grant.keyId === "", operation };
+    return { key, grant: { grantId: grant.grantId, isOfName: grant.keyId === "", operation } };
   const granted = [...new Set(grants.flatMap(({ operations }) => operations))].join(", ");
-  throw refuse(
+  const refusal = refuse(
     "GRANT_MISSING",
     `you may perform ${granted} with the key ${handle}, but not ${operation}; ask its owner`,
     { keyId: handle, operation },
   );
+  return { refusal };
 }
 
 /** As the store has no key. */
 const noKey = { keyId: "none", owner: "", name: undefined };
 
-/** Finds a key as it is in the store. @throws as resolveHandle and checkAllowed do */
-export async function findKey(deps: FindDeps, wanted: Wanted): Promise<FoundKey> {
-  const key = await deps.keys.find(await resolveHandle(deps, wanted));
-  const grant = await checkAllowed(deps, wanted, key?.record);
-  return { key: key as StoredKey, grant };
+/** Returns a key that the caller may use. @throws KEY_NOT_FOUND, GRANT_MISSING */
+export async function requirePermission<Key extends StoredKey>(
+  deps: Pick<FindDeps, "keys">,
+  attempt: Attempt,
+  key: Key | undefined,
+): Promise<AllowedKey<Key>> {
+  const permission = await findPermission(deps, attempt, key);
+  if ("refusal" in permission) throw permission.refusal;
+  return permission;
 }
 
-function cacheKey(handle: string, { userId }: Principal): string {
-  return `${userId} ${handle}`;
-}
-
-/** Finds the ID of the key that a name stands for; undefined if there is no such key. */
-export async function findNamedId(
-  deps: FindDeps,
-  parsed: NameHandle,
-  principal: Principal,
-): Promise<string | undefined> {
-  return findVersionId(deps, await findOwner(deps, parsed, principal), parsed);
-}
-
-/** The refusal for a key that does not exist. */
-export function keyNotFound(keyId: string): ConnectError {
-  return refuse("KEY_NOT_FOUND", `key ${keyId} does not exist`, { keyId });
+/** Finds a key as it is in the store, which becomes the subject of the attempt. @throws KEY_NOT_FOUND, GRANT_MISSING */
+export async function findKey(deps: FindDeps, attempt: Attempt): Promise<AllowedKey> {
+  const key = await deps.keys.find(await resolveHandle(deps, attempt));
+  if (key !== undefined) attempt.subject = subjectOf(key.record);
+  return requirePermission(deps, attempt, key);
 }

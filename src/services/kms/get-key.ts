@@ -1,9 +1,9 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
-import type { Principal } from "../../records/ownership.ts";
 import { maxPageSize } from "../../records/pages.ts";
-import { aboutHandle, type FindDeps, findKey } from "./find-key.ts";
-import { parseHandle } from "./handle.ts";
-import { keyDamaged } from "./key-cache.ts";
+import { beginAttempt, type KeyInput } from "./attempt.ts";
+import { type FindDeps, findKey } from "./find-key.ts";
+import { isWholeName } from "./handle.ts";
+import { keyDamaged } from "./key-refusals.ts";
 import { packListed, packWithJwk, type RecordMessage } from "./record-message.ts";
 
 /** A key, and for the handle of a whole name its versions, oldest first. */
@@ -15,27 +15,19 @@ export interface ShownKey {
 /** Reads a key with its public key. @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_DAMAGED */
 export async function getKey(
   deps: FindDeps & { readonly provider: CryptoProvider },
-  handle: string,
-  principal: Principal,
+  input: KeyInput,
 ): Promise<ShownKey> {
   const { provider, keys } = deps;
-  const wanted = { handle, principal, operation: "GET_KEY", about: aboutHandle(handle) } as const;
-  const { key, grant } = await findKey(deps, wanted);
+  const { key, grant } = await findKey(deps, beginAttempt("GET_KEY", input));
   const { record } = key;
   if (!key.isIntact) throw keyDamaged(record.keyId);
   const nameOf = await keys.names.findOf([record]);
   const result = packWithJwk(provider, key, nameOf(record));
   // A grant of one version does not show the others.
-  if (!isWholeName(handle) || grant?.isOfName === false) return { result, versions: [] };
+  if (!isWholeName(input.handle) || grant?.isOfName === false) return { result, versions: [] };
   const versions = await keys.listVersions(record.owner, record.name ?? "", maxPageSize);
   const name = nameOf(record);
   // The labels of a name may take 70 KB, and the result has them.
   const bare = name && { ...name, labels: {} };
   return { result, versions: versions.map((version) => packListed(version, bare)) };
-}
-
-/** Tells whether a handle stands for all versions of a name. */
-function isWholeName(handle: string): boolean {
-  const parsed = parseHandle(handle);
-  return parsed.kind === "name" && parsed.version === undefined;
 }

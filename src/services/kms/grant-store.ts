@@ -7,7 +7,7 @@ import { openTable } from "../../records/record-table.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { Operation } from "./event.ts";
-import type { KeyRecord } from "./record.ts";
+import type { KeyRecord } from "./tables.ts";
 import { type GrantRecord, grantTable } from "./tables.ts";
 
 /** The use of a key that a grant allows. */

@@ -5,17 +5,17 @@ import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { GrantSchema } from "#gen/kms/grant_pb.ts";
 import { refuse, refuseField } from "../../errors.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
-import { isSeenBy, type Principal } from "../../records/ownership.ts";
+import { messageCodec } from "../../records/idempotency.ts";
+import { isSeenBy } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readTime } from "../fields.ts";
-import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.ts";
-import { eventBy, type Subject, subjectOf } from "./event.ts";
-import { aboutHandle, checkAllowed, keyNotFound, resolveHandle, type Wanted } from "./find-key.ts";
-import { parseHandle, writeName } from "./handle.ts";
+import { type Attempt, beginAttempt, recordingRefusal } from "./attempt.ts";
+import { type ChangeDeps, type Changed, type ChangeInput, takeAnswer, wrapCodec } from "./change.ts";
+import { type Actor, eventBy, type Subject, subjectOf } from "./event.ts";
+import { findKey } from "./find-key.ts";
+import { isWholeName, parseHandle, writeName } from "./handle.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
-import { recordingRefusal } from "./use-key.ts";
 
 /** A grant as a message. */
 export type GrantMessage = MessageInitShape<typeof GrantSchema>;
@@ -23,17 +23,12 @@ export type GrantMessage = MessageInitShape<typeof GrantSchema>;
 const grantCodec = messageCodec(GrantSchema);
 
 /** A grant to create. */
-export interface GrantInput {
-  /** The handle of a key, or empty. */
-  readonly keyId: string;
-  /** The name of a key, or empty. */
+export interface GrantInput extends ChangeInput {
+  /** The name of a key, if the handle is empty. */
   readonly name: string;
   readonly grantee: string;
   readonly operations: readonly string[];
   readonly expiresAt: Timestamp | undefined;
-  readonly principal: Principal;
-  readonly signal: AbortSignal;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**
@@ -44,12 +39,12 @@ export interface GrantInput {
  */
 export async function createGrant(deps: ChangeDeps, input: GrantInput): Promise<GrantMessage> {
   const { store, keys, users } = deps;
-  const { principal, idempotentCall, grantee, signal } = input;
-  const handle = input.keyId || writeName(input.name);
-  const wanted: Wanted = { handle, principal, operation: "CREATE_GRANT", about: aboutHandle(handle) };
-  return recordingRefusal(deps, wanted, signal, () =>
+  const { principal, idempotentCall, grantee } = input;
+  const handle = input.handle || writeName(input.name);
+  const attempt = beginAttempt("CREATE_GRANT", { ...input, handle });
+  return recordingRefusal(deps, attempt, () =>
     store.runIdempotent(idempotentCall, grantCodec, async (write) => {
-      const target = await findTarget(deps, wanted);
+      const target = await findTarget(deps, attempt);
       // With users, the owner of what an open server created is none of them.
       const granteeId = users === undefined ? grantee : await users.findOwner(grantee);
       if (granteeId === undefined) throw refuseField("grantee", `there is no user or client ${grantee}`);
@@ -88,19 +83,15 @@ interface Target {
   readonly isName: boolean;
 }
 
-async function findTarget(deps: ChangeDeps, wanted: Wanted): Promise<Target> {
-  const { keys, users } = deps;
-  const key = await keys.find(await resolveHandle(deps, wanted));
-  await checkAllowed(deps, wanted, key?.record);
-  if (key === undefined) throw keyNotFound(wanted.handle);
-  const parsed = parseHandle(wanted.handle);
-  const isName = parsed.kind === "name" && parsed.version === undefined;
+async function findTarget(deps: ChangeDeps, attempt: Attempt): Promise<Target> {
+  const { key } = await findKey(deps, attempt);
+  const { handle, principal } = attempt;
+  const parsed = parseHandle(handle);
   const { owner } = key.record;
-  const { principal } = wanted;
   const user = parsed.kind === "name" ? parsed.user : undefined;
   const ownerName =
-    owner === principal.userId ? principal.user : (user ?? (await users?.findOwnerName(owner)) ?? owner);
-  return { subject: subjectOf(key.record), owner, ownerName, isName };
+    owner === principal.userId ? principal.user : (user ?? (await deps.users?.findOwnerName(owner)) ?? owner);
+  return { subject: subjectOf(key.record), owner, ownerName, isName: isWholeName(handle) };
 }
 
 function readExpiry(expiresAt: Timestamp | undefined, now: Date): Date | undefined {
@@ -126,18 +117,12 @@ function describeGrant({ grantId, granteeName, operations, name, expiresAt }: Gr
 /** Ends a grant of one of the caller's keys. @throws GRANT_NOT_FOUND, IDEMPOTENCY_KEY_REUSED */
 export async function revokeGrant(
   deps: ChangeDeps,
-  input: Pick<GrantInput, "principal" | "signal" | "idempotentCall"> & { readonly grantId: string },
+  { grantId, ...input }: Omit<ChangeInput, "handle"> & { readonly grantId: string },
 ): Promise<GrantMessage> {
-  const { store } = deps;
-  const { grantId, principal, signal, idempotentCall } = input;
-  const wanted: Wanted = {
-    handle: grantId,
-    principal,
-    operation: "REVOKE_GRANT",
-    about: aboutHandle(grantId),
-  };
-  return recordingRefusal(deps, wanted, signal, async () => {
-    const changed = await store.writeIdempotent<Changed<GrantMessage>>(
+  const { principal, idempotentCall } = input;
+  const attempt = beginAttempt("REVOKE_GRANT", { handle: grantId, ...input });
+  return recordingRefusal(deps, attempt, async () => {
+    const changed = await deps.store.writeIdempotent<Changed<GrantMessage>>(
       idempotentCall,
       wrapCodec(grantCodec),
       async (transaction) => {
@@ -154,12 +139,12 @@ export async function revokeGrant(
 }
 
 /** Ends a grant that has expired, unless it has ended already. */
-export async function endGrant(deps: ChangeDeps, grantId: string, principal: Principal): Promise<void> {
+export async function endGrant(deps: ChangeDeps, grantId: string, actor: Actor): Promise<void> {
   const { store, keys } = deps;
   await store.write(async (transaction) => {
     const grant = await keys.grants.find(grantId, transaction);
     if (grant === undefined || keys.grants.isCurrent(grant.record)) return;
-    await removeGrant(deps, transaction, grant, principal, "expired");
+    await removeGrant(deps, transaction, grant, actor, "expired");
   });
 }
 
@@ -167,14 +152,14 @@ async function removeGrant(
   { keys }: ChangeDeps,
   transaction: WriteTransaction,
   grant: Stored<GrantRecord>,
-  principal: Principal,
+  actor: Actor,
   end: GrantEnd,
 ): Promise<void> {
   await keys.grants.remove(transaction, grant);
   const { keyId, name, owner } = grant.record;
   const subject = { keyId: keyId || writeName(name), owner, keyName: name };
   const details = describeGrantEnd(grant.record, end);
-  transaction.audit(eventBy(principal, subject, { operation: "REVOKE_GRANT", outcome: "OK", details }));
+  transaction.audit(eventBy(actor, subject, { operation: "REVOKE_GRANT", outcome: "OK", details }));
 }
 
 function grantNotFound(grantId: string): ConnectError {

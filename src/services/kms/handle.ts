@@ -25,3 +25,9 @@ export function parseHandle(text: string): Handle {
 export function writeName(name: string, version?: number): string {
   return version === undefined ? `name/${name}` : `name/${name}/${version}`;
 }
+
+/** Tells whether a handle stands for all versions of a name. */
+export function isWholeName(handle: string): boolean {
+  const parsed = parseHandle(handle);
+  return parsed.kind === "name" && parsed.version === undefined;
+}

@@ -7,26 +7,21 @@ import { generateWrappingKey, unwrap, type WrappingMethod } from "../../crypto/h
 import { importKeyFile } from "../../crypto/key-file.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
-import type { AnswerCodec, IdempotentCall } from "../../records/idempotency.ts";
-import { isSeenBy, type Principal } from "../../records/ownership.ts";
-import type { ChangeDeps } from "./change.ts";
+import type { AnswerCodec } from "../../records/idempotency.ts";
+import { isSeenBy } from "../../records/ownership.ts";
+import { type Attempt, beginAttempt, recordingRefusal } from "./attempt.ts";
+import type { ChangeDeps, ChangeInput } from "./change.ts";
 import { chooseAlgorithm, type NewKey, requireNameFree, storeKey } from "./create.ts";
 import { eventBy } from "./event.ts";
-import { aboutHandle, type Wanted } from "./find-key.ts";
 import type { KeyAlgorithm } from "./record.ts";
 import { type RecordMessage, recordCodec } from "./record-message.ts";
 import { type ImportRecord, importQuota, keyQuota } from "./tables.ts";
-import { recordingRefusal } from "./use-key.ts";
 
 /** Milliseconds until an import token expires. */
 const lifetimeMs = 24 * 3600 * 1000;
 
 /** A caller, and the idempotency key of the call. */
-export interface ImportCaller {
-  readonly principal: Principal;
-  readonly signal: AbortSignal;
-  readonly idempotentCall: IdempotentCall | undefined;
-}
+type ImportCaller = Omit<ChangeInput, "handle">;
 
 /** The properties of an import to begin. */
 export interface BeginImportInput extends ImportCaller {
@@ -96,17 +91,12 @@ export interface ImportInput extends NewKey, ImportCaller {
  */
 export async function importKey(deps: ChangeDeps, input: ImportInput): Promise<RecordMessage> {
   const { store, keys } = deps;
-  const { principal, signal, idempotentCall, importToken, name } = input;
+  const { principal, idempotentCall, importToken, name } = input;
   const algorithm = chooseAlgorithm(input);
-  const wanted: Wanted = {
-    handle: importToken,
-    principal,
-    operation: "IMPORT",
-    about: aboutHandle(importToken),
-  };
-  return recordingRefusal(deps, wanted, signal, () =>
+  const attempt = beginAttempt("IMPORT", { ...input, handle: importToken });
+  return recordingRefusal(deps, attempt, () =>
     store.runIdempotent(idempotentCall, recordCodec, async (write) => {
-      const found = await findImport(deps, wanted);
+      const found = await findImport(deps, attempt);
       await store.requireRoom(keyQuota, principal.userId);
       await requireNameFree(keys, principal.userId, name);
       const secretKey = await unwrapKey(deps, found, algorithm, input.wrappedKey);
@@ -125,12 +115,13 @@ export async function importKey(deps: ChangeDeps, input: ImportInput): Promise<R
   );
 }
 
-/** Finds an import token of the caller. @throws IMPORT_TOKEN_INVALID */
-async function findImport({ keys, now }: ChangeDeps, { handle, principal, about }: Wanted) {
-  const found = await keys.imports.findIntact(handle);
+/** Finds an import token of the caller, which becomes the subject of the attempt. @throws IMPORT_TOKEN_INVALID */
+async function findImport({ keys, now }: ChangeDeps, attempt: Attempt) {
+  const { handle: importToken, principal } = attempt;
+  const found = await keys.imports.findIntact(importToken);
   if (found === undefined || !isSeenBy(principal, found) || found.expiresAt <= now())
-    throw importTokenInvalid(handle);
-  about.subject = { keyId: handle, owner: found.owner, keyName: "" };
+    throw importTokenInvalid(importToken);
+  attempt.subject = { keyId: importToken, owner: found.owner, keyName: "" };
   return found;
 }
 

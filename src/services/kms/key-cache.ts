@@ -2,21 +2,25 @@
  * Caches parsed keys. An entry may be stale: each use is checked against the store in the transaction that records it,
  * so a stale key never produces an answer.
  */
-import type { ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider.ts";
 import { poll } from "../../database/poll.ts";
-import { refuse } from "../../errors.ts";
 import { importSealedKey } from "../../secrets/sealed-keys.ts";
+import { keyDamaged } from "./key-refusals.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
 /** A key ready for use. */
 export interface CachedKey extends StoredKey {
   /** @throws KEY_DAMAGED */
   publicKey(): PublicKey;
-  /** Opened and parsed at the first use. @returns undefined if it is no longer in the store @throws KEY_DAMAGED */
-  secretKey(): Promise<SecretKey | undefined>;
+  /**
+   * The secret half, opened and parsed at the first use.
+   *
+   * @throws CLOSED (CryptoError) if the cache has forgotten the key, or the key was destroyed since it was read;
+   *   KEY_DAMAGED
+   */
+  secretKey(): Promise<SecretKey>;
 }
 
 /** Parsed keys. */
@@ -53,11 +57,11 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
     dispose: (loading) => void loading.then((key) => key?.erase()).catch(() => {}),
   });
 
+  const forget = (keyId: string): void => void cached.delete(keyId);
   const load = async (keyId: string): Promise<OpenKey | undefined> => {
     const stored = await keys.find(keyId);
-    return stored && new OpenKey(provider, keys, stored);
+    return stored && new OpenKey(provider, keys, stored, () => forget(keyId));
   };
-  const forget = (keyId: string): void => void cached.delete(keyId);
   const stopPolling = forgetChanged(keys, forget);
 
   return {
@@ -103,13 +107,15 @@ class OpenKey implements CachedKey {
   readonly loggedState: StoredKey["loggedState"];
   readonly #provider: CryptoProvider;
   readonly #keys: KmsStore;
+  readonly #forget: () => void;
   #publicKey: PublicKey | undefined;
-  #secretKey: Promise<SecretKey | undefined> | undefined;
+  #secretKey: Promise<SecretKey> | undefined;
   #isErased = false;
 
-  constructor(provider: CryptoProvider, keys: KmsStore, stored: StoredKey) {
+  constructor(provider: CryptoProvider, keys: KmsStore, stored: StoredKey, forget: () => void) {
     this.#provider = provider;
     this.#keys = keys;
+    this.#forget = forget;
     this.record = stored.record;
     this.tag = stored.tag;
     this.isIntact = stored.isIntact;
@@ -122,8 +128,8 @@ class OpenKey implements CachedKey {
     return this.#publicKey;
   }
 
-  async secretKey(): Promise<SecretKey | undefined> {
-    // Nothing would erase what is opened from now on. Who uses the key looks for it again.
+  async secretKey(): Promise<SecretKey> {
+    // A key opened after eviction would never be erased. Callers look the key up again.
     if (this.#isErased) throw new CryptoError("CLOSED", "the key is no longer in the cache");
     this.#secretKey ??= this.#open().catch((error: unknown) => {
       // The next attempt may succeed: the store may be back, or the key repaired.
@@ -135,28 +141,21 @@ class OpenKey implements CachedKey {
 
   erase(): void {
     this.#isErased = true;
-    this.#secretKey?.then((secretKey) => secretKey?.erase()).catch(() => {});
+    this.#secretKey?.then((secretKey) => secretKey.erase()).catch(() => {});
   }
 
-  async #open(): Promise<SecretKey | undefined> {
+  async #open(): Promise<SecretKey> {
     const { keyId, algorithm, publicKey } = this.record;
     try {
       const secret = await this.#keys.openSecret(keyId);
-      return secret && (await importSealedKey(this.#provider, algorithm, secret, publicKey));
+      if (secret !== undefined) return await importSealedKey(this.#provider, algorithm, secret, publicKey);
     } catch (error) {
       if (error instanceof CryptoError && error.code !== "CLOSED") throw keyDamaged(keyId, error);
       throw error;
     }
+    // Either its secret half was removed from the store, or the key was destroyed after its record was read.
+    if ((await this.#keys.find(keyId))?.tag === this.tag) throw keyDamaged(keyId);
+    this.#forget();
+    throw new CryptoError("CLOSED", "the key has changed since it was read");
   }
-}
-
-/** The refusal for a key whose record or secret half was changed in the store. */
-export function keyDamaged(keyId: string, cause?: unknown): ConnectError {
-  const error = refuse(
-    "KEY_DAMAGED",
-    `the stored key ${keyId} was changed outside the server and cannot be used; restore it from a backup`,
-    { keyId },
-  );
-  error.cause = cause;
-  return error;
 }

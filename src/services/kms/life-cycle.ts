@@ -2,15 +2,14 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
 import type { AnswerCodec } from "../../records/idempotency.ts";
-import type { Principal } from "../../records/ownership.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { type Change, type ChangeDeps, type ChangeInput, changeKey, recordChange } from "./change.ts";
-import { enabledAsRotated } from "./event.ts";
-import { keyDamaged } from "./key-cache.ts";
-import type { KeyRecord, KeyState } from "./record.ts";
+import { type Actor, type ChangingOperation, enabledAsRotated } from "./event.ts";
+import { keyDamaged, keyStateInvalid } from "./key-refusals.ts";
+import type { KeyState } from "./record.ts";
 import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
 import type { StoredKey } from "./store.ts";
-import { keyStateInvalid } from "./use-key.ts";
+import type { KeyRecord } from "./tables.ts";
 
 type StateChange = Partial<Pick<KeyRecord, "state" | "destroyAt">>;
 
@@ -56,7 +55,7 @@ function moveKey(
       const change = choose(key.record);
       const changed = await keys.change(transaction, key, change);
       const details = change.state === "ROTATED" ? enabledAsRotated : `stateBefore=${key.record.state}`;
-      recordChange(transaction, { principal, operation }, key, details);
+      recordChange(transaction, principal, operation, key, details);
       return packRecord(changed, await findNameOf(deps, transaction, changed));
     },
   });
@@ -74,11 +73,11 @@ export async function findNameOf(
 /** The refusal to change a key that is damaged or not in one of some states; undefined if it can be changed. */
 export function findStateRefusal(
   key: StoredKey,
-  operation: Change<unknown>["operation"],
+  operation: ChangingOperation,
   from: readonly KeyState[],
 ): ConnectError | undefined {
   if (!key.isIntact) return keyDamaged(key.record.keyId);
-  return from.includes(key.record.state) ? undefined : keyStateInvalid(key, operation);
+  return from.includes(key.record.state) ? undefined : keyStateInvalid(key.record, operation);
 }
 
 function destructionDue({ record: { keyId } }: StoredKey): ConnectError {
@@ -113,35 +112,33 @@ const schedulable: readonly KeyState[] = ["ACTIVE", "ROTATED", "DISABLED"];
  */
 export function destroyKey(deps: ChangeDeps, input: DestroyInput): Promise<Destroyed> {
   const { principal, afterSeconds } = input;
-  if (afterSeconds === 0) return changeKey(deps, input, destruction(deps, principal));
+  const kind = { codec: destroyedCodec, priority: "safety" } as const;
+  if (afterSeconds === 0)
+    return changeKey(deps, input, { operation: "DESTROY", ...kind, ...destruction(deps, principal) });
   return changeKey(deps, input, {
     operation: "SCHEDULE_DESTROY",
-    codec: destroyedCodec,
-    priority: "safety",
+    ...kind,
     findRefusal: (key) => findStateRefusal(key, "SCHEDULE_DESTROY", schedulable),
     async apply(transaction, key) {
       const destroyAt = new Date(deps.now().getTime() + afterSeconds * 1000);
       await deps.keys.change(transaction, key, { state: "DESTROY_SCHEDULED", destroyAt });
       const details = `stateBefore=${key.record.state}, destroyAt=${destroyAt.toISOString()}`;
-      recordChange(transaction, { principal, operation: "SCHEDULE_DESTROY" }, key, details);
+      recordChange(transaction, principal, "SCHEDULE_DESTROY", key, details);
       return { keyId: key.record.keyId, newStatus: "DESTROY_SCHEDULED", destroyAtMs: destroyAt.getTime() };
     },
   });
 }
 
 /** Destroys a key that is not destroyed yet. A damaged key can be destroyed too, once. */
-export function destruction({ keys }: Pick<ChangeDeps, "keys">, principal: Principal): Change<Destroyed> {
+export function destruction({ keys }: Pick<ChangeDeps, "keys">, actor: Actor): Change<Destroyed> {
   return {
-    operation: "DESTROY",
-    codec: destroyedCodec,
-    priority: "safety",
     findRefusal: (key) => {
       const isDestroyed = key.record.state === "DESTROYED" && key.loggedState === "DESTROYED";
-      return isDestroyed ? keyStateInvalid(key, "DESTROY") : undefined;
+      return isDestroyed ? keyStateInvalid(key.record, "DESTROY") : undefined;
     },
     async apply(transaction, key) {
       await keys.change(transaction, key, { state: "DESTROYED", destroyAt: undefined });
-      recordChange(transaction, { principal, operation: "DESTROY" }, key, `stateBefore=${key.record.state}`);
+      recordChange(transaction, actor, "DESTROY", key, `stateBefore=${key.record.state}`);
       return { keyId: key.record.keyId, newStatus: "DESTROYED", destroyAtMs: undefined };
     },
   };

@@ -19,14 +19,14 @@ export interface GrantQuery extends PageFields {
 /** Lists grants in the order of their creation. @throws FIELD_INVALID */
 export async function listGrants(deps: FindDeps, query: GrantQuery, principal: Principal) {
   const { grants } = deps.keys;
-  const { received, keyId } = query;
+  const { received, keyId: handle } = query;
   const conditions = [
     grants.current(),
     ...(received ? [sql<boolean>`grantee = ${principal.userId}`] : []),
-    ...(keyId === "" ? [] : [await isOf(deps, keyId, principal)]),
+    ...(handle === "" ? [] : [await isOf(deps, handle, principal)]),
   ];
   const narrowing: Narrowing = {
-    name: JSON.stringify([received, principal.userId, keyId]),
+    name: JSON.stringify([received, principal.userId, handle]),
     where: sql<boolean>`${sql.join(conditions, sql` and `)}`,
   };
   const seer = received ? systemPrincipal : principal;

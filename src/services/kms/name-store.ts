@@ -5,7 +5,7 @@ import { openTable, type RecordStore } from "../../records/record-table.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { indexLabels } from "./label-index.ts";
-import type { KeyName, KeyRecord } from "./record.ts";
+import type { KeyName, KeyRecord } from "./tables.ts";
 import { nameTable } from "./tables.ts";
 
 /** Creates the store of names. */

@@ -8,11 +8,10 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { ChangeDeps } from "./change.ts";
 import { describeKey, requireNameFree, toRecord } from "./create.ts";
 import { eventBy, subjectOf } from "./event.ts";
-import { keyNotFound } from "./find-key.ts";
 import { writeName } from "./handle.ts";
-import { keyDamaged } from "./key-cache.ts";
-import type { KeyName, KeyRecord } from "./record.ts";
+import { keyDamaged, keyNotFound } from "./key-refusals.ts";
 import { nextVersion } from "./rotate.ts";
+import type { KeyName, KeyRecord } from "./tables.ts";
 import { keyQuota } from "./tables.ts";
 
 /** The properties of a new name. */

@@ -7,8 +7,8 @@ import { toPublicJwk } from "../../crypto/jwk.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { type AnswerCodec, messageCodec } from "../../records/idempotency.ts";
-import type { KeyName, KeyRecord } from "./record.ts";
 import type { StoredKey } from "./store.ts";
+import type { KeyName, KeyRecord } from "./tables.ts";
 
 /** A record as a message. */
 export type RecordMessage = MessageInitShape<typeof KeyRecordSchema> & { readonly keyId: string };

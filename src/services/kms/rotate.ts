@@ -2,27 +2,17 @@ import type { ConnectError } from "@connectrpc/connect";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
-import type { Principal } from "../../records/ownership.ts";
 import { intact } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import {
-  type Change,
-  type ChangeDeps,
-  type ChangeInput,
-  changeInTransaction,
-  recordChange,
-  takeAnswer,
-  wrapCodec,
-} from "./change.ts";
+import { type Change, type ChangeDeps, type ChangeInput, recordChange, runChange } from "./change.ts";
 import { describeKey, findNextRotation, toRecord } from "./create.ts";
-import { eventBy, subjectOf } from "./event.ts";
+import { type Actor, eventBy, subjectOf } from "./event.ts";
 import { findKey } from "./find-key.ts";
 import { findNameOf, findStateRefusal } from "./life-cycle.ts";
-import type { KeyName, KeyRecord } from "./record.ts";
 import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
 import type { StoredKey } from "./store.ts";
+import type { KeyName, KeyRecord } from "./tables.ts";
 import { keyQuota } from "./tables.ts";
-import { recordingRefusal, toWanted } from "./use-key.ts";
 
 /** The most characters of the alias of a new version. */
 const maxAliasCharacters = 255;
@@ -35,46 +25,33 @@ const maxAliasCharacters = 255;
  * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED,
  *   FIELD_INVALID for a name that takes imported keys only
  */
-export async function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
-  const { store, cache, provider } = deps;
-  const { idempotentCall, principal } = input;
-  const wanted = toWanted({ ...input, operation: "ROTATE" });
-  let keyId = "";
-  return recordingRefusal(deps, wanted, input.signal, async () => {
-    const changed = await store.runIdempotent(idempotentCall, wrapCodec(recordCodec), async (write) => {
-      // The transaction reads the key again and decides; this read saves the key pair of a call that cannot succeed.
-      const { key } = await findKey(deps, wanted);
-      const refusal = findRotationRefusal(key);
-      if (refusal) throw refusal;
-      if ((await findNameOf(deps, undefined, key.record))?.isImportOnly)
-        throw refuseField(
-          "keyId",
-          "is a version of a name that takes imported keys only; import the next one",
-        );
-      keyId = key.record.keyId;
-      await store.requireRoom(keyQuota, key.record.owner);
-      return withFreshKeyPair(provider, key.record.algorithm, ({ secretKey }) =>
-        write((transaction) =>
-          changeInTransaction(deps, transaction, { wanted, keyId }, rotation(deps, principal, secretKey)),
-        ),
-      );
-    });
-    cache.forget(keyId);
-    return takeAnswer(changed);
+export function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
+  const { store, provider } = deps;
+  const kind = { operation: "ROTATE", codec: recordCodec } as const;
+  return runChange(deps, input, kind, async (attempt, changeById) => {
+    // The transaction reads the key again and decides; this read saves the key pair of a call that cannot succeed.
+    const { key } = await findKey(deps, attempt);
+    const refusal = findRotationRefusal(key);
+    if (refusal) throw refusal;
+    const { keyId, owner, algorithm } = key.record;
+    if ((await findNameOf(deps, undefined, key.record))?.isImportOnly)
+      throw refuseField("keyId", "is a version of a name that takes imported keys only; import the next one");
+    await store.requireRoom(keyQuota, owner);
+    return withFreshKeyPair(provider, algorithm, ({ secretKey }) =>
+      changeById(keyId, rotation(deps, input.principal, secretKey)),
+    );
   });
 }
 
 /** Replaces a key with a new key pair. */
 export function rotation(
   deps: Pick<ChangeDeps, "keys" | "now">,
-  principal: Principal,
+  actor: Actor,
   secretKey: SecretKey,
 ): Change<RecordMessage> {
   return {
-    operation: "ROTATE",
-    codec: recordCodec,
     findRefusal: findRotationRefusal,
-    apply: (transaction, key) => replaceKey(deps, transaction, { principal, secretKey, key }),
+    apply: (transaction, key) => replaceKey(deps, transaction, { actor, secretKey, key }),
   };
 }
 
@@ -93,7 +70,7 @@ export function findRotationRefusal(key: StoredKey): ConnectError | undefined {
 async function replaceKey(
   { keys, now }: Pick<ChangeDeps, "keys" | "now">,
   transaction: WriteTransaction,
-  { principal, secretKey, key }: { principal: Principal; secretKey: SecretKey; key: StoredKey },
+  { actor, secretKey, key }: { actor: Actor; secretKey: SecretKey; key: StoredKey },
 ): Promise<RecordMessage> {
   const old = key.record;
   const named = await findNameOf({ keys }, transaction, old);
@@ -106,11 +83,11 @@ async function replaceKey(
     ...(named && { name: named.name, version: named.versions + 1, isPrimary: true }),
   });
   await keys.change(transaction, key, { state: "ROTATED", isPrimary: false, replacedBy: record.keyId });
-  recordChange(transaction, { principal, operation: "ROTATE" }, key, `newKeyId=${record.keyId}`);
+  recordChange(transaction, actor, "ROTATE", key, `newKeyId=${record.keyId}`);
   const renamed = named && (await keys.names.update(transaction, intact(named), nextVersion(named, record)));
   await keys.insertWithSecret(transaction, record, secretKey);
   const details = `${describeKey(record)}, rotatedFrom=${old.keyId}`;
-  transaction.audit(eventBy(principal, subjectOf(record), { operation: "CREATE", outcome: "OK", details }));
+  transaction.audit(eventBy(actor, subjectOf(record), { operation: "CREATE", outcome: "OK", details }));
   return packRecord(record, renamed);
 }
 

@@ -9,22 +9,21 @@ import { createDueWork, type DueItem, type DueKind } from "../../database/due-wo
 import { poll } from "../../database/poll.ts";
 import { findCoreReason, type ReasonName } from "../../errors.ts";
 import type { DueRecords } from "../../records/due-records.ts";
-import type { Principal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
 import { intact } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import { type ChangeDeps, changeInTransaction, takeAnswer } from "./change.ts";
+import { refusalBy } from "./attempt.ts";
+import { applyChange, type ChangeDeps, takeAnswer } from "./change.ts";
 import { findNextRotation } from "./create.ts";
-import { subjectOf } from "./event.ts";
+import { type Actor, subjectOf } from "./event.ts";
 import { endGrant } from "./grants.ts";
 import { endImport } from "./import.ts";
-import { keyDamaged } from "./key-cache.ts";
+import { keyDamaged, keyNotFound } from "./key-refusals.ts";
 import { destruction } from "./life-cycle.ts";
-import type { KeyName } from "./record.ts";
 import { findRotationRefusal, rotation } from "./rotate.ts";
 import type { StoredKey } from "./store.ts";
+import type { KeyName } from "./tables.ts";
 import { keyQuota } from "./tables.ts";
-import { refusalBy, toWanted } from "./use-key.ts";
 
 /** Milliseconds between polls. */
 const pollIntervalMs = 500;
@@ -33,9 +32,8 @@ const reportIntervalMs = 10_000;
 /** Seconds after which a rotation that is not possible now is tried again, or its period if that is shorter. */
 const retrySeconds = 3600;
 
-/** The principal of scheduled work, which no user requests. */
-const schedulePrincipal: Principal = { user: "schedule", userId: "schedule", owner: undefined };
-const never = new AbortController().signal;
+/** Whom the entries about scheduled work name: no caller requests it. */
+const schedule: Actor = { user: "schedule" };
 
 /** The scheduled work of a server. */
 export interface Schedule {
@@ -88,7 +86,7 @@ function listKinds(deps: ChangeDeps): DueKind[] {
     })),
     toKind("kms_end_grant", keys.grants.due, ({ grantId, keyId }) => ({
       about: { keyId, grantId, operation: "REVOKE_GRANT" },
-      run: () => endGrant(deps, grantId, schedulePrincipal),
+      run: () => endGrant(deps, grantId, schedule),
     })),
     toKind("kms_end_import", keys.imports.due, ({ importId }) => ({
       about: { importId },
@@ -115,15 +113,13 @@ function toKind<T>(
 
 async function destroyDue(deps: ChangeDeps, keyId: string): Promise<void> {
   const { store, keys, cache, now } = deps;
-  const wanted = toWanted({ keyId, principal: schedulePrincipal, signal: never, operation: "DESTROY" });
   const changed = await store.write(
     async (transaction) => {
       const key = await keys.findForChange(transaction, keyId);
-      const { state, destroyAt } = key?.record ?? {};
-      if (destroyAt === undefined || destroyAt > now()) return undefined;
+      if (key?.record.destroyAt === undefined || key.record.destroyAt > now()) return undefined;
       // No other state has a time, so the record was changed outside of the server.
-      if (state !== "DESTROY_SCHEDULED") throw keyDamaged(keyId);
-      return changeInTransaction(deps, transaction, { wanted, keyId }, destruction(deps, schedulePrincipal));
+      if (key.record.state !== "DESTROY_SCHEDULED") throw keyDamaged(keyId);
+      return applyChange(transaction, key, destruction(deps, schedule));
     },
     { priority: "safety" },
   );
@@ -132,7 +128,7 @@ async function destroyDue(deps: ChangeDeps, keyId: string): Promise<void> {
 }
 
 async function rotateDue(deps: ChangeDeps, due: KeyName): Promise<void> {
-  const { store, cache, provider } = deps;
+  const { store, keys, cache, provider } = deps;
   const { primaryKeyId: keyId } = due;
   if (keyId === undefined) return;
   const hindrance = await findHindrance(deps, keyId);
@@ -142,9 +138,9 @@ async function rotateDue(deps: ChangeDeps, due: KeyName): Promise<void> {
     const changed = await withFreshKeyPair(provider, due.algorithm, ({ secretKey }) =>
       store.write(async (transaction) => {
         if (!(await findStillDue(deps, transaction, due))) return undefined;
-        const change = rotation(deps, schedulePrincipal, secretKey);
-        const wanted = toWanted({ keyId, principal: schedulePrincipal, signal: never, operation: "ROTATE" });
-        return changeInTransaction(deps, transaction, { wanted, keyId }, change);
+        const key = await keys.findForChange(transaction, keyId);
+        if (key === undefined) throw keyNotFound(keyId);
+        return applyChange(transaction, key, rotation(deps, schedule, secretKey));
       }),
     );
     if (changed !== undefined) takeAnswer(changed);
@@ -185,11 +181,10 @@ async function putOff(deps: ChangeDeps, due: KeyName, { key, reason }: Hindrance
     await deps.keys.names.update(transaction, intact(named), { nextRotationAt });
     return true;
   });
-  if (isPutOff)
-    await deps.keys.recordRefusal(refusalBy(schedulePrincipal, subjectOf(key.record), "ROTATE", reason));
+  if (isPutOff) await deps.keys.recordRefusal(refusalBy(schedule, subjectOf(key.record), "ROTATE", reason));
 }
 
-/** Reads a name in a transaction. @returns undefined if its rotation is not due any more */
+/** Reads a name in a transaction. @returns undefined if its rotation is no longer due */
 async function findStillDue(
   { keys, now }: ChangeDeps,
   transaction: WriteTransaction,

@@ -64,24 +64,24 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
         rotationPeriodSeconds: key.rotationPeriodSeconds,
       }),
     }),
-    getKey: ({ keyId }, context) => getKey(deps, keyId, readPrincipal(context)),
+    getKey: ({ keyId }, context) => getKey(deps, { handle: keyId, ...whoOf(context) }),
     listKeys: ({ status: state, algorithm, usage, name, label, ...fields }, context) =>
       listKeys(deps, fields, { state, algorithm, usage, name, label }, readPrincipal(context)),
     rotateKey: async ({ keyId }, context) => ({
-      newKey: await rotateKey(deps, { keyId, ...changeOf(context) }),
+      newKey: await rotateKey(deps, { handle: keyId, ...changeOf(context) }),
     }),
     disableKey: async ({ keyId }, context) => ({
-      result: await disableKey(deps, { keyId, ...changeOf(context) }),
+      result: await disableKey(deps, { handle: keyId, ...changeOf(context) }),
     }),
     enableKey: async ({ keyId }, context) => ({
-      result: await enableKey(deps, { keyId, ...changeOf(context) }),
+      result: await enableKey(deps, { handle: keyId, ...changeOf(context) }),
     }),
     restoreKey: async ({ keyId }, context) => ({
-      result: await restoreKey(deps, { keyId, ...changeOf(context) }),
+      result: await restoreKey(deps, { handle: keyId, ...changeOf(context) }),
     }),
     destroyKey: async ({ keyId, afterSeconds }, context) => {
       const { destroyAtMs, ...destroyed } = await destroyKey(deps, {
-        keyId,
+        handle: keyId,
         afterSeconds,
         ...changeOf(context),
       });
@@ -108,40 +108,45 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
       }),
     }),
     exportPublicKeys: (query, context) => exportPublicKeys(deps, query, readPrincipal(context)),
-    createGrant: async ({ keyId, name, grantee, operations, expiresAt }, context) => ({
-      grant: await createGrant(deps, { keyId, name, grantee, operations, expiresAt, ...changeOf(context) }),
+    createGrant: async ({ keyId, $typeName: _, ...grant }, context) => ({
+      grant: await createGrant(deps, {
+        ...grant,
+        handle: keyId,
+        expiresAt: grant.expiresAt,
+        ...changeOf(context),
+      }),
     }),
     listGrants: (query, context) => listGrants(deps, query, readPrincipal(context)),
     revokeGrant: async ({ grantId }, context) => ({
       grant: await revokeGrant(deps, { grantId, ...changeOf(context) }),
     }),
     sign: async ({ keyId, data, context: binding, mu }, context) => ({
-      result: await sign(deps, { keyId, data, context: binding, mu, ...whoOf(context) }),
+      result: await sign(deps, { handle: keyId, data, context: binding, mu, ...whoOf(context) }),
     }),
     signStream: async (requests, context) => ({
       result: await signStream(deps, partsOf(requests), whoOf(context)),
     }),
     batchSign: async ({ keyId, data, context: binding }, context) => {
-      const input = { keyId, data, context: binding, form: readResponseForm(context), ...whoOf(context) };
-      const { signatures, ...about } = await signBatch(deps, input);
+      const input = { handle: keyId, data, context: binding, ...whoOf(context) };
+      const { signatures, ...about } = await signBatch(deps, { ...input, form: readResponseForm(context) });
       return { results: signatures.map((signature) => ({ signature })), ...about };
     },
-    createCsr: async ({ $typeName: _, ...request }, context) => ({
-      result: await createCsr(deps, { ...request, ...whoOf(context) }),
+    createCsr: async ({ keyId, $typeName: _, ...request }, context) => ({
+      result: await createCsr(deps, { ...request, handle: keyId, ...whoOf(context) }),
     }),
     verify: async ({ keyId, data, signature, context: binding }, context) => ({
-      result: await verify(deps, { keyId, data, signature, context: binding, ...whoOf(context) }),
+      result: await verify(deps, { handle: keyId, data, signature, context: binding, ...whoOf(context) }),
     }),
     encapsulate: async ({ keyId }, context) => ({
-      result: await encapsulate(deps, { keyId, ...whoOf(context) }),
+      result: await encapsulate(deps, { handle: keyId, ...whoOf(context) }),
     }),
     decapsulate: async ({ keyId, ciphertext }, context) => ({
-      result: await decapsulate(deps, { keyId, ciphertext, ...whoOf(context) }),
+      result: await decapsulate(deps, { handle: keyId, ciphertext, ...whoOf(context) }),
     }),
     getAuditLog: async (query, context) => {
       const reader = readerOf(context);
       const filter = await toFilter(deps, query, reader);
-      // A list may read all of the caller's entries. One at a time leaves room for the reads of others.
+      // A list may read all of the caller's entries. One at a time, so that other callers' reads are not starved.
       const { rows, nextPageToken, totalSize } = await takeTurn(reader.principal.userId, context.signal, () =>
         listAudit(store, filter, query),
       );

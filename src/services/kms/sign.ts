@@ -2,30 +2,21 @@ import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
 import { signEcdsaDigest } from "../../crypto/ecdsa-digest.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
+import { beginAttempt, type KeyInput, recordingRefusal } from "./attempt.ts";
 import { countFitting, type ResponseForm } from "./batch-size.ts";
+import type { FindDeps } from "./find-key.ts";
 import type { CachedKey } from "./key-cache.ts";
-import {
-  done,
-  findUsable,
-  type KeyInput,
-  openSecretKey,
-  recordingRefusal,
-  toWanted,
-  type UseDeps,
-  type UseInput,
-  useKey,
-} from "./use-key.ts";
+import { keyUsageMismatch } from "./key-refusals.ts";
+import { findUsable, type Use, type UsedKey, useKey } from "./use-key.ts";
 
 /** The dependencies of signing. */
-export interface SignDeps extends UseDeps {
+export interface SignDeps extends FindDeps {
   readonly provider: CryptoProvider;
 }
 
 /** A signature, and the key that made it. */
-export interface Signed {
+export interface Signed extends UsedKey {
   readonly signature: Uint8Array;
-  readonly keyId: string;
-  readonly algorithm: string;
 }
 
 /** The data to sign, or the mu of data that stays with the caller. */
@@ -37,10 +28,8 @@ export interface SignInput extends KeyInput {
   readonly mu: Uint8Array;
 }
 
-/** A use of a key that signs: only an ACTIVE key, for its owner and for grantees of SIGN. */
-export function toSigningUse({ keyId, principal, signal }: KeyInput): UseInput {
-  return { keyId, principal, signal, operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
-}
+/** Only an ACTIVE key signs, for its owner and for grantees of SIGN. */
+export const signing: Use = { operation: "SIGN", states: ["ACTIVE"], usage: "SIGN" };
 
 /**
  * Signs with a stored key (FIPS 204, section 5.2; FIPS 205, section 10.2; pure, hedged).
@@ -48,15 +37,14 @@ export function toSigningUse({ keyId, principal, signal }: KeyInput): UseInput {
  * @throws as useKey does; KEY_USAGE_MISMATCH also for mu with a key that is not an ML-DSA key
  */
 export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): Promise<Signed> {
-  const input = toSigningUse(who);
-  return useKey(deps, input, async (key) => {
-    if (mu.length > 0) checkTakesMu(key);
-    const secretKey = await openSecretKey(deps, key, input);
-    const signature =
-      mu.length > 0
-        ? await deps.provider.signMu(secretKey, mu)
-        : await deps.provider.sign(secretKey, data, context.length > 0 ? { context } : {});
-    return { result: toSigned(key, signature), entries: [done(mu.length > 0 ? "input=mu" : "input=data")] };
+  return useKey(deps, who, signing, async (key) => {
+    const isMu = mu.length > 0;
+    if (isMu) requireMlDsa(key);
+    const secretKey = await key.secretKey();
+    const signature = isMu
+      ? await deps.provider.signMu(secretKey, mu)
+      : await deps.provider.sign(secretKey, data, context.length > 0 ? { context } : {});
+    return { result: { signature }, details: [isMu ? "input=mu" : "input=data"] };
   });
 }
 
@@ -70,28 +58,17 @@ export function signDigest(
   deps: SignDeps,
   { digest, ...who }: KeyInput & { readonly digest: Uint8Array },
 ): Promise<Signed> {
-  const input = toSigningUse(who);
-  return useKey(deps, input, async (key) => {
-    const { keyId, algorithm } = key.record;
-    if (algorithm !== "ECDSA-P256")
-      throw refuse(
-        "KEY_USAGE_MISMATCH",
-        `key ${keyId} is an ${algorithm} key, which signs data, not a digest`,
-        {
-          keyId,
-          algorithm,
-        },
-      );
-    const signature = await signEcdsaDigest(await openSecretKey(deps, key, input), digest);
-    return { result: toSigned(key, signature), entries: [done("input=digest")] };
+  return useKey(deps, who, signing, async (key) => {
+    if (key.record.algorithm !== "ECDSA-P256")
+      throw keyUsageMismatch(key.record, ", which signs data, not a digest");
+    const signature = await signEcdsaDigest(await key.secretKey(), digest);
+    return { result: { signature }, details: ["input=digest"] };
   });
 }
 
 /** Signatures in the order of the messages. */
-export interface BatchSigned {
+export interface BatchSigned extends UsedKey {
   readonly signatures: readonly Uint8Array[];
-  readonly keyId: string;
-  readonly algorithm: string;
 }
 
 /**
@@ -116,11 +93,10 @@ export interface BatchInput extends Omit<SignInput, "data" | "mu"> {
  */
 export function signBatch(deps: SignDeps, input: BatchInput): Promise<BatchSigned> {
   const { data, context, signal } = input;
-  const use = toSigningUse(input);
-  return useKey(deps, use, async (key) => {
+  return useKey(deps, input, signing, async (key) => {
     requireFitting(key, input);
     requireNoneEmpty(data);
-    const secretKey = await openSecretKey(deps, key, use);
+    const secretKey = await key.secretKey();
     const signatures = new Array<Uint8Array>(data.length);
     let next = 0;
     let isOver = false;
@@ -138,9 +114,8 @@ export function signBatch(deps: SignDeps, input: BatchInput): Promise<BatchSigne
       // If one has failed, the others sign no more.
       isOver = true;
     }
-    const { keyId, algorithm } = key.record;
-    const entries = data.map((_, i) => done(`input=data, batchItem=${i + 1}/${data.length}`));
-    return { result: { signatures, keyId, algorithm }, entries };
+    const details = data.map((_, i) => `input=data, batchItem=${i + 1}/${data.length}`);
+    return { result: { signatures }, details };
   });
 }
 
@@ -185,23 +160,18 @@ export async function signStream(
   const first = await iterator.next();
   if (first.done === true || first.value.case !== "header")
     throw refuseField("header", "is missing; the first message of the stream is the header");
-  const { keyId, context } = first.value.value;
-  const named = toSigningUse({ keyId, ...who });
-  const wanted = toWanted(named);
-  const { publicKey, signingKeyId } = await recordingRefusal(deps, wanted, who.signal, async () => {
-    const { key } = await findUsable(deps, named, wanted);
-    checkTakesMu(key);
-    return { publicKey: key.publicKey(), signingKeyId: key.record.keyId };
+  const { keyId: handle, context } = first.value.value;
+  const attempt = beginAttempt(signing.operation, { handle, ...who });
+  const { keyId, mu, bytes } = await recordingRefusal(deps, attempt, async () => {
+    const { key } = await findUsable(deps, attempt, signing);
+    requireMlDsa(key);
+    const computed = await computeMu(deps.provider, key.publicKey(), context, iterator);
+    return { ...computed, keyId: key.record.keyId };
   });
-  const { mu, bytes } = await recordingRefusal(deps, wanted, who.signal, () =>
-    computeMu(deps.provider, publicKey, context, iterator),
-  );
   // mu is bound to this key. If the name stands for another version by now, the signature would be worthless.
-  const input = { ...named, keyId: signingKeyId };
-  return useKey(deps, input, async (key) => {
-    const secretKey = await openSecretKey(deps, key, input);
-    const signature = await deps.provider.signMu(secretKey, mu);
-    return { result: toSigned(key, signature), entries: [done(`input=stream, bytes=${bytes}`)] };
+  return useKey(deps, { handle: keyId, ...who }, signing, async (key) => {
+    const signature = await deps.provider.signMu(await key.secretKey(), mu);
+    return { result: { signature }, details: [`input=stream, bytes=${bytes}`] };
   });
 }
 
@@ -226,18 +196,7 @@ async function computeMu(
 }
 
 /** Only ML-DSA has a mu; SLH-DSA reads a message twice (FIPS 205, algorithm 19). */
-function checkTakesMu({ record: { keyId, algorithm } }: CachedKey): void {
-  if (isMlDsaAlgorithm(algorithm)) return;
-  throw refuse(
-    "KEY_USAGE_MISMATCH",
-    `key ${keyId} is an ${algorithm} key; mu and streams need an ML-DSA key`,
-    {
-      keyId,
-      algorithm,
-    },
-  );
-}
-
-function toSigned({ record: { keyId, algorithm } }: CachedKey, signature: Uint8Array): Signed {
-  return { signature, keyId, algorithm };
+function requireMlDsa({ record }: CachedKey): void {
+  if (isMlDsaAlgorithm(record.algorithm)) return;
+  throw keyUsageMismatch(record, "; mu and streams need an ML-DSA key");
 }

@@ -18,7 +18,8 @@ import { createImportStore } from "./import-store.ts";
 import { allKeys, type KeyFilter, narrowKeys } from "./key-filter.ts";
 import { indexLabels } from "./label-index.ts";
 import { createNameStore } from "./name-store.ts";
-import type { KeyRecord, KeyState } from "./record.ts";
+import type { KeyState } from "./record.ts";
+import type { KeyRecord } from "./tables.ts";
 import { changes, keyTable } from "./tables.ts";
 
 /** A key as it was read. A restored older record is not intact either, because the audit log has the newer state. */

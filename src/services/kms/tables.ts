@@ -13,17 +13,28 @@ const columns = {
   algorithm: column.text<"algorithm", KeyAlgorithm>("algorithm"),
   usage: column.text<"key_usage", KeyUsage>("key_usage"),
   state: column.text<"key_state", KeyState>("key_state"),
+  /** Raw, as FIPS 203, 204 or 205 defines it. */
   publicKey: column.bytes("public_key"),
+  /** The user who made it. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
+  /** The stable handle of its versions; undefined for a key without a name. */
   name: column.optionalText("key_name"),
+  /** Counts the versions of a name from 1. */
   version: column.optionalUint32("key_version"),
+  /** Whether the name alone stands for this version. */
   isPrimary: column.optionalFlag("is_primary"),
+  /** The labels of a key without a name; a name has the labels of its versions. */
   labels: column.textMap("labels"),
+  /** When a key in the state DESTROY_SCHEDULED will be destroyed. */
   destroyAt: column.optionalTime("destroy_at_ms"),
   isImported: column.optionalFlag("is_imported"),
+  /** The key that replaced it when it was rotated. */
   replacedBy: column.optionalText("replaced_by"),
 };
+
+/** A key without its secret half. */
+export type KeyRecord = RecordOf<typeof columns>;
 
 /** The condition of the index of entries that change the state of a key, in migrations.ts. */
 const changing = `outcome = 'OK' and operation in (${Object.keys(statesAfter)
@@ -57,17 +68,27 @@ export const keyTable: TableDeclaration<typeof columns> = {
 const nameColumns = {
   owner: column.text("owner"),
   name: column.text("key_name"),
+  /** The algorithm of the next version. */
   algorithm: column.text<"algorithm", KeyAlgorithm>("algorithm"),
   labels: column.textMap("labels"),
+  /** Seconds between automatic rotations; undefined if only callers rotate. */
   rotationPeriodSeconds: column.optionalUint32("rotation_period_s"),
   nextRotationAt: column.optionalTime("next_rotation_at_ms"),
+  /** Seconds that the destruction of a version waits if a caller does not say. */
   destroyAfterSeconds: column.optionalUint32("destroy_after_s"),
+  /** Whether versions can only be imported. */
   isImportOnly: column.flag("is_import_only"),
+  /** The number of the newest version; 0 while there is none. */
   versions: column.int32("versions"),
+  /** The version that the name alone stands for. */
   primaryKeyId: column.optionalText("primary_key_id"),
   createdAt: column.time("created_at_ms"),
+  /** Whether Google's interface gives its versions an external mu to sign, instead of data. */
   signsMu: column.flag("signs_mu"),
 };
+
+/** A name: the stable handle of the versions of a key. */
+export type KeyName = RecordOf<typeof nameColumns>;
 
 export const nameTable: TableDeclaration<typeof nameColumns> = {
   name: "kms_names",

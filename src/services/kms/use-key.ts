@@ -1,114 +1,111 @@
-/** The steps of every use of a key: find it, check that the use is allowed, use it, and record the use, then answer. */
-import { Code, ConnectError } from "@connectrpc/connect";
+/** The use of a key: find it, check that the use is allowed, use it, and record the use, then answer. */
 import { CryptoError } from "../../crypto/crypto-error.ts";
-import type { SecretKey } from "../../crypto/provider.ts";
 import { StoreFailureError } from "../../database/store-error.ts";
-import { explainAbort, findCoreReason, type ReasonName, refuse } from "../../errors.ts";
-import { IdempotencyConflictError } from "../../records/idempotency.ts";
-import type { Principal } from "../../records/ownership.ts";
-import { QuotaExceededError } from "../../records/quota.ts";
-import { eventBy, type KeyEvent, type Operation, type Subject, subjectOf } from "./event.ts";
+import { type Attempt, beginAttempt, type KeyInput, recordingRefusal } from "./attempt.ts";
+import { eventBy, type Operation, subjectOf } from "./event.ts";
 import {
-  aboutHandle,
-  checkAllowed,
+  type AllowedKey,
   type FindDeps,
-  type FoundKey,
   findKey,
   findKnownId,
   forgetHandle,
-  type Wanted,
+  requirePermission,
 } from "./find-key.ts";
-import { type CachedKey, keyDamaged } from "./key-cache.ts";
-import type { KeyRecord, KeyState, KeyUsage } from "./record.ts";
-import type { KeyUse, StoredKey } from "./store.ts";
+import { isWholeName } from "./handle.ts";
+import type { CachedKey } from "./key-cache.ts";
+import { keyDamaged, keyNotFound, keyStateInvalid, keyUsageMismatch } from "./key-refusals.ts";
+import type { KeyState, KeyUsage } from "./record.ts";
+import type { KeyUse } from "./store.ts";
 
-/** The dependencies of uses of keys. */
-export type UseDeps = FindDeps;
-
-/** The key to use, and its caller. */
-export interface KeyInput {
-  /** The handle of the key, as the caller sent it. */
-  readonly keyId: string;
-  readonly principal: Principal;
-  /** Aborts when the caller disconnects or stops waiting. */
-  readonly signal: AbortSignal;
-}
-
-/** A use of a key. */
-export interface UseInput extends KeyInput {
+/** A kind of use. */
+export interface Use {
   readonly operation: Operation;
-  /** The states that allow it. */
+  /** The states of a key that allow it. */
   readonly states: readonly KeyState[];
   /** The usage that the key must have. */
   readonly usage: KeyUsage;
 }
 
-/** The outcome of a use of a key. */
-export interface UseOutcome<Result> {
+/** The outcome of work with a key. */
+export interface Work<Result> {
   readonly result: Result;
-  /** Its entries in the audit log. */
-  readonly entries: readonly UseEntry[];
+  /** The details of its entries in the audit log: one entry for each. */
+  readonly details: readonly string[];
 }
 
-/** One audit entry for a use. */
-export type UseEntry = Pick<KeyEvent, "outcome" | "details">;
+/** The key that a result belongs to. */
+export interface UsedKey {
+  readonly keyId: string;
+  readonly algorithm: string;
+}
 
 /** How often work begins again because its key was erased, while others change the key all the time. */
 const maxAttempts = 100;
 
-/** The entry for a successful use. */
-export function done(details: string): UseEntry {
-  return { outcome: "OK", details };
-}
-
 /**
- * Uses a key. Returns the result only once its audit entry is on the disk, and only if the key is still in a state that
- * allows the use at that moment, and the caller may still use it. A change that was answered earlier therefore takes
- * effect first.
+ * Uses a key.
  *
- * @param work computes the result; a refusal that it throws is recorded as one.
+ * 1. Find the key that the handle stands for: in the cache, or in the store if the cache may be behind it.
+ * 2. Check that the caller may use it, as its owner or by a grant.
+ * 3. Check that it is intact, that it has the usage, and that its state allows the use.
+ * 4. Do the work with it.
+ * 5. Read the key and the grant again, in a transaction. If they are as in steps 1 and 2, record the work in it.
+ * 6. Answer, once the entries are on the disk.
+ *
+ * So a change of the key that was answered before the use takes effect before it. If the key has changed meanwhile, begin
+ * again with what the store has now; what was computed with the same key is kept. Also begin again if its secret half was
+ * erased during the work: by a change, or because the cache needed the place. A refusal in any step is recorded.
+ *
+ * @param work computes the result; a refusal that it throws is recorded too.
  * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and what `work` throws
  */
-export async function useKey<Result>(
-  deps: UseDeps,
-  input: UseInput,
-  work: (key: CachedKey) => Promise<UseOutcome<Result>>,
-): Promise<Result> {
-  const { cache } = deps;
-  const { operation, principal, signal } = input;
-  const wanted = toWanted(input);
-  const find = (): Promise<FoundKey<CachedKey>> => findUsable(deps, input, wanted);
-  return recordingRefusal(deps, wanted, signal, async () => {
-    for (let attempt = 1; ; attempt += 1) {
-      let found = await find();
-      const { keyId } = found.key.record;
-      const outcome = await work(found.key).catch((error: unknown) => {
-        // Its secret half was erased during the work: the key was changed, or the cache needed its place.
-        const isErased = error instanceof CryptoError && error.code === "CLOSED";
-        if (isErased && attempt < maxAttempts && !signal.aborted) return undefined;
-        throw error;
-      });
-      if (outcome === undefined) continue;
-      const { result, entries } = outcome;
-      const subject = subjectOf(found.key.record);
-      const events = entries.map((entry) => eventBy(principal, subject, { operation, ...entry }));
-      // A name may stand for another version by now, which has to do the work again.
-      while (found.key.record.keyId === keyId) {
-        // Stop if the caller has disconnected.
-        signal.throwIfAborted();
-        const use = { keyId, tag: found.key.tag, grant: found.grant, events };
-        if (await recordUse(deps, operation, use)) return result;
-        // The key has changed in the meantime. Its new state may still allow the use.
-        cache.forget(keyId);
-        forgetHandle(deps, wanted);
-        found = await find();
+export async function useKey<Result extends object>(
+  deps: FindDeps,
+  input: KeyInput,
+  use: Use,
+  work: (key: CachedKey) => Promise<Work<Result>>,
+): Promise<Result & UsedKey> {
+  const { principal, signal } = input;
+  const { operation } = use;
+  const attempt = beginAttempt(operation, input);
+  return recordingRefusal(deps, attempt, async () => {
+    let done: (Work<Result> & UsedKey) | undefined;
+    for (let attempts = 1; ; attempts += 1) {
+      const { key, grant } = await findUsable(deps, attempt, use);
+      const { keyId, algorithm } = key.record;
+      if (done?.keyId !== keyId) {
+        const mayBeginAgain = attempts < maxAttempts && !signal.aborted;
+        const outcome = await unlessErased(work(key), mayBeginAgain);
+        if (outcome === undefined) continue;
+        done = { ...outcome, keyId, algorithm };
       }
+      // Stop if the caller has disconnected.
+      signal.throwIfAborted();
+      const { result, details } = done;
+      const subject = subjectOf(key.record);
+      const events = details.map((text) =>
+        eventBy(principal, subject, { operation, outcome: "OK", details: text }),
+      );
+      if (await recordUse(deps, operation, { keyId, tag: key.tag, grant, events }))
+        return { ...result, keyId, algorithm };
+      deps.cache.forget(keyId);
+      forgetHandle(deps, attempt);
     }
   });
 }
 
+/** @returns undefined if the secret half of the key was erased during the work, which may begin again */
+async function unlessErased<T>(working: Promise<T>, mayBeginAgain: boolean): Promise<T | undefined> {
+  try {
+    return await working;
+  } catch (error) {
+    if (mayBeginAgain && error instanceof CryptoError && error.code === "CLOSED") return undefined;
+    throw error;
+  }
+}
+
 /** @returns false if the key has changed since it was found, or its grant has ended */
-async function recordUse({ keys }: UseDeps, operation: Operation, use: KeyUse): Promise<boolean> {
+async function recordUse({ keys }: FindDeps, operation: Operation, use: KeyUse): Promise<boolean> {
   try {
     return await keys.recordUse(use);
   } catch (error) {
@@ -120,111 +117,19 @@ async function recordUse({ keys }: UseDeps, operation: Operation, use: KeyUse): 
   }
 }
 
-/** The key and the permission that a use looks for. */
-export function toWanted({ keyId, principal, operation }: Omit<UseInput, "states" | "usage">): Wanted {
-  return { handle: keyId, principal, operation, about: aboutHandle(keyId) };
-}
-
-/** Finds a key and checks that it may be used. Throws what `useKey` throws, and records nothing. */
-export async function findUsable(
-  deps: UseDeps,
-  input: UseInput,
-  wanted: Wanted,
-): Promise<FoundKey<CachedKey>> {
-  const { cache } = deps;
-  const known = findKnownId(deps, wanted);
-  const key = known === undefined ? undefined : await cache.find(known);
-  if (key !== undefined && isUsable(key, input, wanted)) return check(deps, input, wanted, key);
-  // The cache may be behind the store: the key is enabled by now, or the name stands for another version. It may also
-  // have a key that the caller may not know of, which its speed would tell.
-  const { key: stored } = await findKey(deps, wanted);
-  const { keyId } = stored.record;
-  const cached = await cache.find(keyId);
-  // A key that is not behind is left alone, because others may be using it.
-  if (cached?.tag === stored.tag) return check(deps, input, wanted, cached);
-  cache.forget(keyId);
-  return check(deps, input, wanted, await cache.find(keyId));
-}
-
-/** Tells whether a key of the cache can be used without another look at the store. */
-function isUsable({ record }: CachedKey, { keyId, states }: UseInput, { handle }: Wanted): boolean {
-  const isByName = keyId !== record.keyId && handle.endsWith(`name/${record.name}`);
-  return states.includes(record.state) && (record.isPrimary || !isByName);
-}
-
-async function check(
-  deps: UseDeps,
-  { states, usage, operation }: UseInput,
-  wanted: Wanted,
-  key: CachedKey | undefined,
-): Promise<FoundKey<CachedKey>> {
-  const grant = await checkAllowed(deps, wanted, key?.record);
-  const found = key as CachedKey;
-  const { keyId, state, usage: actual, algorithm } = found.record;
-  if (!found.isIntact) throw keyDamaged(keyId);
+/** Finds a key that may be used, which becomes the subject of the attempt. @throws what `useKey` throws */
+export async function findUsable(deps: FindDeps, attempt: Attempt, use: Use): Promise<AllowedKey<CachedKey>> {
+  const found = (await findInCache(deps, attempt, use)) ?? (await findThroughStore(deps, attempt));
+  const { record, isIntact } = found.key;
+  if (!isIntact) throw keyDamaged(record.keyId);
   // Check the usage first, because a change of state does not affect it.
-  if (actual !== usage)
-    throw refuse(
-      "KEY_USAGE_MISMATCH",
-      `key ${keyId} is an ${algorithm} key; ${operation} needs ${keysFor[usage]}`,
-      { keyId, algorithm, usage: actual, operation },
-    );
-  if (!states.includes(state)) throw keyStateInvalid(found, operation);
-  return { key: found, grant };
-}
-
-/** Opens the secret half of a key. */
-export async function openSecretKey(deps: UseDeps, key: CachedKey, input: UseInput): Promise<SecretKey> {
-  const secretKey = await key.secretKey();
-  if (secretKey !== undefined) return secretKey;
-  // Either the key was destroyed after its record was read, or its secret half was removed from the store.
-  const { keyId } = key.record;
-  deps.cache.forget(keyId);
-  const byId = { ...input, keyId };
-  await findUsable(deps, byId, toWanted(byId));
-  throw keyDamaged(keyId);
-}
-
-/** Runs a function, and records in the audit log if it refuses. */
-export async function recordingRefusal<T>(
-  { keys }: Pick<UseDeps, "keys">,
-  { principal, operation, about }: Wanted,
-  signal: AbortSignal,
-  call: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await call();
-  } catch (error) {
-    const reason = reasonToRecord(error, signal);
-    if (reason !== undefined)
-      await keys.recordRefusal(refusalBy(principal, about.subject, operation, reason));
-    throw error;
+  if (record.usage !== use.usage) {
+    const { usage: actual } = record;
+    const need = `; ${use.operation} needs ${keysFor[use.usage]}`;
+    throw keyUsageMismatch(record, need, { usage: actual, operation: use.operation });
   }
-}
-
-/** Finds the reason to record. @returns undefined for a fault of the server, and for a refusal because of load */
-function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undefined {
-  if (error instanceof IdempotencyConflictError) return "IDEMPOTENCY_KEY_REUSED";
-  if (error instanceof QuotaExceededError) return "QUOTA_EXCEEDED";
-  if (!(error instanceof ConnectError)) return undefined;
-  const explained = explainAbort(error, signal);
-  const reason = findCoreReason(explained);
-  return isAboutLoad(explained.code) && reason !== "BODY_TOO_LARGE" ? undefined : reason;
-}
-
-/** Tells whether a refusal says nothing about the key and its caller. Under load there are many, all alike. */
-function isAboutLoad(code: Code): boolean {
-  return [Code.ResourceExhausted, Code.DeadlineExceeded, Code.Canceled, Code.Unavailable].includes(code);
-}
-
-/** Describes a refused operation. */
-export function refusalBy(
-  principal: Principal,
-  subject: Subject,
-  operation: Operation,
-  reason: ReasonName,
-): KeyEvent {
-  return eventBy(principal, subject, { operation, outcome: "REFUSED", details: `reason=${reason}` });
+  if (!use.states.includes(record.state)) throw keyStateInvalid(record, use.operation);
+  return found;
 }
 
 const keysFor: Readonly<Record<KeyUsage, string>> = {
@@ -232,33 +137,31 @@ const keysFor: Readonly<Record<KeyUsage, string>> = {
   KEM: "an ML-KEM or X-Wing key",
 };
 
-/** What else there is to say of a change that has happened, or cannot be undone. */
-const sentences: Readonly<Record<string, string>> = {
-  "ENABLE ACTIVE": "is already active",
-  "DISABLE DISABLED": "is already disabled",
-  "RESTORE DESTROYED": "was destroyed; its secret key cannot be restored",
-};
-
-/** The refusal for a key whose state does not allow an operation; says what does. */
-export function keyStateInvalid({ record }: StoredKey, operation: Operation): ConnectError {
-  const { keyId, state, replacedBy } = record;
-  const advice = adviseInstead(record, operation);
-  return refuse(
-    "KEY_STATE_INVALID",
-    `key ${keyId} ${sentences[`${operation} ${state}`] ?? `is ${state} and does not allow ${operation}`}${advice && `; ${advice}`}`,
-    { keyId, state, operation, ...(replacedBy && { replacedBy }) },
-  );
+/** @returns undefined if the cache has no key that allows the use: it may have been enabled, or rotated, meanwhile */
+async function findInCache(
+  deps: FindDeps,
+  attempt: Attempt,
+  { states }: Use,
+): Promise<AllowedKey<CachedKey> | undefined> {
+  const keyId = findKnownId(deps, attempt);
+  const key = keyId === undefined ? undefined : await deps.cache.find(keyId);
+  if (key === undefined || !states.includes(key.record.state)) return undefined;
+  if (isWholeName(attempt.handle) && !key.record.isPrimary) return undefined;
+  attempt.subject = subjectOf(key.record);
+  return requirePermission(deps, attempt, key);
 }
 
-/** Advises a caller whose use is refused; empty if there is no alternative. */
-function adviseInstead({ state, replacedBy }: KeyRecord, operation: Operation): string {
-  // The key that replaced it makes new signatures and secrets, but cannot verify or recover those of this key.
-  if (replacedBy && (operation === "SIGN" || operation === "ENCAPSULATE")) return `use ${replacedBy}`;
-  if (!["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE"].includes(operation)) return "";
-  const revival: Partial<Record<KeyState, string>> = {
-    DISABLED: "enable it",
-    DESTROY_SCHEDULED: "restore and enable it",
-  };
-  const publicKey = operation === "VERIFY" ? "verify with its public key, which GetKey returns" : "";
-  return [revival[state] ?? "", publicKey].filter((part) => part !== "").join(", or ");
+/** Finds a key in the store, and brings the cache up to date with it. */
+async function findThroughStore(deps: FindDeps, attempt: Attempt): Promise<AllowedKey<CachedKey>> {
+  const { cache } = deps;
+  // The permission comes first: the time that the cache takes would tell of a key that the caller may not know of.
+  const { key: stored, grant } = await findKey(deps, attempt);
+  const { keyId } = stored.record;
+  const cached = await cache.find(keyId);
+  // A key that is not behind is left alone, because others may be using it.
+  if (cached?.tag === stored.tag) return { key: cached, grant };
+  cache.forget(keyId);
+  const key = await cache.find(keyId);
+  if (key === undefined) throw keyNotFound(attempt.handle);
+  return { key, grant };
 }

@@ -1,7 +1,8 @@
 import type { PostQuantumSignatureAlgorithm } from "../../crypto/algorithms.ts";
 import { checkSignatureLength } from "../fields.ts";
+import type { KeyInput } from "./attempt.ts";
 import type { SignDeps } from "./sign.ts";
-import { done, type KeyInput, type UseInput, useKey } from "./use-key.ts";
+import { type Use, type UsedKey, useKey } from "./use-key.ts";
 
 /** The signature to verify, and the message that it covers. */
 export interface VerifyInput extends KeyInput {
@@ -12,11 +13,12 @@ export interface VerifyInput extends KeyInput {
 }
 
 /** The outcome, and the key that was used. */
-export interface Verified {
+export interface Verified extends UsedKey {
   readonly valid: boolean;
-  readonly keyId: string;
-  readonly algorithm: string;
 }
+
+/** A rotated key still verifies its earlier signatures. */
+const verifying: Use = { operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" };
 
 /**
  * Tells whether a stored key made a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; pure).
@@ -25,13 +27,12 @@ export interface Verified {
  */
 export function verify(deps: SignDeps, input: VerifyInput): Promise<Verified> {
   const { data, signature, context, ...who } = input;
-  const use: UseInput = { ...who, operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" };
-  return useKey(deps, use, async (key) => {
-    const { keyId, algorithm } = key.record;
+  return useKey(deps, who, verifying, async (key) => {
+    const { algorithm } = key.record;
     // useKey admits only signing keys. The length of an ECDSA signature varies.
     if (algorithm !== "ECDSA-P256")
       checkSignatureLength(algorithm as PostQuantumSignatureAlgorithm, signature);
     const valid = await deps.provider.verify(key.publicKey(), data, signature, { context });
-    return { result: { valid, keyId, algorithm }, entries: [done(`valid=${valid}`)] };
+    return { result: { valid }, details: [`valid=${valid}`] };
   });
 }

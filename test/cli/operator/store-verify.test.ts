@@ -37,7 +37,7 @@ async function makeKeys(place: Place): Promise<[string, string, string]> {
     await make("ML-DSA-44"),
   ];
   const { signal } = new AbortController();
-  const destroyed = { keyId: made[2], afterSeconds: 0, principal: systemPrincipal, signal };
+  const destroyed = { handle: made[2], afterSeconds: 0, principal: systemPrincipal, signal };
   await destroyKey(parts, { ...destroyed, idempotentCall: undefined });
   await cache.close();
   await store.close();

@@ -65,7 +65,7 @@ it("a batch of which one signature has failed asks for no more", async () => {
     users: undefined,
   };
   const batch = signBatch(deps, {
-    keyId,
+    handle: keyId,
     data: Array.from({ length: 400 }, () => bytesOf("a")),
     context: new Uint8Array(),
     form: "binary",
