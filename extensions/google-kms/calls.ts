@@ -2,14 +2,12 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { sql } from "kysely";
 import { refuse, refuseField } from "../../src/errors.ts";
-import { readPrincipal } from "../../src/identity/principal.ts";
-import { listSeenBy, type Principal } from "../../src/records/ownership.ts";
+import { readCaller as readOwnCaller, readPrincipal } from "../../src/identity/principal.ts";
+import type { Principal } from "../../src/records/ownership.ts";
 import type { Narrowing } from "../../src/records/record-table.ts";
-import { nameNarrowed } from "../../src/records/table-declaration.ts";
 import type { PageFields } from "../../src/services/fields.ts";
 import type { KeyDomain } from "../../src/services/kms/domain.ts";
 import { compileFilter, type FilterFields } from "./filter.ts";
-import { readPage } from "./pages.ts";
 import { keyRingNotFound } from "./reasons.ts";
 import type { RingRecord, RingStore } from "./tables.ts";
 
@@ -18,7 +16,7 @@ export type GoogleDeps = ReturnType<KeyDomain["open"]> & { readonly rings: RingS
 
 /** The caller of a call, and its signal. Google's interface has no idempotency keys. */
 export function readCaller(context: HandlerContext) {
-  return { principal: readPrincipal(context), signal: context.signal, idempotentCall: undefined };
+  return { ...readOwnCaller(context), idempotentCall: undefined };
 }
 
 /**
@@ -45,7 +43,6 @@ export interface ListFields extends PageFields {
 
 /** The rows of a list: those whose name begins with a prefix. */
 interface NamedRows<Row> {
-  readonly list: string;
   /** The column of the name. */
   readonly column: string;
   readonly prefix: string;
@@ -53,10 +50,10 @@ interface NamedRows<Row> {
   readonly fields: FilterFields<Row>;
 }
 
-/** Reads a page of rows with a filter. @throws FIELD_INVALID for a filter or an order */
-export function readList<Row>(
-  { filter, orderBy, ...page }: ListFields,
-  { list, column, prefix, fields }: NamedRows<Row>,
+/** Reads which rows a list has. @throws FIELD_INVALID for a filter or an order */
+export function readListQuery<Row>(
+  { filter, orderBy }: Pick<ListFields, "filter" | "orderBy">,
+  { column, prefix, fields }: NamedRows<Row>,
   principal: Principal,
 ) {
   const rows = {
@@ -64,11 +61,7 @@ export function readList<Row>(
     where: sql<boolean>`substr(${sql.ref(column)}, 1, ${prefix.length}) = ${prefix}`,
   };
   const narrowing = narrowList(rows, { filter, orderBy }, column);
-  return {
-    narrowing,
-    accepts: compileFilter(filter, fields),
-    page: readPage(page, nameNarrowed(listSeenBy(principal, list), narrowing)),
-  };
+  return { principal, narrowing, accepts: compileFilter(filter, fields) };
 }
 
 /**

@@ -3,13 +3,12 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { type CryptoKey, ProtectionLevel } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuseField } from "../../src/errors.ts";
-import { nameList } from "../../src/records/table-declaration.ts";
 import { changeLabels, createName, type NewName, requireName } from "../../src/services/kms/named-keys.ts";
-import { nameTable } from "../../src/services/kms/tables.ts";
 import { requireAlgorithm } from "./algorithms.ts";
-import { type GoogleDeps, readCaller, readList, readOwner, requireRing } from "./calls.ts";
+import { type GoogleDeps, readCaller, readListQuery, readOwner, requireRing } from "./calls.ts";
 import { keyFields } from "./filter-fields.ts";
 import { packDamaged, packKey } from "./pack.ts";
+import { listPage } from "./pages.ts";
 import {
   checkCryptoKeyId,
   formatCryptoKeyName,
@@ -27,21 +26,17 @@ type Calls = Pick<
 export function cryptoKeyCalls(deps: GoogleDeps): Calls {
   const { keys } = deps;
   return {
-    async listCryptoKeys({ parent, filter, orderBy, pageSize, pageToken }, context) {
+    async listCryptoKeys({ parent, ...request }, context) {
       const ring = formatKeyRingName(parseKeyRingName("parent", parent));
       const owner = readOwner(context);
-      const { page, narrowing, accepts } = readList(
-        { filter, orderBy, pageSize, pageToken },
-        { list: nameList(nameTable), column: "key_name", prefix: `${ring}/cryptoKeys/`, fields: keyFields },
-        owner,
-      );
+      const named = { column: "key_name", prefix: `${ring}/cryptoKeys/`, fields: keyFields };
+      const query = readListQuery(request, named, owner);
       await requireRing(deps, owner.owner, ring);
-      const { rows, nextPageToken } = await keys.names.list(page, owner, {}, narrowing, accepts);
-      const totalSize = accepts === undefined ? await keys.names.count(owner, {}, narrowing) : 0;
+      const { rows, ...page } = await listPage(keys.names, request, query);
       const cryptoKeys = rows.map(({ record, isIntact }) =>
         isIntact ? packKey(record) : packDamaged(record.name),
       );
-      return { cryptoKeys, nextPageToken, totalSize };
+      return { ...page, cryptoKeys };
     },
     async getCryptoKey({ name }, context) {
       return packKey(await requireName(deps, readOwner(context), readKeyName("name", name)));

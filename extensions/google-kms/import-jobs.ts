@@ -17,17 +17,17 @@ import type {
 import type { WrappingMethod } from "../../src/crypto/hpke.ts";
 import { encodePublicKeyPem } from "../../src/crypto/key-encoding.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
-import { nameList } from "../../src/records/table-declaration.ts";
 import { beginImport, unwrapKey } from "../../src/services/kms/import.ts";
 import { putVersion, requireName } from "../../src/services/kms/named-keys.ts";
-import { type ImportRecord, importTable } from "../../src/services/kms/tables.ts";
+import type { ImportRecord } from "../../src/services/kms/tables.ts";
 import { findAlgorithm, findGoogleAlgorithm, nameValue } from "./algorithms.ts";
-import { type GoogleDeps, readCaller, readList, readOwner, requireRing } from "./calls.ts";
+import { type GoogleDeps, readCaller, readListQuery, readOwner, requireRing } from "./calls.ts";
 import { packCrc32c } from "./crc32c.ts";
 import { readKeyName, requireSoftware } from "./crypto-keys.ts";
 import { jobFields } from "./filter-fields.ts";
 import { importMethods } from "./import-methods.ts";
 import { packDamaged, packVersion } from "./pack.ts";
+import { listPage } from "./pages.ts";
 import { importJobNotFound, importJobTaken } from "./reasons.ts";
 import {
   checkResourceId,
@@ -47,26 +47,17 @@ export function importJobCalls(deps: GoogleDeps): Calls {
   const { keys, now } = deps;
   const pack = (record: ImportRecord, format?: Format) => packJob(record, now(), format);
   return {
-    async listImportJobs({ parent, filter, orderBy, pageSize, pageToken }, context) {
+    async listImportJobs({ parent, ...request }, context) {
       const ring = formatKeyRingName(parseKeyRingName("parent", parent));
       const owner = readOwner(context);
-      const { page, narrowing, accepts } = readList(
-        { filter, orderBy, pageSize, pageToken },
-        {
-          list: nameList(importTable),
-          column: "job_name",
-          prefix: `${ring}/importJobs/`,
-          fields: jobFields(now()),
-        },
-        owner,
-      );
+      const named = { column: "job_name", prefix: `${ring}/importJobs/`, fields: jobFields(now()) };
+      const query = readListQuery(request, named, owner);
       await requireRing(deps, owner.owner, ring);
-      const { rows, nextPageToken } = await keys.imports.list(page, owner, {}, narrowing, accepts);
-      const totalSize = accepts === undefined ? await keys.imports.count(owner, {}, narrowing) : 0;
+      const { rows, ...page } = await listPage(keys.imports, request, query);
       const importJobs = rows.map(({ record, isIntact }) =>
         isIntact ? pack(record) : packDamaged(record.jobName),
       );
-      return { importJobs, nextPageToken, totalSize };
+      return { ...page, importJobs };
     },
     async getImportJob({ name, publicKeyFormat }, context) {
       const job = formatImportJobName(parseImportJobName("name", name));

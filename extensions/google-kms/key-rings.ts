@@ -2,10 +2,10 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuse } from "../../src/errors.ts";
-import { nameList } from "../../src/records/table-declaration.ts";
-import { type GoogleDeps, readList, readOwner, requireRing } from "./calls.ts";
+import { type GoogleDeps, readListQuery, readOwner, requireRing } from "./calls.ts";
 import { ringFields } from "./filter-fields.ts";
 import { packDamaged } from "./pack.ts";
+import { listPage } from "./pages.ts";
 import { keyRingTaken } from "./reasons.ts";
 import {
   checkResourceId,
@@ -14,7 +14,7 @@ import {
   parseKeyRingName,
   parseLocationName,
 } from "./resource-names.ts";
-import { type RingRecord, ringTable } from "./tables.ts";
+import type { RingRecord } from "./tables.ts";
 
 type Calls = Pick<ServiceImpl<typeof KeyManagementService>, "listKeyRings" | "getKeyRing" | "createKeyRing">;
 
@@ -22,20 +22,15 @@ type Calls = Pick<ServiceImpl<typeof KeyManagementService>, "listKeyRings" | "ge
 export function keyRingCalls(deps: GoogleDeps): Calls {
   const { rings, store, now } = deps;
   return {
-    async listKeyRings({ parent, ...fields }, context) {
+    async listKeyRings({ parent, ...request }, context) {
       const prefix = `${formatLocationName(parseLocationName("parent", parent))}/keyRings/`;
-      const owner = readOwner(context);
-      const { page, narrowing, accepts } = readList(
-        fields,
-        { list: nameList(ringTable), column: "ring_name", prefix, fields: ringFields },
-        owner,
-      );
-      const { rows, nextPageToken } = await rings.list(page, owner, {}, narrowing, accepts);
-      const totalSize = accepts === undefined ? await rings.count(owner, {}, narrowing) : 0;
+      const named = { column: "ring_name", prefix, fields: ringFields };
+      const query = readListQuery(request, named, readOwner(context));
+      const { rows, ...page } = await listPage(rings, request, query);
       const keyRings = rows.map(({ record, isIntact }) =>
         isIntact ? packRing(record) : packDamaged(record.name),
       );
-      return { keyRings, nextPageToken, totalSize };
+      return { ...page, keyRings };
     },
     async getKeyRing({ name }, context) {
       const ring = formatKeyRingName(parseKeyRingName("name", name));

@@ -1,7 +1,7 @@
-/** Reads which page of a list a request of Google's clients asks for. */
+/** Reads the page of a list that a request of Google's clients asks for. */
 import { refuseField } from "../../src/errors.ts";
 import { maxPageSize, type PageRequest } from "../../src/records/pages.ts";
-import { type PageFields, readPage as readOwnPage } from "../../src/services/fields.ts";
+import { type ListedTable, type PageFields, readPage as readOwnPage } from "../../src/services/fields.ts";
 
 /** Rows of a page if the request does not say, as Google documents it for lists of keys. */
 const defaultPageSize = 100;
@@ -17,4 +17,14 @@ export function readPage({ pageSize, pageToken }: PageFields, list: string): Pag
     throw refuseField("pageSize", `is ${pageSize}; it must be 0 (${defaultPageSize} rows) or more`);
   const size = pageSize === 0 ? defaultPageSize : Math.min(pageSize, maxPageSize);
   return readOwnPage({ pageSize: size, pageToken }, list);
+}
+
+/** Lists a page, with the size of the list: 0 with a filter that the database does not see. @throws FIELD_INVALID */
+export async function listPage<Query, Row>(
+  table: ListedTable<Query, Row>,
+  fields: PageFields,
+  query: Query & { readonly accepts?: unknown },
+) {
+  const page = await table.list(readPage(fields, table.nameList(query)), query);
+  return { ...page, totalSize: query.accepts === undefined ? await table.count(query) : 0 };
 }

@@ -3,8 +3,8 @@ import { column, type ListedRow, type RecordOf } from "../../src/records/columns
 import { createRecordTable } from "../../src/records/create-table.ts";
 import { recordQuota } from "../../src/records/quota.ts";
 import { openTable } from "../../src/records/record-table.ts";
-import type { TableDeclaration } from "../../src/records/table-declaration.ts";
-import type { ModuleDeps, PackageTables } from "../../src/services/service-module.ts";
+import type { RecordTables, TableDeclaration } from "../../src/records/table-declaration.ts";
+import type { ModuleDeps } from "../../src/services/service-module.ts";
 
 const columns = {
   owner: column.text("owner"),
@@ -31,17 +31,15 @@ declare module "../../src/database/schema.ts" {
 }
 
 /** The table of key rings. */
-export const googleTables: PackageTables = {
-  owner: {
-    tables: { google_key_rings: ["position"] },
-    steps: {
-      "0002-google-kms": (types) => [
-        createRecordTable(types, ringTable),
-        "create index google_key_rings_by_owner_position on google_key_rings (owner, position)",
-      ],
-    },
-  },
+export const googleTables: RecordTables = {
   records: [ringTable],
+  tables: { google_key_rings: ["position"] },
+  steps: {
+    "0002-google-kms": (types) => [
+      createRecordTable(types, ringTable),
+      "create index google_key_rings_by_owner_position on google_key_rings (owner, position)",
+    ],
+  },
 };
 
 /** The key rings of a store. */
@@ -52,6 +50,7 @@ export function createRingStore(store: ModuleDeps["store"]) {
   const rings = openTable(store, ringTable);
   return {
     insert: rings.insert,
+    nameList: rings.nameList,
     list: rings.list,
     count: rings.count,
     /** @throws RecordDamagedError */

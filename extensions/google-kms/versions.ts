@@ -7,7 +7,6 @@ import {
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuseField, renameSubject } from "../../src/errors.ts";
 import type { Principal } from "../../src/records/ownership.ts";
-import { allKeys, nameKeyList } from "../../src/services/kms/key-filter.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "../../src/services/kms/life-cycle.ts";
 import { addVersion, requireName, requireVersion } from "../../src/services/kms/named-keys.ts";
 import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
@@ -16,7 +15,7 @@ import { readKeyName } from "./crypto-keys.ts";
 import { compileFilter } from "./filter.ts";
 import { versionFields } from "./filter-fields.ts";
 import { defaultDestroySeconds, nameOfVersion, packDamaged, packVersion } from "./pack.ts";
-import { readPage } from "./pages.ts";
+import { listPage } from "./pages.ts";
 import { formatCryptoKeyName, parseCryptoKeyVersionName } from "./resource-names.ts";
 
 type Calls = Pick<
@@ -43,14 +42,13 @@ export function versionCalls(deps: GoogleDeps): Calls {
       const ofKey = { name: JSON.stringify([named.name]), where: sql<boolean>`key_name = ${named.name}` };
       const narrowing = narrowList(ofKey, { filter, orderBy });
       const accepts = compileFilter(filter, versionFields(named));
-      const page = readPage({ pageSize, pageToken }, nameKeyList(owner, allKeys, narrowing));
-      const { rows, nextPageToken } = await keys.list(page, owner, allKeys, narrowing, accepts);
+      const query = { principal: owner, narrowing, accepts };
+      const { rows, ...page } = await listPage(keys, { pageSize, pageToken }, query);
       return {
         cryptoKeyVersions: rows.map(({ record, isIntact }) =>
           isIntact ? packVersion(record, named) : packDamaged(nameOfVersion(record)),
         ),
-        nextPageToken,
-        totalSize: accepts === undefined ? await keys.count(owner, allKeys, narrowing) : 0,
+        ...page,
       };
     },
     getCryptoKeyVersion: ({ name }, context) => describe(name, readCaller(context).principal),

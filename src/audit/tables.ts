@@ -60,10 +60,10 @@ const headColumns = {
 };
 
 /** The columns of signed ends of the chain at earlier times. */
-const checkpointColumns = {
+export const checkpointColumns = {
   sequence: column.integer("sequence"),
   entryHash: column.text("entry_hash"),
-  signedAtMs: column.integer("signed_at_ms"),
+  signedAt: column.time("signed_at_ms"),
   signature: column.bytes("signature"),
 };
 

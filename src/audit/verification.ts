@@ -1,12 +1,13 @@
 /** Verifies the audit chain to its end, and against its checkpoints. */
 import { type RawBuilder, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
-import { readTime } from "../database/row-values.ts";
 import { StorageError } from "../database/store-error.ts";
+import { fromRow } from "../records/columns.ts";
 import { equalTags } from "../records/tag.ts";
 import { type AuditCheckpoint, type AuditHead, emptyChain, tagHead } from "./chain.ts";
+import { readHead } from "./log.ts";
 import type { WalkOptions } from "./run-walk.ts";
-import { type AuditCheckpointsTable, keyLog, type LogTables } from "./tables.ts";
+import { checkpointColumns, keyLog, type LogTables } from "./tables.ts";
 import type { Fault, Walk, WalkedCheckpoint, WalkedTree, WalkInput } from "./walk.ts";
 
 /** A checkpoint with its signature. */
@@ -187,22 +188,9 @@ async function readCheckpoints(
 ): Promise<SignedCheckpoint[]> {
   const rows = await db.selectFrom(log.checkpoints).selectAll().orderBy("sequence").execute();
   // A checkpoint of entries written after the end was read does not show a cut.
-  const now = rows.some(({ sequence }) => sequence > end) ? await readEnd(db, log) : end;
-  const inside = rows.map(toCheckpoint).filter(({ sequence }) => sequence <= end || sequence > now);
+  const now = rows.some(({ sequence }) => sequence > end) ? (await readHead(db, log)).sequence : end;
+  const inside = rows
+    .map((row): SignedCheckpoint => fromRow(checkpointColumns, row))
+    .filter(({ sequence }) => sequence <= end || sequence > now);
   return [...inside, ...(outside ? [outside] : [])].sort((a, b) => a.sequence - b.sequence);
-}
-
-async function readEnd(db: Reader, { head }: LogTables): Promise<number> {
-  const row = await db.selectFrom(head).select("sequence").where("id", "=", 1).executeTakeFirst();
-  return row?.sequence ?? 0;
-}
-
-/** Converts a row to a checkpoint. */
-function toCheckpoint(row: AuditCheckpointsTable): SignedCheckpoint {
-  return {
-    sequence: row.sequence,
-    entryHash: row.entry_hash,
-    signedAt: readTime(row.signed_at_ms),
-    signature: row.signature,
-  };
 }

@@ -19,6 +19,23 @@ export function readPrincipal({ values }: Pick<HandlerContext, "values">): Princ
   return { user, userId, owner: role === "admin" ? undefined : userId, ...origin };
 }
 
+/** The caller of a call that may be repeated. */
+export interface CallerInput {
+  readonly principal: Principal;
+  /** The owner of what the call creates. */
+  readonly owner: string;
+  /** Aborts when the caller disconnects or stops waiting. */
+  readonly signal: AbortSignal;
+  readonly idempotentCall: IdempotentCall | undefined;
+}
+
+/** Reads the caller of a call. */
+export function readCaller(context: Pick<HandlerContext, "values" | "signal">): CallerInput {
+  const principal = readPrincipal(context);
+  const { userId: owner } = principal;
+  return { principal, owner, signal: context.signal, idempotentCall: readIdempotentCall(context) };
+}
+
 /** Tells whether the caller of a call may read the whole audit log. Without authentication, anyone may. */
 export function isAuditor({ values }: Pick<HandlerContext, "values">): boolean {
   const role = values.get(callerKey)?.role;
@@ -26,7 +43,7 @@ export function isAuditor({ values }: Pick<HandlerContext, "values">): boolean {
 }
 
 /** Returns the idempotency key of a call, if it has one. Each user has separate keys. */
-export function readIdempotentCall(context: Pick<HandlerContext, "values">): IdempotentCall | undefined {
+function readIdempotentCall(context: Pick<HandlerContext, "values">): IdempotentCall | undefined {
   const repeatable = context.values.get(repeatableKey);
   return repeatable && { ...repeatable, userId: readPrincipal(context).userId };
 }

@@ -1,10 +1,9 @@
 import { sql } from "kysely";
 import { algorithms } from "../crypto/algorithms.ts";
 import { tokenAlgorithms } from "../crypto/jwt.ts";
-import type { TableOwner } from "../database/schema.ts";
 import { type AnyRow, column, type TaggedRow } from "../records/columns.ts";
 import { createRecordTable } from "../records/create-table.ts";
-import type { TableDeclaration } from "../records/table-declaration.ts";
+import type { RecordTables, TableDeclaration } from "../records/table-declaration.ts";
 
 /** The condition of the index of the entries that change an account or a key of the issuer. */
 const ofChanges = `outcome = 'OK' and operation in ('CREATE_USER', 'SET_PASSWORD', 'REMOVE_USER', 'CREATE_CLIENT',
@@ -142,7 +141,8 @@ declare module "../database/schema.ts" {
 }
 
 /** The tables of users, clients and the issuer's keys: see users.ts, clients.ts and issuer-store.ts. */
-export const identityTables: TableOwner = {
+export const identityTables: RecordTables = {
+  records: [userTable, clientTable, issuerKeyTable],
   tables: {
     issuer_keys: ["key_id"],
     users: ["name"],

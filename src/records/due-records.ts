@@ -2,7 +2,6 @@
 import { type RawBuilder, sql } from "kysely";
 import type { DuePosition } from "../database/due-work.ts";
 import type { AnyRow } from "./columns.ts";
-import { systemPrincipal } from "./ownership.ts";
 import type { Found, openTable } from "./record-table.ts";
 
 /** The parts of a table that the search needs. */
@@ -45,6 +44,6 @@ export function findDueRecords<T>(
       const found = await table.listWhere(where, sql`${time}, position`, limit);
       return found.map(({ record, row }) => ({ record, ...read(row) }));
     },
-    count: (atMs) => table.count(systemPrincipal, {}, { name: "due", where: isDue(atMs) }),
+    count: (atMs) => table.count({ narrowing: { name: "due", where: isDue(atMs) } }),
   };
 }

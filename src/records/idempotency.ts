@@ -6,8 +6,7 @@ import { CryptoError } from "../crypto/crypto-error.ts";
 import { openBytes, sealBytes } from "../crypto/sealing.ts";
 import type { Schema } from "../database/schema.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
-import { changeCounts } from "./list-counts.ts";
-import { listSeenBy } from "./ownership.ts";
+import { countForOwner } from "./list-counts.ts";
 import type { Quota } from "./quota.ts";
 import type { IdempotentAnswersTable } from "./tables.ts";
 import type { RecordsVerification } from "./verify-records.ts";
@@ -168,8 +167,7 @@ async function removeAnswers(
         rows.map(({ idempotency_key }) => idempotency_key),
       )
       .executeTakeFirstOrThrow();
-    if (numDeletedRows > 0n)
-      await changeCounts(db, [listSeenBy({ owner }, idempotencyQuota.list)], -Number(numDeletedRows));
+    if (numDeletedRows > 0n) await countForOwner(db, idempotencyQuota, owner, -Number(numDeletedRows));
   }
 }
 
@@ -200,7 +198,7 @@ export async function storeAnswer(
       answered_at_ms: now.getTime(),
     })
     .execute();
-  await changeCounts(db, [listSeenBy({ owner: call.userId }, idempotencyQuota.list)], 1);
+  await countForOwner(db, idempotencyQuota, call.userId, 1);
 }
 
 function nameAnswer({ userId, idempotencyKey, requestHash }: IdempotentCall): string {

@@ -3,6 +3,7 @@ import { type Kysely, sql } from "kysely";
 import type { Reader } from "../database/database.ts";
 import { readUint32 } from "../database/row-values.ts";
 import type { Schema } from "../database/schema.ts";
+import { listSeenBy } from "./ownership.ts";
 
 /**
  * Adds to the counts of lists, within the transaction that changes them.
@@ -22,6 +23,16 @@ export async function changeCounts(
       conflict.column("list_name").doUpdateSet({ row_count: sql`list_counts.row_count + ${change}` }),
     )
     .execute();
+}
+
+/** Adds to the count of an owner's rows in a list that no table counts, within the transaction that changes them. */
+export function countForOwner(
+  db: Kysely<Schema>,
+  { list }: { readonly list: string },
+  owner: string,
+  change: number,
+): Promise<void> {
+  return changeCounts(db, [listSeenBy({ owner }, list)], change);
 }
 
 /**

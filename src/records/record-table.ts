@@ -72,6 +72,20 @@ export interface Narrowing {
   readonly where: RawBuilder<boolean>;
 }
 
+/** Which records of a table a list has. */
+export interface ListQuery<C extends Columns> {
+  /** Whose records; those of all owners if left out. */
+  readonly principal?: Principal | undefined;
+  readonly filters?: Filters<C>;
+  readonly narrowing?: Narrowing | undefined;
+  /**
+   * Selects records beyond what the database selects, among at most maxPageSize of them in one call. The page may then be
+   * short or empty although others follow; its token says so. A damaged record is left out: what it has would answer the
+   * question.
+   */
+  readonly accepts?: ((record: RecordOf<C>) => boolean) | undefined;
+}
+
 /** Opens a table of a store. */
 export function openTable<C extends Columns>(store: RecordStore, declaration: TableDeclaration<C>) {
   const core = prepareTable(store, declaration);
@@ -84,6 +98,9 @@ export function openTable<C extends Columns>(store: RecordStore, declaration: Ta
     ...createWrites(core),
   };
 }
+
+/** An open table. */
+export type RecordTable<C extends Columns> = ReturnType<typeof openTable<C>>;
 
 /** The dependencies of all operations on a table. */
 type TableCore<C extends Columns> = ReturnType<typeof prepareTable<C>>;
@@ -154,7 +171,10 @@ function createFinds<C extends Columns>({
 function createLists<C extends Columns>({ store, declaration, columnOf, readRow, select }: TableCore<C>) {
   type T = RecordOf<C>;
   const { name, owner, filters = [], sizeOfListed, orderedBy = defaultOrder } = declaration;
-  const listConditions = (principal: Principal, wanted: Filters<C>): [string, ColumnValue][] => {
+  const listConditions = ({
+    principal = systemPrincipal,
+    filters: wanted = {},
+  }: ListQuery<C>): [string, ColumnValue][] => {
     const given = filters.filter((filter) => wanted[filter]);
     const conditions = given.map((filter): [string, ColumnValue] => [columnOf(filter), wanted[filter] ?? ""]);
     const isOwned = owner !== undefined && principal.owner !== undefined;
@@ -176,39 +196,32 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
     for (const [column, value] of conditions) query = query.where(column, "=", value);
     return query;
   };
+  const nameQuery = ({ principal = systemPrincipal, filters: wanted, narrowing }: ListQuery<C>): string =>
+    nameNarrowed(listSeenBy(principal, nameList(declaration, wanted)), narrowing);
   return {
-    /**
-     * Lists a page of records.
-     *
-     * @param accepts selects records beyond what the database selects, among at most maxPageSize of them in one call. The
-     * page may then be short or empty although others follow; its token says so. A damaged record is left out: what it
-     * has would answer the question.
-     */
-    async list(
-      request: PageRequest,
-      principal: Principal = systemPrincipal,
-      wanted: Filters<C> = {},
-      narrowing?: Narrowing,
-      accepts?: (record: T) => boolean,
-    ): Promise<Page<Found<T>>> {
-      const conditions = listConditions(principal, wanted);
+    /** Names a list, for page tokens. */
+    nameList: nameQuery,
+    /** Lists a page of records. */
+    async list(request: PageRequest, query: ListQuery<C> = {}): Promise<Page<Found<T>>> {
+      const { narrowing, accepts } = query;
+      const conditions = listConditions(query);
       const { after } = request;
       const isReversed = narrowing?.isReversed === true;
       const text = narrowing?.orderedBy && orderByBytes(store.reader, narrowing.orderedBy);
       const compared = isReversed ? "<" : ">";
-      let query = select(store.reader);
+      let selected = select(store.reader);
       if (after > 0)
-        query = text
-          ? query.where(text, compared, selectTextAt(after, text, conditions))
-          : query.where(orderedBy, compared, after);
-      for (const [column, value] of conditions) query = query.where(column, "=", value);
-      if (narrowing) query = query.where(narrowing.where);
+        selected = text
+          ? selected.where(text, compared, selectTextAt(after, text, conditions))
+          : selected.where(orderedBy, compared, after);
+      for (const [column, value] of conditions) selected = selected.where(column, "=", value);
+      if (narrowing) selected = selected.where(narrowing.where);
       const limit = accepts === undefined ? request.limit : maxPageSize;
-      const rows = await query
+      const rows = await selected
         .orderBy(text || orderedBy, isReversed ? "desc" : "asc")
         .limit(limit + 1)
         .execute();
-      const list = nameNarrowed(listSeenBy(principal, nameList(declaration, wanted)), narrowing);
+      const list = nameQuery(query);
       const positionOf = (row: Readonly<AnyRow>): number => Number(row[orderedBy]);
       if (accepts === undefined) {
         const page = cutPage(rows, request, list, positionOf, sizeOfListed);
@@ -240,21 +253,16 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
     /**
      * Counts the records of a list. Of a narrowed list, it counts rows up to maxCounted; other lists have a stored count.
      */
-    async count(
-      principal: Principal = systemPrincipal,
-      wanted: Filters<C> = {},
-      narrowing?: Narrowing,
-    ): Promise<number> {
-      if (narrowing === undefined)
-        return readCount(store.reader, listSeenBy(principal, nameList(declaration, wanted)));
-      let query = anyTable(store.reader)
+    async count(query: ListQuery<C> = {}): Promise<number> {
+      const { narrowing } = query;
+      if (narrowing === undefined) return readCount(store.reader, nameQuery(query));
+      let selected = anyTable(store.reader)
         .selectFrom(name)
         .select(sql<number>`1`.as("found"))
         .where(narrowing.where);
-      for (const [column, value] of listConditions(principal, wanted))
-        query = query.where(column, "=", value);
+      for (const [column, value] of listConditions(query)) selected = selected.where(column, "=", value);
       const { row_count } = await store.reader
-        .selectFrom(sql`(${query.limit(maxCounted)})`.as("counted"))
+        .selectFrom(sql`(${selected.limit(maxCounted)})`.as("counted"))
         .select((row) => row.fn.countAll<number>().as("row_count"))
         .executeTakeFirstOrThrow();
       return Number(row_count);

@@ -1,7 +1,7 @@
 /** The declaration of a table of records, and the names that derive from it. */
 import type { AliasedRawBuilder, Kysely } from "kysely";
 import type { Algorithm } from "../crypto/algorithms.ts";
-import type { Schema } from "../database/schema.ts";
+import type { Schema, TableOwner } from "../database/schema.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
 import type { SealedKey } from "../secrets/sealed-keys.ts";
 import type { AnyRow, Columns, ColumnValue, RecordOf } from "./columns.ts";
@@ -52,6 +52,12 @@ export interface TableDeclaration<C extends Columns> {
 /** A declaration for code that reads any table. */
 // biome-ignore lint/suspicious/noExplicitAny: each table has columns of its own.
 export type AnyTable = TableDeclaration<any>;
+
+/** The tables of one part of the program. */
+export interface RecordTables extends TableOwner {
+  /** Those whose rows have tags, but for keys and blocks, which have separate verifications. */
+  readonly records?: readonly AnyTable[];
+}
 
 /** A record as it was read. */
 export interface Stored<T> {

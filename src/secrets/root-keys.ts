@@ -32,19 +32,14 @@ export interface UnlockedStore {
  * @throws StorageError with a sentence for the operator.
  */
 export async function unlock(database: Database, source: MasterKeySource): Promise<UnlockedStore> {
-  const { reader, writer } = database;
+  const { reader } = database;
   const anySecret = await reader.selectFrom("sealed_secrets").select("identity").limit(1).executeTakeFirst();
   const keyring = openKeyring(source, anySecret === undefined);
   const vault = createVault(keyring);
-  const root = await writer.transaction().execute(async (transaction) => {
-    const known = await readRoot(transaction, vault, database.name);
-    if (known !== undefined) return known;
-    // With a new root key, no existing tag could be verified.
-    if (await hasBeenUsed(transaction, database.owners))
-      throw new StoreDamagedError(database.name, "its root key is missing");
-    const fresh = randomBytes(32);
-    await vault.put(transaction, rootIdentity, fresh);
-    return fresh;
+  const root = await openOwnSecret(database, vault, {
+    identity: rootIdentity,
+    noun: "its root key",
+    make: async () => randomBytes(32),
   });
   try {
     return { keyring, vault, keys: deriveKeys(root) };
@@ -53,19 +48,42 @@ export async function unlock(database: Database, source: MasterKeySource): Promi
   }
 }
 
-async function readRoot(db: Database["writer"], vault: Vault, name: string): Promise<Uint8Array | undefined> {
-  try {
-    return await vault.read(db, rootIdentity);
-  } catch (error) {
-    if (error instanceof StoreFailureError && error.code === "LOCKED") throw wrongMasterKey(name);
-    if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
-      throw new StoreDamagedError(name, "its root key was changed outside the server");
-    throw error;
-  }
+/** A secret that a store has since it was new. */
+interface OwnSecret {
+  readonly identity: string;
+  /** Names it for a person: "its root key". */
+  readonly noun: string;
+  readonly make: () => Promise<Uint8Array>;
+}
+
+/**
+ * Opens a secret of the store itself, or makes it in a new store. The caller wipes it.
+ *
+ * @throws StorageError with a sentence for the operator
+ */
+export function openOwnSecret(
+  { name, owners, writer }: Database,
+  vault: Vault,
+  { identity, noun, make }: OwnSecret,
+): Promise<Uint8Array> {
+  return writer.transaction().execute(async (transaction) => {
+    const known = await vault.read(transaction, identity).catch((error: unknown) => {
+      if (error instanceof StoreFailureError && error.code === "LOCKED") throw wrongMasterKey(name);
+      if (error instanceof CryptoError && error.code === "SEAL_BROKEN")
+        throw new StoreDamagedError(name, `${noun} was changed outside the server`);
+      throw error;
+    });
+    if (known !== undefined) return known;
+    // With a new secret, no existing tag and no checkpoint that others have could be verified.
+    if (await hasBeenUsed(transaction, owners)) throw new StoreDamagedError(name, `${noun} is missing`);
+    const fresh = await make();
+    await vault.put(transaction, identity, fresh);
+    return fresh;
+  });
 }
 
 /** Tells whether a store has rows besides its secrets: a program writes those only after it created the keys. */
-export async function hasBeenUsed(db: Database["writer"], owners: readonly TableOwner[]): Promise<boolean> {
+async function hasBeenUsed(db: Database["writer"], owners: readonly TableOwner[]): Promise<boolean> {
   for (const [table] of listTables(owners)) {
     if (table === "sealed_secrets") continue;
     const row = await db.selectFrom(table).select(sql<number>`1`.as("found")).limit(1).executeTakeFirst();

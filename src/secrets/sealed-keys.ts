@@ -109,19 +109,15 @@ export async function withSealedKey<T>(
 }
 
 /** Opens a sealed secret key. The caller erases it. @throws RecordDamagedError */
-export async function openSealedKey(
+export function openSealedKey(
   store: SecretReader,
   provider: CryptoProvider,
   { record, identity, algorithm, publicKey }: SealedKey,
 ): Promise<SecretKey> {
-  try {
+  return requireOpened(record, async () => {
     const secret = await store.readSecret(identity);
-    if (secret !== undefined) return await importSealedKey(provider, algorithm, secret, publicKey);
-  } catch (error) {
-    if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamagedError(record, error);
-    throw error;
-  }
-  throw new RecordDamagedError(record);
+    return secret && importSealedKey(provider, algorithm, secret, publicKey);
+  });
 }
 
 /**
@@ -130,28 +126,33 @@ export async function openSealedKey(
  *
  * @throws RecordDamagedError if it was changed
  */
-export async function openOrMakeKey(
+export function openOrMakeKey(
   store: SecretStore,
   provider: CryptoProvider,
   { record, identity, algorithm }: Omit<SealedKey, "publicKey">,
 ): Promise<SecretKey> {
-  try {
+  const keep = (fresh: Uint8Array): Promise<void> =>
+    store.write(async (transaction) => {
+      if ((await transaction.readSecret(identity)) === undefined)
+        await transaction.putSecret(identity, fresh);
+    });
+  return requireOpened(record, async () => {
     let secret = await store.readSecret(identity);
     if (secret === undefined) {
-      const keep = (fresh: Uint8Array): Promise<void> =>
-        store.write(async (transaction) => {
-          if ((await transaction.readSecret(identity)) === undefined)
-            await transaction.putSecret(identity, fresh);
-        });
       await withFreshKeyPair(provider, algorithm, ({ secretKey }) => lendSecret(secretKey, keep));
       secret = await store.readSecret(identity);
     }
-    if (secret !== undefined) return await importSealedKey(provider, algorithm, secret);
-  } catch (error) {
-    if (error instanceof CryptoError && error.code !== "CLOSED") throw new RecordDamagedError(record, error);
-    throw error;
-  }
-  throw new RecordDamagedError(record);
+    return secret && importSealedKey(provider, algorithm, secret);
+  });
+}
+
+/** @throws RecordDamagedError for a secret that is missing or does not open */
+async function requireOpened(record: string, open: () => Promise<SecretKey | undefined>): Promise<SecretKey> {
+  const secretKey = await open().catch((error: unknown) => {
+    throw nameDamaged(record, error);
+  });
+  if (secretKey === undefined) throw new RecordDamagedError(record);
+  return secretKey;
 }
 
 /** Secret keys that stay open, also between their uses. */

@@ -5,7 +5,8 @@ import { type Algorithm, kemAlgorithms, signatureAlgorithms } from "../crypto/al
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
 import { refuseField } from "../errors.ts";
-import { type PageRequest, readPageRequest } from "../records/pages.ts";
+import { type Page, type PageRequest, readPageRequest } from "../records/pages.ts";
+import type { Store } from "../store/store.ts";
 
 /** The seconds of 0001-01-01T00:00:00Z and of 9999-12-31T23:59:59Z. */
 const [firstSecond, lastSecond] = [-62_135_596_800n, 253_402_300_799n];
@@ -97,6 +98,32 @@ export function readPage({ pageSize, pageToken }: PageFields, list: string): Pag
     "pageToken",
     "does not belong to this list; use the nextPageToken of a page of this list",
   );
+}
+
+/** A table that callers list. */
+export interface ListedTable<Query, Row> {
+  nameList(query: Query): string;
+  list(request: PageRequest, query: Query): Promise<Page<Row>>;
+  count(query: Query): Promise<number>;
+}
+
+/** Reads a page of a list, and the size of the whole list. @throws FIELD_INVALID for a page token of another list */
+export async function readList<Query, Row>(
+  table: ListedTable<Query, Row>,
+  fields: PageFields,
+  query: Query,
+): Promise<Page<Row> & { readonly totalSize: number }> {
+  const page = await table.list(readPage(fields, table.nameList(query)), query);
+  return { ...page, totalSize: await table.count(query) };
+}
+
+/** Reports the health of a service: UP, with the counts that it can read now, or DOWN. */
+export async function readHealth<Counts extends object>(
+  { ifReachable }: Pick<Store, "ifReachable">,
+  count: () => Promise<Counts>,
+): Promise<({ readonly serviceStatus: "UP" } & Counts) | { readonly serviceStatus: "DOWN" }> {
+  const counts = await ifReachable(count);
+  return counts === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", ...counts };
 }
 
 /** Yields the parts of a stream whose messages each hold one part. */

@@ -12,7 +12,8 @@ import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
 import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
 import { findScope, metricsScope, type ServiceProfiles } from "../protocol/service-profile.ts";
-import type { PackageTables, ServiceModule } from "./service-module.ts";
+import type { RecordTables } from "../records/table-declaration.ts";
+import type { ServiceModule } from "./service-module.ts";
 
 /** One package. */
 export interface ServicePackage {
@@ -31,7 +32,7 @@ export interface ServicePackage {
   /** Facts that its protos do not state, because they are not ours. */
   readonly profiles?: ServiceProfiles;
   /** Loads its tables, if it has any and is one of an extension. Those of the core are in src/open-store.ts. */
-  readonly tables?: () => Promise<PackageTables>;
+  readonly tables?: () => Promise<RecordTables>;
 }
 
 /** Loads packages. */

@@ -1,11 +1,9 @@
 /** How a package of services presents itself to the server. */
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { CryptoProvider } from "../crypto/provider.ts";
-import type { TableOwner } from "../database/schema.ts";
 import type { Identity } from "../identity/open-identity.ts";
 import type { Example } from "../protocol/example.ts";
 import type { WireCodecs } from "../protocol/wire-codec.ts";
-import type { AnyTable } from "../records/table-declaration.ts";
 import type { VerifierKey } from "../signed-notes/verifier-keys.ts";
 import type { Store } from "../store/store.ts";
 import type { KeyDomain } from "./kms/domain.ts";
@@ -39,13 +37,6 @@ export interface LogMetrics {
   /** @param seconds how long it took to sign a new checkpoint; undefined if there was nothing to sign */
   logPublished(log: string, entries: number, published: number, seconds: number | undefined): void;
   logCosigned(log: string): void;
-}
-
-/** The tables of a package. */
-export interface PackageTables {
-  readonly owner: TableOwner;
-  /** Those whose rows have tags. */
-  readonly records: readonly AnyTable[];
 }
 
 /** A package's services, and how to close what they hold open. */

@@ -33,7 +33,7 @@ export type AnswersOfTransaction = Pick<
   "runIdempotent" | "findAnswer" | "storeAnswer" | "requireRoom"
 >;
 /** The part of the store that this file provides. */
-export type AnswersOfStore = Pick<Store, "requireRoom" | "findAnswer" | "writeIdempotent" | "runIdempotent">;
+export type AnswersOfStore = Pick<Store, "requireRoom" | "findAnswer" | "runIdempotent">;
 
 /** Milliseconds between searches for expired idempotency keys. */
 const sweepMs = 60_000;
@@ -85,12 +85,6 @@ export function createAnswersOfStore(deps: AnswerDeps, write: Store["write"]): A
   const answers: AnswersOfStore = {
     requireRoom: (quota, owner, added) => requireRoom(reader, quotas, quota, owner, added),
     findAnswer: (call, codec) => findIn(reader, deps, call, codec),
-    async writeIdempotent(call, codec, work, options) {
-      const before = await answers.findAnswer(call, codec);
-      if (before !== undefined) return before;
-      if (call !== undefined) await requireRoomForKey(call);
-      return write((transaction) => transaction.runIdempotent(call, codec, () => work(transaction)), options);
-    },
     async runIdempotent(call, codec, work, options) {
       const before = await answers.findAnswer(call, codec);
       if (before !== undefined) return before;

@@ -1,12 +1,19 @@
 /** Opens a store: the database, its secrets, its logs, and the transactions on it. */
 import { sql } from "kysely";
 import { tagEntry } from "../audit/chain.ts";
+import type { AuditChain } from "../audit/chain-writer.ts";
 import { openCheckpointSigner } from "../audit/checkpoints.ts";
 import { readTrueEntries } from "../audit/true-entries.ts";
 import { systemCaller } from "../crypto/lane.ts";
 import { unobserved } from "../database/background.ts";
 import type { Connection } from "../database/connection.ts";
-import { createReader, type Database, type DatabaseLocation, openDatabaseOf } from "../database/database.ts";
+import {
+  createReader,
+  type Database,
+  type DatabaseLocation,
+  openDatabaseOf,
+  type Reader,
+} from "../database/database.ts";
 import { diskFullError } from "../database/disk-full.ts";
 import {
   mayPass,
@@ -22,8 +29,8 @@ import { unlock } from "../secrets/root-keys.ts";
 import { createAnswersOfStore, createAnswersOfTransaction, sweepAnswers } from "./answers.ts";
 import { createRefusals } from "./refusals.ts";
 import type { MeasureWrite, Store, StoreOptions } from "./store.ts";
-import { createStoreLogs, type StoreLog } from "./store-log.ts";
-import { createTransact } from "./transact.ts";
+import { createStoreChains, createStoreLogs } from "./store-log.ts";
+import { type Commit, createTransact } from "./transact.ts";
 import { createWritability } from "./writability.ts";
 import { createWriters, type Writers } from "./writers.ts";
 
@@ -52,40 +59,34 @@ async function createStore(opened: Database, options: StoreOptions): Promise<Sto
   const { callerOf = () => systemCaller } = options;
   const { background = unobserved } = options;
   const { probe, reserve } = opened;
-  const writability = createWritability({
-    probe: () => writers.safety.run(async ({ db }) => void (await sql.raw(probe).execute(db))),
-    reserve,
-    background,
-  });
+  const writability = createWritability({ reserve, background });
   // Many calls read before they write, and would fail without a write that tells.
   const database = observeReads(opened, writability.failed);
   const { reader } = database;
   const { vault, keys } = await unlock(database, masterKey);
   const signer = await openCheckpointSigner(database, vault, provider);
-  const logs = createStoreLogs(
-    { database, signer, now, background, write: (work) => write(work) },
-    keys.audit,
-  );
-  for (const log of [logs.keys, logs.identities]) await startLog(log);
+  const chains = createStoreChains(database.writer, keys.audit);
+  for (const { chain } of [chains.keys, chains.identities]) await startChain(chain, reader);
 
-  const listeners = new Set<() => void>();
-  const notify = (): void => {
-    for (const listener of listeners) listener();
-  };
+  const listeners = new Set<(commit: Commit) => void>();
   const answers = { database, sealKey: keys.answers, quotas, now };
   const transact = createTransact({
     database,
     vault,
-    logs,
+    chains,
     now,
     answers: createAnswersOfTransaction(answers),
-    onCommit(durationMs, calls) {
-      options.onCommit?.(durationMs, calls);
-      notify();
+    onCommit(commit) {
+      options.onCommit?.(commit.durationMs, commit.calls);
+      for (const listener of listeners) listener(commit);
     },
   });
   const writers = createWriters({ transact, reserve, writability, callerOf });
   const { write, batch } = measureWriters(writers, options.measureWrite);
+  const logs = createStoreLogs({ database, chains, signer, now, background, write });
+  listeners.add(({ extended }) => {
+    for (const log of [logs.keys, logs.identities]) if (extended.includes(log.chain)) log.entriesWritten();
+  });
   const stopSweeping = sweepAnswers(answers, write, background);
   const refusals = createRefusals({ batch, now, background, onUnrecorded: options.onRefusalUnrecorded });
 
@@ -120,7 +121,10 @@ async function createStore(opened: Database, options: StoreOptions): Promise<Sto
       listeners.add(listener);
       return () => void listeners.delete(listener);
     },
-    watchWrites: writability.watch,
+    watchWrites: (listener) =>
+      writability.watch(listener, () =>
+        writers.safety.run(async ({ db }) => void (await sql.raw(probe).execute(db))),
+      ),
     ifReachable: async (read) => (writability.problem === undefined ? ifReachable(read) : undefined),
     async close() {
       await stopSweeping();
@@ -146,9 +150,9 @@ function observeReads(database: Database, failed: () => void): Database {
 }
 
 /** A damaged log does not stop the start. The next write or verification reports it. */
-async function startLog(log: StoreLog): Promise<void> {
+async function startChain(chain: AuditChain, reader: Reader): Promise<void> {
   try {
-    await log.readEnd();
+    await chain.readTrueHead(reader);
   } catch (error) {
     if (!(error instanceof StoreFailureError && error.code === "CORRUPT")) throw error;
   }

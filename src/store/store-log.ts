@@ -1,9 +1,9 @@
 /** The logs in the store: their chains, their checkpoints and their verification. */
 import { createHmac } from "node:crypto";
 import type { AuditHead } from "../audit/chain.ts";
+import { type AuditChain, createAuditChain } from "../audit/chain-writer.ts";
 import { createCheckpointer } from "../audit/checkpointer.ts";
 import { type CheckpointSigner, storeCheckpoint } from "../audit/checkpoints.ts";
-import { type AuditChain, createAuditChain } from "../audit/log.ts";
 import { runWalk } from "../audit/run-walk.ts";
 import { identityLog, keyLog, type LogTables } from "../audit/tables.ts";
 import {
@@ -41,9 +41,31 @@ export interface StoreLogs {
   readonly identities: StoreLog;
 }
 
+/** The chain of a log, which transactions extend, and the key of its tags. */
+export interface LogChain {
+  readonly tables: LogTables;
+  readonly tagKey: Uint8Array;
+  readonly chain: AuditChain;
+}
+
+/** The chains of a store. */
+export type StoreChains = Readonly<Record<keyof StoreLogs, LogChain>>;
+
+/** @param auditKey RootKeys.audit */
+export function createStoreChains(writer: Database["writer"], auditKey: Uint8Array): StoreChains {
+  const create = (tables: LogTables, tagKey: Uint8Array): LogChain => {
+    return { tables, tagKey, chain: createAuditChain(writer, tagKey, tables) };
+  };
+  return {
+    keys: create(keyLog, auditKey),
+    identities: create(identityLog, identityTagKey(auditKey)),
+  };
+}
+
 /** The dependencies that the logs of a store share. */
 export interface StoreLogDeps {
   readonly database: Database;
+  readonly chains: StoreChains;
   readonly signer: CheckpointSigner;
   /** Writes a checkpoint. */
   readonly write: (work: (transaction: WriteTransaction) => Promise<void>) => Promise<void>;
@@ -51,17 +73,13 @@ export interface StoreLogDeps {
   readonly background: Pick<Background, "started" | "failed">;
 }
 
-/** @param tagKey RootKeys.audit */
-export function createStoreLogs(deps: StoreLogDeps, tagKey: Uint8Array): StoreLogs {
-  const { owners } = deps.database;
+/** Creates the logs on their chains. */
+export function createStoreLogs(deps: StoreLogDeps): StoreLogs {
+  const { chains, database } = deps;
   return {
     // For each key, the log has the entry of its creation.
-    keys: createStoreLog(deps, { tables: keyLog, tagKey, recorded: listAuditedTables(owners) }),
-    identities: createStoreLog(deps, {
-      tables: identityLog,
-      tagKey: identityTagKey(tagKey),
-      recorded: listIdentityTables(owners),
-    }),
+    keys: createStoreLog(deps, chains.keys, listAuditedTables(database.owners)),
+    identities: createStoreLog(deps, chains.identities, listIdentityTables(database.owners)),
   };
 }
 
@@ -72,10 +90,10 @@ function identityTagKey(auditKey: Uint8Array): Uint8Array {
 
 function createStoreLog(
   { database, signer, write, now, background }: StoreLogDeps,
-  { tables, ...checked }: { tables: LogTables } & Pick<AuditVerificationDeps, "tagKey" | "recorded">,
+  { tables, tagKey, chain }: LogChain,
+  recorded: AuditVerificationDeps["recorded"],
 ): StoreLog {
-  const { reader, writer } = database;
-  const chain = createAuditChain(writer, checked.tagKey, tables);
+  const { reader } = database;
   const readEnd = () => chain.readTrueHead(reader);
   const checkpointer = createCheckpointer({
     readTrueHead: readEnd,
@@ -96,7 +114,8 @@ function createStoreLog(
         verifyCheckpoint: (checkpoint) => signer.verify(checkpoint, tables),
         seen: chain.newestSeen(),
         walk: (input, who) => runWalk(database.location, input, who),
-        ...checked,
+        tagKey,
+        recorded,
         ...options,
       });
       if (!found.valid || found.entries === 0 || found.checkpoint?.entryHash === found.head) return found;

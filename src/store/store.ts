@@ -60,13 +60,6 @@ export interface Store {
     call: IdempotentCall | undefined,
     codec: AnswerCodec<Answer>,
   ): Promise<Answer | undefined>;
-  /** Runs work like `write`, but once for each idempotency key. @throws IdempotencyConflictError */
-  writeIdempotent<Answer>(
-    call: IdempotentCall | undefined,
-    codec: AnswerCodec<Answer>,
-    work: (transaction: WriteTransaction) => Promise<Answer>,
-    options?: WriteOptions,
-  ): Promise<Answer>;
   /**
    * Runs `work` once for each idempotency key, or returns the first answer again. The work can do slow preparation,
    * and then write with the function that it receives.

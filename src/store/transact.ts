@@ -1,6 +1,7 @@
 /** Runs one transaction of the store, from its turn to the disk. */
 import type { NewAuditEntry } from "../audit/chain.ts";
-import { type PendingEntries, selectHead } from "../audit/log.ts";
+import type { AuditChain, PendingEntries } from "../audit/chain-writer.ts";
+import { selectHead } from "../audit/log.ts";
 import { identityLog } from "../audit/tables.ts";
 import type { Statement, WriteConnection } from "../database/connection.ts";
 import type { Database } from "../database/database.ts";
@@ -8,7 +9,7 @@ import type { Transact } from "../database/group-commit.ts";
 import { readMessage, StoreFailureError } from "../database/store-error.ts";
 import type { Vault } from "../secrets/vault.ts";
 import type { AnswersOfTransaction } from "./answers.ts";
-import type { StoreLogs } from "./store-log.ts";
+import type { StoreChains } from "./store-log.ts";
 import type { WriteTransaction } from "./write-transaction.ts";
 
 /** The dependencies of transactions, and their listeners. */
@@ -16,15 +17,25 @@ export interface TransactDeps {
   readonly database: Database;
   readonly vault: Vault;
   readonly answers: AnswersOfTransaction;
-  readonly logs: StoreLogs;
+  readonly chains: StoreChains;
   readonly now: () => Date;
-  /** Receives the milliseconds from the start of a transaction to the disk, and the number of calls that shared it. */
-  readonly onCommit: (durationMs: number, calls: number) => void;
+  /** Receives each transaction that is on the disk. */
+  readonly onCommit: (commit: Commit) => void;
+}
+
+/** A transaction that is on the disk. */
+export interface Commit {
+  /** Milliseconds from its turn to the disk. */
+  readonly durationMs: number;
+  /** The number of calls that shared it. */
+  readonly calls: number;
+  /** The chains that have new entries. */
+  readonly extended: readonly AuditChain[];
 }
 
 /** Creates the function that runs transactions. Only one may run at a time. */
 export function createTransact(deps: TransactDeps): Transact<WriteTransaction> {
-  const { database, vault, answers, logs, now, onCommit } = deps;
+  const { database, vault, answers, chains, now, onCommit } = deps;
   const { writer, writeConnection } = database;
   const scrubber = createScrubber(writeConnection);
   return async (work) => {
@@ -32,8 +43,8 @@ export function createTransact(deps: TransactDeps): Transact<WriteTransaction> {
     let calls: number;
     let entries: EntriesOfTransaction;
     try {
-      const [head] = await writeConnection.begin([logs.keys.chain.readHead]);
-      entries = new EntriesOfTransaction(logs, database, head?.rows ?? [], now);
+      const [head] = await writeConnection.begin([chains.keys.chain.readHead]);
+      entries = new EntriesOfTransaction(chains, database, head?.rows ?? [], now);
       const { keys, auditIdentity } = entries;
       let hasErased = false;
       calls = await work({
@@ -56,8 +67,7 @@ export function createTransact(deps: TransactDeps): Transact<WriteTransaction> {
       await writeConnection.rollback();
       throw error;
     }
-    onCommit(performance.now() - startedMs, calls);
-    entries.announce();
+    onCommit({ durationMs: performance.now() - startedMs, calls, extended: entries.listExtended() });
   };
 }
 
@@ -71,7 +81,7 @@ function explainCommit(error: unknown): never {
 /** The entries that one transaction adds to the logs. */
 class EntriesOfTransaction {
   readonly keys: PendingEntries;
-  readonly #logs: StoreLogs;
+  readonly #chains: StoreChains;
   readonly #database: Database;
   readonly #now: () => Date;
   /** Few transactions write to the log of identities, so the others do not read its end. */
@@ -80,9 +90,9 @@ class EntriesOfTransaction {
   #hasKeys = false;
 
   /** @param head the end of the log of keys, as the transaction read it */
-  constructor(logs: StoreLogs, database: Database, head: readonly unknown[], now: () => Date) {
-    this.keys = logs.keys.chain.start(head, now);
-    this.#logs = logs;
+  constructor(chains: StoreChains, database: Database, head: readonly unknown[], now: () => Date) {
+    this.keys = chains.keys.chain.start(head, now);
+    this.#chains = chains;
     this.#database = database;
     this.#now = now;
   }
@@ -106,15 +116,18 @@ class EntriesOfTransaction {
     this.#identities?.committed();
   }
 
-  /** Schedules checkpoints of the logs that have new entries. */
-  announce(): void {
-    if (this.#hasKeys) this.#logs.keys.entriesWritten();
-    if (this.#identities !== undefined) this.#logs.identities.entriesWritten();
+  /** Lists the chains that have new entries. */
+  listExtended(): AuditChain[] {
+    const { keys, identities } = this.#chains;
+    return [
+      ...(this.#hasKeys ? [keys.chain] : []),
+      ...(this.#identities === undefined ? [] : [identities.chain]),
+    ];
   }
 
   async #startIdentities(): Promise<PendingEntries> {
     const row = await selectHead(this.#database.writer, identityLog).executeTakeFirst();
-    return this.#logs.identities.chain.start(row ? [row] : [], this.#now);
+    return this.#chains.identities.chain.start(row ? [row] : [], this.#now);
   }
 }
 

@@ -27,14 +27,19 @@ export interface Writability {
   wrote(): void;
   /** Call this when a transaction or a read failed. A probe decides: the cause may be over, or that of one call. */
   failed(): void;
-  /** Probes while someone listens. @returns a function that stops it */
-  watch(listener: OnProblem): () => void;
+  /**
+   * Probes while someone listens.
+   *
+   * @param probe writes something that changes nothing. It throws StoreFailureError
+   * @returns a function that stops it
+   */
+  watch(listener: OnProblem, probe: Probe): () => void;
 }
+
+type Probe = () => Promise<void>;
 
 /** The dependencies of a watch. */
 export interface WritabilityDeps {
-  /** Writes something that changes nothing. @throws StoreFailureError */
-  readonly probe: () => Promise<void>;
   /** Undefined if the store has none. */
   readonly reserve: Reserve | undefined;
   readonly background: Pick<Background, "started" | "failed">;
@@ -44,12 +49,11 @@ export interface WritabilityDeps {
 
 /** @returns what is known of the writes, from now on */
 export function createWritability({
-  probe,
   reserve,
   background,
   nowMs = () => performance.now(),
 }: WritabilityDeps): Writability {
-  const listeners = new Set<OnProblem>();
+  const listeners = new Map<OnProblem, Probe>();
   let problem: StoreProblem | undefined;
   let lastWriteMs = nowMs();
   let checking: Promise<void> | undefined;
@@ -57,14 +61,14 @@ export function createWritability({
   const set = (found: StoreProblem | undefined): void => {
     if (found?.reason === problem?.reason) return;
     problem = found;
-    for (const listener of listeners) listener(found);
+    for (const listener of listeners.keys()) listener(found);
   };
   const wrote = (): void => {
     lastWriteMs = nowMs();
     // What fits into the reserve does not tell that there is room for more.
     if (reserve?.isReleased !== true) set(undefined);
   };
-  const check = async (): Promise<void> => {
+  const check = async (probe: Probe): Promise<void> => {
     try {
       await reserve?.restore();
       await probe();
@@ -74,8 +78,8 @@ export function createWritability({
     }
     if (reserve?.isReleased) set(noRoom);
   };
-  const checkOnce = (): Promise<void> => {
-    checking ??= check().finally(() => {
+  const checkOnce = (probe: Probe): Promise<void> => {
+    checking ??= check(probe).finally(() => {
       checking = undefined;
     });
     return checking;
@@ -87,15 +91,16 @@ export function createWritability({
     wrote,
     failed: () => {
       // A known problem is probed each second.
-      if (listeners.size > 0 && problem === undefined) void checkOnce();
+      const [probe] = listeners.values();
+      if (probe !== undefined && problem === undefined) void checkOnce(probe);
     },
-    watch(listener) {
-      listeners.add(listener);
-      if (reserve?.isReleased) void checkOnce();
+    watch(listener, probe) {
+      listeners.set(listener, probe);
+      if (reserve?.isReleased) void checkOnce(probe);
       const stop = poll({ work: "probe_store", everyMs: probeIntervalMs, background }, async () => {
         const isDue = problem !== undefined || nowMs() - lastWriteMs >= idleMs;
         // The reserve may be missing, or may have been given up by another program of this store.
-        if (isDue || reserve?.isWhole() === false) await checkOnce();
+        if (isDue || reserve?.isWhole() === false) await checkOnce(probe);
       });
       return () => {
         listeners.delete(listener);

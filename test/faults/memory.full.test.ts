@@ -318,7 +318,7 @@ async function fillChain(store: Store, provider: CryptoProvider, shape: ChainSha
     createdAt: new Date(),
   };
   // Nobody will ask the server to sign with its key.
-  await store.write((transaction) => chain.insertValidator(transaction, validator, new Uint8Array(32)));
+  await store.write((transaction) => chain.validators.insert(transaction, validator, new Uint8Array(32)));
   let head: ChainHead = { length: 1, headHash: genesis.blockHash };
   let written: Promise<void> = Promise.resolve();
   while (head.length < shape.length) {

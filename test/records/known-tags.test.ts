@@ -24,7 +24,6 @@ import { masterKeyIn } from "../../src/secrets/master-key.ts";
 import { genesis } from "../../src/services/blockchain/block.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { headTable, validatorTable } from "../../src/services/blockchain/tables.ts";
-import { createDappStore } from "../../src/services/dapp/store.ts";
 import { contractTable } from "../../src/services/dapp/tables.ts";
 import type { Proposal } from "../../src/services/defi/proposal-store.ts";
 import { createDefiStore } from "../../src/services/defi/store.ts";
@@ -50,7 +49,6 @@ import { createNftStore, type Token } from "../../src/services/nft/store.ts";
 import { tokenTable, transferTable } from "../../src/services/nft/tables.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
 import { tunnelTable } from "../../src/services/vpn/tables.ts";
-import { createWalletStore } from "../../src/services/wallet/store.ts";
 import { walletTable } from "../../src/services/wallet/tables.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { WriteTransaction } from "../../src/store/write-transaction.ts";
@@ -243,7 +241,7 @@ const records: readonly Case[] = [
     title: "wallet",
     table: "wallets",
     write: (transaction) =>
-      createWalletStore(store).insert(
+      openTable(store, walletTable).insert(
         transaction,
         { walletId: "wallet-1", label: "savings", address: "0x03", publicKey, owner, createdAt: at },
         secret,
@@ -254,7 +252,7 @@ const records: readonly Case[] = [
     title: "contract",
     table: "dapp_contracts",
     write: (transaction) =>
-      createDappStore(store).insert(transaction, {
+      openTable(store, contractTable).insert(transaction, {
         contractId: "contract-1",
         name: "Escrow",
         codeHash: zeroes,
@@ -292,7 +290,7 @@ const records: readonly Case[] = [
   {
     title: "proposal",
     table: "defi_proposals",
-    write: (transaction) => createDefiStore(store).insertProposal(transaction, proposal),
+    write: (transaction) => createDefiStore(store).proposals.insert(transaction, proposal),
     tag: "6eb2165727b4224fb14eb1b2f69f9a925fba462eea14e7f01e2ed3822bb7c6fc",
   },
   {
@@ -301,7 +299,7 @@ const records: readonly Case[] = [
     write: async (transaction) => {
       const defi = createDefiStore(store);
       const expiring = { ...proposal, proposalId: "proposal-2", expiresAt: later };
-      await defi.insertProposal(transaction, expiring);
+      await defi.proposals.insert(transaction, expiring);
       const signed = await defi.addSignature(transaction, expiring, "0x01", new Uint8Array([4]));
       await defi.markExecuted(transaction, signed, later);
     },
@@ -492,7 +490,7 @@ const records: readonly Case[] = [
     title: "validator",
     table: "blockchain_validators",
     write: (transaction) =>
-      createChainStore(store).insertValidator(
+      createChainStore(store).validators.insert(
         transaction,
         { address: "0x01", name: "north", publicKey, owner, createdAt: at },
         secret,

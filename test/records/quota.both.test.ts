@@ -12,10 +12,8 @@ const codec: AnswerCodec<string> = {
 
 /** Makes a call under an idempotency key. */
 function call(store: Store, idempotencyKey: string, userId = "ada"): Promise<string> {
-  return store.writeIdempotent(
-    { userId, idempotencyKey, requestHash: "aa" },
-    codec,
-    async () => idempotencyKey,
+  return store.runIdempotent({ userId, idempotencyKey, requestHash: "aa" }, codec, (write) =>
+    write(async () => idempotencyKey),
   );
 }
 

@@ -30,7 +30,10 @@ async function openNames(place: Place, rows: readonly (readonly [owner: string, 
     for (const [owner, name] of rows) await names.insert(transaction, { ...keyName, owner, name });
   });
   return async (owner: string, after: number) => {
-    const { rows } = await names.list({ limit: 9, after }, principal(owner), {}, byName);
+    const { rows } = await names.list(
+      { limit: 9, after },
+      { principal: principal(owner), narrowing: byName },
+    );
     return rows.map(({ record }) => record.name);
   };
 }

@@ -12,14 +12,15 @@ import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { readConfig } from "../../src/config.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { openTable } from "../../src/records/record-table.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
-import { createDappStore } from "../../src/services/dapp/store.ts";
+import { contractTable } from "../../src/services/dapp/tables.ts";
 import { createDefiStore } from "../../src/services/defi/store.ts";
 import { createIotStore } from "../../src/services/iot/store.ts";
 import { createKmsStore } from "../../src/services/kms/store.ts";
 import { createNftStore } from "../../src/services/nft/store.ts";
 import { createVpnStore } from "../../src/services/vpn/store.ts";
-import { createWalletStore } from "../../src/services/wallet/store.ts";
+import { walletTable } from "../../src/services/wallet/tables.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import { type AccessServer, makeDatabase, startAccessServer } from "../access/access-server.ts";
 import { endAfterAll } from "../support/at-end.ts";
@@ -132,12 +133,12 @@ async function fill(database: readonly string[]): Promise<void> {
   const chain = createChainStore(store);
   const keys = createKmsStore(store);
   const [contracts, governance, devices, tokens, tunnels, wallets] = [
-    createDappStore(store),
+    openTable(store, contractTable),
     createDefiStore(store),
     createIotStore(store),
     createNftStore(store),
     createVpnStore(store),
-    createWalletStore(store),
+    openTable(store, walletTable),
   ];
   const signers = Array.from({ length: 100 }, (_, i) => addressOf(i));
   for (let from = 0; from < rows; from += 100)
@@ -213,7 +214,7 @@ async function fill(database: readonly string[]): Promise<void> {
           threshold: 100,
           signers,
         });
-        await governance.insertProposal(transaction, {
+        await governance.proposals.insert(transaction, {
           ...about,
           proposalId: `proposal-${i}`,
           walletId: `multisig-${i}`,
@@ -226,7 +227,7 @@ async function fill(database: readonly string[]): Promise<void> {
           expiresAt: createdAt,
           executedAt: createdAt,
         });
-        await chain.insertValidator(
+        await chain.validators.insert(
           transaction,
           { ...about, address: addressOf(i), name: nameOf(i), publicKey },
           secret,

@@ -42,12 +42,14 @@ describeStores("writes", (makePlace) => {
     const place = await makePlace();
     const store = await place.open();
     const before = await readAllRows(place);
-    const failing = store.writeIdempotent(callOf(), textCodec, async (transaction) => {
-      await adding("a")(transaction);
-      await transaction.putSecret("things/1/seed", Buffer.from("secret"));
-      transaction.audit({ keyId: "1", operation: "CREATE", user: "ada", outcome: "OK", details: "" });
-      throw new Error("changed my mind");
-    });
+    const failing = store.runIdempotent(callOf(), textCodec, (write) =>
+      write(async (transaction) => {
+        await adding("a")(transaction);
+        await transaction.putSecret("things/1/seed", Buffer.from("secret"));
+        transaction.audit({ keyId: "1", operation: "CREATE", user: "ada", outcome: "OK", details: "" });
+        throw new Error("changed my mind");
+      }),
+    );
     await expect(failing).rejects.toThrow("changed my mind");
     expect(await readAllRows(place)).toEqual(before);
   });

@@ -14,17 +14,13 @@ function watchStore(reserve?: Reserve) {
   let probes = 0;
   let fault: Error | undefined;
   const heard: (string | undefined)[] = [];
-  const writability = createWritability({
-    probe: async () => {
-      probes += 1;
-      if (fault !== undefined) throw fault;
-      writability.wrote();
-    },
-    reserve,
-    background: unobserved,
-    nowMs: () => nowMs,
-  });
-  const stop = writability.watch((problem) => heard.push(problem?.reason));
+  const writability = createWritability({ reserve, background: unobserved, nowMs: () => nowMs });
+  const probe = async (): Promise<void> => {
+    probes += 1;
+    if (fault !== undefined) throw fault;
+    writability.wrote();
+  };
+  const stop = writability.watch((problem) => heard.push(problem?.reason), probe);
   return {
     ...writability,
     heard,

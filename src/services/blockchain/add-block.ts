@@ -2,22 +2,21 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { AddBlockResponseSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
+import type { CallerInput } from "../../identity/principal.ts";
 import { IdempotencyConflictError, type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
-import type { Principal } from "../../records/ownership.ts";
+import { describeSealedKey } from "../../records/table-declaration.ts";
 import type { OpenKeys } from "../../secrets/sealed-keys.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import { type Block, type BlockContent, hashBlock, packBlock } from "./block.ts";
+import { type Block, type BlockContent, hashBlock, packBlock, validatorAlgorithm } from "./block.ts";
 import { blockQuota } from "./block-store.ts";
 import type { ChainDeps } from "./register-node.ts";
-import { nameSealedKey } from "./store.ts";
+import { validatorTable } from "./tables.ts";
 
 /** The content of a new block, and who adds it. */
-export interface AddBlockInput {
+export interface AddBlockInput extends Pick<CallerInput, "principal" | "idempotentCall"> {
   readonly data: Uint8Array;
   /** If it is empty, the first validator of the principal signs. */
   readonly validatorAddress: string;
-  readonly principal: Principal;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /** Appends a block, signed by a validator. */
@@ -55,7 +54,7 @@ export function createAddBlock(deps: ChainDeps, keys: OpenKeys): AddBlock {
     if (before !== undefined) return before;
     // Not checked again in the transaction: concurrent blocks share it, and a few above the quota do no harm.
     await store.requireRoom(blockQuota, owner);
-    return keys.lend(nameSealedKey(validator), (secretKey) =>
+    return keys.lend(describeSealedKey(validatorTable, validatorAlgorithm, validator), (secretKey) =>
       append({ data, validatorAddress: address, owner, secretKey, idempotentCall }),
     );
   };
@@ -70,13 +69,7 @@ async function appendAll(
   const head = await chain.readHead(transaction.db);
   const first = findFirst(waiting);
   const answers: (Answer | undefined)[] = [];
-  const placed: {
-    content: BlockContent;
-    owner: string;
-    blockHash: string;
-    secretKey: SecretKey;
-    idempotentCall: IdempotentCall | undefined;
-  }[] = [];
+  const placed: { content: BlockContent; owner: string; blockHash: string; secretKey: SecretKey }[] = [];
   let { headHash: prevHash } = head;
   for (const [i, { data, validatorAddress, owner, secretKey, idempotentCall }] of waiting.entries()) {
     const before = await transaction.findAnswer(idempotentCall, codec);
@@ -90,7 +83,7 @@ async function appendAll(
       validatorAddress,
     };
     prevHash = hashBlock(content);
-    placed.push({ content, owner, blockHash: prevHash, secretKey, idempotentCall });
+    placed.push({ content, owner, blockHash: prevHash, secretKey });
   }
   const blocks = await Promise.all(
     placed.map(async ({ content, blockHash, secretKey }): Promise<Block> => {

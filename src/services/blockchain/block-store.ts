@@ -1,8 +1,7 @@
 /** Stores blocks and the end of the chain. */
 import { RecordDamagedError } from "../../database/store-error.ts";
 import { fromRow, type RecordOf, toRow } from "../../records/columns.ts";
-import { changeCounts } from "../../records/list-counts.ts";
-import { listSeenBy } from "../../records/ownership.ts";
+import { countForOwner } from "../../records/list-counts.ts";
 import { cutPage, maxPageBytes, type Page, type PageRequest } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
 import { openTable } from "../../records/record-table.ts";
@@ -111,7 +110,7 @@ export function createBlockStore(store: Store) {
     },
     /** Counts blocks for the owner of their validator, within a transaction. */
     countBlocks: ({ db }: WriteTransaction, owner: string, added: number) =>
-      changeCounts(db, [listSeenBy({ owner }, blockList)], added),
+      countForOwner(db, blockQuota, owner, added),
     /** Lists blocks in order; cuts a page before it gets too large. */
     async listBlocks(request: PageRequest): Promise<Page<Block>> {
       // Positions of a list count from 1, indexes from 0.

@@ -7,13 +7,19 @@ import {
   ConnectPeerResponseSchema,
   type PeerSchema,
 } from "#gen/blockchain/blockchain_service_pb.ts";
+import type { CallerInput } from "../../identity/principal.ts";
 import { OutgoingConnection } from "../../protocol/outgoing-connection.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import { messageCodec } from "../../records/idempotency.ts";
 import { type Peer, peerQuota } from "./peer-store.ts";
 import type { ChainDeps } from "./register-node.ts";
 
 /** Milliseconds within which a peer must answer. */
 const peerMs = 3000;
+
+/** A peer to connect, and the caller. */
+interface ConnectPeerInput extends Pick<CallerInput, "owner" | "idempotentCall"> {
+  readonly address: string;
+}
 
 /**
  * Calls another server of the service over gRPC and stores the height of its chain.
@@ -22,27 +28,19 @@ const peerMs = 3000;
  */
 export function connectPeer(
   { store, chain, now }: ChainDeps,
-  {
-    address,
-    owner,
-    idempotentCall,
-  }: {
-    readonly address: string;
-    readonly owner: string;
-    readonly idempotentCall: IdempotentCall | undefined;
-  },
+  { address, owner, idempotentCall }: ConnectPeerInput,
 ): Promise<MessageInitShape<typeof ConnectPeerResponseSchema>> {
   return store.runIdempotent(idempotentCall, messageCodec(ConnectPeerResponseSchema), async (write) => {
-    if ((await chain.findPeer(address)) === undefined) await store.requireRoom(peerQuota, owner);
+    if ((await chain.peers.find(address)) === undefined) await store.requireRoom(peerQuota, owner);
     const height = await askHeight(address);
     const at = now();
     return write(async (transaction) => {
-      const before = await chain.findPeer(address, transaction.db);
+      const before = await chain.peers.find(address, transaction.db);
       const peer: Peer =
         height === undefined
           ? { address, isConnected: false, height: before?.height, lastSeenAt: before?.lastSeenAt }
           : { address, isConnected: true, height, lastSeenAt: at };
-      await chain.savePeer(transaction, peer, owner);
+      await chain.peers.save(transaction, peer, owner);
       return { peer: packPeer(peer) };
     });
   });

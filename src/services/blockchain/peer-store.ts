@@ -13,14 +13,15 @@ import { peerColumns } from "./tables.ts";
 export type Peer = RecordOf<typeof peerColumns>;
 
 /** The name of the list of peers, in page tokens and counts. */
-export const peerList = "blockchain_peers";
+const peerList = "blockchain_peers";
 /** Counts the peers that an owner was the first to connect. */
 export const peerQuota = recordQuota(peerList, "peers");
 
 /** Creates the store of peers on top of the shared store. */
 export function createPeerStore({ reader }: Store) {
   return {
-    async listPeers(request: PageRequest): Promise<Page<Peer>> {
+    nameList: () => peerList,
+    async list(request: PageRequest): Promise<Page<Peer>> {
       const rows = await reader
         .selectFrom("blockchain_peers")
         .selectAll()
@@ -31,15 +32,15 @@ export function createPeerStore({ reader }: Store) {
       const page = cutPage(rows, request, peerList, ({ position }) => position);
       return { ...page, rows: page.rows.map((row) => fromRow(peerColumns, row)) };
     },
-    countPeers: () => readCount(reader, peerList),
+    count: () => readCount(reader, peerList),
     /** @param db the connection of a transaction; default: the reader */
-    async findPeer(address: string, db = reader): Promise<Peer | undefined> {
+    async find(address: string, db = reader): Promise<Peer | undefined> {
       const query = db.selectFrom("blockchain_peers").selectAll().where("address", "=", address);
       const row = await query.executeTakeFirst();
       return row && fromRow(peerColumns, row);
     },
     /** Stores a peer, within a transaction. @param owner the caller, whose quota a new peer counts against */
-    async savePeer({ db, requireRoom }: WriteTransaction, peer: Peer, owner: string): Promise<void> {
+    async save({ db, requireRoom }: WriteTransaction, peer: Peer, owner: string): Promise<void> {
       const row = toRow(peerColumns, peer);
       const { numUpdatedRows } = await db
         .updateTable("blockchain_peers")

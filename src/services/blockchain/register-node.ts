@@ -4,31 +4,24 @@ import { RegisterNodeResponseSchema, type ValidatorSchema } from "#gen/blockchai
 import { deriveAddress } from "../../crypto/address.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
-import type { Store } from "../../store/store.ts";
+import type { ServiceDeps } from "../service-deps.ts";
 import { validatorAlgorithm } from "./block.ts";
 import type { ChainStore, Validator } from "./store.ts";
 import { validatorQuota } from "./tables.ts";
 
 /** The dependencies of the RPCs of the service. */
-export interface ChainDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
+export interface ChainDeps extends ServiceDeps {
   readonly chain: ChainStore;
-  readonly now: () => Date;
 }
 
 /** Creates a validator and stores its secret key sealed. @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED */
 export function registerNode(
   { provider, store, chain, now }: ChainDeps,
-  {
-    name,
-    owner,
-    idempotentCall,
-  }: { readonly name: string; readonly owner: string; readonly idempotentCall: IdempotentCall | undefined },
+  { name, owner, idempotentCall }: Pick<CallerInput, "owner" | "idempotentCall"> & { readonly name: string },
 ): Promise<MessageInitShape<typeof RegisterNodeResponseSchema>> {
   return store.runIdempotent(idempotentCall, messageCodec(RegisterNodeResponseSchema), async (write) => {
     await store.requireRoom(validatorQuota, owner);
@@ -43,7 +36,7 @@ export function registerNode(
       };
       return lendSecret(secretKey, (secret) =>
         write(async (transaction) => {
-          await chain.insertValidator(transaction, validator, secret);
+          await chain.validators.insert(transaction, validator, secret);
           return { validatorAddress: validator.address, publicKey, publicKeyPem: key.toPem() };
         }),
       );

@@ -3,17 +3,15 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { refuseField } from "../../errors.ts";
-import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
+import { readCaller } from "../../identity/principal.ts";
 import { createFeed, type Feed } from "../../records/feed.ts";
 import type { OpenKeys } from "../../secrets/sealed-keys.ts";
-import { readPage } from "../fields.ts";
+import { readHealth, readList, readPage } from "../fields.ts";
 import { createAddBlock } from "./add-block.ts";
 import { type Block, packBlock } from "./block.ts";
 import { blockList, estimateBlockBytes } from "./block-store.ts";
 import { connectPeer, packPeer } from "./connect-peer.ts";
-import { peerList } from "./peer-store.ts";
 import { type ChainDeps, packValidator, registerNode } from "./register-node.ts";
-import { validatorList } from "./tables.ts";
 import { verifyChain } from "./verify-chain.ts";
 
 /** The dependencies of the service. */
@@ -44,19 +42,9 @@ export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<type
   const addBlock = createAddBlock(deps, openKeys);
   const feed = blockFeed(deps);
   return {
-    registerNode: ({ name }, context) =>
-      registerNode(deps, {
-        name,
-        owner: readPrincipal(context).userId,
-        idempotentCall: readIdempotentCall(context),
-      }),
+    registerNode: ({ name }, context) => registerNode(deps, { name, ...readCaller(context) }),
     addBlock: ({ data, validatorAddress }, context) =>
-      addBlock({
-        data,
-        validatorAddress: validatorAddress.toLowerCase(),
-        principal: readPrincipal(context),
-        idempotentCall: readIdempotentCall(context),
-      }),
+      addBlock({ data, validatorAddress: validatorAddress.toLowerCase(), ...readCaller(context) }),
     getChain: async (fields) => {
       const { rows, nextPageToken } = await chain.listBlocks(readPage(fields, blockList));
       const { length, headHash } = await chain.readHead();
@@ -67,25 +55,15 @@ export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<type
       return { ...found, ...(firstInvalidIndex !== undefined && { firstInvalidIndex }) };
     },
     listValidators: async (fields) => {
-      const { rows, nextPageToken } = await chain.listValidators(readPage(fields, validatorList));
-      return { validators: rows.map(packValidator), nextPageToken, totalSize: await chain.countValidators() };
+      const { rows, ...page } = await readList(chain.validators, fields, {});
+      return { ...page, validators: rows.map(packValidator) };
     },
-    connectPeer: ({ address }, context) =>
-      connectPeer(deps, {
-        address,
-        owner: readPrincipal(context).userId,
-        idempotentCall: readIdempotentCall(context),
-      }),
+    connectPeer: ({ address }, context) => connectPeer(deps, { address, ...readCaller(context) }),
     listPeers: async (fields) => {
-      const { rows, nextPageToken } = await chain.listPeers(readPage(fields, peerList));
-      return { peers: rows.map(packPeer), nextPageToken, totalSize: await chain.countPeers() };
+      const { rows, ...page } = await readList(chain.peers, fields, {});
+      return { ...page, peers: rows.map(packPeer) };
     },
-    getHealth: async () => {
-      const head = await store.ifReachable(() => chain.readHead());
-      return head === undefined
-        ? { serviceStatus: "DOWN" }
-        : { serviceStatus: "UP", chainLength: head.length };
-    },
+    getHealth: () => readHealth(store, async () => ({ chainLength: (await chain.readHead()).length })),
     async *watchBlocks({ fromIndex }, { signal }) {
       const length = await chain.readLength();
       if (fromIndex > length)

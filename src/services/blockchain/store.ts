@@ -2,21 +2,14 @@
 import type { RecordOf } from "../../records/columns.ts";
 import { type Principal, systemPrincipal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
-import { describeSealedKey, requireIntact } from "../../records/table-declaration.ts";
-import type { SealedKey } from "../../secrets/sealed-keys.ts";
+import { requireIntact } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
-import { validatorAlgorithm } from "./block.ts";
 import { createBlockStore } from "./block-store.ts";
 import { createPeerStore } from "./peer-store.ts";
 import { validatorTable } from "./tables.ts";
 
 /** A validator without its secret key. */
 export type Validator = RecordOf<typeof validatorTable.columns>;
-
-/** Names a validator's sealed secret key. */
-export function nameSealedKey(validator: Validator): SealedKey {
-  return describeSealedKey(validatorTable, validatorAlgorithm, validator);
-}
 
 /** The chain of the service. */
 export type ChainStore = ReturnType<typeof createChainStore>;
@@ -26,10 +19,8 @@ export function createChainStore(store: Store) {
   const validators = openTable(store, validatorTable);
   return {
     ...createBlockStore(store),
-    ...createPeerStore(store),
-    listValidators: validators.list,
-    countValidators: validators.count,
-    insertValidator: validators.insert,
+    peers: createPeerStore(store),
+    validators,
     /** @param address if it is empty, the first validator of the principal is found @throws RecordDamagedError */
     async findValidator(
       address: string,
@@ -37,7 +28,7 @@ export function createChainStore(store: Store) {
     ): Promise<Validator | undefined> {
       const { owner } = principal;
       if (address !== "") return validators.findIntact({ address, ...(owner !== undefined && { owner }) });
-      const [first] = (await validators.list({ after: 0, limit: 1 }, principal)).rows;
+      const [first] = (await validators.list({ after: 0, limit: 1 }, { principal })).rows;
       return first && requireIntact(first, validatorTable.describe(first.record));
     },
   };

@@ -1,8 +1,7 @@
-import type { TableOwner } from "../../database/schema.ts";
 import { column, type ListedRow, type RowOf, type TaggedRow } from "../../records/columns.ts";
 import { createRecordTable, createTable } from "../../records/create-table.ts";
 import { recordQuota } from "../../records/quota.ts";
-import type { TableDeclaration } from "../../records/table-declaration.ts";
+import type { RecordTables, TableDeclaration } from "../../records/table-declaration.ts";
 
 const validatorColumns = {
   address: column.text("address"),
@@ -14,17 +13,14 @@ const validatorColumns = {
   createdAt: column.time("created_at_ms"),
 };
 
-/** The name of the list of validators, in page tokens and counts. */
-export const validatorList = "blockchain_validators";
-
 /** Counts the validators of an owner. */
-export const validatorQuota = recordQuota(validatorList, "validators");
+export const validatorQuota = recordQuota("blockchain_validators", "validators");
 
 /** The approximate size of a validator in JSON: its key, raw and as PEM, and its name. */
 const validatorBytes = 7000;
 
 export const validatorTable: TableDeclaration<typeof validatorColumns> = {
-  name: validatorList,
+  name: "blockchain_validators",
   columns: validatorColumns,
   key: ["address"],
   owner: "owner",
@@ -78,7 +74,8 @@ declare module "../../database/schema.ts" {
 }
 
 /** The tables of validators, blocks, the chain's end and peers: see store.ts, block-store.ts and peer-store.ts. */
-export const blockchainTables: TableOwner = {
+export const blockchainTables: RecordTables = {
+  records: [validatorTable],
   tables: {
     blockchain_validators: ["position"],
     blockchain_blocks: ["block_index"],

@@ -3,26 +3,20 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { DeployContractResponseSchema } from "#gen/dapp/dapp_service_pb.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
-import type { Store } from "../../store/store.ts";
-import type { Contract, DappStore } from "./store.ts";
-import { contractQuota } from "./tables.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
+import type { ServiceDeps } from "../service-deps.ts";
+import { type Contract, contractQuota, type DappStore } from "./tables.ts";
 
 /** The dependencies of the RPCs of the service. */
-export interface DappDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
+export interface DappDeps extends ServiceDeps {
   readonly contracts: DappStore;
-  readonly now: () => Date;
 }
 
 /** A contract to deploy. */
-export interface DeployInput {
+export interface DeployInput extends CallerInput {
   readonly code: string;
   readonly name: string;
-  readonly owner: string;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**

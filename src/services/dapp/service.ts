@@ -4,46 +4,33 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import { createSignCheck } from "../../crypto/can-sign.ts";
-import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
-import { listSeenBy } from "../../records/ownership.ts";
+import { readCaller, readPrincipal } from "../../identity/principal.ts";
 import type { Stored } from "../../records/table-declaration.ts";
-import { readPage } from "../fields.ts";
+import { readList } from "../fields.ts";
 import { type DappDeps, deployContract } from "./deploy.ts";
 import { dualSign } from "./dual-sign.ts";
 import { dualVerify } from "./dual-verify.ts";
-import type { Contract } from "./store.ts";
-import { contractList } from "./tables.ts";
-
-/** The dependencies of the service. */
-export interface DappServiceDeps extends DappDeps {}
+import type { Contract } from "./tables.ts";
 
 /** Implements the service. */
-export function dappService(deps: DappServiceDeps): ServiceImpl<typeof DappService> {
+export function dappService(deps: DappDeps): ServiceImpl<typeof DappService> {
   const { provider, store, contracts } = deps;
   const listWorking = createSignCheck(provider, ["ECDSA-P256", "ML-DSA-65"]);
   return {
-    deployContract: ({ code, name }, context) =>
-      deployContract(deps, {
-        code,
-        name,
-        owner: readPrincipal(context).userId,
-        idempotentCall: readIdempotentCall(context),
-      }),
+    deployContract: ({ code, name }, context) => deployContract(deps, { code, name, ...readCaller(context) }),
     dualSign: ({ data }) => dualSign(provider, data),
     dualVerify: async (req) => {
       const { ecdsaValid, mldsaValid } = await dualVerify(provider, req);
       return { ecdsaValid, mldsaValid, bothValid: ecdsaValid && mldsaValid };
     },
     listContracts: async (fields, context) => {
-      const principal = readPrincipal(context);
-      const page = readPage(fields, listSeenBy(principal, contractList));
-      const { rows, nextPageToken } = await contracts.list(page, principal);
+      const { rows, ...page } = await readList(contracts, fields, { principal: readPrincipal(context) });
       const pack = ({ record, isIntact }: Stored<Contract>) => {
         const { deployedAt, owner: _, ...contract } = record;
         if (!isIntact) return { contractId: contract.contractId, damaged: true };
         return { ...contract, deployedAt: timestampFromDate(deployedAt) };
       };
-      return { contracts: rows.map(pack), nextPageToken, totalSize: await contracts.count(principal) };
+      return { ...page, contracts: rows.map(pack) };
     },
     getHealth: async () => {
       const [count, working] = await Promise.all([store.ifReachable(() => contracts.count()), listWorking()]);

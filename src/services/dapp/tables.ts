@@ -1,8 +1,8 @@
-import type { TableOwner } from "../../database/schema.ts";
-import { column, type ListedRow } from "../../records/columns.ts";
+import { column, type ListedRow, type RecordOf } from "../../records/columns.ts";
 import { createRecordTable } from "../../records/create-table.ts";
 import { recordQuota } from "../../records/quota.ts";
-import type { TableDeclaration } from "../../records/table-declaration.ts";
+import type { RecordTable } from "../../records/record-table.ts";
+import type { RecordTables, TableDeclaration } from "../../records/table-declaration.ts";
 
 const columns = {
   contractId: column.text("contract_id"),
@@ -18,14 +18,17 @@ const columns = {
   deployedAt: column.time("deployed_at_ms"),
 };
 
-/** The name of the list of all contracts, in page tokens and counts. */
-export const contractList = "dapp_contracts";
+/** A contract; its signature protects its hash. */
+export type Contract = RecordOf<typeof columns>;
+
+/** The contracts of the service. */
+export type DappStore = RecordTable<typeof columns>;
 
 /** Counts the contracts of an owner. */
-export const contractQuota = recordQuota(contractList, "contracts");
+export const contractQuota = recordQuota("dapp_contracts", "contracts");
 
 export const contractTable: TableDeclaration<typeof columns> = {
-  name: contractList,
+  name: "dapp_contracts",
   columns,
   key: ["contractId"],
   owner: "owner",
@@ -39,8 +42,9 @@ declare module "../../database/schema.ts" {
   }
 }
 
-/** The table of contracts: see store.ts. */
-export const dappTables: TableOwner = {
+/** The table of contracts. */
+export const dappTables: RecordTables = {
+  records: [contractTable],
   tables: { dapp_contracts: ["position"] },
   steps: {
     "0001-dapp": (types) => [

@@ -6,27 +6,23 @@ import { CryptoError } from "../../crypto/crypto-error.ts";
 import { withFreshKeyPairs } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider, KeyPair, SecretKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
 import { lendSecretOf } from "../../secrets/sealed-keys.ts";
-import type { Store } from "../../store/store.ts";
+import type { ServiceDeps } from "../service-deps.ts";
 import { type DefiStore, type MultisigWallet, signerAlgorithm } from "./store.ts";
 import { signerQuota } from "./tables.ts";
 
 /** The dependencies of the RPCs of the service. */
-export interface DefiDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
+export interface DefiDeps extends ServiceDeps {
   readonly governance: DefiStore;
-  readonly now: () => Date;
 }
 
 /** A wallet to create, with `signerCount` new signers or with signers that have their own keys. */
-export interface CreateMultisigInput {
+export interface CreateMultisigInput extends CallerInput {
   readonly signerCount: number;
   readonly threshold: number;
   readonly signerPublicKeys: readonly Uint8Array[];
-  readonly owner: string;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /** A signer before it belongs to a wallet. A signer without a secret key here has its own. */

@@ -2,29 +2,26 @@ import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { CreateProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { refuse } from "../../errors.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
-import type { Principal } from "../../records/ownership.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
 import type { DefiDeps } from "./create-multisig.ts";
 import { packProposal } from "./proposal.ts";
 import type { Proposal } from "./proposal-store.ts";
 import { proposalQuota } from "./tables.ts";
 
 /** A proposal to create, and the wallet that it is for. */
-export interface CreateProposalInput {
+export interface CreateProposalInput extends CallerInput {
   readonly walletId: string;
   readonly data: Uint8Array;
   readonly title: string;
   readonly expiresAt: Date | undefined;
-  readonly principal: Principal;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /** Creates a proposal for a wallet's signers. @throws WALLET_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED */
 export async function createProposal(
   { store, governance, now }: DefiDeps,
-  { idempotentCall, principal, ...wanted }: CreateProposalInput,
+  { walletId, data, title, expiresAt, principal, idempotentCall }: CreateProposalInput,
 ): Promise<MessageInitShape<typeof CreateProposalResponseSchema>> {
-  const { walletId } = wanted;
   // Wallets never change, so it is safe to read this one outside of the transaction.
   const wallet = await governance.findWallet(walletId, principal);
   if (wallet === undefined)
@@ -33,7 +30,10 @@ export async function createProposal(
     await store.requireRoom(proposalQuota, wallet.owner);
     return write(async (transaction) => {
       const proposal: Proposal = {
-        ...wanted,
+        walletId,
+        data,
+        title,
+        expiresAt,
         owner: wallet.owner,
         proposalId: `proposal-${randomUUID()}`,
         threshold: wallet.threshold,
@@ -42,7 +42,7 @@ export async function createProposal(
         createdAt: now(),
         executedAt: undefined,
       };
-      await governance.insertProposal(transaction, proposal);
+      await governance.proposals.insert(transaction, proposal);
       return { proposal: packProposal(proposal) };
     });
   });

@@ -3,18 +3,16 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { ExecuteProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { RecordDamagedError } from "../../database/store-error.ts";
 import { refuse } from "../../errors.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
-import type { Principal } from "../../records/ownership.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
 import type { DefiDeps } from "./create-multisig.ts";
 import { hashProposal, packProposal, requirePending } from "./proposal.ts";
 import type { Proposal } from "./proposal-store.ts";
 import { isSignedBy } from "./sign-proposal.ts";
 
 /** The proposal to execute. */
-export interface ExecuteProposalInput {
+export interface ExecuteProposalInput extends CallerInput {
   readonly proposalId: string;
-  readonly principal: Principal;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**

@@ -2,18 +2,13 @@
 import type { RecordOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
-import { type Filters, intact, nameList } from "../../records/table-declaration.ts";
+import { intact } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { proposalTable } from "./tables.ts";
 
 /** A proposal. */
 export type Proposal = RecordOf<typeof proposalTable.columns>;
-
-/** The name of a list of proposals, in page tokens and counts. */
-export function proposalList(filters: Filters<typeof proposalTable.columns>): string {
-  return nameList(proposalTable, filters);
-}
 
 /** Creates the store of proposals on top of the shared store. */
 export function createProposalStore(store: Store) {
@@ -25,9 +20,7 @@ export function createProposalStore(store: Store) {
     /** Reads a proposal within a transaction. @throws RecordDamagedError */
     findForChange: ({ db }: WriteTransaction, proposalId: string) =>
       proposals.findIntact({ proposalId }, { db }),
-    listProposals: proposals.list,
-    countProposals: proposals.count,
-    insertProposal: proposals.insert,
+    proposals,
     /** Adds a signature to an intact proposal, within a transaction. @returns the updated proposal */
     async addSignature(
       transaction: WriteTransaction,

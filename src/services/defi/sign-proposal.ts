@@ -2,23 +2,23 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { SignProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
-import type { Principal } from "../../records/ownership.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
+import { describeSealedKey } from "../../records/table-declaration.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import type { DefiDeps } from "./create-multisig.ts";
 import { hashProposal, packProposal, requirePending } from "./proposal.ts";
 import type { Proposal } from "./proposal-store.ts";
-import { nameSealedKey, type Signer, signerAlgorithm } from "./store.ts";
+import { type Signer, signerAlgorithm } from "./store.ts";
+import { signerTable } from "./tables.ts";
 
 /** The proposal to sign, and its signer. */
-export interface SignProposalInput {
+export interface SignProposalInput extends CallerInput {
   readonly proposalId: string;
   /** The signer's address. */
   readonly signer: string;
   /** 3309 bytes for a signer with its own key; otherwise empty. */
   readonly signature: Uint8Array;
-  readonly principal: Principal;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**
@@ -71,8 +71,11 @@ async function obtainSignature(
     );
   }
   if (signer.isServerHeld)
-    return withSealedKey(store, provider, nameSealedKey(signer), (secretKey) =>
-      provider.sign(secretKey, message),
+    return withSealedKey(
+      store,
+      provider,
+      describeSealedKey(signerTable, signerAlgorithm, signer),
+      (secretKey) => provider.sign(secretKey, message),
     );
   throw refuse(
     "SIGNATURE_MISSING",

@@ -1,10 +1,8 @@
 /** Stores wallets: their thresholds and their signers. */
 import type { RecordOf } from "../../records/columns.ts";
-import { changeCounts } from "../../records/list-counts.ts";
-import { listSeenBy, type Principal } from "../../records/ownership.ts";
+import { countForOwner } from "../../records/list-counts.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
-import { describeSealedKey } from "../../records/table-declaration.ts";
-import type { SealedKey } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { createProposalStore } from "./proposal-store.ts";
@@ -19,11 +17,6 @@ export type MultisigWallet = RecordOf<typeof walletTable.columns>;
 /** A signer of a wallet. */
 export type Signer = RecordOf<typeof signerTable.columns>;
 
-/** Names a signer's sealed secret key. */
-export function nameSealedKey(signer: Signer): SealedKey {
-  return describeSealedKey(signerTable, signerAlgorithm, signer);
-}
-
 /** The wallets and proposals of the service. */
 export type DefiStore = ReturnType<typeof createDefiStore>;
 
@@ -33,19 +26,18 @@ export function createDefiStore(store: Store) {
   const signers = openTable(store, signerTable);
   return {
     ...createProposalStore(store),
+    wallets,
     /** @throws RecordDamagedError */
     findWallet: (walletId: string, principal: Principal) => wallets.findIntact({ walletId }, { principal }),
     /** @throws RecordDamagedError */
     findSigner: (walletId: string, address: string) => signers.findIntact({ walletId, address }),
-    listWallets: wallets.list,
-    countWallets: wallets.count,
     insertSigner: signers.insert,
     /** Stores a wallet, within a transaction. @throws QuotaExceededError */
     async insertWallet(transaction: WriteTransaction, wallet: MultisigWallet): Promise<void> {
       const { length } = wallet.signers;
       await transaction.requireRoom(signerQuota, wallet.owner, length);
       await wallets.insert(transaction, wallet);
-      await changeCounts(transaction.db, [listSeenBy(wallet, signerQuota.list)], length);
+      await countForOwner(transaction.db, signerQuota, wallet.owner, length);
     },
   };
 }

@@ -1,8 +1,7 @@
-import type { TableOwner } from "../../database/schema.ts";
 import { column, type ListedRow, type RowOf, type TaggedRow } from "../../records/columns.ts";
 import { createRecordTable, createTable } from "../../records/create-table.ts";
 import { recordQuota } from "../../records/quota.ts";
-import type { TableDeclaration } from "../../records/table-declaration.ts";
+import type { RecordTables, TableDeclaration } from "../../records/table-declaration.ts";
 
 const walletColumns = {
   walletId: column.text("wallet_id"),
@@ -23,14 +22,11 @@ const signerColumns = {
   isServerHeld: column.flag("is_server_held"),
 };
 
-/** The name of the list of all wallets, in page tokens and counts. */
-export const walletList = "defi_wallets";
-
 /** Counts the signers of an owner's wallets. Wallets have at least one signer each. */
 export const signerQuota = recordQuota("defi_signers", "signers of wallets");
 
 export const walletTable: TableDeclaration<typeof walletColumns> = {
-  name: walletList,
+  name: "defi_wallets",
   columns: walletColumns,
   key: ["walletId"],
   owner: "owner",
@@ -95,7 +91,8 @@ declare module "../../database/schema.ts" {
 }
 
 /** The tables of wallets, signers, proposals and signatures: see store.ts and proposal-store.ts. */
-export const defiTables: TableOwner = {
+export const defiTables: RecordTables = {
+  records: [walletTable, signerTable, proposalTable],
   tables: {
     defi_wallets: ["position"],
     defi_signers: ["wallet_id", "address"],

@@ -3,35 +3,31 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
 import { isSeenBy, type Principal } from "../../records/ownership.ts";
 import { lendSecretOf } from "../../secrets/sealed-keys.ts";
-import type { Store } from "../../store/store.ts";
 import type { PublicKeyFields } from "../fields.ts";
 import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
+import type { ServiceDeps } from "../service-deps.ts";
 import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
 import { deviceQuota } from "./tables.ts";
 
 /** The dependencies of the RPCs of the service. */
-export interface IotDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
+export interface IotDeps extends ServiceDeps {
   readonly devices: IotStore;
   /** How many open challenges a client network may have; 0 for no limit. */
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
-  readonly now: () => Date;
 }
 
 /** A device to register. */
-export interface RegisterInput extends PublicKeyFields {
+export interface RegisterInput extends CallerInput, PublicKeyFields {
   readonly deviceName: string;
   readonly deviceType: string;
   readonly simulated: boolean;
   readonly vendorPublicKey: Uint8Array;
   readonly vendorPublicKeyPem: string;
   readonly signingContexts: boolean;
-  readonly owner: string;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 type Answer = MessageInitShape<typeof RegisterDeviceResponseSchema>;

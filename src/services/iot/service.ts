@@ -5,17 +5,15 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { DeviceSchema, IotService, SendTelemetryRequest } from "#gen/iot/iot_service_pb.ts";
 import { createSignCheck } from "../../crypto/can-sign.ts";
-import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
+import { readCaller, readPrincipal } from "../../identity/principal.ts";
 import { readClientAddress } from "../../protocol/call-values.ts";
 import { findNetwork } from "../../protocol/networks.ts";
-import { listSeenBy } from "../../records/ownership.ts";
-import { partsOf, readPage } from "../fields.ts";
+import { partsOf, readList } from "../fields.ts";
 import { authenticateDevice, issueChallenge } from "./authenticate.ts";
 import { updateFirmware, updateFirmwareStream } from "./firmware.ts";
 import { type IotDeps, registerDevice } from "./register.ts";
 import { simulatedSign } from "./simulated-sign.ts";
 import { deviceAlgorithm, type ListedDevice, vendorAlgorithm } from "./store.ts";
-import { deviceList } from "./tables.ts";
 import { createReadingChecks, type Reading, type ReadingVerdict } from "./telemetry.ts";
 
 /** The dependencies of the service. */
@@ -34,12 +32,7 @@ export function iotService(deps: IotServiceDeps): ServiceImpl<typeof IotService>
     signal: context.signal,
   });
   return {
-    registerDevice: (req, context) =>
-      registerDevice(deps, {
-        ...req,
-        owner: readPrincipal(context).userId,
-        idempotentCall: readIdempotentCall(context),
-      }),
+    registerDevice: (req, context) => registerDevice(deps, { ...req, ...readCaller(context) }),
     issueChallenge: async ({ deviceId }, context) => {
       const { challenge, expiresAt } = await issueChallenge(
         deps,
@@ -65,10 +58,8 @@ export function iotService(deps: IotServiceDeps): ServiceImpl<typeof IotService>
     updateFirmwareStream: (requests, context) =>
       updateFirmwareStream(deps, partsOf(requests), senderOf(context)),
     listDevices: async (fields, context) => {
-      const principal = readPrincipal(context);
-      const page = readPage(fields, listSeenBy(principal, deviceList));
-      const { rows, nextPageToken } = await devices.list(page, principal);
-      return { devices: rows.map(packDevice), nextPageToken, totalSize: await devices.count(principal) };
+      const { rows, ...page } = await readList(devices, fields, { principal: readPrincipal(context) });
+      return { ...page, devices: rows.map(packDevice) };
     },
     simulatedSign: async (req, context) => ({
       signature: await simulatedSign(deps, req, readPrincipal(context)),

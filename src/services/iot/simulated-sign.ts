@@ -1,9 +1,11 @@
 import { refuse, refuseField } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
+import { describeSealedKey } from "../../records/table-declaration.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import { type IotDeps, requireDevice } from "./register.ts";
 import { findSignatureOptions, readPurpose } from "./signing-contexts.ts";
-import { nameSealedKey } from "./store.ts";
+import { deviceAlgorithm } from "./store.ts";
+import { deviceTable } from "./tables.ts";
 
 /** The message that a simulated device signs. */
 export interface SimulatedSignInput {
@@ -36,7 +38,10 @@ export async function simulatedSign(
       `is missing; device ${deviceId} has signing contexts: send CHALLENGE, READING or NUMBERED_READING`,
     );
   const options = purpose === undefined ? {} : findSignatureOptions(device, purpose);
-  return withSealedKey(store, provider, nameSealedKey(device), (secretKey) =>
-    provider.sign(secretKey, data, options),
+  return withSealedKey(
+    store,
+    provider,
+    describeSealedKey(deviceTable, deviceAlgorithm, device),
+    (secretKey) => provider.sign(secretKey, data, options),
   );
 }

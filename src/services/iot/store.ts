@@ -1,11 +1,9 @@
 /** The store of the device service: devices with their states, and challenges. */
 import { RecordDamagedError } from "../../database/store-error.ts";
 import type { RecordOf } from "../../records/columns.ts";
-import type { Principal } from "../../records/ownership.ts";
 import type { PageRequest } from "../../records/pages.ts";
-import { openTable } from "../../records/record-table.ts";
-import { describeSealedKey, intact, requireIntact } from "../../records/table-declaration.ts";
-import type { SealedKey } from "../../secrets/sealed-keys.ts";
+import { type ListQuery, openTable } from "../../records/record-table.ts";
+import { intact, requireIntact } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { createChallengeStore } from "./challenge-store.ts";
@@ -24,10 +22,7 @@ export interface DeviceReading extends SignedReading {
   readonly deviceId: string;
 }
 
-/** Names a simulated device's sealed secret key. */
-export function nameSealedKey(device: Device): SealedKey {
-  return describeSealedKey(deviceTable, deviceAlgorithm, device);
-}
+type DeviceQuery = ListQuery<typeof deviceTable.columns>;
 
 /** A device as it appears in lists. */
 export type ListedDevice = Awaited<ReturnType<IotStore["list"]>>["rows"][number];
@@ -64,12 +59,13 @@ export function createIotStore(store: Store) {
   });
   return {
     ...createChallengeStore(store),
+    nameList: devices.nameList,
     count: devices.count,
     /** @throws RecordDamagedError */
     find: (deviceId: string) => devices.findIntact({ deviceId }),
     /** Lists devices with their states; a device is intact only if its state is intact too. */
-    async list(request: PageRequest, principal: Principal) {
-      const page = await devices.list(request, principal);
+    async list(request: PageRequest, query: DeviceQuery) {
+      const page = await devices.list(request, query);
       const rows = page.rows.map(({ record, isIntact, row }) => {
         const state = states.readRow(row);
         return { record, isIntact: isIntact && state.isIntact, state: state.record };

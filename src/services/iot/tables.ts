@@ -1,9 +1,8 @@
-import type { TableOwner } from "../../database/schema.ts";
 import { column, type ListedRow, type RowOf, type TaggedRow } from "../../records/columns.ts";
 import { createRecordTable, createTable } from "../../records/create-table.ts";
 import { sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
-import type { TableDeclaration } from "../../records/table-declaration.ts";
+import type { RecordTables, TableDeclaration } from "../../records/table-declaration.ts";
 
 const deviceColumns = {
   deviceId: column.text("device_id"),
@@ -22,14 +21,11 @@ const deviceColumns = {
   hasSigningContexts: column.namedFlag("signing_contexts", "signing contexts"),
 };
 
-/** The name of the list of all devices, in page tokens and counts. */
-export const deviceList = "iot_devices";
-
 /** Counts the devices of an owner. */
-export const deviceQuota = recordQuota(deviceList, "devices");
+export const deviceQuota = recordQuota("iot_devices", "devices");
 
 export const deviceTable: TableDeclaration<typeof deviceColumns> = {
-  name: deviceList,
+  name: "iot_devices",
   columns: deviceColumns,
   key: ["deviceId"],
   owner: "owner",
@@ -96,7 +92,8 @@ declare module "../../database/schema.ts" {
 const { owner, registeredAt, hasSigningContexts, ...recordColumns } = deviceColumns;
 
 /** The tables of devices and challenges: see store.ts, device-state.ts and challenge-store.ts. */
-export const iotTables: TableOwner = {
+export const iotTables: RecordTables = {
+  records: [deviceTable, stateTable, challengeTable],
   tables: { iot_devices: ["position"], iot_challenges: ["challenge_hash"] },
   steps: {
     "0001-iot": (types) => [

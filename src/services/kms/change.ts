@@ -1,11 +1,12 @@
 /** The steps of every change of a key: find it, and change it in the transaction that records the change. */
 import type { ConnectError } from "@connectrpc/connect";
-import type { AnswerCodec, IdempotentCall } from "../../records/idempotency.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import type { AnswerCodec } from "../../records/idempotency.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { WritePriority } from "../../store/writers.ts";
 import { type Attempt, beginAttempt, type KeyInput, recordingRefusal } from "./attempt.ts";
 import type { CreateDeps } from "./create.ts";
-import { type Actor, type ChangingOperation, eventBy, subjectOf } from "./event.ts";
+import { type ChangingOperation, subjectOf } from "./event.ts";
 import { type FindDeps, findPermission, resolveHandle } from "./find-key.ts";
 import type { StoredKey } from "./store.ts";
 
@@ -13,9 +14,7 @@ import type { StoredKey } from "./store.ts";
 export interface ChangeDeps extends CreateDeps, FindDeps {}
 
 /** The key to change, and the call that changes it. */
-export interface ChangeInput extends KeyInput {
-  readonly idempotentCall: IdempotentCall | undefined;
-}
+export interface ChangeInput extends KeyInput, Pick<CallerInput, "idempotentCall"> {}
 
 /** A kind of change. */
 export interface ChangeKind<Answer> {
@@ -106,17 +105,6 @@ export async function applyChange<Answer>(
 ): Promise<Changed<Answer>> {
   const refusal = findRefusal(key);
   return refusal === undefined ? { answer: await apply(transaction, key) } : { refusal };
-}
-
-/** Records a change of a key. */
-export function recordChange(
-  transaction: WriteTransaction,
-  actor: Actor,
-  operation: ChangingOperation,
-  key: StoredKey,
-  details: string,
-): void {
-  transaction.audit(eventBy(actor, subjectOf(key.record), { operation, outcome: "OK", details }));
 }
 
 /** Returns the answer of a change. @throws its refusal */

@@ -1,25 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
-import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
+import type { CallerInput } from "../../identity/principal.ts";
 import type { TextMap } from "../../records/columns.ts";
-import type { IdempotentCall } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
-import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import { eventBy, subjectOf } from "./event.ts";
+import type { ServiceDeps } from "../service-deps.ts";
+import { type Actor, recordDone, subjectOf } from "./event.ts";
 import { findUsage, isKeyAlgorithm, type KeyAlgorithm } from "./record.ts";
 import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
 import type { KmsStore } from "./store.ts";
-import type { KeyName, KeyRecord } from "./tables.ts";
-import { keyQuota } from "./tables.ts";
+import { type KeyRecord, keyQuota } from "./tables.ts";
 
 /** The dependencies of the creation of keys. */
-export interface CreateDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
+export interface CreateDeps extends ServiceDeps {
   readonly keys: KmsStore;
-  readonly now: () => Date;
 }
 
 /** The properties of a new key; a text that the caller leaves out is empty. */
@@ -33,10 +29,7 @@ export interface NewKey {
 }
 
 /** A new key, and its caller. */
-export interface CreateInput extends NewKey {
-  readonly principal: Principal;
-  readonly idempotentCall: IdempotentCall | undefined;
-}
+export interface CreateInput extends NewKey, Pick<CallerInput, "principal" | "idempotentCall"> {}
 
 /**
  * Creates a key and stores its secret half sealed.
@@ -68,16 +61,7 @@ export interface KeyToStore extends NewKey {
 export async function storeKey(
   { keys, now }: Pick<CreateDeps, "keys" | "now">,
   transaction: WriteTransaction,
-  {
-    alias,
-    algorithm,
-    name,
-    rotationPeriodSeconds,
-    labels,
-    secretKey,
-    principal,
-    isImported = false,
-  }: KeyToStore,
+  { alias, algorithm, name, rotationPeriodSeconds, labels, secretKey, principal, isImported }: KeyToStore,
 ): Promise<RecordMessage> {
   const owner = principal.userId;
   const createdAt = now();
@@ -87,37 +71,20 @@ export async function storeKey(
     alias,
     owner,
     createdAt,
-    isImported,
+    isImported: isImported === true,
     labels: isNamed ? {} : labels,
     ...(isNamed && { name, version: 1, isPrimary: true }),
   });
-  const named: KeyName | undefined = isNamed
-    ? {
-        owner,
-        name,
-        algorithm,
-        labels,
-        rotationPeriodSeconds,
-        nextRotationAt: findNextRotation(createdAt, rotationPeriodSeconds),
-        destroyAfterSeconds: undefined,
-        isImportOnly: false,
-        signsMu: false,
-        versions: 1,
-        primaryKeyId: record.keyId,
-        createdAt,
-      }
-    : undefined;
+  const nextRotationAt = findNextRotation(createdAt, rotationPeriodSeconds);
+  const settings = { ...plainName, owner, name, algorithm, labels, rotationPeriodSeconds, nextRotationAt };
+  const named = isNamed ? { ...settings, versions: 1, primaryKeyId: record.keyId, createdAt } : undefined;
   if (named) await keys.names.insert(transaction, named);
-  await keys.insertWithSecret(transaction, record, secretKey);
-  transaction.audit(
-    eventBy(principal, subjectOf(record), {
-      operation: isImported ? "IMPORT" : "CREATE",
-      outcome: "OK",
-      details: describeKey(record),
-    }),
-  );
+  await insertKey({ keys }, transaction, { actor: principal, record, secretKey });
   return packRecord(record, named);
 }
+
+/** The settings that only Google's interface gives to names. */
+const plainName = { destroyAfterSeconds: undefined, isImportOnly: false, signsMu: false };
 
 /** The time of the next automatic rotation. */
 export function findNextRotation(from: Date, periodSeconds: number | undefined): Date | undefined {
@@ -148,10 +115,24 @@ export function toRecord(
   };
 }
 
-/** The details of the entry about a new key. */
-export function describeKey({ algorithm, usage, name, version }: KeyRecord): string {
-  const details = `algorithm=${algorithm}, usage=${usage}`;
-  return name === undefined ? details : `${details}, name=${name}, version=${version}`;
+/** Stores a new key with its secret half, and records that. @param more continues the details of the entry */
+export async function insertKey(
+  { keys }: Pick<CreateDeps, "keys">,
+  transaction: WriteTransaction,
+  { actor, record, secretKey, more = "" }: NewKeyRecord,
+): Promise<void> {
+  await keys.insertWithSecret(transaction, record, secretKey);
+  const { algorithm, usage, name, version, isImported } = record;
+  const ofName = name === undefined ? "" : `, name=${name}, version=${version}`;
+  const details = `algorithm=${algorithm}, usage=${usage}${ofName}${more}`;
+  recordDone(transaction, actor, isImported ? "IMPORT" : "CREATE", subjectOf(record), details);
+}
+
+interface NewKeyRecord {
+  readonly actor: Actor;
+  readonly record: KeyRecord;
+  readonly secretKey: SecretKey;
+  readonly more?: string;
 }
 
 /** @throws FIELD_INVALID */

@@ -1,20 +1,16 @@
 /** The keys of a server: one cache and one schedule, for all services that use them. */
 
-import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { UserStore } from "../../identity/users.ts";
-import type { Store } from "../../store/store.ts";
+import type { ServiceDeps } from "../service-deps.ts";
 import type { ChangeDeps } from "./change.ts";
 import { createKeyCache } from "./key-cache.ts";
 import { startSchedule } from "./schedule.ts";
 import { createKmsStore } from "./store.ts";
 
 /** The dependencies of the keys. */
-export interface KeyDomainDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
+export interface KeyDomainDeps extends ServiceDeps {
   /** Undefined if anyone may call. */
   readonly users: UserStore | undefined;
-  readonly now: () => Date;
 }
 
 /** The keys of a server. */

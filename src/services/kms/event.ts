@@ -2,6 +2,7 @@
 import type { AuditContext, AuditEvent } from "../../audit/chain.ts";
 import { excerpt } from "../../errors/shorten.ts";
 import type { Principal } from "../../records/ownership.ts";
+import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { KeyState } from "./record.ts";
 
 /** The state of a key after each operation that changes it. An ENABLE of a rotated key says so in its details. */
@@ -75,4 +76,15 @@ export function eventBy(
   event: Pick<KeyEvent, "operation" | "outcome" | "details">,
 ): KeyEvent {
   return { ...subject, ...event, user, clientAddress, requestId };
+}
+
+/** Records in a transaction what was done. */
+export function recordDone(
+  { audit }: Pick<WriteTransaction, "audit">,
+  actor: Actor,
+  operation: Operation,
+  subject: Subject,
+  details: string,
+): void {
+  audit(eventBy(actor, subject, { operation, outcome: "OK", details }));
 }

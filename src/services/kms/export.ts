@@ -3,13 +3,13 @@ import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { Narrowing } from "../../records/record-table.ts";
-import { type PageFields, readPage } from "../fields.ts";
-import { allKeys, type KeyFilter, nameKeyList, narrowKeys } from "./key-filter.ts";
+import { type PageFields, readList } from "../fields.ts";
+import { type KeyFilter, narrowKeys } from "./key-filter.ts";
 import { packJwk } from "./record-message.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
 /** Which public keys to export; empty texts match all. */
-export type ExportQuery = PageFields & Pick<KeyFilter, "name" | "label" | "algorithm">;
+export type ExportQuery = PageFields & Required<Pick<KeyFilter, "name" | "label" | "algorithm">>;
 
 /** Keys on a page, so that their public keys fit into a response of 4 MiB: each takes up to 9 kB in three forms. */
 const maxKeysOnPage = 300;
@@ -20,24 +20,22 @@ export async function exportPublicKeys(
   { name, label, algorithm, ...fields }: ExportQuery,
   principal: Principal,
 ) {
-  const filter: KeyFilter = { ...allKeys, name, label, algorithm, usage: "SIGN" };
+  const filter: KeyFilter = { name, label, algorithm, usage: "SIGN" };
   // Whoever verifies trusts all keys of the answer: another user's key of this name must not be among them.
   const seer = name === "" ? principal : { ...principal, owner: principal.userId };
-  const narrowing = verifying(filter);
-  const asked = readPage(fields, nameKeyList(seer, filter, narrowing));
-  const request = { ...asked, limit: Math.min(asked.limit, maxKeysOnPage) };
-  const { rows, nextPageToken } = await keys.list(request, seer, filter, narrowing);
+  const pageSize = Math.min(fields.pageSize || maxKeysOnPage, maxKeysOnPage);
+  const query = { principal: seer, filter, narrowing: narrowToVerifying(filter) };
+  const { rows, ...page } = await readList(keys, { ...fields, pageSize }, query);
   const exported = rows.filter(({ isIntact }) => isIntact).map((key) => packExported(provider, key));
   return {
     keys: exported.flatMap(({ jwk }) => (jwk === undefined ? [] : [jwk])),
     pem: exported.map(({ description }) => description.publicKeyPem).join(""),
     exported: exported.map(({ description }) => description),
-    nextPageToken,
-    totalSize: await keys.count(seer, filter, narrowing),
+    ...page,
   };
 }
 
-function verifying(filter: KeyFilter): Narrowing {
+function narrowToVerifying(filter: KeyFilter): Narrowing {
   const { name, where } = narrowKeys(filter) ?? { name: "", where: sql<boolean>`1 = 1` };
   return {
     name: `verifying ${name}`,

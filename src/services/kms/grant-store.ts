@@ -28,6 +28,7 @@ export function createGrantStore(store: Store, now: () => Date) {
     remove: grants.remove,
     find: (grantId: string, transaction?: WriteTransaction) =>
       grants.find({ grantId }, transaction && { db: transaction.db }),
+    nameList: grants.nameList,
     list: grants.list,
     count: grants.count,
     isCurrent,

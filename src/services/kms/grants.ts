@@ -12,7 +12,7 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readTime } from "../fields.ts";
 import { type Attempt, beginAttempt, recordingRefusal } from "./attempt.ts";
 import { type ChangeDeps, type Changed, type ChangeInput, takeAnswer, wrapCodec } from "./change.ts";
-import { type Actor, eventBy, type Subject, subjectOf } from "./event.ts";
+import { type Actor, recordDone, type Subject, subjectOf } from "./event.ts";
 import { findKey } from "./find-key.ts";
 import { isWholeName, parseHandle, writeName } from "./handle.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
@@ -64,10 +64,7 @@ export async function createGrant(deps: ChangeDeps, input: GrantInput): Promise<
       await store.requireRoom(grantQuota, grant.owner);
       return write(async (transaction) => {
         await keys.grants.insert(transaction, grant);
-        const details = describeGrant(grant);
-        transaction.audit(
-          eventBy(principal, target.subject, { operation: "CREATE_GRANT", outcome: "OK", details }),
-        );
+        recordDone(transaction, principal, "CREATE_GRANT", target.subject, describeGrant(grant));
         return packGrant(grant);
       });
     }),
@@ -122,16 +119,17 @@ export async function revokeGrant(
   const { principal, idempotentCall } = input;
   const attempt = beginAttempt("REVOKE_GRANT", { handle: grantId, ...input });
   return recordingRefusal(deps, attempt, async () => {
-    const changed = await deps.store.writeIdempotent<Changed<GrantMessage>>(
+    const changed = await deps.store.runIdempotent<Changed<GrantMessage>>(
       idempotentCall,
       wrapCodec(grantCodec),
-      async (transaction) => {
-        const grant = await deps.keys.grants.find(grantId, transaction);
-        const isOwn = grant !== undefined && isSeenBy(principal, grant.record);
-        if (!isOwn) return { refusal: grantNotFound(grantId) };
-        await removeGrant(deps, transaction, grant, principal, "revoked");
-        return { answer: packGrant(grant.record) };
-      },
+      (write) =>
+        write(async (transaction) => {
+          const grant = await deps.keys.grants.find(grantId, transaction);
+          if (grant === undefined || !isSeenBy(principal, grant.record))
+            return { refusal: grantNotFound(grantId) };
+          await removeGrant(deps, transaction, grant, principal, "revoked");
+          return { answer: packGrant(grant.record) };
+        }),
       { priority: "safety" },
     );
     return takeAnswer(changed);
@@ -159,7 +157,7 @@ async function removeGrant(
   const { keyId, name, owner } = grant.record;
   const subject = { keyId: keyId || writeName(name), owner, keyName: name };
   const details = describeGrantEnd(grant.record, end);
-  transaction.audit(eventBy(actor, subject, { operation: "REVOKE_GRANT", outcome: "OK", details }));
+  recordDone(transaction, actor, "REVOKE_GRANT", subject, details);
 }
 
 function grantNotFound(grantId: string): ConnectError {

@@ -17,6 +17,7 @@ export function createImportStore(store: Store) {
     insert: imports.insert,
     /** Removes an import with its secret key. */
     remove: imports.remove,
+    nameList: imports.nameList,
     list: imports.list,
     count: imports.count,
     /** @throws RecordDamagedError */

@@ -12,7 +12,7 @@ import { isSeenBy } from "../../records/ownership.ts";
 import { type Attempt, beginAttempt, recordingRefusal } from "./attempt.ts";
 import type { ChangeDeps, ChangeInput } from "./change.ts";
 import { chooseAlgorithm, type NewKey, requireNameFree, storeKey } from "./create.ts";
-import { eventBy } from "./event.ts";
+import { recordDone } from "./event.ts";
 import type { KeyAlgorithm } from "./record.ts";
 import { type RecordMessage, recordCodec } from "./record-message.ts";
 import { type ImportRecord, importQuota, keyQuota } from "./tables.ts";
@@ -49,10 +49,7 @@ export async function beginImport(deps: ChangeDeps, input: BeginImportInput): Pr
           throw job.taken();
         await keys.imports.insert(transaction, record, seed);
         const subject = { keyId: importId, owner, keyName: "" };
-        const details = `wrappingAlgorithm=${method}`;
-        transaction.audit(
-          eventBy(principal, subject, { operation: "CREATE_IMPORT", outcome: "OK", details }),
-        );
+        recordDone(transaction, principal, "CREATE_IMPORT", subject, `wrappingAlgorithm=${method}`);
         return record;
       });
     } finally {

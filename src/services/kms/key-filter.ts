@@ -1,30 +1,38 @@
 /** The filters of lists of keys for which the store keeps no counts. */
 import { sql } from "kysely";
-import { listSeenBy, type Principal } from "../../records/ownership.ts";
-import type { Narrowing } from "../../records/record-table.ts";
-import { nameList, nameNarrowed } from "../../records/table-declaration.ts";
+import type { ListQuery, Narrowing } from "../../records/record-table.ts";
 import { formatMember, selectLabelled } from "./label-index.ts";
-import { keyTable } from "./tables.ts";
+import type { keyTable } from "./tables.ts";
 
-/** Filters of a list of keys; empty for all. */
+/** Filters of a list of keys; all keys if they are empty or left out. */
 export interface KeyFilter {
-  readonly state: string;
-  readonly algorithm: string;
-  readonly usage: string;
-  readonly name: string;
+  readonly state?: string;
+  readonly algorithm?: string;
+  readonly usage?: string;
+  readonly name?: string;
   /** As "label=value". */
-  readonly label: string;
+  readonly label?: string;
 }
 
-/** All keys. */
-export const allKeys: KeyFilter = { state: "", algorithm: "", usage: "", name: "", label: "" };
+/** Which keys a list has. */
+export interface KeyQuery extends Omit<KeyListQuery, "filters"> {
+  readonly filter?: KeyFilter;
+}
+
+type KeyListQuery = ListQuery<typeof keyTable.columns>;
+
+/** The query of the table. A narrowing that is given takes the place of that of the filters. */
+export function toListQuery({
+  filter = {},
+  narrowing = narrowKeys(filter),
+  ...query
+}: KeyQuery): KeyListQuery {
+  const { state = "", algorithm = "" } = filter;
+  return { ...query, narrowing, filters: { state, algorithm } };
+}
 
 /** Returns the conditions of the filters by usage, name and label; undefined if none of them is set. */
-export function narrowKeys({
-  usage,
-  name,
-  label,
-}: Pick<KeyFilter, "usage" | "name" | "label">): Narrowing | undefined {
+export function narrowKeys({ usage = "", name = "", label = "" }: KeyFilter): Narrowing | undefined {
   const conditions = [
     ...(usage ? [sql<boolean>`key_usage = ${usage}`] : []),
     ...(name ? [sql<boolean>`key_name = ${name}`] : []),
@@ -35,16 +43,6 @@ export function narrowKeys({
     name: JSON.stringify([usage, name, label]),
     where: sql<boolean>`(${sql.join(conditions, sql` and `)})`,
   };
-}
-
-/** Names the list of keys that a principal sees, for page tokens. @param narrowing that of the filter if left out */
-export function nameKeyList(
-  principal: Principal,
-  filter: KeyFilter,
-  narrowing: Narrowing | undefined = narrowKeys(filter),
-): string {
-  const { state, algorithm } = filter;
-  return nameNarrowed(listSeenBy(principal, nameList(keyTable, { state, algorithm })), narrowing);
 }
 
 /** The index finds keys; their records decide. A label is a member of the JSON object in the column of the key, or of its name. A quote in a value is escaped. */

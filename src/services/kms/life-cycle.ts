@@ -3,8 +3,8 @@ import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
 import type { AnswerCodec } from "../../records/idempotency.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import { type Change, type ChangeDeps, type ChangeInput, changeKey, recordChange } from "./change.ts";
-import { type Actor, type ChangingOperation, enabledAsRotated } from "./event.ts";
+import { type Change, type ChangeDeps, type ChangeInput, changeKey } from "./change.ts";
+import { type Actor, type ChangingOperation, enabledAsRotated, recordDone, subjectOf } from "./event.ts";
 import { keyDamaged, keyStateInvalid } from "./key-refusals.ts";
 import type { KeyState } from "./record.ts";
 import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
@@ -55,7 +55,7 @@ function moveKey(
       const change = choose(key.record);
       const changed = await keys.change(transaction, key, change);
       const details = change.state === "ROTATED" ? enabledAsRotated : `stateBefore=${key.record.state}`;
-      recordChange(transaction, principal, operation, key, details);
+      recordDone(transaction, principal, operation, subjectOf(key.record), details);
       return packRecord(changed, await findNameOf(deps, transaction, changed));
     },
   });
@@ -123,7 +123,7 @@ export function destroyKey(deps: ChangeDeps, input: DestroyInput): Promise<Destr
       const destroyAt = new Date(deps.now().getTime() + afterSeconds * 1000);
       await deps.keys.change(transaction, key, { state: "DESTROY_SCHEDULED", destroyAt });
       const details = `stateBefore=${key.record.state}, destroyAt=${destroyAt.toISOString()}`;
-      recordChange(transaction, principal, "SCHEDULE_DESTROY", key, details);
+      recordDone(transaction, principal, "SCHEDULE_DESTROY", subjectOf(key.record), details);
       return { keyId: key.record.keyId, newStatus: "DESTROY_SCHEDULED", destroyAtMs: destroyAt.getTime() };
     },
   });
@@ -138,7 +138,7 @@ export function destruction({ keys }: Pick<ChangeDeps, "keys">, actor: Actor): C
     },
     async apply(transaction, key) {
       await keys.change(transaction, key, { state: "DESTROYED", destroyAt: undefined });
-      recordChange(transaction, actor, "DESTROY", key, `stateBefore=${key.record.state}`);
+      recordDone(transaction, actor, "DESTROY", subjectOf(key.record), `stateBefore=${key.record.state}`);
       return { keyId: key.record.keyId, newStatus: "DESTROYED", destroyAtMs: undefined };
     },
   };

@@ -1,12 +1,10 @@
 import { sql } from "kysely";
-import { listSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
+import { type Principal, systemPrincipal } from "../../records/ownership.ts";
 import type { Narrowing } from "../../records/record-table.ts";
-import { nameList, nameNarrowed } from "../../records/table-declaration.ts";
-import { type PageFields, readPage } from "../fields.ts";
+import { type PageFields, readList } from "../fields.ts";
 import { type FindDeps, findNamedId, findOwner } from "./find-key.ts";
 import { packGrant } from "./grants.ts";
 import { parseHandle } from "./handle.ts";
-import { grantTable } from "./tables.ts";
 
 /** Which grants to list. */
 export interface GrantQuery extends PageFields {
@@ -30,15 +28,12 @@ export async function listGrants(deps: FindDeps, query: GrantQuery, principal: P
     where: sql<boolean>`${sql.join(conditions, sql` and `)}`,
   };
   const seer = received ? systemPrincipal : principal;
-  const list = nameNarrowed(listSeenBy(seer, nameList(grantTable)), narrowing);
-  const { rows, nextPageToken } = await grants.list(readPage(query, list), seer, {}, narrowing);
-  const totalSize = await grants.count(seer, {}, narrowing);
+  const { rows, ...page } = await readList(grants, query, { principal: seer, narrowing });
   return {
+    ...page,
     grants: rows.map(({ record, isIntact }) =>
       isIntact ? packGrant(record) : { grantId: record.grantId, damaged: true },
     ),
-    nextPageToken,
-    totalSize,
   };
 }
 

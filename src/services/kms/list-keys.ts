@@ -3,7 +3,7 @@ import { cutPage, maxPageBytes, sizeInJson } from "../../records/pages.ts";
 import { defaultOrder } from "../../records/table-declaration.ts";
 import { type PageFields, readPage } from "../fields.ts";
 import type { FindDeps } from "./find-key.ts";
-import { type KeyFilter, nameKeyList } from "./key-filter.ts";
+import type { KeyFilter } from "./key-filter.ts";
 import { packListed, type RecordMessage } from "./record-message.ts";
 import type { ListedKey } from "./store.ts";
 
@@ -21,9 +21,10 @@ export async function listKeys(
   filter: KeyFilter,
   principal: Principal,
 ) {
-  const list = nameKeyList(principal, filter);
+  const query = { principal, filter };
+  const list = keys.nameList(query);
   const request = readPage(fields, list);
-  const found = await keys.list(request, principal, filter);
+  const found = await keys.list(request, query);
   const shown: Shown[] = [];
   for (let bytes = 0; bytes <= maxPageBytes && shown.length < found.rows.length; ) {
     const chunk = found.rows.slice(shown.length, shown.length + chunkKeys);
@@ -38,7 +39,7 @@ export async function listKeys(
   return {
     keys: page.rows.map(({ message }) => message),
     nextPageToken: page.nextPageToken || found.nextPageToken,
-    totalSize: await keys.count(principal, filter),
+    totalSize: await keys.count(query),
   };
 }
 

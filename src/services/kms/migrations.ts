@@ -1,6 +1,6 @@
 /** The tables of the key service in the database. */
-import type { TableOwner } from "../../database/schema.ts";
 import { addColumns, createRecordTable } from "../../records/create-table.ts";
+import type { RecordTables } from "../../records/table-declaration.ts";
 import { createLabelIndex } from "./label-index.ts";
 import { grantTable, importTable, keyTable, nameTable } from "./tables.ts";
 
@@ -11,7 +11,8 @@ const { name, version, isPrimary, labels, destroyAt, isImported, replacedBy, ...
 const { createdAt, ...nameColumns } = nameTable.columns;
 
 /** The tables of the key service: see store.ts. */
-export const kmsTables: TableOwner = {
+export const kmsTables: RecordTables = {
+  records: [nameTable, grantTable, importTable],
   tables: {
     kms_keys: ["position"],
     kms_names: ["position"],

@@ -21,6 +21,7 @@ export function createNameStore(store: RecordStore) {
       if (change.labels !== undefined) await indexLabels(transaction.db, changed, false);
       return changed;
     },
+    nameList: names.nameList,
     list: names.list,
     count: names.count,
     /** @throws RecordDamagedError */

@@ -6,8 +6,8 @@ import type { Principal } from "../../records/ownership.ts";
 import { intact } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { ChangeDeps } from "./change.ts";
-import { describeKey, requireNameFree, toRecord } from "./create.ts";
-import { eventBy, subjectOf } from "./event.ts";
+import { insertKey, requireNameFree, toRecord } from "./create.ts";
+import { recordDone, subjectOf } from "./event.ts";
 import { writeName } from "./handle.ts";
 import { keyDamaged, keyNotFound } from "./key-refusals.ts";
 import { nextVersion } from "./rotate.ts";
@@ -155,14 +155,10 @@ async function storeVersion(
   const before = primaryKeyId && (await keys.findForChange(transaction, primaryKeyId));
   if (before) await keys.change(transaction, before, { isPrimary: false });
   const changed = await keys.names.update(transaction, intact(named), nextVersion(named, record));
-  await keys.insertWithSecret(transaction, record, secretKey);
-  const operation = isImported ? "IMPORT" : "CREATE";
-  const created = { operation, outcome: "OK", details: describeKey(record) } as const;
-  transaction.audit(eventBy(principal, subjectOf(record), created));
+  await insertKey({ keys }, transaction, { actor: principal, record, secretKey });
   if (!isDisabled) return { name: changed, record };
   const disabled = await keys.change(transaction, intact(record), { state: "DISABLED" });
-  const change = { operation: "DISABLE", outcome: "OK", details: "stateBefore=ACTIVE" } as const;
-  transaction.audit(eventBy(principal, subjectOf(record), change));
+  recordDone(transaction, principal, "DISABLE", subjectOf(record), "stateBefore=ACTIVE");
   return { name: changed, record: disabled };
 }
 
@@ -173,7 +169,5 @@ function recordName(
   operation: "CREATE_NAME" | "UPDATE_NAME",
 ): void {
   const subject = { keyId: writeName(name), owner, keyName: name };
-  transaction.audit(
-    eventBy(principal, subject, { operation, outcome: "OK", details: `algorithm=${algorithm}` }),
-  );
+  recordDone(transaction, principal, operation, subject, `algorithm=${algorithm}`);
 }

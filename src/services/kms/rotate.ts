@@ -4,9 +4,9 @@ import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import { intact } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import { type Change, type ChangeDeps, type ChangeInput, recordChange, runChange } from "./change.ts";
-import { describeKey, findNextRotation, toRecord } from "./create.ts";
-import { type Actor, eventBy, subjectOf } from "./event.ts";
+import { type Change, type ChangeDeps, type ChangeInput, runChange } from "./change.ts";
+import { findNextRotation, insertKey, toRecord } from "./create.ts";
+import { type Actor, recordDone, subjectOf } from "./event.ts";
 import { findKey } from "./find-key.ts";
 import { findNameOf, findStateRefusal } from "./life-cycle.ts";
 import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
@@ -83,11 +83,9 @@ async function replaceKey(
     ...(named && { name: named.name, version: named.versions + 1, isPrimary: true }),
   });
   await keys.change(transaction, key, { state: "ROTATED", isPrimary: false, replacedBy: record.keyId });
-  recordChange(transaction, actor, "ROTATE", key, `newKeyId=${record.keyId}`);
+  recordDone(transaction, actor, "ROTATE", subjectOf(old), `newKeyId=${record.keyId}`);
   const renamed = named && (await keys.names.update(transaction, intact(named), nextVersion(named, record)));
-  await keys.insertWithSecret(transaction, record, secretKey);
-  const details = `${describeKey(record)}, rotatedFrom=${old.keyId}`;
-  transaction.audit(eventBy(actor, subjectOf(record), { operation: "CREATE", outcome: "OK", details }));
+  await insertKey({ keys }, transaction, { actor, record, secretKey, more: `, rotatedFrom=${old.keyId}` });
   return packRecord(record, renamed);
 }
 

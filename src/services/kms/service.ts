@@ -3,14 +3,14 @@
 import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { keyLog } from "../../audit/tables.ts";
 import { type WrappingMethod, wrappingMethods } from "../../crypto/hpke.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import { isAuditor, readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
-import type { UserStore } from "../../identity/users.ts";
-import type { Store } from "../../store/store.ts";
-import { partsOf } from "../fields.ts";
-import { auditFeed, listAudit, packEntry, toFilter, watchAudit } from "./audit.ts";
+import { isAuditor, readCaller, readPrincipal } from "../../identity/principal.ts";
+import { openEntryLog } from "../entry-log.ts";
+import { partsOf, readHealth } from "../fields.ts";
+import { packEntry, toFilter } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
+import type { ChangeDeps } from "./change.ts";
 import { createKey } from "./create.ts";
 import { createCsr } from "./create-csr.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
@@ -18,38 +18,19 @@ import { exportPublicKeys } from "./export.ts";
 import { getKey } from "./get-key.ts";
 import { createGrant, revokeGrant } from "./grants.ts";
 import { beginImport, importKey } from "./import.ts";
-import type { KeyCache } from "./key-cache.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "./life-cycle.ts";
 import { listGrants } from "./list-grants.ts";
 import { listKeys } from "./list-keys.ts";
 import { rotateKey } from "./rotate.ts";
 import { sign, signBatch, signStream } from "./sign.ts";
-import type { KmsStore } from "./store.ts";
 import { createTurns } from "./turns.ts";
 import { verify } from "./verify.ts";
 import { createAuditVerifications, packVerification, watchVerification } from "./verify-audit.ts";
 
-/** The dependencies of the service. */
-export interface KmsServiceDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
-  readonly keys: KmsStore;
-  readonly cache: KeyCache;
-  /** Undefined if anyone may call. */
-  readonly users: UserStore | undefined;
-  readonly now?: () => Date;
-}
-
 /** Implements the service. It is long because it has one entry for each RPC, and nothing else. */
-export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService> {
-  const deps = { now: () => new Date(), ...given };
+export function kmsService(deps: ChangeDeps): ServiceImpl<typeof KmsService> {
   const { store, keys } = deps;
-  const feed = auditFeed(store);
-  const whoOf = (context: HandlerContext) => ({ principal: readPrincipal(context), signal: context.signal });
-  const changeOf = (context: HandlerContext) => ({
-    ...whoOf(context),
-    idempotentCall: readIdempotentCall(context),
-  });
+  const auditLog = openEntryLog(store, keyLog);
   const takeTurn = createTurns();
   const verifications = createAuditVerifications(deps);
   const readerOf = (context: HandlerContext) => ({
@@ -60,30 +41,30 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     createKey: async ({ $typeName: _, ...key }, context) => ({
       result: await createKey(deps, {
         ...key,
-        ...changeOf(context),
+        ...readCaller(context),
         rotationPeriodSeconds: key.rotationPeriodSeconds,
       }),
     }),
-    getKey: ({ keyId }, context) => getKey(deps, { handle: keyId, ...whoOf(context) }),
+    getKey: ({ keyId }, context) => getKey(deps, { handle: keyId, ...readCaller(context) }),
     listKeys: ({ status: state, algorithm, usage, name, label, ...fields }, context) =>
       listKeys(deps, fields, { state, algorithm, usage, name, label }, readPrincipal(context)),
     rotateKey: async ({ keyId }, context) => ({
-      newKey: await rotateKey(deps, { handle: keyId, ...changeOf(context) }),
+      newKey: await rotateKey(deps, { handle: keyId, ...readCaller(context) }),
     }),
     disableKey: async ({ keyId }, context) => ({
-      result: await disableKey(deps, { handle: keyId, ...changeOf(context) }),
+      result: await disableKey(deps, { handle: keyId, ...readCaller(context) }),
     }),
     enableKey: async ({ keyId }, context) => ({
-      result: await enableKey(deps, { handle: keyId, ...changeOf(context) }),
+      result: await enableKey(deps, { handle: keyId, ...readCaller(context) }),
     }),
     restoreKey: async ({ keyId }, context) => ({
-      result: await restoreKey(deps, { handle: keyId, ...changeOf(context) }),
+      result: await restoreKey(deps, { handle: keyId, ...readCaller(context) }),
     }),
     destroyKey: async ({ keyId, afterSeconds }, context) => {
       const { destroyAtMs, ...destroyed } = await destroyKey(deps, {
         handle: keyId,
         afterSeconds,
-        ...changeOf(context),
+        ...readCaller(context),
       });
       return destroyAtMs === undefined
         ? destroyed
@@ -91,7 +72,7 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     },
     getImportParameters: async ({ algorithm }, context) => {
       const method = (algorithm || wrappingMethods[0]) as WrappingMethod;
-      const begun = await beginImport(deps, { method, ...changeOf(context) });
+      const begun = await beginImport(deps, { method, ...readCaller(context) });
       const { publicKey, importId, expiresAt } = begun;
       return {
         publicKey,
@@ -103,7 +84,7 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
     importKey: async ({ $typeName: _, ...key }, context) => ({
       result: await importKey(deps, {
         ...key,
-        ...changeOf(context),
+        ...readCaller(context),
         rotationPeriodSeconds: key.rotationPeriodSeconds,
       }),
     }),
@@ -113,57 +94,60 @@ export function kmsService(given: KmsServiceDeps): ServiceImpl<typeof KmsService
         ...grant,
         handle: keyId,
         expiresAt: grant.expiresAt,
-        ...changeOf(context),
+        ...readCaller(context),
       }),
     }),
     listGrants: (query, context) => listGrants(deps, query, readPrincipal(context)),
     revokeGrant: async ({ grantId }, context) => ({
-      grant: await revokeGrant(deps, { grantId, ...changeOf(context) }),
+      grant: await revokeGrant(deps, { grantId, ...readCaller(context) }),
     }),
     sign: async ({ keyId, data, context: binding, mu }, context) => ({
-      result: await sign(deps, { handle: keyId, data, context: binding, mu, ...whoOf(context) }),
+      result: await sign(deps, { handle: keyId, data, context: binding, mu, ...readCaller(context) }),
     }),
     signStream: async (requests, context) => ({
-      result: await signStream(deps, partsOf(requests), whoOf(context)),
+      result: await signStream(deps, partsOf(requests), readCaller(context)),
     }),
     batchSign: async ({ keyId, data, context: binding }, context) => {
-      const input = { handle: keyId, data, context: binding, ...whoOf(context) };
+      const input = { handle: keyId, data, context: binding, ...readCaller(context) };
       const { signatures, ...about } = await signBatch(deps, { ...input, form: readResponseForm(context) });
       return { results: signatures.map((signature) => ({ signature })), ...about };
     },
     createCsr: async ({ keyId, $typeName: _, ...request }, context) => ({
-      result: await createCsr(deps, { ...request, handle: keyId, ...whoOf(context) }),
+      result: await createCsr(deps, { ...request, handle: keyId, ...readCaller(context) }),
     }),
     verify: async ({ keyId, data, signature, context: binding }, context) => ({
-      result: await verify(deps, { handle: keyId, data, signature, context: binding, ...whoOf(context) }),
+      result: await verify(deps, {
+        handle: keyId,
+        data,
+        signature,
+        context: binding,
+        ...readCaller(context),
+      }),
     }),
     encapsulate: async ({ keyId }, context) => ({
-      result: await encapsulate(deps, { handle: keyId, ...whoOf(context) }),
+      result: await encapsulate(deps, { handle: keyId, ...readCaller(context) }),
     }),
     decapsulate: async ({ keyId, ciphertext }, context) => ({
-      result: await decapsulate(deps, { handle: keyId, ciphertext, ...whoOf(context) }),
+      result: await decapsulate(deps, { handle: keyId, ciphertext, ...readCaller(context) }),
     }),
     getAuditLog: async (query, context) => {
       const reader = readerOf(context);
       const filter = await toFilter(deps, query, reader);
       // A list may read all of the caller's entries. One at a time, so that other callers' reads are not starved.
-      const { rows, nextPageToken, totalSize } = await takeTurn(reader.principal.userId, context.signal, () =>
-        listAudit(store, filter, query),
+      const { rows, ...page } = await takeTurn(reader.principal.userId, context.signal, () =>
+        auditLog.list(filter, query),
       );
-      return { auditLog: rows.map(packEntry), nextPageToken, totalSize };
+      return { ...page, auditLog: rows.map(packEntry) };
     },
     async *watchAuditLog(query, context) {
       const filter = await toFilter(deps, query, readerOf(context));
-      for await (const entry of watchAudit({ store, feed }, filter, query.afterSequence, context.signal))
-        yield { entry: packEntry(entry) };
+      const watched = { filter, after: query.afterSequence, signal: context.signal };
+      for await (const entry of auditLog.watch(watched)) yield { entry: packEntry(entry) };
     },
     verifyAuditLog: async ({ full }, { signal }) =>
       packVerification(store, await (full ? verifications.whole : verifications.continued).wait({ signal })),
     watchAuditVerification: (_req, { signal }) => watchVerification(verifications, store, signal),
-    getHealth: async () => {
-      const keyCount = await store.ifReachable(() => keys.count());
-      return keyCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", keyCount };
-    },
+    getHealth: () => readHealth(store, async () => ({ keyCount: await keys.count() })),
   };
 }
 

@@ -5,9 +5,8 @@ import { readHead } from "../../audit/log.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import type { AnyRow } from "../../records/columns.ts";
 import { findDueRecords } from "../../records/due-records.ts";
-import type { Principal } from "../../records/ownership.ts";
 import type { PageRequest } from "../../records/pages.ts";
-import { type Found, type Narrowing, openTable } from "../../records/record-table.ts";
+import { type Found, openTable } from "../../records/record-table.ts";
 import { nameSecret, type Stored } from "../../records/table-declaration.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
@@ -15,7 +14,7 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { findStateAfter, type KeyEvent, statesAfter } from "./event.ts";
 import { createGrantStore, type UseOfGrant } from "./grant-store.ts";
 import { createImportStore } from "./import-store.ts";
-import { allKeys, type KeyFilter, narrowKeys } from "./key-filter.ts";
+import { type KeyQuery, toListQuery } from "./key-filter.ts";
 import { indexLabels } from "./label-index.ts";
 import { createNameStore } from "./name-store.ts";
 import type { KeyState } from "./record.ts";
@@ -96,20 +95,10 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     findVersion: (owner: string, name: string, version: number) => find({ owner, name, version }),
     /** Reads a key within a transaction. */
     findForChange: (transaction: WriteTransaction, keyId: string) => find({ keyId }, transaction),
-    count(principal?: Principal, filter: KeyFilter = allKeys, narrowing?: Narrowing): Promise<number> {
-      const { state, algorithm } = filter;
-      return keys.count(principal, { state, algorithm }, narrowing ?? narrowKeys(filter));
-    },
-    async list(
-      request: PageRequest,
-      principal: Principal,
-      filter: KeyFilter,
-      narrowing?: Narrowing,
-      accepts?: (record: KeyRecord) => boolean,
-    ) {
-      const { state, algorithm } = filter;
-      const narrowed = narrowing ?? narrowKeys(filter);
-      const page = await keys.list(request, principal, { state, algorithm }, narrowed, accepts);
+    nameList: (query: KeyQuery): string => keys.nameList(toListQuery(query)),
+    count: (query: KeyQuery = {}): Promise<number> => keys.count(toListQuery(query)),
+    async list(request: PageRequest, query: KeyQuery = {}) {
+      const page = await keys.list(request, toListQuery(query));
       return {
         ...page,
         rows: page.rows.map((found): ListedKey => ({ ...toStoredKey(found), row: found.row })),

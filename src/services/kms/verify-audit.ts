@@ -10,7 +10,7 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { Store } from "../../store/store.ts";
 import { createLine, type SharedVerifications, shareVerifications } from "../../tlog/shared-verifications.ts";
 import { type AuditLogVerification, maxWholeEntries, verifyAudit } from "../../tlog/verify-audit.ts";
-import { packCheckpoint } from "../audit-entries.ts";
+import { packCheckpoint } from "../entry-log.ts";
 
 /** The dependencies of verifications. */
 export interface AuditVerificationDeps {

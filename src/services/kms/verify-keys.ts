@@ -1,10 +1,8 @@
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { isAsStored } from "../../records/columns.ts";
-import { systemPrincipal } from "../../records/ownership.ts";
 import { readPageRequest } from "../../records/pages.ts";
 import { nameSecret } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
-import { allKeys, nameKeyList } from "./key-filter.ts";
 import {
   type MatchKeys,
   type MatchThreadInput,
@@ -84,9 +82,9 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
   try {
     let pageToken = "";
     do {
-      const request = readPageRequest(chunkRows, pageToken, nameKeyList(systemPrincipal, allKeys));
+      const request = readPageRequest(chunkRows, pageToken, keys.nameList({}));
       if (request === undefined) throw new Error("a page token of ours is none");
-      const page = await keys.list(request, systemPrincipal, allKeys);
+      const page = await keys.list(request);
       const finding = check(page.rows);
       // Awaited in its turn.
       finding.catch(() => {});

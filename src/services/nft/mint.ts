@@ -4,10 +4,9 @@ import { MintResponseSchema } from "#gen/nft/nft_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
-import type { Principal } from "../../records/ownership.ts";
-import type { Store } from "../../store/store.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
+import type { ServiceDeps } from "../service-deps.ts";
 import { hashMetadata, type Metadata } from "./metadata.ts";
 import type { NftStore, Token } from "./store.ts";
 import { tokenQuota } from "./tables.ts";
@@ -16,11 +15,8 @@ import { tokenQuota } from "./tables.ts";
 export const creatorAlgorithm = "ML-DSA-65";
 
 /** The dependencies of the RPCs of the service. */
-export interface NftDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
+export interface NftDeps extends ServiceDeps {
   readonly tokens: NftStore;
-  readonly now: () => Date;
 }
 
 /**
@@ -32,13 +28,10 @@ export interface NftDeps {
 export function mint(
   { provider, store, tokens, now }: NftDeps,
   metadata: Metadata,
-  {
-    principal,
-    idempotentCall,
-  }: { readonly principal: Principal; readonly idempotentCall: IdempotentCall | undefined },
+  { owner, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof MintResponseSchema>> {
   return store.runIdempotent(idempotentCall, messageCodec(MintResponseSchema), async (write) => {
-    await store.requireRoom(tokenQuota, principal.userId);
+    await store.requireRoom(tokenQuota, owner);
     const metadataHash = hashMetadata(metadata);
     const { creatorPublicKey, creatorSignature } = await withFreshKeyPair(
       provider,
@@ -58,7 +51,7 @@ export function mint(
       creatorSignature,
       currentOwner: creatorAddress,
       transferCount: 0,
-      minter: principal.userId,
+      minter: owner,
       mintedAt: now(),
     };
     return write(async (transaction) => {

@@ -5,21 +5,18 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { NftService } from "#gen/nft/nft_service_pb.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import { RecordDamagedError } from "../../database/store-error.ts";
-import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
-import { listSeenBy, type Principal, systemPrincipal } from "../../records/ownership.ts";
+import { readCaller, readPrincipal } from "../../identity/principal.ts";
+import type { Principal } from "../../records/ownership.ts";
 import { requireIntact } from "../../records/table-declaration.ts";
-import { readPage } from "../fields.ts";
+import { readHealth, readList, readPage } from "../fields.ts";
 import { creatorAlgorithm, mint, type NftDeps } from "./mint.ts";
-import { type Token, tokenList, transferList } from "./store.ts";
+import type { Token } from "./store.ts";
 import { transferTable } from "./tables.ts";
 import { packTransfer, requireToken, transfer } from "./transfer.ts";
 import { verify } from "./verify.ts";
 
-/** The dependencies of the service. */
-export interface NftServiceDeps extends NftDeps {}
-
 /** Implements the service. */
-export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService> {
+export function nftService(deps: NftDeps): ServiceImpl<typeof NftService> {
   const { store, tokens } = deps;
   const findToken = async (tokenId: string, principal: Principal): Promise<Token> => {
     const { record: token, isIntact } = requireToken(await tokens.find({ tokenId }, { principal }), tokenId);
@@ -29,18 +26,13 @@ export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService>
   };
   return {
     mint: ({ name, description, artworkUri }, context) =>
-      mint(
-        deps,
-        { name, description, artworkUri },
-        { principal: readPrincipal(context), idempotentCall: readIdempotentCall(context) },
-      ),
+      mint(deps, { name, description, artworkUri }, readCaller(context)),
     transfer: ({ tokenId, newOwner, fromOwner }, context) =>
       transfer(deps, {
         tokenId,
         newOwner: newOwner.toLowerCase(),
         fromOwner: fromOwner.toLowerCase(),
-        principal: readPrincipal(context),
-        idempotentCall: readIdempotentCall(context),
+        ...readCaller(context),
       }),
     verify: async (req, context) => {
       const fault = await verify(deps, req, readPrincipal(context));
@@ -58,31 +50,26 @@ export function nftService(deps: NftServiceDeps): ServiceImpl<typeof NftService>
       };
     },
     listTokens: async ({ owner: given, ...fields }, context) => {
-      const currentOwner = given.toLowerCase();
-      const principal = readPrincipal(context);
-      const page = readPage(fields, listSeenBy(principal, tokenList(currentOwner)));
-      const { rows, nextPageToken } = await tokens.list(page, principal, { currentOwner });
+      const filters = { currentOwner: given.toLowerCase() };
+      const { rows, ...page } = await readList(tokens, fields, {
+        principal: readPrincipal(context),
+        filters,
+      });
       const listed = rows.map(({ record: { tokenId, name, currentOwner }, isIntact }) =>
         isIntact ? { tokenId, name, currentOwner } : { tokenId, damaged: true },
       );
-      return { tokens: listed, nextPageToken, totalSize: await tokens.count(principal, { currentOwner }) };
+      return { ...page, tokens: listed };
     },
     getHistory: async ({ tokenId, ...fields }, context) => {
       const token = await findToken(tokenId, readPrincipal(context));
-      const page = await tokens.listTransfers(readPage(fields, transferList(tokenId)), systemPrincipal, {
-        tokenId,
-      });
-      return {
-        history: page.rows.map((found) =>
-          packTransfer(requireIntact(found, transferTable.describe(found.record))),
-        ),
-        nextPageToken: page.nextPageToken,
-        totalSize: token.transferCount,
-      };
+      const query = { filters: { tokenId } };
+      const request = readPage(fields, tokens.transfers.nameList(query));
+      const { rows, nextPageToken } = await tokens.transfers.list(request, query);
+      const history = rows.map((found) =>
+        packTransfer(requireIntact(found, transferTable.describe(found.record))),
+      );
+      return { history, nextPageToken, totalSize: token.transferCount };
     },
-    getHealth: async () => {
-      const tokenCount = await store.ifReachable(() => tokens.count());
-      return tokenCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", tokenCount };
-    },
+    getHealth: () => readHealth(store, async () => ({ tokenCount: await tokens.count() })),
   };
 }

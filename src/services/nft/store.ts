@@ -1,9 +1,8 @@
 /** The store of the token service: tokens and their transfers. */
 import type { RecordOf } from "../../records/columns.ts";
-import { changeCounts } from "../../records/list-counts.ts";
-import { listSeenBy } from "../../records/ownership.ts";
+import { countForOwner } from "../../records/list-counts.ts";
 import { openTable } from "../../records/record-table.ts";
-import { intact, nameList } from "../../records/table-declaration.ts";
+import { intact } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { tokenTable, transferQuota, transferTable } from "./tables.ts";
@@ -14,16 +13,6 @@ export type Token = RecordOf<typeof tokenTable.columns>;
 /** One change of a token's owner. */
 export type Transfer = RecordOf<typeof transferTable.columns>;
 
-/** The name of the list of an address's tokens, or of all tokens, in page tokens and counts. */
-export function tokenList(currentOwner: string): string {
-  return nameList(tokenTable, { currentOwner });
-}
-
-/** The name of the list of a token's transfers, in page tokens. */
-export function transferList(tokenId: string): string {
-  return nameList(transferTable, { tokenId });
-}
-
 /** The tokens of the service. */
 export type NftStore = ReturnType<typeof createNftStore>;
 
@@ -33,7 +22,7 @@ export function createNftStore(store: Store) {
   const transfers = openTable(store, transferTable);
   return {
     ...tokens,
-    listTransfers: transfers.list,
+    transfers,
     /** Transfers an intact token to another address, within a transaction. */
     async transfer(
       transaction: WriteTransaction,
@@ -46,7 +35,7 @@ export function createNftStore(store: Store) {
       const index = transferCount + 1;
       const transfer: Transfer = { tokenId, index, fromAddress, toAddress, timestamp: now };
       await transfers.insert(transaction, transfer);
-      await changeCounts(transaction.db, [listSeenBy({ owner: minter }, transferQuota.list)], 1);
+      await countForOwner(transaction.db, transferQuota, minter, 1);
       await tokens.update(transaction, intact(token), { currentOwner: toAddress, transferCount: index });
       return transfer;
     },

@@ -1,9 +1,8 @@
-import type { TableOwner } from "../../database/schema.ts";
 import { column, type ListedRow, type TaggedRow } from "../../records/columns.ts";
 import { createRecordTable } from "../../records/create-table.ts";
 import { sizeInJson } from "../../records/pages.ts";
 import { recordQuota } from "../../records/quota.ts";
-import type { TableDeclaration } from "../../records/table-declaration.ts";
+import type { RecordTables, TableDeclaration } from "../../records/table-declaration.ts";
 
 const tokenColumns = {
   tokenId: column.text("token_id"),
@@ -70,7 +69,8 @@ declare module "../../database/schema.ts" {
 }
 
 /** The tables of tokens and of their transfers: see store.ts. */
-export const nftTables: TableOwner = {
+export const nftTables: RecordTables = {
+  records: [tokenTable, transferTable],
   tables: { nft_tokens: ["position"], nft_transfers: ["token_id", "transfer_index"] },
   steps: {
     "0001-nft": (types) => [

@@ -3,21 +3,19 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type TokenTransferSchema, TransferResponseSchema } from "#gen/nft/nft_service_pb.ts";
 import type { Reader } from "../../database/database.ts";
 import { refuse } from "../../errors.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
-import type { Principal } from "../../records/ownership.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
 import { requireIntact, type Stored } from "../../records/table-declaration.ts";
 import type { NftDeps } from "./mint.ts";
 import type { Token, Transfer } from "./store.ts";
 import { transferQuota } from "./tables.ts";
 
 /** The token to transfer, and its new owner. */
-export interface TransferInput {
+export interface TransferInput extends CallerInput {
   readonly tokenId: string;
   readonly newOwner: string;
   /** The address that must own the token; empty for any. */
   readonly fromOwner: string;
-  readonly principal: Principal;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**

@@ -1,7 +1,7 @@
 import { deriveAddress } from "../../crypto/address.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
-import { type Principal, systemPrincipal } from "../../records/ownership.ts";
+import type { Principal } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import { checkSignatureLength, readPublicKey } from "../fields.ts";
 import { hashMetadata } from "./metadata.ts";
@@ -83,7 +83,7 @@ async function isHistoryWhole({ tokens }: NftDeps, token: Token): Promise<boolea
   let index = 0;
   while (index < token.transferCount) {
     const limit = Math.min(chunkRows, token.transferCount - index);
-    const { rows } = await tokens.listTransfers({ limit, after: index }, systemPrincipal, { tokenId });
+    const { rows } = await tokens.transfers.list({ limit, after: index }, { filters: { tokenId } });
     if (rows.length === 0) return false;
     for (const { record: transfer, isIntact } of rows) {
       index += 1;
@@ -92,8 +92,6 @@ async function isHistoryWhole({ tokens }: NftDeps, token: Token): Promise<boolea
     }
   }
   // A transfer after the token was read is not part of this history yet, but it must be real.
-  const { rows: later } = await tokens.listTransfers({ limit: 1, after: index }, systemPrincipal, {
-    tokenId,
-  });
+  const { rows: later } = await tokens.transfers.list({ limit: 1, after: index }, { filters: { tokenId } });
   return owner === token.currentOwner && later.every(({ isIntact }) => isIntact);
 }

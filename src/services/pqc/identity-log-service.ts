@@ -1,11 +1,13 @@
 /** pqc.IdentityLogService: unpack, call, pack. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
+import type { IdentityLogEntrySchema, IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
+import type { AuditEntry } from "../../audit/chain.ts";
 import { identityLog } from "../../audit/tables.ts";
 import type { Store } from "../../store/store.ts";
 import { createLine, shareVerifications } from "../../tlog/shared-verifications.ts";
-import { packCheckpoint } from "../audit-entries.ts";
-import { identityFeed, listIdentityLog, packEntry, watchIdentityLog } from "./identity-log.ts";
+import { type EntryQuery, openEntryLog, packCheckpoint, readFilter } from "../entry-log.ts";
 
 /** Implements the service. */
 export function identityLogService({
@@ -13,16 +15,16 @@ export function identityLogService({
 }: {
   readonly store: Store;
 }): ServiceImpl<typeof IdentityLogService> {
-  const feed = identityFeed(store);
+  const log = openEntryLog(store, identityLog);
   const verifications = shareVerifications(createLine(), store.verifyIdentityLog);
   return {
     getIdentityLog: async (query) => {
-      const { rows, nextPageToken, totalSize } = await listIdentityLog(store, query, query);
-      return { entries: rows.map(packEntry), nextPageToken, totalSize };
+      const { rows, ...page } = await log.list(toFilter(query), query);
+      return { ...page, entries: rows.map(packEntry) };
     },
     async *watchIdentityLog(query, { signal }) {
-      for await (const entry of watchIdentityLog({ store, feed }, query, query.afterSequence, signal))
-        yield { entry: packEntry(entry) };
+      const watched = { filter: toFilter(query), after: query.afterSequence, signal };
+      for await (const entry of log.watch(watched)) yield { entry: packEntry(entry) };
     },
     verifyIdentityLog: async (_req, { signal }) => {
       const { checkpoint, firstBrokenSequence, ...found } = await verifications.wait({ signal });
@@ -33,4 +35,13 @@ export function identityLogService({
       };
     },
   };
+}
+
+function toFilter({ subject, ...query }: EntryQuery & { readonly subject: string }) {
+  return { ...readFilter(query), ...(subject && { keyId: subject }) };
+}
+
+function packEntry(entry: AuditEntry): MessageInitShape<typeof IdentityLogEntrySchema> {
+  const { keyId: subject, owner: _owner, keyName: _name, ...shown } = entry;
+  return { ...shown, subject, timestamp: timestampFromDate(entry.timestamp) };
 }

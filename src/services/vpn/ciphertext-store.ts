@@ -1,7 +1,6 @@
 /** Stores a hash of each ciphertext that a peer gave, so that none opens a second session. */
 import { hash } from "node:crypto";
-import { changeCounts } from "../../records/list-counts.ts";
-import { listSeenBy } from "../../records/ownership.ts";
+import { countForOwner } from "../../records/list-counts.ts";
 import { recordQuota } from "../../records/quota.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
@@ -52,7 +51,7 @@ export function createCiphertextStore({ reader }: Store) {
       if (Number(used) >= maxCiphertexts) return "LIMIT_REACHED";
       const row = { tunnel_id: tunnelId, key_form: keyForm, ciphertext_hash: ciphertextHash };
       await db.insertInto("vpn_used_ciphertexts").values(row).execute();
-      await changeCounts(db, [listSeenBy(tunnel, ciphertextQuota.list)], 1);
+      await countForOwner(db, ciphertextQuota, tunnel.owner, 1);
       return "FIRST_USE";
     },
   };
@@ -68,8 +67,7 @@ export async function forgetCiphertexts(
     .where("tunnel_id", "=", tunnel.tunnelId)
     .where("key_form", "=", "PER_DIRECTION")
     .executeTakeFirstOrThrow();
-  if (numDeletedRows > 0n)
-    await changeCounts(db, [listSeenBy(tunnel, ciphertextQuota.list)], -Number(numDeletedRows));
+  if (numDeletedRows > 0n) await countForOwner(db, ciphertextQuota, tunnel.owner, -Number(numDeletedRows));
 }
 
 function hashCiphertext(ciphertext: Uint8Array): string {

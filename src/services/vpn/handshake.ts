@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { equalBytes, wipe } from "../../crypto/bytes.ts";
 import { refuse } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
+import { describeSealedKey } from "../../records/table-declaration.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import { checkCiphertextLength } from "../fields.ts";
 import { type GivenCiphertext, maxCiphertexts } from "./ciphertext-store.ts";
@@ -9,7 +10,8 @@ import type { LiveTunnel } from "./gateway.ts";
 import { requireTunnel, tunnelNotFound, type VpnDeps } from "./register-peer.ts";
 import { Session } from "./session.ts";
 import { deriveSessionKeys, type KeyForm } from "./session-keys.ts";
-import { kemAlgorithm, nameSealedKey, type Tunnel } from "./store.ts";
+import { kemAlgorithm, type Tunnel } from "./store.ts";
+import { tunnelTable } from "./tables.ts";
 
 /** The gateway's half of a new session key. */
 export interface Handshake {
@@ -132,8 +134,11 @@ async function encapsulateTo({ provider, store }: VpnDeps, peer: Tunnel): Promis
   const publicKey = provider.importPublicKey(kemAlgorithm, { raw: peer.publicKey });
   const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
   if (!peer.isServerHeld) return { ciphertext, sharedSecret, sharedSecretMatch: undefined };
-  const peersSecret = await withSealedKey(store, provider, nameSealedKey(peer), (secretKey) =>
-    provider.decapsulate(secretKey, ciphertext),
+  const peersSecret = await withSealedKey(
+    store,
+    provider,
+    describeSealedKey(tunnelTable, kemAlgorithm, peer),
+    (secretKey) => provider.decapsulate(secretKey, ciphertext),
   );
   const sharedSecretMatch = equalBytes(sharedSecret, peersSecret);
   wipe(peersSecret);

@@ -1,32 +1,27 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { RegisterPeerResponseSchema } from "#gen/vpn/vpn_service_pb.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { lendSecretOf } from "../../secrets/sealed-keys.ts";
-import type { Store } from "../../store/store.ts";
 import type { PublicKeyFields } from "../fields.ts";
 import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
+import type { ServiceDeps } from "../service-deps.ts";
 import type { Gateway } from "./gateway.ts";
 import { formatAddress, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
 import { tunnelQuota } from "./tables.ts";
 
 /** The dependencies of the RPCs of the service. */
-export interface VpnDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
+export interface VpnDeps extends ServiceDeps {
   readonly tunnels: VpnStore;
   readonly gateway: Gateway;
-  readonly now: () => Date;
 }
 
 /** A peer to register. */
-export interface RegisterPeerInput extends PublicKeyFields {
+export interface RegisterPeerInput extends CallerInput, PublicKeyFields {
   readonly peerName: string;
-  readonly owner: string;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 type Answer = MessageInitShape<typeof RegisterPeerResponseSchema>;

@@ -9,11 +9,11 @@ import type {
   VpnService,
 } from "#gen/vpn/vpn_service_pb.ts";
 import { findReason } from "../../errors.ts";
-import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
+import { readCaller, readPrincipal } from "../../identity/principal.ts";
 import { nameCode } from "../../protocol/code-name.ts";
-import { listSeenBy, type Principal } from "../../records/ownership.ts";
+import type { Principal } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
-import { checkSignatureLength, readPage, readPublicKey } from "../fields.ts";
+import { checkSignatureLength, readHealth, readList, readPublicKey } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey, type Handshake } from "./handshake.ts";
 import { findLive, receivePacket, type SentPacket, sendPacket, throwSessionMissing } from "./packets.ts";
@@ -21,13 +21,9 @@ import { registerPeer, tunnelNotFound, type VpnDeps } from "./register-peer.ts";
 import { packetOverhead } from "./session.ts";
 import { readKeyForm } from "./session-keys.ts";
 import { formatAddress, identityAlgorithm, kemAlgorithm, type Tunnel } from "./store.ts";
-import { tunnelList } from "./tables.ts";
-
-/** The dependencies of the service. */
-export interface VpnServiceDeps extends VpnDeps {}
 
 /** Implements the service. */
-export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService> {
+export function vpnService(deps: VpnDeps): ServiceImpl<typeof VpnService> {
   const { provider, store, tunnels, gateway } = deps;
   const { publicKey: kemKey } = gateway.kemKey;
   const { publicKey: identityKey } = gateway.identityKey;
@@ -41,12 +37,7 @@ export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService>
       identityPublicKeyPem: identityKey.toPem(),
       identityAlgorithm,
     }),
-    registerPeer: (req, context) =>
-      registerPeer(deps, {
-        ...req,
-        owner: readPrincipal(context).userId,
-        idempotentCall: readIdempotentCall(context),
-      }),
+    registerPeer: (req, context) => registerPeer(deps, { ...req, ...readCaller(context) }),
     handshake: async ({ tunnelId, ciphertext, keyForm }, context) => {
       const { signal } = context;
       const principal = readPrincipal(context);
@@ -86,17 +77,12 @@ export function vpnService(deps: VpnServiceDeps): ServiceImpl<typeof VpnService>
     },
     listTunnels: async (fields, context) => {
       const principal = readPrincipal(context);
-      const page = readPage(fields, listSeenBy(principal, tunnelList));
-      const { rows, nextPageToken } = await tunnels.list(page, principal);
-      const totalSize = await tunnels.count(principal);
-      return { tunnels: rows.map((tunnel) => packTunnel(gateway, tunnel)), nextPageToken, totalSize };
+      const { rows, ...page } = await readList(tunnels, fields, { principal });
+      return { ...page, tunnels: rows.map((tunnel) => packTunnel(gateway, tunnel)) };
     },
     getHealth: async () => {
-      const activePeerCount = await store.ifReachable(() => tunnels.count());
-      const sessionCount = gateway.live.size;
-      return activePeerCount === undefined
-        ? { serviceStatus: "DOWN", sessionCount }
-        : { serviceStatus: "UP", activePeerCount, sessionCount };
+      const health = await readHealth(store, async () => ({ activePeerCount: await tunnels.count() }));
+      return { ...health, sessionCount: gateway.live.size };
     },
     async *tunnel(requests, context) {
       const principal = readPrincipal(context);

@@ -3,8 +3,6 @@ import { sql } from "kysely";
 import type { RecordOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
-import { describeSealedKey } from "../../records/table-declaration.ts";
-import type { SealedKey } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { createCiphertextStore, forgetCiphertexts } from "./ciphertext-store.ts";
@@ -16,11 +14,6 @@ export const identityAlgorithm = "ML-DSA-65";
 
 /** A tunnel. */
 export type Tunnel = RecordOf<typeof tunnelTable.columns>;
-
-/** Names the sealed secret key of a peer whose pair the gateway made. */
-export function nameSealedKey(tunnel: Tunnel): SealedKey {
-  return describeSealedKey(tunnelTable, kemAlgorithm, tunnel);
-}
 
 /** The gateway is 10.8.0.1; the first and the last address of the network stay unused. */
 const firstAddress = 2;
@@ -42,6 +35,7 @@ export function createVpnStore(store: Store) {
   const tunnels = openTable(store, tunnelTable);
   return {
     ...createCiphertextStore(store),
+    nameList: tunnels.nameList,
     list: tunnels.list,
     count: tunnels.count,
     insert: tunnels.insert,

@@ -1,8 +1,7 @@
-import type { TableOwner } from "../../database/schema.ts";
 import { column, type ListedRow, type RowOf } from "../../records/columns.ts";
 import { createRecordTable, createTable } from "../../records/create-table.ts";
 import type { Quota } from "../../records/quota.ts";
-import type { TableDeclaration } from "../../records/table-declaration.ts";
+import type { RecordTables, TableDeclaration } from "../../records/table-declaration.ts";
 
 const columns = {
   tunnelId: column.text("tunnel_id"),
@@ -18,14 +17,11 @@ const columns = {
   createdAt: column.time("created_at_ms"),
 };
 
-/** The name of the list of all tunnels, in page tokens and counts. */
-export const tunnelList = "vpn_tunnels";
-
 /** Counts the tunnels of an owner; each has one of the 65,533 addresses. */
-export const tunnelQuota: Quota = { list: tunnelList, noun: "tunnels", kind: "tunnels" };
+export const tunnelQuota: Quota = { list: "vpn_tunnels", noun: "tunnels", kind: "tunnels" };
 
 export const tunnelTable: TableDeclaration<typeof columns> = {
-  name: tunnelList,
+  name: "vpn_tunnels",
   columns,
   key: ["tunnelId"],
   owner: "owner",
@@ -52,7 +48,8 @@ declare module "../../database/schema.ts" {
 }
 
 /** The tables of tunnels and of used ciphertexts: see store.ts and ciphertext-store.ts. */
-export const vpnTables: TableOwner = {
+export const vpnTables: RecordTables = {
+  records: [tunnelTable],
   tables: { vpn_tunnels: ["position"], vpn_used_ciphertexts: ["ciphertext_hash"] },
   steps: {
     "0001-vpn": (types) => [

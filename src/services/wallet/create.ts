@@ -4,26 +4,20 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { CreateWalletResponseSchema } from "#gen/wallet/wallet_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import { type IdempotentCall, messageCodec } from "../../records/idempotency.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { messageCodec } from "../../records/idempotency.ts";
 import { lendSecret } from "../../secrets/sealed-keys.ts";
-import type { Store } from "../../store/store.ts";
-import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
-import { walletQuota } from "./tables.ts";
+import type { ServiceDeps } from "../service-deps.ts";
+import { type Wallet, type WalletStore, walletAlgorithm, walletQuota } from "./tables.ts";
 
-/** The dependencies of the creation of wallets. */
-export interface CreateDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
+/** The dependencies of the RPCs of the service. */
+export interface WalletDeps extends ServiceDeps {
   readonly wallets: WalletStore;
-  readonly now: () => Date;
 }
 
 /** The properties of a new wallet. */
-export interface CreateInput {
+export interface CreateInput extends CallerInput {
   readonly label: string;
-  readonly owner: string;
-  readonly idempotentCall: IdempotentCall | undefined;
 }
 
 /**
@@ -32,7 +26,7 @@ export interface CreateInput {
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export function createWallet(
-  { provider, store, wallets, now }: CreateDeps,
+  { provider, store, wallets, now }: WalletDeps,
   { label, owner, idempotentCall }: CreateInput,
 ): Promise<MessageInitShape<typeof CreateWalletResponseSchema>> {
   return store.runIdempotent(idempotentCall, messageCodec(CreateWalletResponseSchema), async (write) => {

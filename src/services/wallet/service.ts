@@ -6,35 +6,18 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { WalletSchema, WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import { readIdempotentCall, readPrincipal } from "../../identity/principal.ts";
-import { listSeenBy } from "../../records/ownership.ts";
+import { readCaller, readPrincipal } from "../../identity/principal.ts";
 import type { Stored } from "../../records/table-declaration.ts";
-import type { Store } from "../../store/store.ts";
-import { checkSignatureLength, readPage, readPublicKey } from "../fields.ts";
-import { createWallet } from "./create.ts";
+import { checkSignatureLength, readHealth, readList, readPublicKey } from "../fields.ts";
+import { createWallet, type WalletDeps } from "./create.ts";
 import { signTransaction } from "./sign.ts";
-import { type Wallet, type WalletStore, walletAlgorithm } from "./store.ts";
-import { walletList } from "./tables.ts";
-
-/** The dependencies of the service. */
-export interface WalletServiceDeps {
-  readonly provider: CryptoProvider;
-  readonly store: Store;
-  readonly wallets: WalletStore;
-  readonly now: () => Date;
-}
+import { type Wallet, walletAlgorithm } from "./tables.ts";
 
 /** Implements the service. */
-export function walletService(deps: WalletServiceDeps): ServiceImpl<typeof WalletService> {
+export function walletService(deps: WalletDeps): ServiceImpl<typeof WalletService> {
   const { provider, store, wallets } = deps;
   return {
-    createWallet: ({ label }, context) =>
-      createWallet(deps, {
-        label,
-        owner: readPrincipal(context).userId,
-        idempotentCall: readIdempotentCall(context),
-      }),
+    createWallet: ({ label }, context) => createWallet(deps, { label, ...readCaller(context) }),
     signTransaction: async ({ walletId, data }, context) => {
       const { wallet, signature } = await signTransaction(deps, walletId, data, readPrincipal(context));
       const { publicKey, address } = wallet;
@@ -47,17 +30,10 @@ export function walletService(deps: WalletServiceDeps): ServiceImpl<typeof Walle
       return { valid, address: deriveAddress(publicKey.exportRaw()) };
     },
     listWallets: async (fields, context) => {
-      const principal = readPrincipal(context);
-      const { rows, nextPageToken } = await wallets.list(
-        readPage(fields, listSeenBy(principal, walletList)),
-        principal,
-      );
-      return { wallets: rows.map(pack), nextPageToken, totalSize: await wallets.count(principal) };
+      const { rows, ...page } = await readList(wallets, fields, { principal: readPrincipal(context) });
+      return { ...page, wallets: rows.map(pack) };
     },
-    getHealth: async () => {
-      const walletCount = await store.ifReachable(() => wallets.count());
-      return walletCount === undefined ? { serviceStatus: "DOWN" } : { serviceStatus: "UP", walletCount };
-    },
+    getHealth: () => readHealth(store, async () => ({ walletCount: await wallets.count() })),
   };
 }
 

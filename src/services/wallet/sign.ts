@@ -1,9 +1,9 @@
-import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
+import { describeSealedKey } from "../../records/table-declaration.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
-import type { Store } from "../../store/store.ts";
-import { nameSealedKey, type Wallet, type WalletStore } from "./store.ts";
+import type { WalletDeps } from "./create.ts";
+import { type Wallet, walletAlgorithm, walletTable } from "./tables.ts";
 
 /**
  * Signs a transaction with a wallet's key (FIPS 204, section 5.2, pure, empty context).
@@ -11,7 +11,7 @@ import { nameSealedKey, type Wallet, type WalletStore } from "./store.ts";
  * @throws WALLET_NOT_FOUND, RECORD_DAMAGED
  */
 export async function signTransaction(
-  { provider, store, wallets }: { provider: CryptoProvider; store: Store; wallets: WalletStore },
+  { provider, store, wallets }: WalletDeps,
   walletId: string,
   data: Uint8Array,
   principal: Principal,
@@ -19,8 +19,11 @@ export async function signTransaction(
   const wallet = await wallets.findIntact({ walletId }, { principal });
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
-  const signature = await withSealedKey(store, provider, nameSealedKey(wallet), (secretKey) =>
-    provider.sign(secretKey, data),
+  const signature = await withSealedKey(
+    store,
+    provider,
+    describeSealedKey(walletTable, walletAlgorithm, wallet),
+    (secretKey) => provider.sign(secretKey, data),
   );
   return { wallet, signature };
 }

@@ -1,8 +1,11 @@
-import type { TableOwner } from "../../database/schema.ts";
-import { column, type ListedRow } from "../../records/columns.ts";
+import { column, type ListedRow, type RecordOf } from "../../records/columns.ts";
 import { createRecordTable } from "../../records/create-table.ts";
 import { recordQuota } from "../../records/quota.ts";
-import type { TableDeclaration } from "../../records/table-declaration.ts";
+import type { RecordTable } from "../../records/record-table.ts";
+import type { RecordTables, TableDeclaration } from "../../records/table-declaration.ts";
+
+/** The algorithm of all wallets. */
+export const walletAlgorithm = "ML-DSA-65";
 
 const columns = {
   walletId: column.text("wallet_id"),
@@ -15,14 +18,17 @@ const columns = {
   createdAt: column.time("created_at_ms"),
 };
 
-/** The name of the list of all wallets, in page tokens and counts. */
-export const walletList = "wallets";
+/** A wallet without its secret key. */
+export type Wallet = RecordOf<typeof columns>;
+
+/** The wallets of the service. */
+export type WalletStore = RecordTable<typeof columns>;
 
 /** Counts the wallets of an owner. */
-export const walletQuota = recordQuota(walletList, "wallets");
+export const walletQuota = recordQuota("wallets", "wallets");
 
 export const walletTable: TableDeclaration<typeof columns> = {
-  name: walletList,
+  name: "wallets",
   columns,
   key: ["walletId"],
   owner: "owner",
@@ -36,8 +42,9 @@ declare module "../../database/schema.ts" {
   }
 }
 
-/** The table of wallets: see store.ts. */
-export const walletTables: TableOwner = {
+/** The table of wallets. */
+export const walletTables: RecordTables = {
+  records: [walletTable],
   tables: { wallets: ["position"] },
   steps: {
     "0001-wallet": (types) => [

@@ -146,7 +146,7 @@ describe("qsp store verify", () => {
     const store = await place.open();
     const call = { userId: "ada", idempotencyKey: "key-1", requestHash: "aa" };
     const codec = { encode: () => new Uint8Array(1), decode: () => "" };
-    await store.writeIdempotent(call, codec, async () => "");
+    await store.runIdempotent(call, codec, (write) => write(async () => ""));
     await store.close();
     expect((await verify(place)).stdout).toContain(" 1 other record ");
     await place.query("update idempotent_answers set user_id = 'grace'");

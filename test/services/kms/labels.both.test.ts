@@ -4,7 +4,6 @@ import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { systemPrincipal } from "../../../src/records/ownership.ts";
 import { intact } from "../../../src/records/table-declaration.ts";
 import { storeKey } from "../../../src/services/kms/create.ts";
-import { allKeys } from "../../../src/services/kms/key-filter.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { describeStores, type Place } from "../../support/on-both.ts";
@@ -25,10 +24,10 @@ async function addKey(store: Store, alias: string, labels: Record<string, string
 /** The aliases of the keys with a label, and their number as the list counts it. */
 async function findByLabel(store: Store, label: string) {
   const keys = createKmsStore(store);
-  const filter = { ...allKeys, label };
-  const { rows } = await keys.list({ limit: 100, after: 0 }, systemPrincipal, filter);
+  const query = { filter: { label } };
+  const { rows } = await keys.list({ limit: 100, after: 0 }, query);
   const found = rows.map(({ record }) => record.alias);
-  expect(await keys.count(systemPrincipal, filter)).toBe(found.length);
+  expect(await keys.count(query)).toBe(found.length);
   return found;
 }
 
@@ -84,7 +83,7 @@ describeStores("labels", (makePlace) => {
     for (const row of after) expect(before).toContainEqual(row);
     expect(await findByLabel(again, "team=payments")).toEqual(["plain", "named"]);
     expect(await findByLabel(again, `team=${odd}`)).toEqual(["odd"]);
-    const all = await createKmsStore(again).list({ limit: 100, after: 0 }, systemPrincipal, allKeys);
+    const all = await createKmsStore(again).list({ limit: 100, after: 0 });
     expect(all.rows.map(({ record, isIntact }) => [record.alias, isIntact])).toContainEqual([
       "damaged",
       false,
@@ -105,10 +104,10 @@ describeStores("labels", (makePlace) => {
     if (place.location.kind === "postgres") return;
     const store = await fill(place);
     const plan = await listPlan(place, (reader) =>
-      createKmsStore({ ...store, reader }).list({ limit: 100, after: 0 }, systemPrincipal, {
-        ...allKeys,
-        label: "team=payments",
-      }),
+      createKmsStore({ ...store, reader }).list(
+        { limit: 100, after: 0 },
+        { filter: { label: "team=payments" } },
+      ),
     );
     expect(plan.filter((step) => /^SCAN (?!CONSTANT)/.test(step))).toEqual([]);
     expect(plan.join("\n")).toContain("kms_labels");

@@ -1,0 +1,127 @@
+/** Lists and watches of the log of keys and of the log of identities, for callers. */
+import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { type AuditEntry, checkpointMessage } from "../audit/chain.ts";
+import { type EntryFilter, matchesFilter, nameEntryList } from "../audit/entry-filter.ts";
+import { listEntries, readEntries, readHead } from "../audit/log.ts";
+import { keyLog, type LogTables } from "../audit/tables.ts";
+import type { SignedCheckpoint } from "../audit/verification.ts";
+import { refuseField } from "../errors.ts";
+import { createFeed } from "../records/feed.ts";
+import type { Page } from "../records/pages.ts";
+import type { Store } from "../store/store.ts";
+import { type PageFields, readPage, readTime } from "./fields.ts";
+
+/** Which entries to read; empty texts match all. */
+export interface EntryQuery {
+  readonly operation: string;
+  readonly outcome: string;
+  readonly user: string;
+  readonly from?: Timestamp | undefined;
+  readonly to?: Timestamp | undefined;
+}
+
+/** Reads the filters that both logs have. @throws FIELD_INVALID for a time that is none */
+export function readFilter({ operation, outcome, user, from, to }: EntryQuery): EntryFilter {
+  return {
+    ...(operation && { operation }),
+    ...(outcome && { outcome }),
+    ...(user && { user }),
+    ...(from && { from: readTime("from", from) }),
+    ...(to && { to: readTime("to", to) }),
+  };
+}
+
+/** The entries of a log to watch. */
+export interface EntryWatch {
+  readonly filter: EntryFilter;
+  /** Starts after this entry; after the newest one if it is undefined. */
+  readonly after: number | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** A log as callers read it. */
+export interface EntryLog {
+  /** Lists entries, oldest first. @throws FIELD_INVALID for a page token of another list */
+  list(filter: EntryFilter, fields: PageFields): Promise<Page<AuditEntry> & { readonly totalSize: number }>;
+  /**
+   * Yields entries as they are written, in order and each once.
+   *
+   * @throws FIELD_INVALID if there is no entry `after`: the caller read it from another log
+   */
+  watch(input: EntryWatch): AsyncGenerator<AuditEntry>;
+}
+
+/** The approximate size of an entry in memory. */
+const entryBytes = 700;
+
+/** Opens a log of a store. All watchers share one feed. */
+export function openEntryLog(store: Store, log: LogTables): EntryLog {
+  const { reader } = store;
+  const isTagged = log === keyLog ? store.isEntryTagged : undefined;
+  const feed = createFeed<AuditEntry>({
+    readEnd: async () => (await readHead(reader, log)).sequence,
+    read: (after, limit, topic) => readEntries(reader, after, limit, filterOf(topic), log, isTagged),
+    positionOf: ({ sequence }) => sequence,
+    topicsOf: ({ keyId, owner, keyName }) => [
+      topicOf.key(keyId),
+      topicOf.owner(owner),
+      ...(keyName === "" ? [] : [topicOf.name(owner, keyName)]),
+    ],
+    bytesOf: () => entryBytes,
+    callerOf: store.callerOf,
+    onWrite: (listener) => store.onWrite(listener),
+  });
+  return {
+    list: (filter, fields) =>
+      listEntries(reader, readPage(fields, nameEntryList(filter, log)), filter, log, { isTagged }),
+    async *watch({ filter, after, signal }) {
+      const head = await readHead(reader, log);
+      const first = after ?? head.sequence;
+      if (first > head.sequence)
+        throw refuseField(
+          "afterSequence",
+          `is beyond the end of the log, which has ${head.sequence} entries`,
+        );
+      for await (const entry of feed.follow({ after: first, topic: findTopic(filter), signal }))
+        if (matchesFilter(entry, filter)) yield entry;
+    },
+  };
+}
+
+/** The topics of a feed: the entries of a key or another subject, of a name, or of an owner. */
+const topicOf = {
+  key: (keyId: string) => `key ${keyId}`,
+  name: (owner: string, keyName: string) => `name ${JSON.stringify([owner, keyName])}`,
+  owner: (owner: string) => `owner ${owner}`,
+};
+
+/** The topic that leaves out the most entries which a filter leaves out. */
+function findTopic({ keyId, owner, keyName }: EntryFilter): string {
+  if (keyId !== undefined) return topicOf.key(keyId);
+  if (owner === undefined) return "";
+  return keyName === undefined ? topicOf.owner(owner) : topicOf.name(owner, keyName);
+}
+
+function filterOf(topic: string): EntryFilter {
+  const [kind = "", ...rest] = topic.split(" ");
+  const value = rest.join(" ");
+  if (kind === "key") return { keyId: value };
+  if (kind === "owner") return { owner: value };
+  if (kind !== "name") return {};
+  const [owner, keyName]: [string, string] = JSON.parse(value);
+  return { owner, keyName };
+}
+
+/** The fields of a checkpoint's message, with the key that verifies it. */
+export function packCheckpoint(store: Store, checkpoint: SignedCheckpoint, { purpose }: LogTables) {
+  const { sequence, entryHash, signedAt, signature } = checkpoint;
+  return {
+    sequence,
+    entryHash,
+    signedAt: timestampFromDate(signedAt),
+    statement: new TextDecoder().decode(checkpointMessage(checkpoint, purpose)),
+    signature,
+    publicKey: store.checkpointKey.exportRaw(),
+    publicKeyPem: store.checkpointKey.toPem(),
+  };
+}
