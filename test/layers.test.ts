@@ -81,7 +81,7 @@ const interfaceForExtensions: readonly string[] = [
   "audit/entry-text.ts",
   "client/verify-audit.ts",
   "merkle/hashes.ts",
-  "merkle/tiles.ts",
+  "merkle/tile-paths.ts",
   "merkle/verify-proofs.ts",
   "services/blockchain/block-source.ts",
   "signed-notes/checkpoint.ts",

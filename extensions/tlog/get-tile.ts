@@ -1,5 +1,5 @@
 import { refuse } from "../../src/errors.ts";
-import { measureTile, parseTilePath } from "../../src/merkle/tiles.ts";
+import { measureTile, parseTilePath } from "../../src/merkle/tile-paths.ts";
 import type { ServedLog } from "./logs.ts";
 
 /**

@@ -32,3 +32,8 @@ export function hashPerfect(hashes: readonly Uint8Array[]): Uint8Array {
   if (root === undefined) throw new RangeError("a perfect tree has at least one leaf");
   return root;
 }
+
+/** Combines the hashes of perfect subtrees, from left to right, to the hash of their range. */
+export function combine(hashes: readonly Uint8Array[]): Uint8Array {
+  return hashes.length === 0 ? emptyRoot : hashes.reduceRight((right, left) => hashChildren(left, right));
+}

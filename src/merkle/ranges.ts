@@ -2,7 +2,7 @@
  * Splits trees as RFC 6962, section 2.1 does. Sizes and indexes are whole numbers up to 2^53 - 1, so no bitwise
  * operator is used: those have 32 bits.
  */
-import { emptyRoot, hashChildren } from "./hashes.ts";
+import { combine, emptyRoot } from "./hashes.ts";
 
 /** The leaves from `start`, up to but without `end`. */
 export interface LeafRange {
@@ -41,11 +41,6 @@ function coverRange({ start, end }: LeafRange): TreeNode[] {
     position += leaves;
   }
   return nodes;
-}
-
-/** Combines the hashes of perfect subtrees, from left to right, to the hash of their range. */
-export function combine(hashes: readonly Uint8Array[]): Uint8Array {
-  return hashes.length === 0 ? emptyRoot : hashes.reduceRight((right, left) => hashChildren(left, right));
 }
 
 /** Computes the hashes of ranges with one read. */

@@ -2,9 +2,8 @@
 import { setImmediate } from "node:timers/promises";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import { RecordDamagedError } from "../database/store-error.ts";
-import { hashPerfect } from "../merkle/hashes.ts";
+import { combine, hashPerfect } from "../merkle/hashes.ts";
 import { createLeafHasher, type LeafTiles, splitHashes } from "../merkle/leaf-tiles.ts";
-import { combine } from "../merkle/ranges.ts";
 import { countHashes, tileWidth } from "../merkle/tiles.ts";
 import type { VerifierKey } from "../signed-notes/verifier-keys.ts";
 import { verifyNote } from "../signed-notes/verify.ts";

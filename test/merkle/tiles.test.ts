@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { countHashes, formatTilePath, measureTile, parseTilePath } from "../../src/merkle/tiles.ts";
+import { formatTilePath, measureTile, parseTilePath } from "../../src/merkle/tile-paths.ts";
+import { countHashes } from "../../src/merkle/tiles.ts";
 
 describe("the path of a tile", () => {
   it.each([
