@@ -32,7 +32,7 @@ import { issuerUrl } from "../support/clients.ts";
 import { watchReasons } from "../support/declared-reasons.ts";
 import { openStore } from "../support/open-store.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { loadPackages } from "../support/whole-program.ts";
+import { loadPackages, loadSettings } from "../support/whole-program.ts";
 
 /** A client of each service, all with one authorization. */
 export interface Clients {
@@ -115,7 +115,7 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
     "--issuer-url",
     issuerUrl,
   ];
-  const config = readConfig([...defaults, ...database, ...args], {});
+  const config = readConfig([...defaults, ...database, ...args], {}, await loadSettings());
   const app = await createApp(config, logger, { packages });
   const { port } = await app.server.listen(0, "127.0.0.1");
   const url = `http://127.0.0.1:${port}`;

@@ -1,6 +1,6 @@
 /** Every RPC by every kind of caller, with `--auth token`: what comes of it is what the proto declares. */
 import { createHmac, createPublicKey } from "node:crypto";
-import { globSync, writeFileSync } from "node:fs";
+import { globSync } from "node:fs";
 import { join } from "node:path";
 import type { DescMethod, DescMethodStreaming, DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
@@ -12,12 +12,11 @@ import { signJwt } from "../../src/crypto/jwt.ts";
 import type { ReasonName } from "../../src/errors.ts";
 import { findAccess, findScope, isAlwaysRefused } from "../../src/protocol/service-profile.ts";
 import { collectProfiles, listScopes, servicePackages } from "../../src/services/registry.ts";
-import { formatVerifierKey } from "../../src/signed-notes/verifier-keys.ts";
+import type { AtEnd } from "../support/at-end.ts";
 import { describeClient, secret } from "../support/clients.ts";
-import { loadFromExtensions } from "../support/extension-tests.ts";
+import { loadFlags, loadFromExtensions } from "../support/extension-tests.ts";
 import { hashCheaply } from "../support/passwords.ts";
 import { describeRefusal } from "../support/refusal.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import {
   type AccessServer,
@@ -35,7 +34,6 @@ import {
   type Row,
   registerDevice,
   rows as rowsOfCore,
-  witness,
 } from "./rpc-rows.ts";
 
 const packages = await loadPackages();
@@ -52,14 +50,10 @@ let tokens: Tokens;
 beforeAll(async () => {
   const database = makeDatabase((end) => void ends.push(end));
   const tokenOfOpenServer = await logInWhileOpen(database);
-  const witnesses = join(
-    makeTemporaryDirectory((end) => void ends.push(end)),
-    "witnesses",
-  );
-  writeFileSync(witnesses, formatVerifierKey(witness.key));
+  const atEnd: AtEnd = (end) => void ends.push(end);
   // Every caller asks for a challenge of one device.
-  const args = ["--max-challenges-per-device", "1000", "--audit-log-public", "--witnesses", witnesses];
-  server = await startAccessServer({ atEnd: (end) => void ends.push(end), database, args });
+  const args = ["--max-challenges-per-device", "1000", ...(await loadFlags(atEnd))];
+  server = await startAccessServer({ atEnd, database, args });
   const guest = { username: "guest", password: "a password that is long enough" };
   const passwordHash = hashCheaply(guest.password);
   await server.office.users.add({ name: guest.username, role: "user", passwordHash }, new Date());

@@ -16,7 +16,6 @@ import { present } from "../services/answers.ts";
 import { makeSigner, type Signer } from "../services/node-crypto.ts";
 import { type Connected, connectPeer, sealAsPeer } from "../services/vpn-peer.ts";
 import { bytesOf } from "../support/bytes.ts";
-import { makeEd25519Witness } from "../support/witness.ts";
 import { wrapKeyFile } from "../support/wrap-key.ts";
 import type { Clients, Person } from "./access-server.ts";
 
@@ -187,9 +186,6 @@ const wallet = WalletService.method;
 const defi = DefiService.method;
 const chain = BlockchainService.method;
 const nft = NftService.method;
-
-/** A witness that the server has to trust. */
-export const witness = makeEd25519Witness("witness.example");
 
 /** One for every RPC. */
 export const rows: readonly Row[] = [

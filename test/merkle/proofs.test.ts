@@ -4,7 +4,7 @@ import { emptyRoot, hashLeaf } from "../../src/merkle/hashes.ts";
 import { proveConsistency, proveInclusion } from "../../src/merkle/proofs.ts";
 import { computeRoot } from "../../src/merkle/ranges.ts";
 import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proofs.ts";
-import { auditPath, consistencyProof, treeHash } from "./naive-tree.ts";
+import { auditPath, consistencyProof, treeHash } from "../support/naive-tree.ts";
 import { buildLevels, leafData, readFrom } from "./tile-tree.ts";
 
 const hex = (hashes: readonly Uint8Array[]): string[] =>

@@ -1,7 +1,6 @@
 /** Makes the calls of the examples as somebody would who has nothing but the document. */
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
 import { type Answered, type Example, fillExample } from "../../src/protocol/example.ts";
-import type { NoteSigner } from "../../src/signed-notes/sign.ts";
 import { loadFromExtensions } from "../support/extension-tests.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { type ComputedValues, computeValues as ofCore } from "./computed-values.ts";
@@ -61,13 +60,11 @@ export function findOperation(document: OpenApiDocument, rpc: string): Found {
 export interface Described {
   readonly url: string;
   readonly document: OpenApiDocument;
-  /** A witness that the server trusts. */
-  readonly witness: NoteSigner;
 }
 
 /** Makes the calls of examples one after the other. @returns what came of each, by its name */
 export async function callExamples(
-  { url, document, witness }: Described,
+  { url, document }: Described,
   examples: readonly Example[],
 ): Promise<ReadonlyMap<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
@@ -81,7 +78,7 @@ export async function callExamples(
   for (const example of examples) {
     const found = findOperation(document, example.rpc);
     for (const [name, compute] of Object.entries(computeValues))
-      if (needs(example, name)) computed.set(name, await compute(outcomes, witness));
+      if (needs(example, name)) computed.set(name, await compute(outcomes));
     // Entries are listed once a checkpoint covers them. Who asks for one need not wait for the next.
     if (example.name === "list-log-entries") await fetch(`${url}/api/logs/audit/checkpoint`);
     const token = example.token && fill(example.token);

@@ -3,13 +3,12 @@ import { generateKeyPairSync } from "node:crypto";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { wrappedKey } from "../../src/services/kms/examples.ts";
 import { peerPacket } from "../../src/services/vpn/examples.ts";
-import type { NoteSigner } from "../../src/signed-notes/sign.ts";
 import { sealAsPeer } from "../services/vpn-peer.ts";
 import { type ImportParameters, wrapKeyFile } from "../support/wrap-key.ts";
 import type { Members, Outcome } from "./call-examples.ts";
 
 type Outcomes = ReadonlyMap<string, Outcome>;
-type Compute = (outcomes: Outcomes, witness: NoteSigner) => Members | Promise<Members>;
+type Compute = (outcomes: Outcomes) => Members | Promise<Members>;
 
 /** Computes each value, by the name that examples refer to. */
 export type ComputedValues = Readonly<Record<string, Compute>>;

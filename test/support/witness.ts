@@ -21,3 +21,6 @@ export function makeEd25519Witness(name: string): NoteSigner {
     },
   };
 }
+
+/** The witness that servers of the flags in flags.ts trust. */
+export const witness = makeEd25519Witness("witness.example.com");

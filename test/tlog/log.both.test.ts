@@ -8,7 +8,7 @@ import { verifyNote } from "../../src/signed-notes/verify.ts";
 import { openLog } from "../../src/tlog/log.ts";
 import { createAuditSource } from "../../src/tlog/source.ts";
 import { copyLog, restoreLog } from "../audit/audit-log.ts";
-import { treeHash } from "../merkle/naive-tree.ts";
+import { treeHash } from "../support/naive-tree.ts";
 import { writeEntries } from "../support/entries.ts";
 import { describeStores, type Place } from "../support/on-both.ts";
 import { openAuditLog, origin } from "./open-log.ts";

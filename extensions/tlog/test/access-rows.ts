@@ -3,8 +3,9 @@ import { createClient } from "@connectrpc/connect";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { formatNote, parseNote } from "../../../src/signed-notes/note.ts";
 import type { Person } from "../../../test/access/access-server.ts";
-import { type Row, row, witness } from "../../../test/access/rpc-rows.ts";
+import { type Row, row } from "../../../test/access/rpc-rows.ts";
 import { present } from "../../../test/services/answers.ts";
+import { witness } from "../../../test/support/witness.ts";
 
 const { method } = LogService;
 const log = "blockchain";

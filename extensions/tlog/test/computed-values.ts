@@ -2,9 +2,10 @@
 import { formatNote, parseNote } from "../../../src/signed-notes/note.ts";
 import type { ComputedValues } from "../../../test/openapi/computed-values.ts";
 import { cosignedNote } from "../examples.ts";
+import { witness } from "../../../test/support/witness.ts";
 
 export const computeValues: ComputedValues = {
-  [cosignedNote]: async (outcomes, witness) => {
+  [cosignedNote]: async (outcomes) => {
     const { text, signatures } = parseNote(outcomes.get("get-checkpoint")?.bytes ?? new Uint8Array());
     const cosignature = await witness.sign(text, new Date());
     const note = Buffer.from(formatNote({ text, signatures: [...signatures, cosignature] }));

@@ -1,0 +1,13 @@
+/** The flags that the examples and the access rows of this extension need. */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { formatVerifierKey } from "../../../src/signed-notes/verifier-keys.ts";
+import type { AtEnd } from "../../../test/support/at-end.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { witness } from "../../../test/support/witness.ts";
+
+export function makeFlags(atEnd: AtEnd): readonly string[] {
+  const witnesses = join(makeTemporaryDirectory(atEnd), "witnesses");
+  writeFileSync(witnesses, `${formatVerifierKey(witness.key)}\n`);
+  return ["--audit-log-public", "--witnesses", witnesses];
+}
