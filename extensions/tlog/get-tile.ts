@@ -1,6 +1,6 @@
 import { refuse } from "../../src/errors.ts";
-import { measureTile, parseTilePath } from "../../src/merkle/tile-paths.ts";
 import type { ServedLog } from "./logs.ts";
+import { measureTile, parseTilePath } from "./tile-paths.ts";
 
 /**
  * Reads the tile of a path. A path has one form, and its tile is covered by the newest checkpoint. A partial tile may

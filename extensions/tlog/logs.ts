@@ -6,7 +6,7 @@ import { createBlockSource } from "../../src/services/blockchain/block-source.ts
 import type { LogMetrics, LogOptions } from "../../src/services/service-module.ts";
 import type { VerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import type { Store } from "../../src/store/store.ts";
-import { type Log, openLog } from "../../src/tlog/log.ts";
+import { type Log, openLog } from "./log.ts";
 import { createAuditSource } from "../../src/tlog/source.ts";
 import { type CosignatureStore, createCosignatureStore } from "./cosignature-store.ts";
 

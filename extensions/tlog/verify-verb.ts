@@ -8,12 +8,12 @@ import { withProvider } from "../../src/cli/pem-keys.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { hashLeaf } from "../../src/merkle/hashes.ts";
-import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proofs.ts";
 import { type Checkpoint, parseCheckpoint } from "../../src/signed-notes/checkpoint.ts";
 import { NoteError, parseNote } from "../../src/signed-notes/note.ts";
 import { parseVerifierKey, type VerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import { verifyNote } from "../../src/signed-notes/verify.ts";
 import { type ConsistencyFile, type InclusionFile, parseProofFile } from "./proof-files.ts";
+import { verifyConsistency, verifyInclusion } from "./verify-proofs.ts";
 
 /** The result of a verification. */
 interface Verdict {

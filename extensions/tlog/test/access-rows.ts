@@ -5,7 +5,7 @@ import { formatNote, parseNote } from "../../../src/signed-notes/note.ts";
 import type { Person } from "../../../test/access/access-server.ts";
 import { type Row, row } from "../../../test/access/rpc-rows.ts";
 import { present } from "../../../test/services/answers.ts";
-import { witness } from "../../../test/support/witness.ts";
+import { witness } from "./witness.ts";
 
 const { method } = LogService;
 const log = "blockchain";

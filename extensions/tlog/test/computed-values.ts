@@ -2,7 +2,7 @@
 import { formatNote, parseNote } from "../../../src/signed-notes/note.ts";
 import type { ComputedValues } from "../../../test/openapi/computed-values.ts";
 import { cosignedNote } from "../examples.ts";
-import { witness } from "../../../test/support/witness.ts";
+import { witness } from "./witness.ts";
 
 export const computeValues: ComputedValues = {
   [cosignedNote]: async (outcomes) => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { formatVerifierKey } from "../../../src/signed-notes/verifier-keys.ts";
 import type { AtEnd } from "../../../test/support/at-end.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
-import { witness } from "../../../test/support/witness.ts";
+import { witness } from "./witness.ts";
 
 export function makeFlags(atEnd: AtEnd): readonly string[] {
   const witnesses = join(makeTemporaryDirectory(atEnd), "witnesses");

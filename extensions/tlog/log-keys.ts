@@ -1,17 +1,17 @@
 /** The keys that sign the checkpoints of a log. */
 import { randomBytes } from "node:crypto";
-import { wipe } from "../crypto/bytes.ts";
-import { CryptoError } from "../crypto/crypto-error.ts";
-import type { CryptoProvider } from "../crypto/provider.ts";
-import { RecordDamagedError } from "../database/store-error.ts";
+import { wipe } from "../../src/crypto/bytes.ts";
+import { CryptoError } from "../../src/crypto/crypto-error.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { RecordDamagedError } from "../../src/database/store-error.ts";
+import type { Store } from "../../src/store/store.ts";
 import {
   createEd25519Signer,
   createMlDsa44Signer,
   createMlDsa65Signer,
   importEd25519Seed,
   type NoteSigner,
-} from "../signed-notes/sign.ts";
-import type { Store } from "../store/store.ts";
+} from "./sign-notes.ts";
 
 /** Bytes of the seeds of Ed25519 (RFC 8032, section 5.1.5) and of ML-DSA (FIPS 204, algorithm 1). */
 const seedBytes = 32;

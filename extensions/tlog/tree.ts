@@ -1,13 +1,13 @@
 /** The tree over the records of a log, read and stored in tiles. */
 import { LRUCache } from "lru-cache";
-import { RecordDamagedError } from "../database/store-error.ts";
-import { hashBytes, hashLeaf, hashPerfect } from "../merkle/hashes.ts";
-import type { NodeReader } from "../merkle/ranges.ts";
-import { placeNode } from "../merkle/tile-paths.ts";
-import { countHashes, tileWidth } from "../merkle/tiles.ts";
-import type { Store } from "../store/store.ts";
-import { createHashStore, describeHash, type StoredHash } from "./hash-store.ts";
-import type { LeafSource } from "./source.ts";
+import { RecordDamagedError } from "../../src/database/store-error.ts";
+import { hashBytes, hashLeaf, hashPerfect } from "../../src/merkle/hashes.ts";
+import { countHashes, tileWidth } from "../../src/merkle/tiles.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createHashStore, describeHash, type StoredHash } from "../../src/tlog/hash-store.ts";
+import type { LeafSource } from "../../src/tlog/source.ts";
+import type { NodeReader } from "./ranges.ts";
+import { placeNode } from "./tile-paths.ts";
 
 /** Tiles to hold in memory, of 8 KiB each. */
 const cachedTiles = 256;

@@ -1,8 +1,8 @@
 /** The tree of eight leaves with which the implementations of Certificate Transparency test themselves. */
 import { expect, it } from "vitest";
-import { hashLeaf, hashPerfect } from "../../src/merkle/hashes.ts";
-import { proveConsistency, proveInclusion } from "../../src/merkle/proofs.ts";
-import { computeRoot } from "../../src/merkle/ranges.ts";
+import { hashLeaf, hashPerfect } from "../../../src/merkle/hashes.ts";
+import { proveConsistency, proveInclusion } from "../proofs.ts";
+import { computeRoot } from "../ranges.ts";
 
 const leaves = [
   "",

@@ -1,9 +1,9 @@
 /** A log on a store, with a clock that the test moves. */
 import { onTestFinished } from "vitest";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import type { Store } from "../../src/store/store.ts";
-import { type Log, openLog } from "../../src/tlog/log.ts";
-import { createAuditSource } from "../../src/tlog/source.ts";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { createAuditSource } from "../../../src/tlog/source.ts";
+import { type Log, openLog } from "../log.ts";
 
 /** The origin of the log. */
 export const origin = "log.example/audit";

@@ -2,7 +2,7 @@
  * Splits trees as RFC 6962, section 2.1 does. Sizes and indexes are whole numbers up to 2^53 - 1, so no bitwise
  * operator is used: those have 32 bits.
  */
-import { combine, emptyRoot } from "./hashes.ts";
+import { combine, emptyRoot } from "../../src/merkle/hashes.ts";
 
 /** The leaves from `start`, up to but without `end`. */
 export interface LeafRange {

@@ -1,10 +1,10 @@
 /** Proofs of src/merkle, compared with RFC 6962 word for word. */
 import { describe, expect, it } from "vitest";
-import { emptyRoot, hashLeaf } from "../../src/merkle/hashes.ts";
-import { proveConsistency, proveInclusion } from "../../src/merkle/proofs.ts";
-import { computeRoot } from "../../src/merkle/ranges.ts";
-import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proofs.ts";
-import { auditPath, consistencyProof, treeHash } from "../support/naive-tree.ts";
+import { emptyRoot, hashLeaf } from "../../../src/merkle/hashes.ts";
+import { auditPath, consistencyProof, treeHash } from "../../../test/support/naive-tree.ts";
+import { proveConsistency, proveInclusion } from "../proofs.ts";
+import { computeRoot } from "../ranges.ts";
+import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { buildLevels, leafData, readFrom } from "./tile-tree.ts";
 
 const hex = (hashes: readonly Uint8Array[]): string[] =>

@@ -1,18 +1,18 @@
 /** A verifiable log: checkpoints, tiles and proofs up to its published size. */
-import type { CryptoProvider } from "../crypto/provider.ts";
-import { StoreFailureError } from "../database/store-error.ts";
-import { hashLeaf } from "../merkle/hashes.ts";
-import { proveConsistency, proveInclusion } from "../merkle/proofs.ts";
-import { computeRoot } from "../merkle/ranges.ts";
-import type { TilePath } from "../merkle/tile-paths.ts";
-import { tileWidth } from "../merkle/tiles.ts";
-import type { NoteSigner } from "../signed-notes/sign.ts";
-import type { Store } from "../store/store.ts";
-import { createCheckpointStore, type PublishedCheckpoint } from "./checkpoint-store.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { StoreFailureError } from "../../src/database/store-error.ts";
+import { hashLeaf } from "../../src/merkle/hashes.ts";
+import { tileWidth } from "../../src/merkle/tiles.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createCheckpointStore, type PublishedCheckpoint } from "../../src/tlog/checkpoint-store.ts";
+import type { LeafSource } from "../../src/tlog/source.ts";
 import { openLogSigners } from "./log-keys.ts";
+import { proveConsistency, proveInclusion } from "./proofs.ts";
 import { createPublisher, type PublisherDeps } from "./publisher.ts";
+import { computeRoot } from "./ranges.ts";
 import { schedulePublishing } from "./schedule.ts";
-import type { LeafSource } from "./source.ts";
+import type { NoteSigner } from "./sign-notes.ts";
+import type { TilePath } from "./tile-paths.ts";
 import { createTree } from "./tree.ts";
 
 /** A log that is open. */

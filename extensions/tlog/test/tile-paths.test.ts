@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { formatTilePath, measureTile, parseTilePath } from "../../src/merkle/tile-paths.ts";
-import { countHashes } from "../../src/merkle/tiles.ts";
+import { countHashes } from "../../../src/merkle/tiles.ts";
+import { formatTilePath, measureTile, parseTilePath } from "../tile-paths.ts";
 
 describe("the path of a tile", () => {
   it.each([

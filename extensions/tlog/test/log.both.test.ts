@@ -1,16 +1,16 @@
 /** A verifiable log over the audit entries of a store: what it signs, and what it refuses to sign. */
 import { expect, it } from "vitest";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { RecordDamagedError, StoreFailureError } from "../../src/database/store-error.ts";
-import { hashLeaf } from "../../src/merkle/hashes.ts";
-import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proofs.ts";
-import { verifyNote } from "../../src/signed-notes/verify.ts";
-import { openLog } from "../../src/tlog/log.ts";
-import { createAuditSource } from "../../src/tlog/source.ts";
-import { copyLog, restoreLog } from "../audit/audit-log.ts";
-import { treeHash } from "../support/naive-tree.ts";
-import { writeEntries } from "../support/entries.ts";
-import { describeStores, type Place } from "../support/on-both.ts";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { RecordDamagedError, StoreFailureError } from "../../../src/database/store-error.ts";
+import { hashLeaf } from "../../../src/merkle/hashes.ts";
+import { verifyNote } from "../../../src/signed-notes/verify.ts";
+import { createAuditSource } from "../../../src/tlog/source.ts";
+import { copyLog, restoreLog } from "../../../test/audit/audit-log.ts";
+import { writeEntries } from "../../../test/support/entries.ts";
+import { treeHash } from "../../../test/support/naive-tree.ts";
+import { describeStores, type Place } from "../../../test/support/on-both.ts";
+import { openLog } from "../log.ts";
+import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { openAuditLog, origin } from "./open-log.ts";
 
 /** The data of all leaves, from the database itself. */

@@ -1,5 +1,5 @@
 /** Verifies proofs with the algorithms of RFC 9162, which has the trees of RFC 6962. */
-import { hashBytes, hashChildren } from "./hashes.ts";
+import { hashBytes, hashChildren } from "../../src/merkle/hashes.ts";
 
 /** A proof that a leaf is in a tree. */
 export interface InclusionProof {

@@ -1,8 +1,8 @@
 /** A tree in memory, read through its tiles as clients of c2sp.org/tlog-tiles read one. */
-import { hashLeaf, hashPerfect } from "../../src/merkle/hashes.ts";
-import type { NodeReader } from "../../src/merkle/ranges.ts";
-import { placeNode } from "../../src/merkle/tile-paths.ts";
-import { tileWidth } from "../../src/merkle/tiles.ts";
+import { hashLeaf, hashPerfect } from "../../../src/merkle/hashes.ts";
+import { tileWidth } from "../../../src/merkle/tiles.ts";
+import type { NodeReader } from "../ranges.ts";
+import { placeNode } from "../tile-paths.ts";
 
 /** Leaf data that is different at each index. */
 export function leafData(index: number): Uint8Array {

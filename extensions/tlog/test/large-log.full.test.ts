@@ -1,10 +1,10 @@
 /** A log with a million entries: what its proofs cost the server. */
 import { expect, it } from "vitest";
-import { hashLeaf } from "../../src/merkle/hashes.ts";
-import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proofs.ts";
-import { createAuditSource } from "../../src/tlog/source.ts";
-import { writeEntries } from "../support/entries.ts";
-import { makeSqlitePlace } from "../support/on-both.ts";
+import { hashLeaf } from "../../../src/merkle/hashes.ts";
+import { createAuditSource } from "../../../src/tlog/source.ts";
+import { writeEntries } from "../../../test/support/entries.ts";
+import { makeSqlitePlace } from "../../../test/support/on-both.ts";
+import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { openAuditLog } from "./open-log.ts";
 
 const entries = 1_000_000;

@@ -1,6 +1,7 @@
 /** Names the tiles of a tree, and finds the hashes of its nodes in them. */
+
+import { countHashes, tileWidth } from "../../src/merkle/tiles.ts";
 import type { TreeNode } from "./ranges.ts";
-import { countHashes, tileWidth } from "./tiles.ts";
 
 /** Levels of the tree between the hashes of a tile and those of the tile above. */
 const tileHeight = 8;

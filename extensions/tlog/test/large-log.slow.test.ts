@@ -1,11 +1,11 @@
 /** What the proofs of a log cost the server: reads of the store, whatever the size of the log. */
 import { Worker } from "node:worker_threads";
 import { expect, it, vi } from "vitest";
-import { hashLeaf } from "../../src/merkle/hashes.ts";
-import { verifyConsistency, verifyInclusion } from "../../src/merkle/verify-proofs.ts";
-import { createAuditSource } from "../../src/tlog/source.ts";
-import { writeEntries } from "../support/entries.ts";
-import { makeSqlitePlace } from "../support/on-both.ts";
+import { hashLeaf } from "../../../src/merkle/hashes.ts";
+import { createAuditSource } from "../../../src/tlog/source.ts";
+import { writeEntries } from "../../../test/support/entries.ts";
+import { makeSqlitePlace } from "../../../test/support/on-both.ts";
+import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { openAuditLog } from "./open-log.ts";
 
 /** More than 65,536, so that the tree has three levels of tiles. */
