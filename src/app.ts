@@ -18,7 +18,6 @@ import { createKeyDomain } from "./services/kms/domain.ts";
 import { collectProfiles, listScopes, type ServicePackage, servicePackages } from "./services/registry.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
 import { challengeSettings, identitySettings } from "./settings/identity-settings.ts";
-import { logSettings } from "./settings/log-settings.ts";
 import { requireReusablePort } from "./settings/reuse-port.ts";
 import { serverSettings } from "./settings/server-settings.ts";
 import { quotaSettings, storeSettings } from "./settings/store-settings.ts";
@@ -96,10 +95,10 @@ export async function createApp(
     logger,
   });
   const challengeLimits = challengeSettings(config);
-  const logs = logSettings(config, metrics);
+  const { valueFor } = config;
   const keyDomain = createKeyDomain({ ...identity, provider, store, now });
   const scopes = listScopes(chosen);
-  const deps = { ...identity, provider, store, challengeLimits, scopes, logs, now, keyDomain };
+  const deps = { ...identity, provider, store, challengeLimits, scopes, valueFor, metrics, now, keyDomain };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
   const modules = await Promise.all(loaded.map(({ openServices }) => openServices(deps)));
   const server = await createServer({

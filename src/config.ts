@@ -113,7 +113,8 @@ export function nameVariable(name: string): string {
 /** All settings, in the order in which the help shows them: those of extensions at their places. */
 export function listSettings(added: readonly AddedSettings[] = []): readonly Setting<unknown>[] {
   const all: Setting<unknown>[] = Object.values(settings);
-  for (const { after, settings } of added) {
+  // Those that are after the same setting are in the order of their extensions.
+  for (const { after, settings } of added.toReversed()) {
     const index = all.findIndex(({ name }) => name === after);
     if (index < 0) throw new Error(`${settings[0]?.name} is after ${after}, which is no setting`);
     all.splice(index + 1, 0, ...settings);

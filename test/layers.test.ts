@@ -16,6 +16,8 @@ const interfaceForExtensions: readonly string[] = [
   "config/setting.ts",
   "open-observability.ts",
   "program-files.ts",
+  "read-file.ts",
+  "system-error.ts",
   // Verbs.
   "cli/call-verbs.ts",
   "cli/client.ts",
@@ -135,7 +137,7 @@ const mayImport: Record<string, RegExp> = {
   "require-auth-chosen": /^(config|identity|store)$/,
   "watch-store": /^(server|services\/registry|store)$/,
   "open-store": /^(database|records|secrets|audit|identity|store|tlog|services)$|^services\//,
-  settings: /^(config|database|identity|records|secrets|server|signed-notes)$/,
+  settings: /^(config|database|identity|records|secrets|server)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
   "return-memory": /^$/,
@@ -153,9 +155,9 @@ const mayImport: Record<string, RegExp> = {
   identity: /^(gen|errors|protocol|crypto|database|records|secrets|store)$/,
   "services/registry": /^(gen|protocol|database|records)$|^services\b/,
   services:
-    /^(gen|errors|protocol|crypto|database|records|secrets|audit|store|signed-notes|tlog|identity|services|services\/service-module)$/,
+    /^(gen|config|errors|protocol|crypto|database|records|secrets|audit|store|tlog|identity|services|services\/service-module)$/,
   // What app.ts passes to all services: the keys too, which several of them use.
-  "services/service-module": /^(protocol|crypto|database|records|store|signed-notes|identity|services\/kms)$/,
+  "services/service-module": /^(config|protocol|crypto|database|records|store|identity|services\/kms)$/,
   protocol: /^(gen|errors)$/,
   transcoding: /^(gen|errors|protocol)$/,
   openapi: /^(answers|gen|errors|protocol|transcoding)$/,

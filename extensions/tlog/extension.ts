@@ -19,4 +19,5 @@ export const tlog: Extension = {
     },
   ],
   packages: async () => [(await import("./package.ts")).tlogPackage],
+  settings: async () => (await import("./settings.ts")).settings,
 };

@@ -3,12 +3,13 @@ import { hash } from "node:crypto";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { refuse } from "../../src/errors.ts";
 import { createBlockSource } from "../../src/services/blockchain/block-source.ts";
-import type { LogMetrics, LogOptions } from "../../src/services/service-module.ts";
+import type { LogMetrics } from "../../src/services/service-module.ts";
 import type { VerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import type { Store } from "../../src/store/store.ts";
-import { type Log, openLog } from "./log.ts";
 import { createAuditSource } from "../../src/tlog/source.ts";
 import { type CosignatureStore, createCosignatureStore } from "./cosignature-store.ts";
+import { type Log, openLog } from "./log.ts";
+import type { LogOptions } from "./log-settings.ts";
 
 /** A log with the cosignatures of its checkpoints. */
 export interface ServedLog extends Log {
@@ -30,21 +31,28 @@ export interface LogServiceDeps {
 export interface OpenLogsInput {
   readonly store: Store;
   readonly provider: CryptoProvider;
-  readonly logs: LogOptions;
+  readonly options: Pick<LogOptions, "origin" | "witnesses">;
+  readonly metrics: LogMetrics;
   readonly now: () => Date;
 }
 
 /** Opens the logs. @throws RecordDamagedError if one of their keys is missing or was changed */
-export async function openLogs({ store, provider, logs, now }: OpenLogsInput): Promise<ServedLog[]> {
-  const prefix = logs.origin === "" ? nameStore(store) : logs.origin;
+export async function openLogs({
+  store,
+  provider,
+  options,
+  metrics,
+  now,
+}: OpenLogsInput): Promise<ServedLog[]> {
+  const prefix = options.origin === "" ? nameStore(store) : options.origin;
   const sources = [createAuditSource(store), createBlockSource(store, provider)];
   const open: ServedLog[] = [];
   for (const source of sources) {
     const onPublish = (entries: number, published: number, seconds: number | undefined): void =>
-      logs.metrics.logPublished(source.log, entries, published, seconds);
+      metrics.logPublished(source.log, entries, published, seconds);
     const origin = `${prefix}/${source.log}`;
     const log = await openLog({ store, provider, source, origin, now, onPublish });
-    open.push({ ...log, cosignatures: createCosignatureStore(store, source.log, logs.witnesses) });
+    open.push({ ...log, cosignatures: createCosignatureStore(store, source.log, options.witnesses) });
   }
   return open;
 }

@@ -34,6 +34,6 @@ export const maxFollowedTraces = defineInteger(
 
 /** In the order in which the help shows them. */
 export const settings: AddedSettings = {
-  after: "witnesses",
+  after: "cors-origins",
   settings: [otlpEndpoint, otlpProtocol, traceSampleRatio, maxFollowedTraces],
 };

@@ -3,7 +3,6 @@ import {
   defineChoice,
   defineHostNames,
   defineInteger,
-  defineLogOrigin,
   defineNames,
   defineNetworks,
   defineOrigin,
@@ -93,20 +92,6 @@ export const generalSettings = {
   corsOrigins: defineOrigins(
     "cors-origins",
     "Origins whose pages may call, such as https://console.example.com, separated by commas; by default only the server's own.",
-  ),
-  logOrigin: defineLogOrigin(
-    "log-origin",
-    "Name of the verifiable logs in their checkpoints, such as logs.example.com/api/logs: the URL of the logs without https://; by default made from the key of the store. All servers of a store need the same.",
-  ),
-  auditLogPublic: defineSwitch(
-    "audit-log-public",
-    "Lets anyone read all audit entries, with the names of users and keys, over the verifiable log; otherwise only their hashes.",
-  ),
-  witnesses: defineText(
-    "witnesses",
-    "",
-    "file",
-    "File with the verifier keys of witnesses (c2sp.org/signed-note), one in each line, whose cosignatures the verifiable logs accept.",
   ),
   logLevel: defineChoice(
     "log-level",

@@ -192,14 +192,3 @@ export function defineNames(name: string, fallback: string, meaning: string): Se
   };
   return { name, fallback, valueName: "names", meaning, read };
 }
-
-/** Defines the beginning of the names of logs: c2sp.org/tlog-checkpoint allows no space and no plus in them. */
-export function defineLogOrigin(name: string, meaning: string): Setting<string> {
-  const read = (value: string): string => {
-    if (value === "" || /^[a-z0-9]([a-z0-9./:_-]{0,126}[a-z0-9])?$/i.test(value)) return value;
-    throw new ConfigError(
-      `"${value}" is not a name such as logs.example.com/api/logs: up to 128 letters, digits and ./:_-`,
-    );
-  };
-  return { name, fallback: "", valueName: "name", meaning, read };
-}

@@ -1,10 +1,10 @@
 /** How a package of services presents itself to the server. */
 import type { ServiceImplSpec } from "@connectrpc/connect";
+import type { Config } from "../config.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import type { Identity } from "../identity/open-identity.ts";
 import type { Example } from "../protocol/example.ts";
 import type { WireCodecs } from "../protocol/wire-codec.ts";
-import type { VerifierKey } from "../signed-notes/verifier-keys.ts";
 import type { Store } from "../store/store.ts";
 import type { KeyDomain } from "./kms/domain.ts";
 
@@ -15,21 +15,12 @@ export interface ModuleDeps extends Omit<Identity, "authenticate" | "close"> {
   /** The scopes that the calls of this server need. */
   readonly scopes: readonly string[];
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
-  /** How verifiable logs present themselves. */
-  readonly logs: LogOptions;
-  readonly now: () => Date;
+  /** Reads a setting of an extension. */
+  readonly valueFor: Config["valueFor"];
   /** The keys of the server, which several services use. */
   readonly keyDomain: KeyDomain;
-}
-
-/** The settings of verifiable logs. */
-export interface LogOptions {
-  /** The origins of logs begin with this; empty for a name made from the key of the store. */
-  readonly origin: string;
-  /** Whether anyone may read the audit entries themselves. */
-  readonly areEntriesPublic: boolean;
-  readonly witnesses: readonly VerifierKey[];
   readonly metrics: LogMetrics;
+  readonly now: () => Date;
 }
 
 /** Observes verifiable logs. */

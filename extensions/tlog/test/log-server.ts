@@ -10,6 +10,7 @@ import { parseNote } from "../../../src/signed-notes/note.ts";
 import { present } from "../../../test/services/answers.ts";
 import { openConnections, serveApp } from "../../../test/services/app-under-test.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { settings } from "../settings.ts";
 
 /** A server with clients over gRPC. */
 export interface LogServer {
@@ -26,7 +27,7 @@ export async function startLogServer(
   flags: readonly string[] = [],
   dataDir = makeTemporaryDirectory(),
 ): Promise<LogServer> {
-  const app = await serveApp(readConfig(["--port", "0", "--data-dir", dataDir, ...flags], {}));
+  const app = await serveApp(readConfig(["--port", "0", "--data-dir", dataDir, ...flags], {}, [settings]));
   const { grpc, disconnect } = openConnections(app.url);
   let closing: Promise<void> | undefined;
   const close = (): Promise<void> => {

@@ -1,22 +1,36 @@
 /** Converts settings to the options of verifiable logs. */
-import { type Config, ConfigError } from "../config.ts";
-import { readFileWithin } from "../read-file.ts";
-import { NoteError } from "../signed-notes/note.ts";
-import { formatVerifierKey, parseVerifierKey, type VerifierKey } from "../signed-notes/verifier-keys.ts";
-import { describeSystemError } from "../system-error.ts";
+import { type Config, ConfigError } from "../../src/config.ts";
+import { readFileWithin } from "../../src/read-file.ts";
+import { NoteError } from "../../src/signed-notes/note.ts";
+import {
+  formatVerifierKey,
+  parseVerifierKey,
+  type VerifierKey,
+} from "../../src/signed-notes/verifier-keys.ts";
+import { describeSystemError } from "../../src/system-error.ts";
+import { auditLogPublic, logOrigin, witnesses } from "./settings.ts";
 
 /** The most witnesses: their cosignatures and ours fit into a note. */
 const maxWitnesses = 16;
 /** More than so many keys have. */
 const maxFileBytes = 256 * 1024;
 
-/** The options of verifiable logs. @throws ConfigError for a file of witnesses that is not valid */
-export function logSettings<Metrics>({ logOrigin, auditLogPublic, witnesses }: Config, metrics: Metrics) {
+/** How verifiable logs present themselves. */
+export interface LogOptions {
+  /** The origins of logs begin with this; empty for a name made from the key of the store. */
+  readonly origin: string;
+  /** Whether anyone may read the audit entries themselves. */
+  readonly areEntriesPublic: boolean;
+  readonly witnesses: readonly VerifierKey[];
+}
+
+/** Reads the options of verifiable logs. @throws ConfigError for a file of witnesses that is not valid */
+export function logSettings({ valueFor }: Pick<Config, "valueFor">): LogOptions {
+  const path = valueFor(witnesses);
   return {
-    metrics,
-    origin: logOrigin,
-    areEntriesPublic: auditLogPublic,
-    witnesses: witnesses === "" ? [] : readWitnesses(witnesses),
+    origin: valueFor(logOrigin),
+    areEntriesPublic: valueFor(auditLogPublic),
+    witnesses: path === "" ? [] : readWitnesses(path),
   };
 }
 
