@@ -2,7 +2,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
-import { FormatError } from "../formats/format-error.ts";
+import { FormatError } from "../../extensions/signature-formats/format-error.ts";
 import { nameCode } from "../protocol/code-name.ts";
 import { describeSystemError } from "../system-error.ts";
 

@@ -5,7 +5,7 @@ import { isMlDsaAlgorithm, isSignatureAlgorithm, signatureAlgorithms } from "../
 import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../../crypto/provider.ts";
 import { usageError } from "../exit-codes.ts";
 import { gather, readWhole } from "../files.ts";
-import { formatNames } from "./format-options.ts";
+import { formatNames } from "../../../extensions/signature-formats/format-options.ts";
 
 /** SLH-DSA reads a message twice (FIPS 205, section 9.2), so the whole message is in memory. */
 const maxSlhDsaBytes = 64 * 1024 * 1024;

@@ -6,7 +6,7 @@ import { inputFile } from "../options.ts";
 import { bytes } from "../output.ts";
 import { readSecretKey, requireSigning, withProvider } from "../pem-keys.ts";
 import type { Verb, VerbInput } from "../verb.ts";
-import { readFormat, signFormatOptions } from "./format-options.ts";
+import { readFormat, signFormatOptions } from "../../../extensions/signature-formats/format-options.ts";
 import { chooseKey, readContent, type Signed, signOnServer } from "./keys.ts";
 import { readContext, signContent } from "./local.ts";
 
@@ -42,7 +42,7 @@ export const signVerbs: readonly Verb[] = [
     async run(input) {
       const { files, options, output } = input;
       const format = readFormat(options, "sign");
-      if (format !== undefined) return (await import("./sign-in-format.ts")).signInFormat(input, format);
+      if (format !== undefined) return (await import("../../../extensions/signature-formats/sign-in-format.ts")).signInFormat(input, format);
       const { signature, ...about } = await sign(input, readContent(input));
       const file = files.write("out", signature);
       const base64 = Buffer.from(signature).toString("base64");

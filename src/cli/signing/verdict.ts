@@ -1,6 +1,6 @@
 /** The parts of verification that all formats share. */
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
-import { maxEmbeddedBytes } from "../../formats/limits.ts";
+import { maxEmbeddedBytes } from "../../../extensions/signature-formats/limits.ts";
 import { usageError } from "../exit-codes.ts";
 import { gather } from "../files.ts";
 import type { VerbInput } from "../verb.ts";

@@ -7,7 +7,7 @@ import { readText } from "../files.ts";
 import { inputFile } from "../options.ts";
 import { parsePublicKey, parsePublicKeys, requireSigning, withProvider } from "../pem-keys.ts";
 import type { Verb, VerbInput } from "../verb.ts";
-import { readFormat, verifyFormatOptions } from "./format-options.ts";
+import { readFormat, verifyFormatOptions } from "../../../extensions/signature-formats/format-options.ts";
 import { findServerKey, readContent } from "./keys.ts";
 import { findVerifyingKey, readContext, readSignature } from "./local.ts";
 import { describeSigner } from "./verdict.ts";
@@ -41,7 +41,7 @@ export const verifyVerbs: readonly Verb[] = [
         const format = readFormat(options, "verify");
         const publicKeys = await findPublicKeys(provider, input);
         if (format !== undefined)
-          return (await import("./verify-in-format.ts")).verifyInFormat(input, format, {
+          return (await import("../../../extensions/signature-formats/verify-in-format.ts")).verifyInFormat(input, format, {
             provider,
             publicKeys,
           });
@@ -84,7 +84,7 @@ async function findPublicKeys(
 
 async function readKeyOf(provider: CryptoProvider, file: string): Promise<PublicKey> {
   // Loaded on demand, because it loads the parsers of ASN.1.
-  const { readCertificates } = await import("../../formats/certificate.ts");
+  const { readCertificates } = await import("../../../extensions/signature-formats/certificate.ts");
   const [{ publicKeyPem }] = readCertificates(readText(file), file);
   return parsePublicKey(provider, publicKeyPem, file);
 }

@@ -20,8 +20,8 @@ import {
   SignerInfo,
   Time,
 } from "pkijs";
-import { type SignatureAlgorithm, signatureAlgorithms } from "../crypto/algorithms.ts";
-import { computeKeyIdentifier } from "../crypto/certificate-parts.ts";
+import { type SignatureAlgorithm, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
+import { computeKeyIdentifier } from "../../src/crypto/certificate-parts.ts";
 import { oids, selectDigest } from "./cms-algorithms.ts";
 
 /** The signed attributes of one signature, ready to sign. */

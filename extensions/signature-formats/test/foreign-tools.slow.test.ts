@@ -11,13 +11,15 @@ import {
   importSPKI,
 } from "jose";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
-import { qsp, qspDone, type RunOptions } from "../cli/qsp.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { findPython } from "./python.ts";
-import { isMissing, run } from "./tools.ts";
+import { createAuthority, issueServerCertificate, openAuthority } from "../../../src/crypto/x509.ts";
+import { qsp, qspDone, type RunOptions } from "../../../test/cli/qsp.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { findPython } from "../../../test/interop/python.ts";
+import { isMissing, run } from "../../../test/interop/tools.ts";
 
-const clients = join(import.meta.dirname, "clients");
+const programs = import.meta.dirname;
+/** Also of the tests of sigstore's plugin. */
+const goProgram = join(programs, "../../../test/interop/clients/formats");
 /** The first Go with ML-DSA in its library; any newer Go fetches it as a module. */
 const go = ["GOTOOLCHAIN=go1.27.3", "go"];
 const python = findPython("securesystemslib.dsse");
@@ -70,7 +72,7 @@ describe.skipIf(isMissing("go"))(
     const directory = makeTemporaryDirectory(afterAll);
     const verifier = join(directory, "verifier");
     beforeAll(async () => {
-      await succeed("env", ...go, "build", "-C", join(clients, "formats"), "-o", verifier, ".");
+      await succeed("env", ...go, "build", "-C", goProgram, "-o", verifier, ".");
     }, 600_000);
 
     it.each(mlDsa)(
@@ -98,7 +100,7 @@ describe.skipIf(python === undefined)(
   "securesystemslib (needs securesystemslib for Python)",
   { timeout: 180_000 },
   () => {
-    const dsse = (...args: string[]) => succeed(python ?? "", join(clients, "python/dsse.py"), ...args);
+    const dsse = (...args: string[]) => succeed(python ?? "", join(programs, "python/dsse.py"), ...args);
 
     it.each(mlDsa)("verifies our envelope of %s, and refuses it when it is changed", async (algorithm) => {
       const place = await placeWithKey(algorithm);
@@ -129,7 +131,7 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
     beforeAll(async () => {
       const [paths, classes] = [join(directory, "paths"), join(directory, "classes")];
       mkdirSync(classes);
-      const pom = join(clients, "java/pom.xml");
+      const pom = join(programs, "java/pom.xml");
       await succeed("mvn", "-q", "-f", pom, "dependency:build-classpath", `-Dmdep.outputFile=${paths}`);
       classPath = [classes, readFileSync(paths, "utf8").trim()].join(delimiter);
       await succeed(
@@ -140,7 +142,7 @@ describe.skipIf(isMissing("mvn") || isMissing("javac"))(
         classPath,
         "-d",
         classes,
-        join(clients, "java/Cms.java"),
+        join(programs, "java/Cms.java"),
       );
     }, 300_000);
 

@@ -1,7 +1,7 @@
 /** JSON Web Signature (RFC 7515) with ML-DSA (RFC 9964): compact, and flattened JSON. */
-import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../crypto/algorithms.ts";
-import { decodeBase64url, encodeBase64url } from "../crypto/base64url.ts";
-import { type JsonObject, parseJsonObject } from "../crypto/strict-json.ts";
+import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
+import { decodeBase64url, encodeBase64url } from "../../src/crypto/base64url.ts";
+import { type JsonObject, parseJsonObject } from "../../src/crypto/strict-json.ts";
 import { FormatError } from "./format-error.ts";
 import { maxDocumentBytes, maxEmbeddedBytes, maxJsonTokens } from "./limits.ts";
 

@@ -1,4 +1,4 @@
-import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../crypto/algorithms.ts";
+import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import { FormatError } from "./format-error.ts";
 
 /** Refuses algorithms that RFC 9964 has no name for in JOSE and COSE. @throws FormatError */

@@ -1,10 +1,10 @@
 import { generateKeyPairSync, sign, verify } from "node:crypto";
 import { Constructed, fromBER, Integer, Null, ObjectIdentifier, Primitive, Sequence, UTCTime } from "asn1js";
 import { describe, expect, it } from "vitest";
-import type { SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
-import { selectDigest } from "../../src/formats/cms-algorithms.ts";
-import { parseCms } from "../../src/formats/cms-parse.ts";
-import { createCmsAttributes, renderCms } from "../../src/formats/cms-sign.ts";
+import type { SignatureAlgorithm } from "../../../src/crypto/algorithms.ts";
+import { selectDigest } from "../cms-algorithms.ts";
+import { parseCms } from "../cms-parse.ts";
+import { createCmsAttributes, renderCms } from "../cms-sign.ts";
 import { embedContent } from "./embed-content.ts";
 
 const content = Buffer.from("hello");

@@ -1,11 +1,11 @@
 /** Verifies a CMS message, detached or with its content. */
-import type { PublicKey } from "../../crypto/provider.ts";
-import { isNamed, readCertificates } from "../../formats/certificate.ts";
-import { parseCms } from "../../formats/cms-parse.ts";
-import type { CmsSignature } from "../../formats/cms-signature.ts";
-import { oneOf } from "../client.ts";
-import { usageError } from "../exit-codes.ts";
-import { readText } from "../files.ts";
+import type { PublicKey } from "../../src/crypto/provider.ts";
+import { isNamed, readCertificates } from "./certificate.ts";
+import { parseCms } from "./cms-parse.ts";
+import type { CmsSignature } from "./cms-signature.ts";
+import { oneOf } from "../../src/cli/client.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
+import { readText } from "../../src/cli/files.ts";
 import {
   differs,
   findSigner,
@@ -14,7 +14,7 @@ import {
   selectKeys,
   type Verdict,
   type VerifyingJob,
-} from "./verdict.ts";
+} from "../../src/cli/signing/verdict.ts";
 
 /**
  * Verifies the signature of a trusted key among those of a message. With --certificate, the message must also name that

@@ -1,19 +1,19 @@
 /** `qsp sign --format`: signs a file in a standard format. */
-import { isSignatureAlgorithm } from "../../crypto/algorithms.ts";
-import { toPublicJwk } from "../../crypto/jwk.ts";
-import { encodePem } from "../../crypto/pem.ts";
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import type { CmsSigner } from "../../formats/cms-sign.ts";
-import { maxEmbeddedBytes } from "../../formats/limits.ts";
-import { requireMlDsa } from "../../formats/require-ml-dsa.ts";
-import { oneOf } from "../client.ts";
-import { exitCodes, usageError } from "../exit-codes.ts";
-import { gather, readText } from "../files.ts";
-import { bytes } from "../output.ts";
-import { parsePublicKey, withProvider } from "../pem-keys.ts";
-import type { VerbInput } from "../verb.ts";
+import { isSignatureAlgorithm } from "../../src/crypto/algorithms.ts";
+import { toPublicJwk } from "../../src/crypto/jwk.ts";
+import { encodePem } from "../../src/crypto/pem.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import type { CmsSigner } from "./cms-sign.ts";
+import { maxEmbeddedBytes } from "./limits.ts";
+import { requireMlDsa } from "./require-ml-dsa.ts";
+import { oneOf } from "../../src/cli/client.ts";
+import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { gather, readText } from "../../src/cli/files.ts";
+import { bytes } from "../../src/cli/output.ts";
+import { parsePublicKey, withProvider } from "../../src/cli/pem-keys.ts";
+import type { VerbInput } from "../../src/cli/verb.ts";
 import { type FormatName, readEncoding } from "./format-options.ts";
-import { openSigner, readContent, type Signer } from "./keys.ts";
+import { openSigner, readContent, type Signer } from "../../src/cli/signing/keys.ts";
 
 /** The content that a format signs, and the key. */
 interface SigningJob {
@@ -55,7 +55,7 @@ export async function signInFormat(input: VerbInput, format: FormatName): Promis
 }
 
 async function signDsse({ input: { operands, options }, signer, content }: SigningJob): Promise<string> {
-  const { checkPayloadType, encodePae, renderDsse } = await import("../../formats/dsse.ts");
+  const { checkPayloadType, encodePae, renderDsse } = await import("./dsse.ts");
   const payloadType = options.text("payload-type") ?? guessPayloadType(operands[0] ?? "");
   checkPayloadType(payloadType);
   const payload = await gatherContent(content, "a DSSE envelope");
@@ -70,8 +70,8 @@ function guessPayloadType(path: string): string {
 }
 
 async function signCms({ input: { options }, provider, signer, content }: SigningJob) {
-  const { selectDigest } = await import("../../formats/cms-algorithms.ts");
-  const { createCmsAttributes, renderCms } = await import("../../formats/cms-sign.ts");
+  const { selectDigest } = await import("./cms-algorithms.ts");
+  const { createCmsAttributes, renderCms } = await import("./cms-sign.ts");
   const { algorithm } = signer.publicKey;
   if (!isSignatureAlgorithm(algorithm)) throw new RangeError(`${algorithm} does not sign`);
   // Before the content is read and a key of the server is used.
@@ -91,7 +91,7 @@ async function nameSigner(
   file: string | undefined,
 ): Promise<CmsSigner> {
   if (file === undefined) return { publicKey: publicKey.exportRaw() };
-  const { readCertificates } = await import("../../formats/certificate.ts");
+  const { readCertificates } = await import("./certificate.ts");
   const [certificate, ...others] = readCertificates(readText(file), file);
   const certified = parsePublicKey(provider, certificate.publicKeyPem, file);
   if (certified.toPem() !== publicKey.toPem())
@@ -102,7 +102,7 @@ async function nameSigner(
 }
 
 async function signJws({ input: { options }, provider, signer, content }: SigningJob): Promise<string> {
-  const { encodeJwsHeader, encodeJwsSigningInput, renderJws } = await import("../../formats/jws.ts");
+  const { encodeJwsHeader, encodeJwsSigningInput, renderJws } = await import("./jws.ts");
   const algorithm = requireMlDsa(signer.publicKey.algorithm);
   const protectedHeader = encodeJwsHeader(algorithm, toPublicJwk(provider, signer.publicKey).kid);
   const payload = options.flag("embed") ? await gatherContent(content, "a JWS with its content") : undefined;
@@ -113,7 +113,7 @@ async function signJws({ input: { options }, provider, signer, content }: Signin
 
 async function signCose({ input: { options }, signer, content }: SigningJob): Promise<Uint8Array> {
   const { computeCoseKeyId, encodeCoseHeader, encodeSigStructure, renderCose } = await import(
-    "../../formats/cose.ts"
+    "./cose.ts"
   );
   const protectedHeader = encodeCoseHeader(requireMlDsa(signer.publicKey.algorithm));
   const payload = await gatherContent(content, "a COSE message");

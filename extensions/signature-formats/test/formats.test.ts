@@ -4,10 +4,10 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { encodePem } from "../../src/crypto/pem.ts";
-import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
-import { embedContent } from "../formats/embed-content.ts";
-import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "./qsp.ts";
+import { encodePem } from "../../../src/crypto/pem.ts";
+import { createAuthority, issueServerCertificate, openAuthority } from "../../../src/crypto/x509.ts";
+import { embedContent } from "./embed-content.ts";
+import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "../../../test/cli/qsp.ts";
 
 const server = useServer();
 const formats = ["dsse", "cms", "jws", "cose"] as const;

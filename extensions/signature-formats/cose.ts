@@ -9,8 +9,8 @@ import {
   Tokenizer,
   Type,
 } from "cborg";
-import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../crypto/algorithms.ts";
-import type { PublicKey } from "../crypto/provider.ts";
+import { isMlDsaAlgorithm, type MlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
+import type { PublicKey } from "../../src/crypto/provider.ts";
 import { FormatError } from "./format-error.ts";
 import { maxEmbeddedBytes } from "./limits.ts";
 import { requireMlDsa } from "./require-ml-dsa.ts";

@@ -4,9 +4,9 @@
  */
 import { fromBER, Sequence } from "asn1js";
 import { ContentInfo, SignedData } from "pkijs";
-import { CryptoError } from "../crypto/crypto-error.ts";
-import { decodePem, isPem } from "../crypto/pem.ts";
-import { requireDer } from "../crypto/strict-der.ts";
+import { CryptoError } from "../../src/crypto/crypto-error.ts";
+import { decodePem, isPem } from "../../src/crypto/pem.ts";
+import { requireDer } from "../../src/crypto/strict-der.ts";
 import { oids } from "./cms-algorithms.ts";
 import { type CmsSignature, readSignature } from "./cms-signature.ts";
 import { FormatError } from "./format-error.ts";

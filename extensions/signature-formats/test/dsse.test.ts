@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { encodePae, parseDsse, renderDsse } from "../../src/formats/dsse.ts";
+import { encodePae, parseDsse, renderDsse } from "../dsse.ts";
 
 const envelope = {
   payload: "aGVsbG8=",

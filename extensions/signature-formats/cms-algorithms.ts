@@ -1,6 +1,6 @@
 /** Digests of CMS content, and the object identifiers that signing and verifying share. */
 import { createHash, type Hash } from "node:crypto";
-import { type SignatureAlgorithm, signatureAlgorithms } from "../crypto/algorithms.ts";
+import { type SignatureAlgorithm, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
 
 /** Object identifiers of RFC 5652, sections 4, 5.1 and 11, and of RFC 6211. */
 export const oids = {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { encodeJwsHeader, encodeJwsSigningInput, parseJws, renderJws } from "../../src/formats/jws.ts";
+import { encodeJwsHeader, encodeJwsSigningInput, parseJws, renderJws } from "../jws.ts";
 
 const header = (members: object | string): string =>
   Buffer.from(typeof members === "string" ? members : JSON.stringify(members)).toString("base64url");

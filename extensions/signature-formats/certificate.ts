@@ -2,9 +2,9 @@
 import type { X509Certificate } from "node:crypto";
 import { BitString } from "asn1js";
 import { Certificate, IssuerAndSerialNumber } from "pkijs";
-import { readCertificates as readX509Certificates } from "../crypto/certificate-files.ts";
-import { findExtension, readSubjectKeyIdentifier } from "../crypto/certificate-parts.ts";
-import { CryptoError } from "../crypto/crypto-error.ts";
+import { readCertificates as readX509Certificates } from "../../src/crypto/certificate-files.ts";
+import { findExtension, readSubjectKeyIdentifier } from "../../src/crypto/certificate-parts.ts";
+import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import type { CmsSignerName } from "./cms-signature.ts";
 import { FormatError } from "./format-error.ts";
 

@@ -9,7 +9,7 @@ import {
   Sequence,
 } from "asn1js";
 import { type AlgorithmIdentifier, IssuerAndSerialNumber, type SignerInfo } from "pkijs";
-import type { SignatureAlgorithm } from "../crypto/algorithms.ts";
+import type { SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
 import { type CmsDigest, findDigest, findSignatureAlgorithm, oids } from "./cms-algorithms.ts";
 import { readAttributes, readTime } from "./cms-attributes.ts";
 import { FormatError } from "./format-error.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { encodeCoseHeader, encodeSigStructure, parseCose, renderCose } from "../../src/formats/cose.ts";
+import { encodeCoseHeader, encodeSigStructure, parseCose, renderCose } from "../cose.ts";
 
 const parse = (hex: string) => parseCose(Buffer.from(hex, "hex"));
 /** 18([h'a1013830', {}, nil, h'00']) */

@@ -1,5 +1,5 @@
 /** Dead Simple Signing Envelope (DSSE) 1.0: protocol.md and envelope.md of secure-systems-lab/dsse. */
-import { type JsonObject, type JsonValue, parseJsonObject } from "../crypto/strict-json.ts";
+import { type JsonObject, type JsonValue, parseJsonObject } from "../../src/crypto/strict-json.ts";
 import { FormatError } from "./format-error.ts";
 import { maxDocumentBytes, maxEmbeddedBytes, maxJsonTokens, maxSignatures } from "./limits.ts";
 

@@ -1,11 +1,11 @@
 /** `qsp verify --format`: verifies a file in a standard format. What it reads may come from strangers. */
-import { maxDocumentBytes } from "../../formats/limits.ts";
-import { oneOf } from "../client.ts";
-import { exitCodes, usageError } from "../exit-codes.ts";
-import { readWhole } from "../files.ts";
-import type { VerbInput } from "../verb.ts";
+import { maxDocumentBytes } from "./limits.ts";
+import { oneOf } from "../../src/cli/client.ts";
+import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { readWhole } from "../../src/cli/files.ts";
+import type { VerbInput } from "../../src/cli/verb.ts";
 import type { FormatName } from "./format-options.ts";
-import { readContent } from "./keys.ts";
+import { readContent } from "../../src/cli/signing/keys.ts";
 import {
   describeSigner,
   differs,
@@ -17,7 +17,7 @@ import {
   type Verdict,
   type VerifyingJob,
   type VerifyingKeys,
-} from "./verdict.ts";
+} from "../../src/cli/signing/verdict.ts";
 
 const verifiers: Readonly<Record<FormatName, (job: VerifyingJob) => Promise<Verdict>>> = {
   dsse: verifyDsse,
@@ -65,7 +65,7 @@ export async function verifyInFormat(
 }
 
 async function verifyDsse({ input, document, content, ...keys }: VerifyingJob): Promise<Verdict> {
-  const { encodePae, parseDsse } = await import("../../formats/dsse.ts");
+  const { encodePae, parseDsse } = await import("./dsse.ts");
   const { payloadType, payload, signatures } = parseDsse(document);
   const claims = { payloadType };
   const expected = input.options.text("payload-type");
@@ -82,7 +82,7 @@ async function verifyDsse({ input, document, content, ...keys }: VerifyingJob): 
 }
 
 async function verifyJws({ document, content, ...given }: VerifyingJob): Promise<Verdict> {
-  const { encodeJwsSigningInput, parseJws } = await import("../../formats/jws.ts");
+  const { encodeJwsSigningInput, parseJws } = await import("./jws.ts");
   const { algorithm, protectedHeader, payload, signature } = parseJws(document);
   const keys = selectKeys(given, algorithm);
   if (payload === undefined) {
@@ -96,7 +96,7 @@ async function verifyJws({ document, content, ...given }: VerifyingJob): Promise
 }
 
 async function verifyCose({ document, content, ...given }: VerifyingJob): Promise<Verdict> {
-  const { encodeSigStructure, parseCose } = await import("../../formats/cose.ts");
+  const { encodeSigStructure, parseCose } = await import("./cose.ts");
   const { algorithm, protectedHeader, payload: embedded, signature } = parseCose(document);
   const keys = selectKeys(given, algorithm);
   if (embedded !== undefined && content !== undefined && !(await isContent(content, embedded)))
