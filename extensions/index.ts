@@ -4,6 +4,7 @@ import { envoyAuth } from "./envoy-auth/extension.ts";
 import { googleKms } from "./google-kms/extension.ts";
 import { kubernetes } from "./kubernetes/extension.ts";
 import { oauth } from "./oauth/extension.ts";
+import { signatureFormats } from "./signature-formats/extension.ts";
 import { sigstore } from "./sigstore/extension.ts";
 import { tlog } from "./tlog/extension.ts";
 import { top } from "./top/extension.ts";
@@ -15,6 +16,7 @@ export const extensions: readonly Extension[] = [
   envoyAuth,
   googleKms,
   kubernetes,
+  signatureFormats,
   sigstore,
   top,
   tracing,

@@ -16,6 +16,7 @@ export interface Extension {
   /** What docs/extensions.md says of it: its readers, and what it does for them, in Markdown. */
   readonly summary: string;
   readonly verbs?: readonly ExtensionVerbs[];
+  readonly changedVerbs?: readonly ChangedVerbs[];
   /** Its packages of services. */
   readonly packages?: LoadPackages;
   readonly settings?: () => Promise<AddedSettings>;
@@ -39,4 +40,10 @@ export interface ExtensionVerbs {
   /** What the help says of all of them in one line, if there are several. */
   readonly groupMeaning?: string;
   readonly load: () => Promise<readonly Verb[]>;
+}
+
+/** A change of the core's verbs that begin with one word, such as more options of one of them. */
+export interface ChangedVerbs {
+  readonly word: string;
+  readonly load: () => Promise<(verbs: readonly Verb[]) => readonly Verb[]>;
 }

@@ -29,6 +29,7 @@ const interfaceForExtensions: readonly string[] = [
   "cli/output.ts",
   "cli/pem-keys.ts",
   "cli/signing/keys.ts",
+  "cli/signing/local.ts",
   "cli/signing/verdict.ts",
   "cli/verb.ts",
   // Metrics of a server.
@@ -101,11 +102,17 @@ const interfaceForExtensions: readonly string[] = [
   "crypto/bytes.ts",
   "crypto/crypto-error.ts",
   "crypto/hpke.ts",
+  "crypto/jwk.ts",
   "crypto/jwt.ts",
   "crypto/key-encoding.ts",
   "crypto/provider.ts",
   "crypto/sealing.ts",
   // Formats.
+  "crypto/base64url.ts",
+  "crypto/certificate-parts.ts",
+  "crypto/pem.ts",
+  "crypto/signing-certificates.ts",
+  "crypto/strict-der.ts",
   "crypto/strict-json.ts",
   "protocol/rfc3339.ts",
   // Commands of their own.
@@ -143,7 +150,6 @@ const mayImport: Record<string, RegExp> = {
   "return-memory": /^$/,
   "uncaught-errors": /^server$/,
   crypto: /^$/,
-  formats: /^crypto$/,
   merkle: /^$/,
   "signed-notes": /^crypto$/,
   tlog: /^(crypto|database|records|secrets|audit|store|merkle|signed-notes)$/,
@@ -163,7 +169,7 @@ const mayImport: Record<string, RegExp> = {
   openapi: /^(answers|gen|errors|protocol|transcoding)$/,
   "proto-archive": /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding|crypto)$/,
-  cli: /^(gen|extension|client|protocol|crypto|formats|services\/registry|cli\/operator)$/,
+  cli: /^(gen|extension|client|protocol|crypto|services\/registry|cli\/operator)$/,
   "cli/operator":
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|tlog|open-store|identity)$|^services\//,
   // The page writes public keys as PEM.

@@ -1,10 +1,12 @@
+import { CliError, exitCodes } from "../../src/cli/exit-codes.ts";
+
 /**
  * A signed document that is malformed or of a form that is not accepted. The message names the part, what is wrong with
  * it, and the valid form. A signature that does not verify is an answer, not this error.
  */
-export class FormatError extends Error {
+export class FormatError extends CliError {
   constructor(message: string) {
-    super(message);
+    super(exitCodes.usage, message);
     this.name = "FormatError";
   }
 }

@@ -1,19 +1,21 @@
 /** `qsp sign --format`: signs a file in a standard format. */
-import { isSignatureAlgorithm } from "../../src/crypto/algorithms.ts";
-import { toPublicJwk } from "../../src/crypto/jwk.ts";
-import { encodePem } from "../../src/crypto/pem.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
-import type { CmsSigner } from "./cms-sign.ts";
-import { maxEmbeddedBytes } from "./limits.ts";
-import { requireMlDsa } from "./require-ml-dsa.ts";
+
 import { oneOf } from "../../src/cli/client.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { gather, readText } from "../../src/cli/files.ts";
 import { bytes } from "../../src/cli/output.ts";
 import { parsePublicKey, withProvider } from "../../src/cli/pem-keys.ts";
+import { readContent } from "../../src/cli/signing/keys.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
+import { isSignatureAlgorithm } from "../../src/crypto/algorithms.ts";
+import { toPublicJwk } from "../../src/crypto/jwk.ts";
+import { encodePem } from "../../src/crypto/pem.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import type { CmsSigner } from "./cms-sign.ts";
 import { type FormatName, readEncoding } from "./format-options.ts";
-import { openSigner, readContent, type Signer } from "../../src/cli/signing/keys.ts";
+import { maxEmbeddedBytes } from "./limits.ts";
+import { requireMlDsa } from "./require-ml-dsa.ts";
+import { openSigner, type Signer } from "./signer.ts";
 
 /** The content that a format signs, and the key. */
 interface SigningJob {
@@ -112,9 +114,7 @@ async function signJws({ input: { options }, provider, signer, content }: Signin
 }
 
 async function signCose({ input: { options }, signer, content }: SigningJob): Promise<Uint8Array> {
-  const { computeCoseKeyId, encodeCoseHeader, encodeSigStructure, renderCose } = await import(
-    "./cose.ts"
-  );
+  const { computeCoseKeyId, encodeCoseHeader, encodeSigStructure, renderCose } = await import("./cose.ts");
   const protectedHeader = encodeCoseHeader(requireMlDsa(signer.publicKey.algorithm));
   const payload = await gatherContent(content, "a COSE message");
   const signature = await signer.sign(oneOf(encodeSigStructure(protectedHeader, payload)));

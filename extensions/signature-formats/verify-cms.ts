@@ -1,20 +1,21 @@
 /** Verifies a CMS message, detached or with its content. */
+
+import { oneOf } from "../../src/cli/client.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
+import { readText } from "../../src/cli/files.ts";
+import { findSigner } from "../../src/cli/signing/verdict.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
 import { isNamed, readCertificates } from "./certificate.ts";
 import { parseCms } from "./cms-parse.ts";
 import type { CmsSignature } from "./cms-signature.ts";
-import { oneOf } from "../../src/cli/client.ts";
-import { usageError } from "../../src/cli/exit-codes.ts";
-import { readText } from "../../src/cli/files.ts";
 import {
   differs,
-  findSigner,
   isContent,
   requireContent,
   selectKeys,
   type Verdict,
   type VerifyingJob,
-} from "../../src/cli/signing/verdict.ts";
+} from "./verdict.ts";
 
 /**
  * Verifies the signature of a trusted key among those of a message. With --certificate, the message must also name that

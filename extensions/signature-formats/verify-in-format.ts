@@ -1,23 +1,22 @@
 /** `qsp verify --format`: verifies a file in a standard format. What it reads may come from strangers. */
-import { maxDocumentBytes } from "./limits.ts";
+
 import { oneOf } from "../../src/cli/client.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { readWhole } from "../../src/cli/files.ts";
+import { readContent } from "../../src/cli/signing/keys.ts";
+import { describeSigner, findSigner, type VerifyingKeys } from "../../src/cli/signing/verdict.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
 import type { FormatName } from "./format-options.ts";
-import { readContent } from "../../src/cli/signing/keys.ts";
+import { maxDocumentBytes } from "./limits.ts";
 import {
-  describeSigner,
   differs,
-  findSigner,
   gatherContent,
   isContent,
   requireContent,
   selectKeys,
   type Verdict,
   type VerifyingJob,
-  type VerifyingKeys,
-} from "../../src/cli/signing/verdict.ts";
+} from "./verdict.ts";
 
 const verifiers: Readonly<Record<FormatName, (job: VerifyingJob) => Promise<Verdict>>> = {
   dsse: verifyDsse,

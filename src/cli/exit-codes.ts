@@ -2,7 +2,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
-import { FormatError } from "../../extensions/signature-formats/format-error.ts";
 import { nameCode } from "../protocol/code-name.ts";
 import { describeSystemError } from "../system-error.ts";
 
@@ -82,7 +81,7 @@ export function distrustError(message: string): CliError {
 export function toCliError(error: unknown, url: string): CliError {
   if (error instanceof CliError) return error;
   if (error instanceof ConnectError) return explainCall(error, url);
-  if (error instanceof CryptoError || error instanceof FormatError) return usageError(error.message);
+  if (error instanceof CryptoError) return usageError(error.message);
   if (error instanceof Error && "code" in error && "path" in error)
     return usageError(explainFile(String(error.path), error));
   const message = error instanceof Error ? error.message : String(error);

@@ -1,5 +1,5 @@
 /** All verbs of the core except `serve`, by their first words. */
-import type { ExtensionVerbs, LoadSettings } from "../extension.ts";
+import type { Extension, LoadSettings } from "../extension.ts";
 import type { StoreVerb } from "./operator/store-verb.ts";
 import type { Verb, VerbTable } from "./verb.ts";
 
@@ -74,10 +74,19 @@ export function createVerbTable(loadSettings: LoadSettings = async () => []): Ve
   return { ...clientVerbs, ...Object.fromEntries(loaders) };
 }
 
-/** Adds the verbs of extensions, each where the help lists it. */
-export function addVerbs(table: VerbTable, added: readonly ExtensionVerbs[]): VerbTable {
-  const entries = Object.entries(table);
-  for (const { word, after, groupMeaning, load } of added) {
+/** Adds the verbs of extensions, each where the help lists it, and changes those of the core as extensions want. */
+export function extendVerbs(
+  table: VerbTable,
+  extensions: readonly Pick<Extension, "verbs" | "changedVerbs">[],
+): VerbTable {
+  const changed: Record<string, VerbTable[string]> = { ...table };
+  for (const { word, load } of extensions.flatMap(({ changedVerbs = [] }) => changedVerbs)) {
+    const loadBefore = changed[word];
+    if (loadBefore === undefined) throw new Error(`${word}, which an extension changes, is no verb`);
+    changed[word] = async () => (await load())(await loadBefore());
+  }
+  const entries = Object.entries(changed);
+  for (const { word, after, groupMeaning, load } of extensions.flatMap(({ verbs = [] }) => verbs)) {
     const index = entries.findIndex(([words]) => words === after);
     if (index < 0) throw new Error(`${word} is after ${after}, which is no verb`);
     const loadOfGroup = async () => (await load()).map((verb) => ({ ...verb, groupMeaning }));

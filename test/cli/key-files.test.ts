@@ -59,20 +59,6 @@ describe("qsp verify --public-key", { timeout }, () => {
     });
   });
 
-  it.each(["dsse", "cms", "jws", "cose"])("finds the key of %s among several", async (format) => {
-    const place = await placeWithKeys();
-    await qspDone(["keygen", "small", "--algorithm", "ML-DSA-44"], place);
-    write(place, "keys", joined(place, "small.pub", "a.pub", "b.pub"));
-    await qspDone(["sign", "file", "--key-file", "b.key", "--format", format], place);
-    const line = ["verify", "file", "--signature", `file.${format}`, "--format", format, "--public-key"];
-    expect(await qspJson([...line, "keys"], place)).toMatchObject({ valid: true, keyNumber: 3 });
-    write(place, "keys", joined(place, "small.pub", "a.pub"));
-    expect(await qsp([...line, "keys"], place)).toMatchObject({
-      code: 1,
-      stdout: expect.stringContaining("none of 2 keys"),
-    });
-  });
-
   it("reads both files of kms public-keys after a rotation", async () => {
     const place = server.place();
     write(place, "file", "hello");

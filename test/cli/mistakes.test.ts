@@ -11,7 +11,6 @@ async function makePlace() {
   writeFileSync(join(place.cwd, "f"), "a document");
   mkdirSync(join(place.cwd, "sub"));
   writeFileSync(join(place.cwd, "empty"), "");
-  writeFileSync(join(place.cwd, "f.jws"), "a..b");
   await qspDone(["keygen", "k"], place);
   await qspDone(["sign", "f", "--key-file", "k.key"], place);
   return place;
@@ -60,10 +59,6 @@ describe("a mistake at the command line gets its remedy:", () => {
     "the document as its signature": [
       ["verify", "f", "--signature", "f", "--public-key", "k.pub"],
       "an ML-DSA-65 signature has 3309; name the file of a signature",
-    ],
-    "a signature in a format as a raw one": [
-      ["verify", "f", "--signature", "f.jws", "--public-key", "k.pub"],
-      "did you mean --format jws?\n",
     ],
     "the secret key as the public key": [
       ["verify", "f", "--signature", "f.sig", "--public-key", "k.key"],
@@ -116,10 +111,6 @@ describe("a mistake at the command line gets its remedy:", () => {
       "sub is a directory; name a file",
     ],
     "a request without a name": [["kms", "csr", "k"], "use --subject, --dns, --ip, --email or --uri"],
-    "a format that there is not": [
-      ["sign", "f", "--key-file", "k.key", "--format", "pem"],
-      "use one of raw, dsse, cms, jws, cose",
-    ],
     "an algorithm that there is not": [
       ["keygen", "a", "--algorithm", "ML-DSA-66"],
       'did you mean "ML-DSA-65"?\n',
@@ -142,10 +133,10 @@ describe("a mistake at the command line gets its remedy:", () => {
     expect(stderr.length).toBeLessThan(300);
   });
 
-  it("words that are offered may be in small letters, and raw is the format of none", async () => {
+  it("words that are offered may be in small letters", async () => {
     const place = await makePlace();
     await qspDone(["keygen", "small", "--algorithm", "ml-dsa-44"], place);
-    const line = ["sign", "f", "--key-file", "small.key", "--format", "RAW"];
+    const line = ["sign", "f", "--key-file", "small.key"];
     expect(await qspDone(line, place)).toBe("f.sig: 2,420 bytes of ML-DSA-44\n");
   });
 

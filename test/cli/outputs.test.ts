@@ -36,12 +36,11 @@ function contentsOf({ cwd }: RunOptions): Record<string, string> {
   return Object.fromEntries(names.map((name) => [name, readFileSync(join(cwd, name), "base64")]));
 }
 
-/** A directory with a document, a key pair, an envelope, a device and other files. */
+/** A directory with a document, a key pair, a device and other files. */
 async function makePlace() {
   const place = server.place();
   writeFileSync(join(place.cwd, "f"), "a document");
   await qspDone(["keygen", "k"], place);
-  await qspDone(["sign", "f", "--key-file", "k.key", "--format", "dsse", "--out", "f.dsse"], place);
   await qspDone(["device", "register", "--device", "d.json"], place);
   symlinkSync("k.key", join(place.cwd, "link"));
   symlinkSync("nothing", join(place.cwd, "dangling"));
@@ -72,32 +71,8 @@ describe("no output replaces an input, another output or a secret key", { timeou
         [["sign", "f", "--key-file", keyFile, "--out", out], "--out", "--key-file"],
       ]),
     ),
-    "the secret key by default": [
-      ["sign", "k", "--format", "dsse", "--key-file", "k.dsse"],
-      "k.dsse",
-      "--key-file",
-    ],
+    "the secret key by default": [["sign", "k", "--key-file", "k.sig"], "k.sig", "--key-file"],
     "the document": [["sign", "f", "--key-file", "k.key", "--out", "f"], "--out would replace f,", "FILE"],
-    "the document in a format": [
-      ["sign", "f", "--format", "cms", "--key-file", "k.key", "--out", "f"],
-      "--out",
-      "FILE",
-    ],
-    "the certificate": [
-      ["sign", "f", "--format", "cms", "--key-file", "k.key", "--certificate", "k.pub", "--out", "k.pub"],
-      "--out",
-      "--certificate",
-    ],
-    "the envelope": [
-      ["verify", "f.dsse", "--format", "dsse", "--public-key", "k.pub", "--out", "f.dsse"],
-      "--out",
-      "FILE",
-    ],
-    "the public key": [
-      ["verify", "f.dsse", "--format", "dsse", "--public-key", "k.pub", "--out", "k.pub"],
-      "--out",
-      "--public-key",
-    ],
     "the ciphertext": [
       ["kms", "encapsulate", "KEM", "--ciphertext", "x", "--secret", "x"],
       "--secret",
@@ -273,10 +248,6 @@ describe.runIf(process.platform === "linux")("no output replaces what a shell re
   /** A command line for a shell, and the name that its sentence must have. */
   const mistakes: Readonly<Record<string, readonly [string, string]>> = {
     "the document": ["qsp sign - --key-file k.key --out f <f", "FILE"],
-    "the secret key by the default name of a format": [
-      "qsp sign f --format dsse --key-file - <f.dsse",
-      "--key-file",
-    ],
     "the document as a device": ["qsp sign /dev/stdin --key-file k.key --out f <f", "FILE"],
     "the document as a descriptor": ["qsp sign /dev/fd/5 --key-file k.key --out f 5<f", "FILE"],
     "the document as a file of the process": ["qsp sign /proc/self/fd/0 --key-file k.key --out f <f", "FILE"],
@@ -287,10 +258,6 @@ describe.runIf(process.platform === "linux")("no output replaces what a shell re
     "the secret key": ["qsp sign f --key-file - --out k.key <k.key", "--key-file"],
     "the secret key by a hard link": ["qsp sign f --key-file - --out hard <k.key", "--key-file"],
     "the secret key as a device": ["qsp sign f --key-file /dev/stdin --out k.key <k.key", "--key-file"],
-    "the public key": [
-      "qsp verify f.dsse --format dsse --public-key /dev/stdin --out k.pub <k.pub",
-      "--public-key",
-    ],
     "the document that standard output appends to": [
       "qsp sign f --key-file k.key --out - >>f",
       "redirect standard output",
@@ -393,13 +360,6 @@ describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
     const piped = "cat pipe | wc -c & qsp sign f --key-file k.key --out pipe; wait";
     expect((await inShell(piped, place)).stdout).toMatch(/^\s*3309$/m);
     expect(existsSync(join(place.cwd, "-"))).toBe(false);
-  });
-
-  it("- has the content of an envelope, and the verdict is on standard error", async () => {
-    const words = ["verify", "f.dsse", "--format", "dsse", "--public-key", "k.pub", "--out", "-"];
-    const { code, stdout, stderr } = await qsp(words, await makePlace());
-    expect({ code, stdout }).toEqual({ code: 0, stdout: "a document" });
-    expect(stderr).toContain("the signature is valid");
   });
 
   it.each([

@@ -3,6 +3,7 @@ import { readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
 import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
@@ -198,5 +199,31 @@ describe("qsp keygen", { timeout }, () => {
   it("refuses an unknown algorithm, and lists the known ones", async () => {
     const { code, stderr } = await qsp(["keygen", "me", "--algorithm", "RSA"], server.place());
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("ML-DSA-65") });
+  });
+});
+
+describe("qsp verify --certificate", { timeout }, () => {
+  const now = new Date();
+  const authority = createAuthority("ML-DSA-65", now);
+  const issue = () =>
+    issueServerCertificate(openAuthority(authority), { names: ["signer.test"], days: 1, now });
+
+  it("verifies with the key of the first certificate of the file", async () => {
+    const place = placeWith("hello", nowhere);
+    const { certificatePem, secretKeyPem } = issue();
+    writeFileSync(join(place.cwd, "me.key"), secretKeyPem);
+    // Openssl writes text before a certificate, and some editors spaces behind its lines.
+    const [first, other] = [certificatePem.replaceAll("\n", " \r\n"), issue().certificatePem];
+    writeFileSync(join(place.cwd, "me.pem"), `Subject: CN=me\n${first}${other}`);
+    writeFileSync(join(place.cwd, "other.pem"), other + certificatePem);
+    writeFileSync(join(place.cwd, "ca.pem"), authority.certificatePem);
+    await qspDone(["sign", "file", "--key-file", "me.key"], place);
+    const line = ["verify", "file", "--signature", "file.sig", "--certificate"];
+    expect((await qsp([...line, "me.pem"], place)).code).toBe(0);
+    expect((await qsp([...line, "other.pem"], place)).code).toBe(1);
+    expect(await qsp([...line, "ca.pem"], place)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("ca.pem may not sign content: its key usage has no digitalSignature"),
+    });
   });
 });

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { askPages } from "../../src/cli/client.ts";
-import { addVerbs, loadAllVerbs, loadGroup, loadVerb } from "../../src/cli/groups.ts";
+import { extendVerbs, loadAllVerbs, loadGroup, loadVerb } from "../../src/cli/groups.ts";
 import { readVerbLine } from "../../src/cli/options.ts";
 import { createOutput, facts, harmless, table, time } from "../../src/cli/output.ts";
 import { createProgress, withProgress } from "../../src/cli/progress.ts";
@@ -41,7 +41,9 @@ describe("the command line", () => {
 describe("the verbs of an extension", () => {
   const load = async () => [];
   const order = (word: string, after: string) =>
-    Object.keys(addVerbs({ user: load, "user of": load, client: load }, [{ word, after, load }]));
+    Object.keys(
+      extendVerbs({ user: load, "user of": load, client: load }, [{ verbs: [{ word, after, load }] }]),
+    );
 
   it("are listed after those that they name", () => {
     expect(order("lamp", "user")).toEqual(["user", "lamp", "user of", "client"]);
@@ -50,6 +52,15 @@ describe("the verbs of an extension", () => {
 
   it("are not listed after verbs that are not there", () => {
     expect(() => order("lamp", "users")).toThrow("lamp is after users, which is no verb");
+  });
+
+  it("may be changes of those of the core, and of no others", async () => {
+    const verb: Verb = { name: "lamp", operands: [], options: {}, meaning: "", example: "", run: async () => 0 };
+    const change = async () => (verbs: readonly Verb[]) => verbs.map((one) => ({ ...one, meaning: "Lights." }));
+    const extend = (word: string) =>
+      extendVerbs({ lamp: async () => [verb] }, [{ changedVerbs: [{ word, load: change }] }]);
+    expect(await loadAllVerbs(extend("lamp"))).toEqual([{ ...verb, meaning: "Lights." }]);
+    expect(() => extend("lamps")).toThrow("lamps, which an extension changes, is no verb");
   });
 });
 

@@ -1,6 +1,6 @@
 /** The core with its extensions, as main.ts composes them. */
 import { extensions } from "../../extensions/index.ts";
-import { addVerbs, createVerbTable } from "../../src/cli/groups.ts";
+import { createVerbTable, extendVerbs } from "../../src/cli/groups.ts";
 import type { VerbTable } from "../../src/cli/verb.ts";
 import { collectSettings } from "../../src/extension.ts";
 import { collectPackages } from "../../src/services/registry.ts";
@@ -9,10 +9,7 @@ import { collectPackages } from "../../src/services/registry.ts";
 export const loadSettings = () => collectSettings(extensions);
 
 /** Every verb but `serve`. */
-export const verbTable: VerbTable = addVerbs(
-  createVerbTable(loadSettings),
-  extensions.flatMap(({ verbs = [] }) => verbs),
-);
+export const verbTable: VerbTable = extendVerbs(createVerbTable(loadSettings), extensions);
 
 /** Loads `serve`. */
 export const loadServeVerb = async () => [

@@ -13,9 +13,9 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createAuthority, issueServerCertificate, openAuthority } from "../../../src/crypto/x509.ts";
 import { qsp, qspDone, type RunOptions } from "../../../test/cli/qsp.ts";
-import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { findPython } from "../../../test/interop/python.ts";
 import { isMissing, run } from "../../../test/interop/tools.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 const programs = import.meta.dirname;
 /** Also of the tests of sigstore's plugin. */

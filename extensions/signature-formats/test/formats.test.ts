@@ -6,8 +6,8 @@ import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { encodePem } from "../../../src/crypto/pem.ts";
 import { createAuthority, issueServerCertificate, openAuthority } from "../../../src/crypto/x509.ts";
-import { embedContent } from "./embed-content.ts";
 import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "../../../test/cli/qsp.ts";
+import { embedContent } from "./embed-content.ts";
 
 const server = useServer();
 const formats = ["dsse", "cms", "jws", "cose"] as const;
@@ -179,20 +179,6 @@ describe("a certificate", { timeout }, () => {
     // The same key, in a message that names the key alone.
     await qspDone(signLine("cms"), place);
     expect((await qsp([...line, "me.pem"], place)).code).toBe(0);
-  });
-
-  it("verifies a raw signature with its key, which is that of the first certificate of the file", async () => {
-    const place = await placeWithKey();
-    const { certificatePem, secretKeyPem } = issue();
-    writeFileSync(join(place.cwd, "me.key"), secretKeyPem);
-    // Openssl writes text before a certificate, and some editors spaces behind its lines.
-    const [first, other] = [certificatePem.replaceAll("\n", " \r\n"), issue().certificatePem];
-    writeFileSync(join(place.cwd, "me.pem"), `Subject: CN=me\n${first}${other}`);
-    writeFileSync(join(place.cwd, "other.pem"), other + certificatePem);
-    await qspDone(["sign", "file", "--key-file", "me.key"], place);
-    const line = ["verify", "file", "--signature", "file.sig", "--certificate"];
-    expect((await qsp([...line, "me.pem"], place)).code).toBe(0);
-    expect((await qsp([...line, "other.pem"], place)).code).toBe(1);
   });
 
   it.each([

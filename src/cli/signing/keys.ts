@@ -2,14 +2,15 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
 import { KmsService, type SignResult, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { isSignatureAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { type ApiClient, theAnswer } from "../client.ts";
 import { CliError, exitCodes, findReason, usageError } from "../exit-codes.ts";
-import { gather, readChunks, readSize } from "../files.ts";
-import { parsePublicKey, readSecretKey, requireSigning } from "../pem-keys.ts";
+import { gather, readChunks, readSize, readText } from "../files.ts";
+import { parsePublicKey, parsePublicKeys, requireSigning } from "../pem-keys.ts";
 import { createProgress, withProgress } from "../progress.ts";
 import type { VerbInput } from "../verb.ts";
-import { type Content, hashContent, signContent } from "./local.ts";
+import { type Content, hashContent } from "./local.ts";
 
 /** A signature, and the key that made it. */
 export interface Signed {
@@ -19,50 +20,10 @@ export interface Signed {
   readonly keyId?: string;
 }
 
-/** A key that signs messages under the empty context, and its public key. */
-export interface Signer {
-  readonly publicKey: PublicKey;
-  /** Of a key of the server. */
-  readonly keyId?: string;
-  sign(message: AsyncIterable<Uint8Array>): Promise<Uint8Array>;
-}
-
 /** Reads the content to sign or verify in chunks, with a progress bar. */
 export function readContent({ operands: [path = ""], options }: VerbInput): AsyncGenerator<Uint8Array> {
   const chunks = withProgress(readChunks(path), createProgress(path, readSize(path)));
   return options.flag("sha256") ? hashContent(chunks) : chunks;
-}
-
-/** Finds the key that a command line names: --key or --key-file. @throws CliError */
-export async function openSigner(provider: CryptoProvider, { options, server }: VerbInput): Promise<Signer> {
-  const { keyId, keyFile } = chooseKey(options.text("key"), options.text("key-file"));
-  const context = new Uint8Array();
-  if (keyFile !== undefined) {
-    const secretKey = await readSecretKey(provider, keyFile);
-    requireSigning(secretKey.algorithm, keyFile);
-    const { publicKey } = secretKey;
-    return { publicKey, sign: (chunks) => signContent(provider, secretKey, { chunks, context }) };
-  }
-  return openServerKey(provider, server, keyId);
-}
-
-/** Finds a key of the server. A name stands for one version from then on, whatever is rotated meanwhile. */
-async function openServerKey(
-  provider: CryptoProvider,
-  server: ApiClient,
-  reference: string,
-): Promise<Signer> {
-  const { result } = await server.ask(KmsService.method.getKey, { keyId: reference });
-  const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${reference}`);
-  requireSigning(publicKey.algorithm, `key ${reference}`);
-  const keyId = result?.keyId ?? reference;
-  const content = (chunks: AsyncIterable<Uint8Array>) => ({ chunks, context: new Uint8Array() });
-  return {
-    publicKey,
-    keyId,
-    sign: async (chunks) =>
-      (await signWithAlgorithm(server, keyId, publicKey.algorithm, content(chunks))).signature,
-  };
 }
 
 /** Requests the public key of a key that may verify. @throws CliError */
@@ -83,6 +44,34 @@ export async function findServerKey(
   return publicKey;
 }
 
+/** Finds the keys that a command line names to verify with: --key, --public-key or --certificate. @throws CliError */
+export async function findPublicKeys(
+  provider: CryptoProvider,
+  { options, server }: VerbInput,
+): Promise<readonly PublicKey[]> {
+  const [keyId, file, certificate] = ["key", "public-key", "certificate"].map((name) => options.text(name));
+  if ([keyId, file, certificate].filter((value) => value !== undefined).length !== 1)
+    throw usageError("use exactly one of --key, --public-key and --certificate");
+  if (keyId !== undefined) return [await findServerKey(provider, server, keyId)];
+  const origin = file ?? certificate ?? "";
+  const publicKeys =
+    file === undefined
+      ? [await readKeyOf(provider, origin)]
+      : parsePublicKeys(provider, readText(file), origin);
+  const [first] = publicKeys;
+  // Keys for encapsulation among several only count.
+  const canVerify = publicKeys.some(({ algorithm }) => isSignatureAlgorithm(algorithm));
+  if (!canVerify && first !== undefined) requireSigning(first.algorithm, origin);
+  return publicKeys;
+}
+
+async function readKeyOf(provider: CryptoProvider, file: string): Promise<PublicKey> {
+  // Loaded on demand, because it loads the parsers of ASN.1.
+  const { exportPublicKey, readSigningCertificates } = await import("../../crypto/signing-certificates.ts");
+  const [certificate] = readSigningCertificates(readText(file), file);
+  return parsePublicKey(provider, exportPublicKey(certificate, file), file);
+}
+
 /** Requires exactly one of the two ways to name a key. */
 export function chooseKey(
   keyId: string | undefined,
@@ -99,7 +88,8 @@ export async function signOnServer(server: ApiClient, keyId: string, content: Co
   return signWithAlgorithm(server, keyId, await findAlgorithm(server, keyId), content);
 }
 
-async function signWithAlgorithm(
+/** Signs with a key of the server whose algorithm is known; "" if it is not. */
+export async function signWithAlgorithm(
   server: ApiClient,
   keyId: string,
   algorithm: string,
@@ -119,6 +109,7 @@ async function signWithAlgorithm(
   );
   return toSigned(result);
 }
+
 /** Finds the algorithm of a key; "" for a caller whose grant allows SIGN, but not GET_KEY. */
 async function findAlgorithm(server: ApiClient, keyId: string): Promise<string> {
   try {

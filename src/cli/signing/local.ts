@@ -5,7 +5,6 @@ import { isMlDsaAlgorithm, isSignatureAlgorithm, signatureAlgorithms } from "../
 import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../../crypto/provider.ts";
 import { usageError } from "../exit-codes.ts";
 import { gather, readWhole } from "../files.ts";
-import { formatNames } from "../../../extensions/signature-formats/format-options.ts";
 
 /** SLH-DSA reads a message twice (FIPS 205, section 9.2), so the whole message is in memory. */
 const maxSlhDsaBytes = 64 * 1024 * 1024;
@@ -89,10 +88,9 @@ export async function readSignature(
   const signature = isBase64 ? Uint8Array.from(Buffer.from(text, "base64")) : content;
   if (lengths.has(signature.length)) return signature;
   const expected = [...lengths].map(([length, algorithm]) => `an ${algorithm} signature has ${length}`);
-  const format = formatNames.find((name) => path.endsWith(`.${name}`));
-  const advice =
-    format === undefined ? "name the file of a signature of this key" : `did you mean --format ${format}?`;
-  throw usageError(`${path} has ${signature.length} bytes; ${expected.join(", ")}; ${advice}`);
+  throw usageError(
+    `${path} has ${signature.length} bytes; ${expected.join(", ")}; name the file of a signature of this key`,
+  );
 }
 
 /** Reads the value of `--context`. @throws CliError */

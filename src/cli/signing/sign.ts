@@ -6,7 +6,6 @@ import { inputFile } from "../options.ts";
 import { bytes } from "../output.ts";
 import { readSecretKey, requireSigning, withProvider } from "../pem-keys.ts";
 import type { Verb, VerbInput } from "../verb.ts";
-import { readFormat, signFormatOptions } from "../../../extensions/signature-formats/format-options.ts";
 import { chooseKey, readContent, type Signed, signOnServer } from "./keys.ts";
 import { readContext, signContent } from "./local.ts";
 
@@ -22,27 +21,23 @@ export const signVerbs: readonly Verb[] = [
       ),
       out: {
         value: "FILE",
-        meaning: "File for the signature; default: FILE.sig, or FILE and the format",
+        meaning: "File for the signature; default: FILE.sig",
         file: "writes",
-        defaultPath: ({ operands: [path], options }) =>
-          path === "-" ? undefined : `${path}.${options.text("format")?.replace("raw", "sig") ?? "sig"}`,
+        defaultPath: ({ operands: [path] }) => (path === "-" ? undefined : `${path}.sig`),
       },
       context: {
         value: "TEXT",
         meaning: "Binds the signature to one use, up to 255 bytes; verification needs the same context",
       },
       sha256: { meaning: "Signs the 32 bytes of SHA-256 of the file, as firmware requires" },
-      ...signFormatOptions,
     },
     meaning:
-      "Signs a file of any size, - for standard input. The signature is raw (FIPS 204 or 205), or in a standard format.\n" +
+      "Signs a file of any size, - for standard input. The signature is raw (FIPS 204 or 205).\n" +
       "Keys of the server cannot sign an empty file.\n" +
-      "Without --out, the signature of standard input is printed, in base64 if it is not text.",
+      "Without --out, the signature of standard input is printed in base64.",
     example: 'qsp sign contract.txt --key "$KEY"',
     async run(input) {
-      const { files, options, output } = input;
-      const format = readFormat(options, "sign");
-      if (format !== undefined) return (await import("../../../extensions/signature-formats/sign-in-format.ts")).signInFormat(input, format);
+      const { files, output } = input;
       const { signature, ...about } = await sign(input, readContent(input));
       const file = files.write("out", signature);
       const base64 = Buffer.from(signature).toString("base64");

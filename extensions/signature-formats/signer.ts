@@ -1,0 +1,48 @@
+/** The keys that sign in a format: those of the server, and local ones. */
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import type { ApiClient } from "../../src/cli/client.ts";
+import { parsePublicKey, readSecretKey, requireSigning } from "../../src/cli/pem-keys.ts";
+import { chooseKey, signWithAlgorithm } from "../../src/cli/signing/keys.ts";
+import { signContent } from "../../src/cli/signing/local.ts";
+import type { VerbInput } from "../../src/cli/verb.ts";
+import type { CryptoProvider, PublicKey } from "../../src/crypto/provider.ts";
+
+/** A key that signs messages under the empty context, and its public key. */
+export interface Signer {
+  readonly publicKey: PublicKey;
+  /** Of a key of the server. */
+  readonly keyId?: string;
+  sign(message: AsyncIterable<Uint8Array>): Promise<Uint8Array>;
+}
+
+/** Finds the key that a command line names: --key or --key-file. @throws CliError */
+export async function openSigner(provider: CryptoProvider, { options, server }: VerbInput): Promise<Signer> {
+  const { keyId, keyFile } = chooseKey(options.text("key"), options.text("key-file"));
+  const context = new Uint8Array();
+  if (keyFile !== undefined) {
+    const secretKey = await readSecretKey(provider, keyFile);
+    requireSigning(secretKey.algorithm, keyFile);
+    const { publicKey } = secretKey;
+    return { publicKey, sign: (chunks) => signContent(provider, secretKey, { chunks, context }) };
+  }
+  return openServerKey(provider, server, keyId);
+}
+
+/** Finds a key of the server. A name stands for one version from then on, whatever is rotated meanwhile. */
+async function openServerKey(
+  provider: CryptoProvider,
+  server: ApiClient,
+  reference: string,
+): Promise<Signer> {
+  const { result } = await server.ask(KmsService.method.getKey, { keyId: reference });
+  const publicKey = parsePublicKey(provider, result?.publicKeyPem ?? "", `key ${reference}`);
+  requireSigning(publicKey.algorithm, `key ${reference}`);
+  const keyId = result?.keyId ?? reference;
+  const content = (chunks: AsyncIterable<Uint8Array>) => ({ chunks, context: new Uint8Array() });
+  return {
+    publicKey,
+    keyId,
+    sign: async (chunks) =>
+      (await signWithAlgorithm(server, keyId, publicKey.algorithm, content(chunks))).signature,
+  };
+}

@@ -1,0 +1,114 @@
+/** Files, keys and grants with --format: what the tests of raw signatures have for those. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { useGuardedServer } from "../../../test/cli/guarded-server.ts";
+import { launch, qsp, qspDone, qspJson, type RunOptions, timeout } from "../../../test/cli/qsp.ts";
+import { main } from "../../../test/support/program.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+
+const { loggedIn } = useGuardedServer();
+const read = ({ cwd }: RunOptions, name: string) => readFileSync(join(cwd, name), "utf8");
+
+/** A directory with a document, a key pair, and an envelope. There is no server. */
+async function makePlace(): Promise<RunOptions> {
+  const place = { cwd: makeTemporaryDirectory(), url: "http://127.0.0.1:1" };
+  writeFileSync(join(place.cwd, "f"), "a document");
+  writeFileSync(join(place.cwd, "f.jws"), "a..b");
+  await qspDone(["keygen", "k"], place);
+  await qspDone(["sign", "f", "--key-file", "k.key", "--format", "dsse"], place);
+  return place;
+}
+
+describe("no output of a format replaces an input", { timeout }, () => {
+  const verify = ["verify", "f.dsse", "--format", "dsse", "--public-key", "k.pub", "--out"];
+  const signCms = ["sign", "f", "--format", "cms", "--key-file", "k.key"];
+  const mistakes: Readonly<Record<string, readonly [readonly string[], ...string[]]>> = {
+    "the secret key by default": [["sign", "k", "--format", "dsse", "--key-file", "k.dsse"], "--key-file"],
+    "the document": [[...signCms, "--out", "f"], "FILE"],
+    "the certificate": [[...signCms, "--certificate", "k.pub", "--out", "k.pub"], "--certificate"],
+    "the envelope": [[...verify, "f.dsse"], "FILE"],
+    "the public key": [[...verify, "k.pub"], "--public-key"],
+  };
+
+  it.each(Object.entries(mistakes))("%s remains, and the sentence names both", async (_, [args, other]) => {
+    const place = await makePlace();
+    const before = ["f", "f.dsse", "k.key", "k.pub"].map((name) => read(place, name));
+    const { code, stdout, stderr } = await qsp(args, place);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(/^qsp: [^\n]*--out[^\n]+; name [^\n]+\n$/);
+    expect(stderr).toContain(other);
+    expect(["f", "f.dsse", "k.key", "k.pub"].map((name) => read(place, name))).toEqual(before);
+  });
+
+  it.runIf(process.platform === "linux").each([
+    ["sign f --format dsse --key-file - <f.dsse", "--key-file"],
+    ["verify f.dsse --format dsse --public-key /dev/stdin --out k.pub <k.pub", "--public-key"],
+  ])("that a shell redirects: qsp %s", async (words, name) => {
+    const place = await makePlace();
+    const { code, stderr } = await launch("bash", ["-c", `'${process.execPath}' '${main}' ${words}`], place)
+      .end;
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(name) });
+  });
+
+  it("and - has the content of an envelope, with the verdict on standard error", async () => {
+    const { code, stdout, stderr } = await qsp([...verify, "-"], await makePlace());
+    expect({ code, stdout }).toEqual({ code: 0, stdout: "a document" });
+    expect(stderr).toContain("the signature is valid");
+  });
+});
+
+describe("a mistake with --format gets its remedy:", { timeout }, () => {
+  it.each([
+    [
+      "an unknown format",
+      ["sign", "f", "--key-file", "k.key", "--format", "pem"],
+      "raw, dsse, cms, jws, cose",
+    ],
+    [
+      "no format, for a signature in one",
+      ["verify", "f", "--signature", "f.jws", "--public-key", "k.pub"],
+      "did you mean --format jws?\n",
+    ],
+  ])("%s", async (_, args, remedy) => {
+    const { code, stderr } = await qsp(args, await makePlace());
+    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(remedy) });
+  });
+
+  it("raw is the format of none, also in capitals", async () => {
+    const line = ["sign", "f", "--key-file", "k.key", "--format", "RAW"];
+    expect(await qspDone(line, await makePlace())).toBe("f.sig: 3,309 bytes of ML-DSA-65\n");
+  });
+});
+
+describe("several public keys", { timeout }, () => {
+  it.each(["dsse", "cms", "jws", "cose"])("find the one that has signed in %s", async (format) => {
+    const place = await makePlace();
+    await qspDone(["keygen", "small", "--algorithm", "ML-DSA-44"], place);
+    await qspDone(["keygen", "a"], place);
+    const keys = ["small.pub", "a.pub", "k.pub"].map((name) => read(place, name));
+    writeFileSync(join(place.cwd, "keys"), keys.join(""));
+    writeFileSync(join(place.cwd, "others"), keys.slice(0, 2).join(""));
+    await qspDone(["sign", "f", "--key-file", "k.key", "--format", format, "--out", "signed"], place);
+    const line = ["verify", "f", "--signature", "signed", "--format", format, "--public-key"];
+    expect(await qspJson([...line, "keys"], place)).toMatchObject({ valid: true, keyNumber: 3 });
+    expect(await qsp([...line, "others"], place)).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining("none of 2 keys"),
+    });
+  });
+});
+
+describe("a grant to sign", { timeout }, () => {
+  it("does not suffice for a format, which needs GET_KEY too", async () => {
+    const [ada, bob] = [await loggedIn("ada"), await loggedIn("bob")];
+    await qspDone(["kms", "create", "--name", "shared"], ada);
+    const grant = ["kms", "grant", "name/shared", "bob", "--operations"];
+    await qspDone([...grant, "SIGN"], ada);
+    writeFileSync(join(bob.cwd, "f"), "a document");
+    const line = ["sign", "f", "--key", "user/ada/name/shared", "--format", "jws"];
+    expect(await qsp(line, bob)).toMatchObject({ code: 3, stderr: expect.stringContaining("GRANT_MISSING") });
+    await qspDone([...grant, "GET_KEY"], ada);
+    expect((await qsp(line, bob)).code).toBe(0);
+  });
+});

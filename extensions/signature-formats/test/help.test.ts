@@ -1,0 +1,11 @@
+/** The help, word by word. After an intended change: npx vitest run extensions/signature-formats/test/help.test.ts -u */
+import { expect, it } from "vitest";
+import { signVerbs } from "../../../src/cli/signing/sign.ts";
+import { verifyVerbs } from "../../../src/cli/signing/verify.ts";
+import { recordHelp } from "../../../test/cli/recorded-help.ts";
+import { addFormatsToSign, addFormatsToVerify } from "../verbs.ts";
+
+it("has the help that is recorded", async () => {
+  const text = recordHelp([...addFormatsToSign(signVerbs), ...addFormatsToVerify(verifyVerbs)]);
+  await expect(text).toMatchFileSnapshot("help.txt");
+});

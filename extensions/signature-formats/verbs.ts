@@ -1,0 +1,67 @@
+/** `qsp sign` and `qsp verify` with --format. */
+import { CliError, exitCodes, usageError } from "../../src/cli/exit-codes.ts";
+import { inputFile, type ParsedOptions } from "../../src/cli/options.ts";
+import { withProvider } from "../../src/cli/pem-keys.ts";
+import { findPublicKeys } from "../../src/cli/signing/keys.ts";
+import type { Verb } from "../../src/cli/verb.ts";
+import { formatNames, readFormat, signFormatOptions, verifyFormatOptions } from "./format-options.ts";
+
+export function addFormatsToSign(verbs: readonly Verb[]): readonly Verb[] {
+  return verbs.map((verb) => ({
+    ...verb,
+    options: {
+      ...verb.options,
+      out: {
+        ...verb.options.out,
+        meaning: "File for the signature; default: FILE.sig, or FILE and the format",
+        defaultPath: ({ operands: [path], options }) =>
+          path === "-" ? undefined : `${path}.${options.text("format")?.replace("raw", "sig") ?? "sig"}`,
+      },
+      ...signFormatOptions,
+    },
+    meaning:
+      "Signs a file of any size, - for standard input. The signature is raw (FIPS 204 or 205), or in a standard format.\n" +
+      "Keys of the server cannot sign an empty file.\n" +
+      "Without --out, the signature of standard input is printed, in base64 if it is not text.",
+    async run(input) {
+      const format = readFormat(input.options, "sign");
+      if (format === undefined) return verb.run(input);
+      return (await import("./sign-in-format.ts")).signInFormat(input, format);
+    },
+  }));
+}
+
+export function addFormatsToVerify(verbs: readonly Verb[]): readonly Verb[] {
+  return verbs.map((verb) => ({
+    ...verb,
+    options: {
+      ...verb.options,
+      signature: inputFile("File with the signature: raw, in base64, or in the format"),
+      ...verifyFormatOptions,
+    },
+    meaning:
+      "Verifies the signature of a file of any size, - for standard input, locally. With --key, it only requests the public\n" +
+      "key from the server. With --public-key or --certificate, it does not call a server. With --format and without\n" +
+      "--signature, FILE contains both the content and the signature.",
+    async run(input) {
+      const format = readFormat(input.options, "verify");
+      if (format === undefined)
+        return verb.run(input).catch((error: unknown) => {
+          throw adviseFormat(error, input.options);
+        });
+      const { verifyInFormat } = await import("./verify-in-format.ts");
+      return withProvider(async (provider) =>
+        verifyInFormat(input, format, { provider, publicKeys: await findPublicKeys(provider, input) }),
+      );
+    },
+  }));
+}
+
+/** Adds the advice to name the format, if the name of the signature ends with one. */
+function adviseFormat(error: unknown, options: ParsedOptions): unknown {
+  const format = formatNames.find((name) => options.text("signature")?.endsWith(`.${name}`));
+  const isUsage = error instanceof CliError && error.exitCode === exitCodes.usage;
+  return isUsage && format !== undefined
+    ? usageError(`${error.message}; did you mean --format ${format}?`)
+    : error;
+}

@@ -1,0 +1,59 @@
+/** Reads X.509 certificates (RFC 5280) whose keys sign content. Issuers, lifetimes and revocation are not checked. */
+import type { X509Certificate } from "node:crypto";
+import { BitString } from "asn1js";
+import { Certificate } from "pkijs";
+import { readCertificates } from "./certificate-files.ts";
+import { findExtension } from "./certificate-parts.ts";
+import { CryptoError } from "./crypto-error.ts";
+
+/** The most certificates in a file. */
+const maxCertificates = 10;
+
+/** digitalSignature and nonRepudiation, the first bits of KeyUsage (RFC 5280, section 4.2.1.3). */
+const signingBits = 0b1100_0000;
+
+/**
+ * Reads certificates in PEM: the signer's first, then those of its CAs.
+ *
+ * @param origin names the file in an error
+ * @throws INVALID_KEY if the file has none, too many or a block that cannot be read, or the first may not sign content
+ */
+export function readSigningCertificates(
+  pem: string,
+  origin: string,
+): [X509Certificate, ...X509Certificate[]] {
+  const certificates = read(pem, origin);
+  if (certificates.length > maxCertificates)
+    throw new CryptoError("INVALID_KEY", `${origin} contains more than ${maxCertificates} certificates`);
+  const usage = findExtension(Certificate.fromBER(certificates[0].raw), "keyUsage");
+  if (usage instanceof BitString && ((usage.valueBlock.valueHexView[0] ?? 0) & signingBits) === 0)
+    throw new CryptoError(
+      "INVALID_KEY",
+      `the certificate of ${origin} may not sign content: its key usage has no digitalSignature`,
+    );
+  return certificates;
+}
+
+/**
+ * Exports the key of a certificate: SubjectPublicKeyInfo in PEM.
+ *
+ * @throws INVALID_KEY for a key that OpenSSL cannot read, such as one of several algorithms or of a draft
+ */
+export function exportPublicKey(certificate: X509Certificate, origin: string): string {
+  try {
+    return String(certificate.publicKey.export({ type: "spki", format: "pem" }));
+  } catch {
+    throw new CryptoError(
+      "INVALID_KEY",
+      `the certificate of ${origin} has a key of an algorithm that is not supported`,
+    );
+  }
+}
+
+function read(pem: string, origin: string): [X509Certificate, ...X509Certificate[]] {
+  try {
+    return readCertificates(pem);
+  } catch (error) {
+    throw error instanceof CryptoError ? new CryptoError(error.code, `${origin}: ${error.message}`) : error;
+  }
+}
