@@ -8,7 +8,7 @@ import {
   verify,
 } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readCertificateRequest } from "../../../src/crypto/read-certificate-request.ts";
+import { readCertificateRequest } from "../../certificate-requests/read-certificate-request.ts";
 import { bytesOf } from "../../../test/support/bytes.ts";
 import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";

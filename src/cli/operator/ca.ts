@@ -7,7 +7,7 @@ import type { CertificateAndKey } from "../../crypto/x509.ts";
 import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
 import { usageError } from "../exit-codes.ts";
 import { authorities, directoryIn, hasAuthorityFile, nameFiles, readAuthority } from "./ca-authority.ts";
-import { issueForRequest, readRequestChoice, requestOptions } from "./ca-csr.ts";
+import { issueForRequest, readRequestChoice, requestOptions } from "../../../extensions/certificate-requests/issue-for-request.ts";
 import { createFilledDirectory, type Files, replaceFiles } from "./ca-files.ts";
 import { readServerNames } from "./ca-names.ts";
 import { describeTrust } from "./ca-trust.ts";

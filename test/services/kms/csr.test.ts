@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
 import { formatAlternativeName } from "../../../src/crypto/alternative-names.ts";
 import { formatDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
-import { readCertificateRequest } from "../../../src/crypto/read-certificate-request.ts";
+import { readCertificateRequest } from "../../../extensions/certificate-requests/read-certificate-request.ts";
 import { outcomeOf, refusal } from "../../support/refusal.ts";
 import { invalid, usageRefuses } from "../../support/refusals.ts";
 import { present } from "../answers.ts";

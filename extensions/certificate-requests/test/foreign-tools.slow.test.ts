@@ -3,13 +3,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { encodePem } from "../../src/crypto/pem.ts";
-import { qspDone, timeout, useServer } from "../cli/qsp.ts";
-import { der, makeRequest, makeRequestKey, oids } from "../crypto/requests.ts";
-import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { bouncyCastle, isBouncyCastleMissing } from "./java.ts";
-import { findPython } from "./python.ts";
-import { isMissing, isOpensslTooOld, run } from "./tools.ts";
+import { encodePem } from "../../../src/crypto/pem.ts";
+import { qspDone, timeout, useServer } from "../../../test/cli/qsp.ts";
+import { der, makeRequest, makeRequestKey, oids } from "../../../test/crypto/requests.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { bouncyCastle, isBouncyCastleMissing } from "../../../test/interop/java.ts";
+import { findPython } from "../../../test/interop/python.ts";
+import { isMissing, isOpensslTooOld, run } from "../../../test/interop/tools.ts";
 
 const server = useServer();
 const directory = makeTemporaryDirectory(afterAll);
@@ -107,7 +107,7 @@ const python = findPython("cryptography.hazmat.primitives.asymmetric.mldsa");
 const needsPython = python === undefined ? " (needs Python with cryptography 50 or newer)" : "";
 
 describe.skipIf(python === undefined)(`pyca/cryptography${needsPython}`, { timeout }, () => {
-  const script = join(import.meta.dirname, "clients/python/certificates.py");
+  const script = join(import.meta.dirname, "python/certificates.py");
   const read = async (input: object) => {
     const { code, stdout, stderr } = await run(python ?? "", [script], JSON.stringify(input));
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -169,7 +169,7 @@ describe.skipIf(python === undefined)(`pyca/cryptography${needsPython}`, { timeo
 const needsJava = isBouncyCastleMissing() ? " (needs Java and Bouncy Castle)" : "";
 
 describe.skipIf(isBouncyCastleMissing())(`Bouncy Castle${needsJava}`, { timeout }, () => {
-  const program = join(import.meta.dirname, "clients/java/Certificates.java");
+  const program = join(import.meta.dirname, "java/Certificates.java");
   const read = async (...args: string[]): Promise<string[]> => {
     const { code, stdout, stderr } = await run("java", ["-cp", bouncyCastle, program, ...args]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

@@ -1,14 +1,14 @@
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { type SignatureAlgorithm, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
-import { readAlternativeName } from "../../src/crypto/alternative-names.ts";
-import { createCertificateRequest } from "../../src/crypto/certificate-request.ts";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { parseDistinguishedName } from "../../src/crypto/distinguished-name.ts";
-import { encodePem } from "../../src/crypto/pem.ts";
-import { maxRequestFileBytes, readCertificateRequest } from "../../src/crypto/read-certificate-request.ts";
-import { flipBit } from "../support/bytes.ts";
-import { refusal } from "./refusal.ts";
+import { type SignatureAlgorithm, signatureAlgorithms } from "../../../src/crypto/algorithms.ts";
+import { readAlternativeName } from "../../../src/crypto/alternative-names.ts";
+import { createCertificateRequest } from "../../../src/crypto/certificate-request.ts";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { parseDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
+import { encodePem } from "../../../src/crypto/pem.ts";
+import { maxRequestFileBytes, readCertificateRequest } from "../read-certificate-request.ts";
+import { flipBit } from "../../../test/support/bytes.ts";
+import { refusal } from "../../../test/crypto/refusal.ts";
 import {
   ascii,
   asking,
@@ -22,7 +22,7 @@ import {
   mldsaKey,
   nameOf,
   oids,
-} from "./requests.ts";
+} from "../../../test/crypto/requests.ts";
 
 const algorithms = (Object.keys(signatureAlgorithms) as SignatureAlgorithm[]).filter(
   // The slow sets take a second each, and differ from the fast ones in numbers alone.

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "
 import { join } from "node:path";
 import { Certificate } from "pkijs";
 import { describe, expect, it } from "vitest";
-import { issueForRequest, requestOptions } from "../../../src/cli/operator/ca-csr.ts";
+import { issueForRequest, requestOptions } from "../issue-for-request.ts";
 import { toVerb } from "../../../src/cli/operator/store-verb.ts";
 import { readVerbLine } from "../../../src/cli/options.ts";
 import { openFiles } from "../../../src/cli/verb-files.ts";
@@ -22,9 +22,9 @@ import {
   mldsaKey,
   nameOf,
   oids,
-} from "../../crypto/requests.ts";
-import { runToEndHere } from "../../support/run-here.ts";
-import { certificateIn, contentOf, makeAuthority, printed, qsp } from "./authority.ts";
+} from "../../../test/crypto/requests.ts";
+import { runToEndHere } from "../../../test/support/run-here.ts";
+import { certificateIn, contentOf, makeAuthority, printed, qsp } from "../../../test/cli/operator/authority.ts";
 
 const timeout = 180_000;
 

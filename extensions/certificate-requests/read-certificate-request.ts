@@ -5,17 +5,17 @@
 import { createPublicKey, verify } from "node:crypto";
 import { type BaseBlock, fromBER } from "asn1js";
 import { type Attribute, CertificationRequest, type Extension, Extensions } from "pkijs";
-import { isSignatureAlgorithm, type SignatureAlgorithm } from "./algorithms.ts";
-import type { AlternativeName } from "./alternative-names.ts";
-import { extensionOids, findSignatureKind } from "./certificate-parts.ts";
-import { extensionRequestOid } from "./certificate-request.ts";
-import { CryptoError } from "./crypto-error.ts";
-import { element, objectIdentifier, renderShape, tag } from "./der.ts";
-import type { DistinguishedName } from "./distinguished-name.ts";
-import { findPublicKeyAlgorithm } from "./key-encoding.ts";
-import { childrenOf, decodeAlternativeNames, decodeDistinguishedName } from "./name-encoding.ts";
-import { decodePem, isPem } from "./pem.ts";
-import { requireDer } from "./strict-der.ts";
+import { isSignatureAlgorithm, type SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
+import type { AlternativeName } from "../../src/crypto/alternative-names.ts";
+import { extensionOids, findSignatureKind } from "../../src/crypto/certificate-parts.ts";
+import { extensionRequestOid } from "../../src/crypto/certificate-request.ts";
+import { CryptoError } from "../../src/crypto/crypto-error.ts";
+import { element, objectIdentifier, renderShape, tag } from "../../src/crypto/der.ts";
+import type { DistinguishedName } from "../../src/crypto/distinguished-name.ts";
+import { findPublicKeyAlgorithm } from "../../src/crypto/key-encoding.ts";
+import { childrenOf, decodeAlternativeNames, decodeDistinguishedName } from "../../src/crypto/name-encoding.ts";
+import { decodePem, isPem } from "../../src/crypto/pem.ts";
+import { requireDer } from "../../src/crypto/strict-der.ts";
 
 /** A request whose signature verifies. */
 export interface CertificateRequest {

@@ -3,27 +3,27 @@
  * operator knows whose key it is; therefore the certificate has only names that the operator has chosen.
  */
 import { X509Certificate } from "node:crypto";
-import { ConfigError } from "../../config.ts";
+import { ConfigError } from "../../src/config.ts";
 import {
   type AlternativeName,
   formatAlternativeName,
   maxAlternativeNames,
   parseAlternativeName,
-} from "../../crypto/alternative-names.ts";
-import { CryptoError } from "../../crypto/crypto-error.ts";
+} from "../../src/crypto/alternative-names.ts";
+import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import {
   type DistinguishedName,
   formatDistinguishedName,
   parseDistinguishedName,
-} from "../../crypto/distinguished-name.ts";
-import type { CertificateRequest } from "../../crypto/read-certificate-request.ts";
-import type { CertificatePurpose } from "../../crypto/x509.ts";
-import { usageError } from "../exit-codes.ts";
-import { gather, readChunks } from "../files.ts";
-import { inputFile, type Options, type ParsedOptions } from "../options.ts";
-import { facts, harmless } from "../output.ts";
-import type { VerbFiles } from "../verb-files.ts";
-import { authorities, directoryIn, readAuthority } from "./ca-authority.ts";
+} from "../../src/crypto/distinguished-name.ts";
+import type { CertificateRequest } from "./read-certificate-request.ts";
+import type { CertificatePurpose } from "../../src/crypto/x509.ts";
+import { usageError } from "../../src/cli/exit-codes.ts";
+import { gather, readChunks } from "../../src/cli/files.ts";
+import { inputFile, type Options, type ParsedOptions } from "../../src/cli/options.ts";
+import { facts, harmless } from "../../src/cli/output.ts";
+import type { VerbFiles } from "../../src/cli/verb-files.ts";
+import { authorities, directoryIn, readAuthority } from "../../src/cli/operator/ca-authority.ts";
 
 const copyable = ["subject", "names"] as const;
 const purposes = ["code", "document", "email", "client", "server"] as const satisfies CertificatePurpose[];
@@ -136,14 +136,14 @@ export async function issueForRequest(
   now: Date,
 ): Promise<number> {
   const { maxRequestFileBytes, readCertificateRequest } = await import(
-    "../../crypto/read-certificate-request.ts"
+    "./read-certificate-request.ts"
   );
   const tooLarge = `${choice.csr} is larger than ${maxRequestFileBytes} bytes, the limit for a request`;
   const request = readCertificateRequest(await gather(readChunks(choice.csr), maxRequestFileBytes, tooLarge));
   const subject = (choice.subject === "copy" ? request.subject : choice.subject) ?? [];
   const alternativeNames = (choice.names === "copy" ? request.alternativeNames : choice.names) ?? [];
   if (subject.length + alternativeNames.length === 0) throw nameless(choice.csr, request);
-  const { issueCertificate, openAuthority } = await import("../../crypto/x509.ts");
+  const { issueCertificate, openAuthority } = await import("../../src/crypto/x509.ts");
   const algorithm = request.algorithm === "ECDSA-P256" ? "ECDSA-P256" : "ML-DSA-65";
   const suffix = authorities.find((authority) => authority.algorithm === algorithm)?.suffix ?? "";
   const authority = openAuthority(readAuthority(directoryIn(dataDir), suffix));

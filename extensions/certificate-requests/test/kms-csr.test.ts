@@ -2,10 +2,10 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { formatAlternativeName } from "../../src/crypto/alternative-names.ts";
-import { formatDistinguishedName } from "../../src/crypto/distinguished-name.ts";
-import { readCertificateRequest } from "../../src/crypto/read-certificate-request.ts";
-import { qsp, qspDone, qspJson, timeout, useServer } from "./qsp.ts";
+import { formatAlternativeName } from "../../../src/crypto/alternative-names.ts";
+import { formatDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
+import { readCertificateRequest } from "../read-certificate-request.ts";
+import { qsp, qspDone, qspJson, timeout, useServer } from "../../../test/cli/qsp.ts";
 
 const server = useServer();
 
