@@ -1,5 +1,6 @@
 /** The extensions of the program, in display order. Without a line here, nothing of its folder is there. */
 import type { Extension } from "../src/extension.ts";
+import { certificateRequests } from "./certificate-requests/extension.ts";
 import { envoyAuth } from "./envoy-auth/extension.ts";
 import { googleKms } from "./google-kms/extension.ts";
 import { kubernetes } from "./kubernetes/extension.ts";
@@ -17,6 +18,7 @@ export const extensions: readonly Extension[] = [
   googleKms,
   kubernetes,
   signatureFormats,
+  certificateRequests,
   sigstore,
   top,
   tracing,

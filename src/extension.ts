@@ -2,6 +2,7 @@
  * What an extension adds to the program: an interface that somebody else specified, or the tool of a trade. Each has a
  * folder in extensions/, whose extension.ts declares one of these. Whoever composes the program passes the list on.
  */
+import type { StoreVerb } from "./cli/operator/store-verb.ts";
 import type { Verb } from "./cli/verb.ts";
 import type { AddedSettings } from "./config/setting.ts";
 import type { StartTracing } from "./open-observability.ts";
@@ -17,6 +18,7 @@ export interface Extension {
   readonly summary: string;
   readonly verbs?: readonly ExtensionVerbs[];
   readonly changedVerbs?: readonly ChangedVerbs[];
+  readonly changedStoreVerbs?: readonly ChangedVerbs<StoreVerb>[];
   /** Its packages of services. */
   readonly packages?: LoadPackages;
   readonly settings?: () => Promise<AddedSettings>;
@@ -24,11 +26,10 @@ export interface Extension {
   readonly startTracing?: StartTracing;
 }
 
-/** Loads the settings of extensions. */
-export type LoadSettings = () => Promise<readonly AddedSettings[]>;
-
 /** Loads the settings of extensions, in their order. */
-export async function collectSettings(extensions: readonly Extension[]): Promise<readonly AddedSettings[]> {
+export async function collectSettings(
+  extensions: readonly Pick<Extension, "settings">[],
+): Promise<readonly AddedSettings[]> {
   return Promise.all(extensions.flatMap(({ settings }) => settings?.() ?? []));
 }
 
@@ -43,7 +44,7 @@ export interface ExtensionVerbs {
 }
 
 /** A change of the core's verbs that begin with one word, such as more options of one of them. */
-export interface ChangedVerbs {
+export interface ChangedVerbs<V = Verb> {
   readonly word: string;
-  readonly load: () => Promise<(verbs: readonly Verb[]) => readonly Verb[]>;
+  readonly load: () => Promise<(verbs: readonly V[]) => readonly V[]>;
 }

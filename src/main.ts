@@ -4,7 +4,7 @@ import os from "node:os";
 import { extensions } from "../extensions/index.ts";
 import { createPaint } from "./cli/colors.ts";
 import { exitCodes, usageError } from "./cli/exit-codes.ts";
-import { createVerbTable, extendVerbs } from "./cli/groups.ts";
+import { createVerbTable } from "./cli/groups.ts";
 import { formatError, formatWarning, wantsJson } from "./cli/report-error.ts";
 import { runCommandLine } from "./cli/run.ts";
 import { findUnknownVariables, hasVariables } from "./cli/unknown-variables.ts";
@@ -51,7 +51,7 @@ async function requireAllOptions(args: readonly string[]): Promise<void> {
 const args = process.argv.slice(2);
 if (args[0] === "serve") await requireAllOptions(args);
 else await warnOfVariables(args);
-const verbs = extendVerbs({ serve, ...createVerbTable(loadSettings) }, extensions);
+const verbs = { serve, ...createVerbTable(extensions) };
 /** Most verbs need no package. */
 const loadPackages: LoadPackages = async () =>
   (await import("./services/registry.ts")).collectPackages(extensions);

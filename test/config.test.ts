@@ -305,10 +305,10 @@ describe("the settings of an extension", () => {
   });
 
   it("are taken by the operator's verbs too", async () => {
-    const verb = await loadVerb(
-      createVerbTable(async () => added),
-      ["backup", "x"],
-    );
+    const verb = await loadVerb(createVerbTable(added.map((one) => ({ settings: async () => one }))), [
+      "backup",
+      "x",
+    ]);
     expect(Object.keys(verb?.settings ?? {}).slice(0, 3)).toEqual(["host", "port", "lamp"]);
   });
 });

@@ -25,6 +25,9 @@ const interfaceForExtensions: readonly string[] = [
   "cli/exit-codes.ts",
   "cli/explain-connection.ts",
   "cli/files.ts",
+  "cli/operator/ca.ts",
+  "cli/operator/ca-authority.ts",
+  "cli/operator/store-verb.ts",
   "cli/options.ts",
   "cli/output.ts",
   "cli/pem-keys.ts",
@@ -32,6 +35,7 @@ const interfaceForExtensions: readonly string[] = [
   "cli/signing/local.ts",
   "cli/signing/verdict.ts",
   "cli/verb.ts",
+  "cli/verb-files.ts",
   // Metrics of a server.
   "client/prometheus-text.ts",
   "client/server-activity.ts",
@@ -108,12 +112,18 @@ const interfaceForExtensions: readonly string[] = [
   "crypto/provider.ts",
   "crypto/sealing.ts",
   // Formats.
+  "crypto/alternative-names.ts",
   "crypto/base64url.ts",
   "crypto/certificate-parts.ts",
+  "crypto/certificate-request.ts",
+  "crypto/der.ts",
+  "crypto/distinguished-name.ts",
+  "crypto/name-encoding.ts",
   "crypto/pem.ts",
   "crypto/signing-certificates.ts",
   "crypto/strict-der.ts",
   "crypto/strict-json.ts",
+  "crypto/x509.ts",
   "protocol/rfc3339.ts",
   // Commands of their own.
   "setup/launch.mjs",
@@ -178,7 +188,7 @@ const mayImport: Record<string, RegExp> = {
   "console-pages": /^(protocol|console)$/,
   docs: /^(gen|errors|protocol|config|server|services\/registry|extension|extensions)$/,
   // The type of what extensions add.
-  extension: /^(cli|config|errors|open-observability|services\/registry)$/,
+  extension: /^(cli|cli\/operator|config|errors|open-observability|services\/registry)$/,
   // The printer of protos, without which there is no gen, and the bundler of the console with what serves its files.
   setup: /^(proto-archive|console|console-pages)$/,
   // What other programs import, and browsers bundle: of crypto, what runs there.

@@ -3,6 +3,12 @@
  * operator knows whose key it is; therefore the certificate has only names that the operator has chosen.
  */
 import { X509Certificate } from "node:crypto";
+import { usageError } from "../../src/cli/exit-codes.ts";
+import { gather, readChunks } from "../../src/cli/files.ts";
+import { authorities, directoryIn, readAuthority } from "../../src/cli/operator/ca-authority.ts";
+import { inputFile, type Options, type ParsedOptions } from "../../src/cli/options.ts";
+import { facts, harmless } from "../../src/cli/output.ts";
+import type { VerbFiles } from "../../src/cli/verb-files.ts";
 import { ConfigError } from "../../src/config.ts";
 import {
   type AlternativeName,
@@ -16,14 +22,8 @@ import {
   formatDistinguishedName,
   parseDistinguishedName,
 } from "../../src/crypto/distinguished-name.ts";
-import type { CertificateRequest } from "./read-certificate-request.ts";
 import type { CertificatePurpose } from "../../src/crypto/x509.ts";
-import { usageError } from "../../src/cli/exit-codes.ts";
-import { gather, readChunks } from "../../src/cli/files.ts";
-import { inputFile, type Options, type ParsedOptions } from "../../src/cli/options.ts";
-import { facts, harmless } from "../../src/cli/output.ts";
-import type { VerbFiles } from "../../src/cli/verb-files.ts";
-import { authorities, directoryIn, readAuthority } from "../../src/cli/operator/ca-authority.ts";
+import type { CertificateRequest } from "./read-certificate-request.ts";
 
 const copyable = ["subject", "names"] as const;
 const purposes = ["code", "document", "email", "client", "server"] as const satisfies CertificatePurpose[];
@@ -135,9 +135,7 @@ export async function issueForRequest(
   choice: RequestChoice & { readonly days: number; readonly files: VerbFiles },
   now: Date,
 ): Promise<number> {
-  const { maxRequestFileBytes, readCertificateRequest } = await import(
-    "./read-certificate-request.ts"
-  );
+  const { maxRequestFileBytes, readCertificateRequest } = await import("./read-certificate-request.ts");
   const tooLarge = `${choice.csr} is larger than ${maxRequestFileBytes} bytes, the limit for a request`;
   const request = readCertificateRequest(await gather(readChunks(choice.csr), maxRequestFileBytes, tooLarge));
   const subject = (choice.subject === "copy" ? request.subject : choice.subject) ?? [];

@@ -13,9 +13,9 @@ import { CryptoError } from "../../src/crypto/crypto-error.ts";
 import { element, objectIdentifier, renderShape, tag } from "../../src/crypto/der.ts";
 import type { DistinguishedName } from "../../src/crypto/distinguished-name.ts";
 import { findPublicKeyAlgorithm } from "../../src/crypto/key-encoding.ts";
-import { childrenOf, decodeAlternativeNames, decodeDistinguishedName } from "../../src/crypto/name-encoding.ts";
 import { decodePem, isPem } from "../../src/crypto/pem.ts";
 import { requireDer } from "../../src/crypto/strict-der.ts";
+import { childrenOf, decodeAlternativeNames, decodeDistinguishedName } from "./decode-names.ts";
 
 /** A request whose signature verifies. */
 export interface CertificateRequest {

@@ -1,5 +1,5 @@
 /** All verbs of the core except `serve`, by their first words. */
-import type { Extension, LoadSettings } from "../extension.ts";
+import { type ChangedVerbs, collectSettings, type Extension, type ExtensionVerbs } from "../extension.ts";
 import type { StoreVerb } from "./operator/store-verb.ts";
 import type { Verb, VerbTable } from "./verb.ts";
 
@@ -17,7 +17,6 @@ const clientVerbs: VerbTable = {
     ...(await import("./kms/keys.ts")).kmsStateVerbs,
     ...(await import("./kms/import.ts")).kmsImportVerbs,
     ...(await import("./kms/public-keys.ts")).kmsPublicKeyVerbs,
-    ...(await import("./kms/keys.ts")).kmsCsrVerbs,
     ...(await import("./kms/grants.ts")).kmsGrantVerbs,
     ...(await import("./kms/secrets.ts")).kmsSecretVerbs,
     ...(await import("./kms/audit.ts")).kmsAuditVerbs,
@@ -59,34 +58,48 @@ const storeVerbs: Readonly<Record<string, () => Promise<readonly StoreVerb[]>>> 
   ca: async () => (await import("./operator/ca.ts")).caVerbs,
 };
 
-/**
- * Creates the table of all verbs.
- *
- * @param loadSettings loads the settings of extensions, which the verbs of the operator take too
- */
-export function createVerbTable(loadSettings: LoadSettings = async () => []): VerbTable {
+/** What extensions add to the verbs. */
+type VerbsOfExtension = Pick<Extension, "settings" | "verbs" | "changedVerbs" | "changedStoreVerbs">;
+
+/** Creates the table of all verbs: those of the core as extensions change them, and those of extensions. */
+export function createVerbTable(extensions: readonly VerbsOfExtension[] = []): VerbTable {
   const toLoader = (load: () => Promise<readonly StoreVerb[]>) => async (): Promise<readonly Verb[]> => {
     const { toVerb } = await import("./operator/store-verb.ts");
-    const added = await loadSettings();
+    // The verbs of the operator take the settings of extensions too.
+    const added = await collectSettings(extensions);
     return (await load()).map((verb) => toVerb(verb, added));
   };
-  const loaders = Object.entries(storeVerbs).map(([words, load]) => [words, toLoader(load)]);
-  return { ...clientVerbs, ...Object.fromEntries(loaders) };
+  const ofClient = change(
+    clientVerbs,
+    extensions.flatMap(({ changedVerbs = [] }) => changedVerbs),
+  );
+  const ofStore = change(
+    storeVerbs,
+    extensions.flatMap(({ changedStoreVerbs = [] }) => changedStoreVerbs),
+  );
+  const loaders = Object.entries(ofStore).map(([words, load]) => [words, toLoader(load)]);
+  return addVerbs(
+    { ...ofClient, ...Object.fromEntries(loaders) },
+    extensions.flatMap(({ verbs = [] }) => verbs),
+  );
 }
 
-/** Adds the verbs of extensions, each where the help lists it, and changes those of the core as extensions want. */
-export function extendVerbs(
-  table: VerbTable,
-  extensions: readonly Pick<Extension, "verbs" | "changedVerbs">[],
-): VerbTable {
-  const changed: Record<string, VerbTable[string]> = { ...table };
-  for (const { word, load } of extensions.flatMap(({ changedVerbs = [] }) => changedVerbs)) {
-    const loadBefore = changed[word];
+type Loaders<V> = Readonly<Record<string, () => Promise<readonly V[]>>>;
+
+function change<V>(table: Loaders<V>, changed: readonly ChangedVerbs<V>[]): Loaders<V> {
+  const all = { ...table };
+  for (const { word, load } of changed) {
+    const loadBefore = all[word];
     if (loadBefore === undefined) throw new Error(`${word}, which an extension changes, is no verb`);
-    changed[word] = async () => (await load())(await loadBefore());
+    all[word] = async () => (await load())(await loadBefore());
   }
-  const entries = Object.entries(changed);
-  for (const { word, after, groupMeaning, load } of extensions.flatMap(({ verbs = [] }) => verbs)) {
+  return all;
+}
+
+/** Adds the verbs of extensions, each where the help lists it. */
+export function addVerbs(table: VerbTable, added: readonly ExtensionVerbs[]): VerbTable {
+  const entries = Object.entries(table);
+  for (const { word, after, groupMeaning, load } of added) {
     const index = entries.findIndex(([words]) => words === after);
     if (index < 0) throw new Error(`${word} is after ${after}, which is no verb`);
     const loadOfGroup = async () => (await load()).map((verb) => ({ ...verb, groupMeaning }));

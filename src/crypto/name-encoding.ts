@@ -1,38 +1,19 @@
-/** Names of certificates in ASN.1 (RFC 5280, sections 4.1.2.4 and 4.2.1.6). */
+/** Writes names of certificates in ASN.1 (RFC 5280, sections 4.1.2.4 and 4.2.1.6). */
 import {
-  type BaseBlock,
-  Constructed,
-  fromBER,
   IA5String,
   ObjectIdentifier,
   OctetString,
-  Primitive,
   PrintableString,
   Sequence,
   Set as SetOf,
   Utf8String,
 } from "asn1js";
 import { GeneralName, GeneralNames, RelativeDistinguishedNames } from "pkijs";
-import {
-  type AlternativeName,
-  type AlternativeNameKind,
-  alternativeNameKinds,
-  maxAlternativeNames,
-  readAlternativeName,
-  toAddress,
-  toAddressBytes,
-} from "./alternative-names.ts";
-import { CryptoError } from "./crypto-error.ts";
-import {
-  type AttributeType,
-  attributeRules,
-  checkDistinguishedName,
-  type DistinguishedName,
-  type NameAttribute,
-} from "./distinguished-name.ts";
+import { type AlternativeName, type AlternativeNameKind, toAddressBytes } from "./alternative-names.ts";
+import { attributeRules, type DistinguishedName } from "./distinguished-name.ts";
 
 /** Tags of GeneralName. */
-const generalNameTags = { email: 1, dns: 2, uri: 6, ip: 7 } as const satisfies Record<
+export const generalNameTags = { email: 1, dns: 2, uri: 6, ip: 7 } as const satisfies Record<
   AlternativeNameKind,
   number
 >;
@@ -50,55 +31,6 @@ export function encodeDistinguishedName(name: DistinguishedName): RelativeDistin
   return new RelativeDistinguishedNames({ valueBeforeDecode: new Sequence({ value: parts }).toBER() });
 }
 
-/**
- * Reads a name, strictly: the types of RFC 4514, one attribute for each part, and strings in UTF8String,
- * PrintableString or IA5String.
- *
- * @param name DER that `requireDer` has accepted.
- * @throws INVALID_ARGUMENT
- */
-export function decodeDistinguishedName(name: ArrayBuffer): DistinguishedName {
-  const decoded = childrenOf(fromBER(name).result).map(decodePart);
-  checkDistinguishedName(decoded);
-  return decoded;
-}
-
-function decodePart(part: BaseBlock): NameAttribute {
-  const attributes = part instanceof SetOf ? part.valueBlock.value : [];
-  if (attributes.length !== 1)
-    throw invalid(
-      `the subject has a part of ${attributes.length} attributes; only one for each part is supported`,
-    );
-  const [oid, value, ...more] = childrenOf(attributes[0]);
-  if (!(oid instanceof ObjectIdentifier) || value === undefined || more.length > 0)
-    throw invalid("the subject has a part that is not a type and a value");
-  const type = findType(oid.valueBlock.toString());
-  if (type === undefined)
-    throw invalid(
-      `the subject has an attribute of type ${oid.valueBlock.toString()}; the types are ${Object.keys(attributeRules).join(", ")}`,
-    );
-  return { type, value: decodeString(type, value) };
-}
-
-function findType(oid: string): AttributeType | undefined {
-  return (Object.keys(attributeRules) as AttributeType[]).find((type) => attributeRules[type].oid === oid);
-}
-
-/** Reads the bytes of a string itself, because asn1js replaces invalid UTF-8. */
-function decodeString(type: AttributeType, block: BaseBlock): string {
-  const bytes = contentOf(block);
-  const isAscii = bytes.every((byte) => byte < 0x80);
-  if (
-    block instanceof Utf8String ||
-    ((block instanceof PrintableString || block instanceof IA5String) && isAscii)
-  ) {
-    try {
-      return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-    } catch {}
-  }
-  throw invalid(`${type} of the subject is not a well-formed UTF8String, PrintableString or IA5String`);
-}
-
 /** Encodes names for subjectAltName. */
 export function encodeAlternativeNames(names: readonly AlternativeName[]): GeneralNames {
   return new GeneralNames({ names: names.map(encodeAlternativeName) });
@@ -110,46 +42,4 @@ function encodeAlternativeName({ kind, value }: AlternativeName): GeneralName {
     type: generalNameTags.ip,
     value: new OctetString({ valueHex: toAddressBytes(value) }),
   });
-}
-
-/**
- * Reads the names of subjectAltName, each by its rules.
- *
- * @param names DER that `requireDer` has accepted.
- * @throws INVALID_ARGUMENT, also for a kind of name that this CA does not issue
- */
-export function decodeAlternativeNames(names: Uint8Array): readonly AlternativeName[] {
-  const decoded = childrenOf(fromBER(names).result);
-  if (decoded.length < 1 || decoded.length > maxAlternativeNames)
-    throw invalid(`subjectAltName has ${decoded.length} names; it must have 1 to ${maxAlternativeNames}`);
-  return decoded.map(decodeAlternativeName);
-}
-
-function decodeAlternativeName(block: BaseBlock): AlternativeName {
-  const { tagClass, tagNumber } = block.idBlock;
-  const kind = alternativeNameKinds.find((candidate) => generalNameTags[candidate] === tagNumber);
-  if (tagClass !== 3 || kind === undefined || !(block instanceof Primitive))
-    throw invalid("subjectAltName has a name that is not of one of the kinds dns, ip, email and uri");
-  const bytes = contentOf(block);
-  const text = kind === "ip" ? toAddress(bytes) : String.fromCharCode(...bytes);
-  if (text === undefined)
-    throw invalid(`subjectAltName has an address of ${bytes.length} bytes; it has 4 or 16`);
-  return readAlternativeName(kind, text);
-}
-
-/** The children of a SEQUENCE. @throws INVALID_ARGUMENT */
-export function childrenOf(block: BaseBlock | undefined): readonly BaseBlock[] {
-  if (block instanceof Sequence) return block.valueBlock.value;
-  throw invalid("the request has something else where a SEQUENCE must be");
-}
-
-/** The content of an element without its tag and length. */
-function contentOf(block: BaseBlock): Uint8Array {
-  if (block instanceof Constructed) throw invalid("the request has a string in several pieces");
-  const headerBytes = block.idBlock.blockLength + block.lenBlock.blockLength;
-  return block.valueBeforeDecodeView.subarray(headerBytes);
-}
-
-function invalid(problem: string): CryptoError {
-  return new CryptoError("INVALID_ARGUMENT", problem);
 }

@@ -110,7 +110,6 @@ describe("a mistake at the command line gets its remedy:", () => {
       ["sign", "sub", "--key-file", "k.key", "--out", "x"],
       "sub is a directory; name a file",
     ],
-    "a request without a name": [["kms", "csr", "k"], "use --subject, --dns, --ip, --email or --uri"],
     "an algorithm that there is not": [
       ["keygen", "a", "--algorithm", "ML-DSA-66"],
       'did you mean "ML-DSA-65"?\n',

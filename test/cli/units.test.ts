@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { askPages } from "../../src/cli/client.ts";
-import { extendVerbs, loadAllVerbs, loadGroup, loadVerb } from "../../src/cli/groups.ts";
+import { addVerbs, createVerbTable, loadAllVerbs, loadGroup, loadVerb } from "../../src/cli/groups.ts";
 import { readVerbLine } from "../../src/cli/options.ts";
 import { createOutput, facts, harmless, table, time } from "../../src/cli/output.ts";
 import { createProgress, withProgress } from "../../src/cli/progress.ts";
@@ -41,9 +41,7 @@ describe("the command line", () => {
 describe("the verbs of an extension", () => {
   const load = async () => [];
   const order = (word: string, after: string) =>
-    Object.keys(
-      extendVerbs({ user: load, "user of": load, client: load }, [{ verbs: [{ word, after, load }] }]),
-    );
+    Object.keys(addVerbs({ user: load, "user of": load, client: load }, [{ word, after, load }]));
 
   it("are listed after those that they name", () => {
     expect(order("lamp", "user")).toEqual(["user", "lamp", "user of", "client"]);
@@ -55,12 +53,13 @@ describe("the verbs of an extension", () => {
   });
 
   it("may be changes of those of the core, and of no others", async () => {
-    const verb: Verb = { name: "lamp", operands: [], options: {}, meaning: "", example: "", run: async () => 0 };
-    const change = async () => (verbs: readonly Verb[]) => verbs.map((one) => ({ ...one, meaning: "Lights." }));
-    const extend = (word: string) =>
-      extendVerbs({ lamp: async () => [verb] }, [{ changedVerbs: [{ word, load: change }] }]);
-    expect(await loadAllVerbs(extend("lamp"))).toEqual([{ ...verb, meaning: "Lights." }]);
-    expect(() => extend("lamps")).toThrow("lamps, which an extension changes, is no verb");
+    const change = async () => (verbs: readonly Verb[]) =>
+      verbs.map((verb) => ({ ...verb, meaning: "Glows." }));
+    const changed = createVerbTable([{ changedVerbs: [{ word: "health", load: change }] }]);
+    expect((await loadGroup(changed, "health")).map(({ meaning }) => meaning)).toEqual(["Glows."]);
+    expect(() => createVerbTable([{ changedVerbs: [{ word: "lamp", load: change }] }])).toThrow(
+      "lamp, which an extension changes, is no verb",
+    );
   });
 });
 

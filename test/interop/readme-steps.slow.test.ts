@@ -25,7 +25,6 @@ describe.each([
   "docs/getting-started.md",
   "docs/command-line.md",
   "docs/keys.md",
-  "docs/certificates.md",
   "docs/signatures.md",
   "docs/deploy.md",
   "docs/observe.md",

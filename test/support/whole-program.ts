@@ -1,6 +1,6 @@
 /** The core with its extensions, as main.ts composes them. */
 import { extensions } from "../../extensions/index.ts";
-import { createVerbTable, extendVerbs } from "../../src/cli/groups.ts";
+import { createVerbTable } from "../../src/cli/groups.ts";
 import type { VerbTable } from "../../src/cli/verb.ts";
 import { collectSettings } from "../../src/extension.ts";
 import { collectPackages } from "../../src/services/registry.ts";
@@ -9,7 +9,7 @@ import { collectPackages } from "../../src/services/registry.ts";
 export const loadSettings = () => collectSettings(extensions);
 
 /** Every verb but `serve`. */
-export const verbTable: VerbTable = extendVerbs(createVerbTable(loadSettings), extensions);
+export const verbTable: VerbTable = createVerbTable(extensions);
 
 /** Loads `serve`. */
 export const loadServeVerb = async () => [

@@ -6,8 +6,6 @@ import { createCertificateRequest } from "../../../src/crypto/certificate-reques
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { parseDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
 import { encodePem } from "../../../src/crypto/pem.ts";
-import { maxRequestFileBytes, readCertificateRequest } from "../read-certificate-request.ts";
-import { flipBit } from "../../../test/support/bytes.ts";
 import { refusal } from "../../../test/crypto/refusal.ts";
 import {
   ascii,
@@ -23,6 +21,8 @@ import {
   nameOf,
   oids,
 } from "../../../test/crypto/requests.ts";
+import { flipBit } from "../../../test/support/bytes.ts";
+import { maxRequestFileBytes, readCertificateRequest } from "../read-certificate-request.ts";
 
 const algorithms = (Object.keys(signatureAlgorithms) as SignatureAlgorithm[]).filter(
   // The slow sets take a second each, and differ from the fast ones in numbers alone.

@@ -6,10 +6,10 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { encodePem } from "../../../src/crypto/pem.ts";
 import { qspDone, timeout, useServer } from "../../../test/cli/qsp.ts";
 import { der, makeRequest, makeRequestKey, oids } from "../../../test/crypto/requests.ts";
-import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { bouncyCastle, isBouncyCastleMissing } from "../../../test/interop/java.ts";
 import { findPython } from "../../../test/interop/python.ts";
 import { isMissing, isOpensslTooOld, run } from "../../../test/interop/tools.ts";
+import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 
 const server = useServer();
 const directory = makeTemporaryDirectory(afterAll);

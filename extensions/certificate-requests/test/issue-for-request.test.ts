@@ -4,12 +4,18 @@ import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "
 import { join } from "node:path";
 import { Certificate } from "pkijs";
 import { describe, expect, it } from "vitest";
-import { issueForRequest, requestOptions } from "../issue-for-request.ts";
 import { toVerb } from "../../../src/cli/operator/store-verb.ts";
 import { readVerbLine } from "../../../src/cli/options.ts";
 import { openFiles } from "../../../src/cli/verb-files.ts";
 import { parseDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
 import { encodePem } from "../../../src/crypto/pem.ts";
+import {
+  certificateIn,
+  contentOf,
+  makeAuthority,
+  printed,
+  qsp,
+} from "../../../test/cli/operator/authority.ts";
 import {
   ascii,
   asking,
@@ -24,7 +30,7 @@ import {
   oids,
 } from "../../../test/crypto/requests.ts";
 import { runToEndHere } from "../../../test/support/run-here.ts";
-import { certificateIn, contentOf, makeAuthority, printed, qsp } from "../../../test/cli/operator/authority.ts";
+import { issueForRequest, requestOptions } from "../issue-for-request.ts";
 
 const timeout = 180_000;
 

@@ -4,8 +4,8 @@ import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { formatAlternativeName } from "../../../src/crypto/alternative-names.ts";
 import { formatDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
-import { readCertificateRequest } from "../read-certificate-request.ts";
 import { qsp, qspDone, qspJson, timeout, useServer } from "../../../test/cli/qsp.ts";
+import { readCertificateRequest } from "../read-certificate-request.ts";
 
 const server = useServer();
 
@@ -54,5 +54,13 @@ describe("qsp kms csr", { timeout }, () => {
     );
     expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining("subject") });
     expect(() => statSync(join(place.cwd, "a.csr"))).toThrow();
+  });
+
+  it("needs a name", async () => {
+    const { code, stderr } = await qsp(["kms", "csr", "k"], server.place());
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringContaining("use --subject, --dns, --ip, --email or --uri"),
+    });
   });
 });

@@ -8,7 +8,6 @@ import {
   verify,
 } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readCertificateRequest } from "../../certificate-requests/read-certificate-request.ts";
 import { bytesOf } from "../../../test/support/bytes.ts";
 import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
@@ -334,8 +333,9 @@ export function testGoogleKeys(program: GoogleProgram): void {
           headers: { "content-type": "application/json" },
           body: JSON.stringify({ keyId: `name/${name}`, subject: "CN=release" }),
         });
-        const { result } = (await response.json()) as { result: { csr: string } };
-        expect(readCertificateRequest(unbase64(result.csr))).toMatchObject({ algorithm: "ECDSA-P256" });
+        expect(await response.json()).toMatchObject({
+          result: { csr: expect.stringMatching(/^MII/), algorithm: "ECDSA-P256" },
+        });
       });
 
       it.each([

@@ -1,10 +1,10 @@
-/** `qsp kms create`, `list`, `get` and `csr`, and the verbs that change the state of a key. */
+/** `qsp kms create`, `list` and `get`, and the verbs that change the state of a key. */
 
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { listVerb, unaryVerb } from "../call-verbs.ts";
 import { usageError } from "../exit-codes.ts";
 import { outputFile } from "../options.ts";
-import { bytes, time } from "../output.ts";
+import { time } from "../output.ts";
 import { keyAlgorithms } from "../pem-keys.ts";
 import { readSeconds } from "../time-options.ts";
 import type { Verb, VerbInput } from "../verb.ts";
@@ -134,41 +134,5 @@ export const kmsStateVerbs: readonly Verb[] = [
     example: 'qsp kms restore "$SCHEDULED_KEY"',
     ask: askKey,
     say: ({ result }) => describeKey(result),
-  }),
-];
-
-export const kmsCsrVerbs: readonly Verb[] = [
-  unaryVerb(method.createCsr, {
-    line: "kms csr KEY",
-    options: {
-      subject: {
-        value: "NAME",
-        meaning: "Subject (RFC 4514), the most specific part first; \\ before a comma in a value",
-      },
-      dns: { value: "NAME", meaning: "Host name; may occur several times", isMany: true },
-      ip: { value: "ADDRESS", meaning: "IP address; may occur several times", isMany: true },
-      email: { value: "ADDRESS", meaning: "Email address; may occur several times", isMany: true },
-      uri: { value: "URI", meaning: "Absolute URI; may occur several times", isMany: true },
-      out: outputFile("File for the request (PEM); default: standard output"),
-    },
-    meaning: "Creates a certificate request (PKCS#10, RFC 2986) for a key that signs, with these names.",
-    example: 'qsp kms csr "$KEY" --subject CN=release,O=Example --out release.csr',
-    ask({ operands: [keyId = ""], options }) {
-      if (!["subject", "dns", "ip", "email", "uri"].some((name) => options.flag(name)))
-        throw usageError("a request needs a name; use --subject, --dns, --ip, --email or --uri");
-      return {
-        keyId,
-        subject: options.text("subject") ?? "",
-        dnsNames: [...options.all("dns")],
-        ipAddresses: [...options.all("ip")],
-        emails: [...options.all("email")],
-        uris: [...options.all("uri")],
-      };
-    },
-    writes: { out: ({ result }) => result?.csrPem ?? "" },
-    say: ({ result: { csr, csrPem, algorithm } = {} }, _, { out }) =>
-      out === undefined
-        ? (csrPem ?? "").trimEnd()
-        : `${out}: request of ${bytes(csr?.length ?? 0)}, ${algorithm}`,
   }),
 ];

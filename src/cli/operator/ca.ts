@@ -5,9 +5,7 @@ import { join } from "node:path";
 import { ConfigError } from "../../config.ts";
 import type { CertificateAndKey } from "../../crypto/x509.ts";
 import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
-import { usageError } from "../exit-codes.ts";
 import { authorities, directoryIn, hasAuthorityFile, nameFiles, readAuthority } from "./ca-authority.ts";
-import { issueForRequest, readRequestChoice, requestOptions } from "../../../extensions/certificate-requests/issue-for-request.ts";
 import { createFilledDirectory, type Files, replaceFiles } from "./ca-files.ts";
 import { readServerNames } from "./ca-names.ts";
 import { describeTrust } from "./ca-trust.ts";
@@ -26,22 +24,15 @@ const caInit: StoreVerb = {
 
 /** Issues or renews the certificates of a server. */
 const caIssue: StoreVerb = {
-  line: "ca issue [NAME…]",
+  line: "ca issue NAME…",
   options: {
     days: { value: "NUMBER", meaning: `Days of validity, 1 to ${maxDays}; default: 90` },
     file: { value: "NAME", meaning: "Base name of its files; default: gateway" },
-    ...requestOptions,
   },
-  meaning:
-    "Issues or renews the certificate of a server with these host names and IP addresses. With --csr, issues a\n" +
-    "certificate for the key of a request, with the names that --copy, --subject and --name select and no others.",
+  meaning: "Issues or renews the certificate of a server with these host names and IP addresses.",
   example: "qsp ca issue localhost 127.0.0.1 --days 30",
-  async run({ operands, options, files, config }) {
+  async run({ operands, options, config }) {
     const days = readDays(options.text("days") ?? "90");
-    const choice = readRequestChoice(operands, options);
-    if (choice !== undefined)
-      return { exitCode: await issueForRequest(config.dataDir, { ...choice, days, files }, new Date()) };
-    if (operands.length === 0) throw usageError("NAME… is missing; name the server, or use --csr FILE");
     const request = {
       names: readServerNames(operands),
       days,
@@ -127,7 +118,8 @@ function readTrust(directory: string) {
   };
 }
 
-function readDays(text: string): number {
+/** Reads --days. @throws ConfigError */
+export function readDays(text: string): number {
   const days = Number(text);
   if (/^\d+$/.test(text) && days >= 1 && days <= maxDays) return days;
   throw new ConfigError(`--days: "${text}" is not a whole number from 1 to ${maxDays}`);

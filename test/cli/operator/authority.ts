@@ -3,11 +3,12 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readdirSync, readFileSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
-import { createVerbTable, loadVerb } from "../../../src/cli/groups.ts";
+import { loadVerb } from "../../../src/cli/groups.ts";
 import { readVerbLine } from "../../../src/cli/options.ts";
 import type { VerbInput } from "../../../src/cli/verb.ts";
 import { openFiles } from "../../../src/cli/verb-files.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
+import { verbTable } from "../../support/whole-program.ts";
 
 export const authorityFiles = ["ca-mldsa.crt", "ca-mldsa.key", "ca.crt", "ca.key"];
 export const gatewayFiles = ["gateway-mldsa.crt", "gateway-mldsa.key", "gateway.crt", "gateway.key"];
@@ -19,7 +20,7 @@ export const kinds = [
 
 /** Runs a verb in this process, where it takes less time, and gives what it prints. */
 export async function qsp(dataDir: string, ...args: string[]): Promise<string> {
-  const verb = await loadVerb(createVerbTable(), args);
+  const verb = await loadVerb(verbTable, args);
   if (verb === undefined) throw new Error("no such verb");
   const words = args.slice(verb.name.split(" ").length);
   // The operator's verbs take nothing else of their input.

@@ -188,7 +188,7 @@ describe("ca issue", { timeout }, () => {
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout: expect.stringMatching(
-        /ca issue \[NAME…\].*\n +--days NUMBER .*default: 90\n +--file NAME .*default: gateway/s,
+        /ca issue \[?NAME….*\n +--days NUMBER .*default: 90\n +--file NAME .*default: gateway/s,
       ),
     });
   });

@@ -1,9 +1,6 @@
-/** CreateCsr: what the request contains, who may ask for one, and what is left in the audit log. */
+/** CreateCsr: who may ask for a request, what is refused, and what is left in the audit log. */
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { formatAlternativeName } from "../../../src/crypto/alternative-names.ts";
-import { formatDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
-import { readCertificateRequest } from "../../../extensions/certificate-requests/read-certificate-request.ts";
 import { outcomeOf, refusal } from "../../support/refusal.ts";
 import { invalid, usageRefuses } from "../../support/refusals.ts";
 import { present } from "../answers.ts";
@@ -44,32 +41,6 @@ const malformed: Record<string, [Partial<typeof everyName>, string]> = {
 };
 
 describeKms("KmsService.CreateCsr", (start, shared) => {
-  it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128f", "SLH-DSA-SHAKE-256f"])(
-    "requests a certificate for a key of %s, with exactly the names of the call",
-    async (algorithm) => {
-      const { kms } = await shared();
-      const key = await createKey(kms, { algorithm });
-      const { status, result } = await kms.createCsr({ keyId: key.keyId, ...everyName });
-      const { csr, csrPem, ...about } = present(result);
-      expect(status).toBe("success");
-      const { publicKey, publicKeyPem } = key;
-      expect(about).toMatchObject({ keyId: key.keyId, algorithm, publicKey, publicKeyPem });
-      const read = readCertificateRequest(csr);
-      expect(readCertificateRequest(Buffer.from(csrPem))).toEqual(read);
-      expect(formatDistinguishedName(read.subject)).toBe(everyName.subject);
-      expect(read.alternativeNames.map(formatAlternativeName)).toEqual([
-        "dns:example.com",
-        "dns:*.example.com",
-        "ip:10.0.0.1",
-        "ip:2001:db8::1",
-        "email:release@example.com",
-        "uri:https://example.com/release",
-        "uri:urn:example:release",
-      ]);
-      expect(read).toMatchObject({ algorithm, otherWishes: [] });
-    },
-  );
-
   it("finds the key by name, and uses the primary version", async () => {
     const { kms } = await shared();
     const name = `csr-${process.pid}-${performance.now()}`.replace(".", "-");
