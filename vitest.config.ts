@@ -37,7 +37,7 @@ const longest = [
 
 /** Files that take longer than others of their kind. */
 const long =
-  /\/(?:clients-[a-z]+|store-verify|compile|generated)(?:\.both)?\.test\.ts$|\/(?:clients-[a-z]+|rewrap-killed|vpn-session|postgres-server|foreign-clients|disk-full|page|reference|node|backends|helm|snippets)\.slow\.test\.ts$/;
+  /\/(?:clients-[a-z]+|store-verify|generated)(?:\.both)?\.test\.ts$|\/(?:clients-[a-z]+|rewrap-killed|vpn-session|postgres-server|foreign-clients|disk-full|page|reference|node|backends|helm|snippets)\.slow\.test\.ts$/;
 
 /** Where a file stands: one of the longest at its own place, then the long ones, then the others. */
 function rankOf({ moduleId }: TestSpecification): number {
@@ -59,7 +59,7 @@ class LongFirst extends BaseSequencer {
  * costs each file a quarter of a second of CPU time and more, most of it for reading modules again.
  */
 const shared =
-  "test/{docs,formats,merkle,protocol,protos,services,signed-notes,transcoding}/**/!(*.slow|*.full).test.ts";
+  "test/{docs,formats,merkle,protocol,protos,server,services,signed-notes,transcoding}/**/!(*.slow|*.full).test.ts";
 const quick = {
   include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],
   exclude: [...configDefaults.exclude, slow, full, smoke],
