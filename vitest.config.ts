@@ -58,8 +58,11 @@ class LongFirst extends BaseSequencer {
  * Quick tests whose files leave nothing behind in their process, and so may follow others there. A process of its own
  * costs each file a quarter of a second of CPU time and more, most of it for reading modules again.
  */
-const shared =
-  "test/{docs,formats,merkle,protocol,protos,server,services,signed-notes,transcoding}/**/!(*.slow|*.full).test.ts";
+const shared = [
+  "console/test/**",
+  "test/{client,docs,envoy,formats,merkle,openapi,protocol,protos,records,server}/**",
+  "test/{services,signed-notes,transcoding,vectors/own}/**",
+].map((folder) => `${folder}/!(*.slow|*.full).test.ts`);
 const quick = {
   include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],
   exclude: [...configDefaults.exclude, slow, full, smoke],
@@ -88,8 +91,8 @@ export default defineConfig({
     execArgv: ["--max-semi-space-size=64"],
     sequence: { sequencer: LongFirst },
     projects: [
-      project("quick", { ...quick, exclude: [...quick.exclude, shared] }),
-      project("quick-shared", { ...quick, include: [shared], isolate: false }),
+      project("quick", { ...quick, exclude: [...quick.exclude, ...shared] }),
+      project("quick-shared", { ...quick, include: shared, isolate: false }),
       project("smoke", { include: [smoke], provide: { databases: ["sqlite"] } }),
       project("postgres", { include: [both], provide: { databases: ["postgres"] } }),
       project("slow", { include: [slow] }),
