@@ -60,7 +60,7 @@ class LongFirst extends BaseSequencer {
  */
 const shared = [
   "console/test/**",
-  "test/{client,docs,envoy,formats,merkle,openapi,protocol,protos,records,server}/**",
+  "test/{client,docs,envoy,formats,merkle,openapi,proto-archive,protocol,records,server}/**",
   "test/{services,signed-notes,transcoding,vectors/own}/**",
 ].map((folder) => `${folder}/!(*.slow|*.full).test.ts`);
 const quick = {
