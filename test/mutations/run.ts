@@ -62,7 +62,18 @@ function runTests(copy: string, files: readonly string[]): TestRun {
   const report = join(copy, ".vitest-report.json");
   rmSync(report, { force: true });
   const vitest = join(copy, "node_modules/vitest/vitest.mjs");
-  const flags = ["--project", "quick", "--bail", "1", "--reporter", "json", "--outputFile", report];
+  const flags = [
+    "--project",
+    "quick",
+    "--project",
+    "quick-shared",
+    "--bail",
+    "1",
+    "--reporter",
+    "json",
+    "--outputFile",
+    report,
+  ];
   const { status } = spawnSync(process.execPath, [vitest, "run", ...flags, ...files], {
     cwd: copy,
     stdio: "ignore",
