@@ -2,7 +2,7 @@
 import { sql } from "kysely";
 import { tagEntry } from "../audit/chain.ts";
 import type { AuditChain } from "../audit/chain-writer.ts";
-import { openCheckpointSigner } from "../audit/checkpoints.ts";
+import { openCheckpointSigner } from "../audit/checkpoint-signer.ts";
 import { readTrueEntries } from "../audit/true-entries.ts";
 import { systemCaller } from "../crypto/lane.ts";
 import { unobserved } from "../database/background.ts";

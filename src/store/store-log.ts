@@ -2,8 +2,8 @@
 import { createHmac } from "node:crypto";
 import type { AuditHead } from "../audit/chain.ts";
 import { type AuditChain, createAuditChain } from "../audit/chain-writer.ts";
-import { createCheckpointer } from "../audit/checkpointer.ts";
-import { type CheckpointSigner, storeCheckpoint } from "../audit/checkpoints.ts";
+import { createCheckpointSchedule } from "../audit/checkpoint-schedule.ts";
+import { type CheckpointSigner, storeCheckpoint } from "../audit/checkpoint-signer.ts";
 import { runWalk } from "../audit/run-walk.ts";
 import { identityLog, keyLog, type LogTables } from "../audit/tables.ts";
 import {
@@ -95,7 +95,7 @@ function createStoreLog(
 ): StoreLog {
   const { reader } = database;
   const readEnd = () => chain.readTrueHead(reader);
-  const checkpointer = createCheckpointer({
+  const schedule = createCheckpointSchedule({
     readTrueHead: readEnd,
     signer,
     write,
@@ -104,7 +104,7 @@ function createStoreLog(
     background,
   });
   return {
-    ...checkpointer,
+    ...schedule,
     chain,
     readEnd,
     async verify(options) {

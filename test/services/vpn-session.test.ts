@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { createVectorMemory } from "../../src/services/vpn/received-vectors.ts";
+import { createReplayMemory } from "../../src/services/vpn/replay-window.ts";
 import { packetOverhead, Session } from "../../src/services/vpn/session.ts";
 import { deriveSessionKeys } from "../../src/services/vpn/session-keys.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
@@ -88,7 +88,7 @@ describe("Session", () => {
   });
 
   it("needs a rekey when its owner uses most of the gateway's memory, and others do not", () => {
-    const memory = createVectorMemory(100);
+    const memory = createReplayMemory(100);
     const sessions = Array.from({ length: 4 }, () => openSession());
     const [long, short, other, ended] = sessions as [Opened, Opened, Opened, Opened];
     for (const { session } of [long, short, ended]) memory.add(session.received, "mallory");

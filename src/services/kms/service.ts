@@ -10,6 +10,7 @@ import { openEntryLog } from "../entry-log.ts";
 import { partsOf, readHealth } from "../fields.ts";
 import { packEntry, toFilter } from "./audit.ts";
 import type { ResponseForm } from "./batch-size.ts";
+import { createCallerMutex } from "./caller-mutex.ts";
 import type { ChangeDeps } from "./change.ts";
 import { createKey } from "./create.ts";
 import { createCsr } from "./create-csr.ts";
@@ -23,7 +24,6 @@ import { listGrants } from "./list-grants.ts";
 import { listKeys } from "./list-keys.ts";
 import { rotateKey } from "./rotate.ts";
 import { sign, signBatch, signStream } from "./sign.ts";
-import { createTurns } from "./turns.ts";
 import { verify } from "./verify.ts";
 import { createAuditVerifications, packVerification, watchVerification } from "./verify-audit.ts";
 
@@ -31,7 +31,7 @@ import { createAuditVerifications, packVerification, watchVerification } from ".
 export function kmsService(deps: ChangeDeps): ServiceImpl<typeof KmsService> {
   const { store, keys } = deps;
   const auditLog = openEntryLog(store, keyLog);
-  const takeTurn = createTurns();
+  const runExclusively = createCallerMutex();
   const verifications = createAuditVerifications(deps);
   const readerOf = (context: HandlerContext) => ({
     principal: readPrincipal(context),
@@ -134,7 +134,7 @@ export function kmsService(deps: ChangeDeps): ServiceImpl<typeof KmsService> {
       const reader = readerOf(context);
       const filter = await toFilter(deps, query, reader);
       // A list may read all of the caller's entries. One at a time, so that other callers' reads are not starved.
-      const { rows, ...page } = await takeTurn(reader.principal.userId, context.signal, () =>
+      const { rows, ...page } = await runExclusively(reader.principal.userId, context.signal, () =>
         auditLog.list(filter, query),
       );
       return { ...page, auditLog: rows.map(packEntry) };

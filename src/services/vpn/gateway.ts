@@ -3,7 +3,7 @@ import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
 import { poll } from "../../database/poll.ts";
 import { openOrMakeKey } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
-import { createVectorMemory } from "./received-vectors.ts";
+import { createReplayMemory } from "./replay-window.ts";
 import type { Session } from "./session.ts";
 import { identityAlgorithm, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
 
@@ -60,7 +60,7 @@ export async function openGateway(
     context: kemKeyContext,
   });
   const live = new Map<string, LiveTunnel>();
-  const memory = createVectorMemory();
+  const memory = createReplayMemory();
   const end = (session: Session): void => {
     memory.remove(session.received);
     session.close();

@@ -1,16 +1,16 @@
 /** The gateway's end of a session: AES-256-GCM (NIST SP 800-38D) under keys that exist only in memory. */
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 import { wipe } from "../../crypto/bytes.ts";
-import { vectorBytes as ivBytes, OwnVectors } from "./own-vectors.ts";
-import { ReceivedVectors } from "./received-vectors.ts";
+import { NonceGenerator, nonceBytes } from "./nonce-generator.ts";
+import { ReplayWindow } from "./replay-window.ts";
 import type { KeyForm, SessionKeys } from "./session-keys.ts";
 
 /** Bytes of the tag. */
 const tagBytes = 16;
 /** Bytes of a packet in addition to its content. */
-export const packetOverhead = ivBytes + tagBytes;
+export const packetOverhead = nonceBytes + tagBytes;
 
-/** Maximum packets under one key (SP 800-38D, section 8.3) for random vectors, because the peer's are random. */
+/** Maximum packets under one key (SP 800-38D, section 8.3) for random nonces, because the peer's are random. */
 const maxSent = 2 ** 32;
 
 /** Why a packet cannot be opened, or data cannot be sealed. */
@@ -24,9 +24,9 @@ export type PacketOutcome =
 /** A session with one peer. */
 export class Session {
   readonly #keys: SessionKeys;
-  readonly #vectors = new OwnVectors();
+  readonly #nonces = new NonceGenerator();
   /** Only genuine packets are remembered, so that noise cannot fill the memory. */
-  readonly received = new ReceivedVectors();
+  readonly received = new ReplayWindow();
 
   /** @param keys the session takes ownership and overwrites them at its end */
   constructor(keys: SessionKeys) {
@@ -38,24 +38,26 @@ export class Session {
     return this.#keys.form;
   }
 
-  /** Makes a packet: vector, ciphertext, tag. */
+  /** Makes a packet: nonce, ciphertext, tag. */
   seal(data: Uint8Array): PacketOutcome {
-    if (this.#vectors.used >= maxSent) return { ok: false, fault: "REKEY_NEEDED" };
-    const iv = this.#vectors.next();
-    const cipher = createCipheriv("aes-256-gcm", this.#keys.gatewayToPeer, iv, { authTagLength: tagBytes });
-    const bytes = Buffer.concat([iv, cipher.update(data), cipher.final(), cipher.getAuthTag()]);
+    if (this.#nonces.used >= maxSent) return { ok: false, fault: "REKEY_NEEDED" };
+    const nonce = this.#nonces.next();
+    const cipher = createCipheriv("aes-256-gcm", this.#keys.gatewayToPeer, nonce, {
+      authTagLength: tagBytes,
+    });
+    const bytes = Buffer.concat([nonce, cipher.update(data), cipher.final(), cipher.getAuthTag()]);
     return { ok: true, bytes };
   }
 
   /** Opens a packet from the peer; accepts it only once. */
   open(packet: Uint8Array): PacketOutcome {
-    const iv = packet.subarray(0, ivBytes);
+    const nonce = packet.subarray(0, nonceBytes);
     const end = packet.length - tagBytes;
-    const decipher = createDecipheriv("aes-256-gcm", this.#keys.peerToGateway, iv, {
+    const decipher = createDecipheriv("aes-256-gcm", this.#keys.peerToGateway, nonce, {
       authTagLength: tagBytes,
     });
     decipher.setAuthTag(packet.subarray(end));
-    const opened = decipher.update(packet.subarray(ivBytes, end));
+    const opened = decipher.update(packet.subarray(nonceBytes, end));
     try {
       decipher.final();
     } catch {
@@ -63,11 +65,13 @@ export class Session {
       return { ok: false, fault: "PACKET_INVALID" };
     }
     // If both directions share a key, our own packets also pass as genuine.
-    if (this.#vectors.has(iv)) {
+    if (this.#nonces.has(nonce)) {
       wipe(opened);
       return { ok: false, fault: "PACKET_REFLECTED" };
     }
-    const fault = this.received.add(Buffer.from(iv.buffer, iv.byteOffset, iv.byteLength).toString("latin1"));
+    const fault = this.received.add(
+      Buffer.from(nonce.buffer, nonce.byteOffset, nonce.byteLength).toString("latin1"),
+    );
     if (fault === undefined) return { ok: true, bytes: opened };
     wipe(opened);
     return { ok: false, fault };

@@ -1,7 +1,7 @@
 import { type Cipheriv, createCipheriv, randomBytes } from "node:crypto";
 
-/** Bytes of an initialization vector, and of each half of one. */
-export const vectorBytes = 12;
+/** Bytes of a nonce, which NIST SP 800-38D calls an initialization vector, and of each half of one. */
+export const nonceBytes = 12;
 const halfBytes = 6;
 /** AES, the round function, takes a block of 16 bytes. */
 const blockBytes = 16;
@@ -9,14 +9,14 @@ const blockBytes = 16;
 const rounds = 4;
 
 /**
- * Makes the initialization vectors of one key, and recognizes them without storing them.
+ * Generates the nonces of one key, and recognizes them without storing them.
  *
- * NIST SP 800-38D, section 8.2.1, requires vectors that are all different and proposes a counter. These are a counter
+ * NIST SP 800-38D, section 8.2.1, requires nonces that are all different and proposes a counter. These are a counter
  * of 96 bits, enciphered with a random secret that only this object has. That is a permutation, so all are different. A
- * vector is one of ours exactly if it deciphers to a counted number. To others they look random. A random vector of the
+ * nonce is one of ours exactly if it deciphers to a counted number. To others they look random. A random nonce of the
  * peer (section 8.2.2) is mistaken for one of ours with a probability of 2^-64 at most.
  */
-export class OwnVectors {
+export class NonceGenerator {
   readonly #roundFunction: Cipheriv;
   #used = 0;
 
@@ -24,34 +24,34 @@ export class OwnVectors {
     this.#roundFunction = createCipheriv("aes-256-ecb", randomBytes(32), null).setAutoPadding(false);
   }
 
-  /** Counts the vectors that were made. */
+  /** Counts the nonces that were generated. */
   get used(): number {
     return this.#used;
   }
 
   /** @returns 12 bytes that no other call returns, for up to 2^48 calls */
   next(): Uint8Array {
-    const vector = Buffer.alloc(vectorBytes);
-    vector.writeUIntBE(this.#used, halfBytes, halfBytes);
+    const nonce = Buffer.alloc(nonceBytes);
+    nonce.writeUIntBE(this.#used, halfBytes, halfBytes);
     this.#used += 1;
-    for (let round = 0; round < rounds; round += 1) this.#mix(vector, round);
-    return vector;
+    for (let round = 0; round < rounds; round += 1) this.#mix(nonce, round);
+    return nonce;
   }
 
-  /** Tells whether `next` returned this vector. */
-  has(vector: Uint8Array): boolean {
-    const counter = Buffer.from(vector);
+  /** Tells whether `next` returned this nonce. */
+  has(nonce: Uint8Array): boolean {
+    const counter = Buffer.from(nonce);
     for (let round = rounds - 1; round >= 0; round -= 1) this.#mix(counter, round);
     return counter.readUIntBE(0, halfBytes) === 0 && counter.readUIntBE(halfBytes, halfBytes) < this.#used;
   }
 
-  /** One round of a Feistel network: mixes one half of the vector, alternately left and right, with the other half. */
-  #mix(vector: Buffer, round: number): void {
+  /** One round of a Feistel network: mixes one half of the nonce, alternately left and right, with the other half. */
+  #mix(nonce: Buffer, round: number): void {
     const [target, source] = round % 2 === 0 ? [0, halfBytes] : [halfBytes, 0];
     const block = Buffer.alloc(blockBytes);
     block[0] = round;
-    vector.copy(block, 1, source, source + halfBytes);
+    nonce.copy(block, 1, source, source + halfBytes);
     const mask = this.#roundFunction.update(block);
-    for (let i = 0; i < halfBytes; i += 1) vector[target + i] = (vector[target + i] ?? 0) ^ (mask[i] ?? 0);
+    for (let i = 0; i < halfBytes; i += 1) nonce[target + i] = (nonce[target + i] ?? 0) ^ (mask[i] ?? 0);
   }
 }

@@ -1,14 +1,14 @@
-/** Runs work of one caller at a time. */
+/** A mutex for each caller. */
 
 /**
  * Runs work after all earlier work of the same caller. Work of other callers does not wait.
  *
  * @throws the reason of the signal, for a call that ended before its turn
  */
-export type TakeTurn = <T>(caller: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
+export type RunExclusively = <T>(caller: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
 
-/** Creates the turns of callers. */
-export function createTurns(): TakeTurn {
+/** Creates the mutexes of all callers. */
+export function createCallerMutex(): RunExclusively {
   const last = new Map<string, Promise<unknown>>();
   return async (caller, signal, work) => {
     const before = last.get(caller);

@@ -1,14 +1,14 @@
 /** The background work that signs the audit log. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { expect, it, onTestFinished } from "vitest";
-import { createCheckpointer } from "../../src/audit/checkpointer.ts";
+import { createCheckpointSchedule } from "../../src/audit/checkpoint-schedule.ts";
 import { keyLog } from "../../src/audit/tables.ts";
 import { unobserved } from "../../src/database/background.ts";
 
 it("signs outside of the context of the call that wrote, which it is not charged to", async () => {
   const context = new AsyncLocalStorage<string>();
   const { promise: signedIn, resolve } = Promise.withResolvers<string | undefined>();
-  const checkpointer = createCheckpointer({
+  const schedule = createCheckpointSchedule({
     readTrueHead: async () => {
       resolve(context.getStore());
       return { sequence: 0, entryHash: "" };
@@ -19,7 +19,7 @@ it("signs outside of the context of the call that wrote, which it is not charged
     log: keyLog,
     background: unobserved,
   });
-  onTestFinished(() => checkpointer.close());
-  context.run("a call", () => checkpointer.entriesWritten());
+  onTestFinished(() => schedule.close());
+  context.run("a call", () => schedule.entriesWritten());
   expect(await signedIn).toBeUndefined();
 });

@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
-import { createTurns } from "../../../src/services/kms/turns.ts";
+import { createCallerMutex } from "../../../src/services/kms/caller-mutex.ts";
 
 const { signal } = new AbortController();
 
 it("the work of one caller runs one at a time, also after a failure; that of others does not wait", async () => {
-  const takeTurn = createTurns();
+  const runExclusively = createCallerMutex();
   const first = Promise.withResolvers<string>();
   const begun: string[] = [];
   const take = (caller: string, name: string, work: () => Promise<string>) =>
-    takeTurn(caller, signal, () => {
+    runExclusively(caller, signal, () => {
       begun.push(name);
       return work();
     });
@@ -23,11 +23,11 @@ it("the work of one caller runs one at a time, also after a failure; that of oth
 });
 
 it("a call that has ended loses its turn", async () => {
-  const takeTurn = createTurns();
+  const runExclusively = createCallerMutex();
   const first = Promise.withResolvers<void>();
-  const one = takeTurn("ada", signal, () => first.promise);
+  const one = runExclusively("ada", signal, () => first.promise);
   const caller = new AbortController();
-  const two = takeTurn("ada", caller.signal, async () => "never");
+  const two = runExclusively("ada", caller.signal, async () => "never");
   caller.abort(new Error("gone"));
   first.resolve();
   await one;

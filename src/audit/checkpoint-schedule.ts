@@ -4,14 +4,14 @@ import type { Kysely } from "kysely";
 import { type Background, reportAttempts } from "../database/background.ts";
 import type { Schema } from "../database/schema.ts";
 import type { AuditHead } from "./chain.ts";
-import { type CheckpointSigner, storeCheckpoint } from "./checkpoints.ts";
+import { type CheckpointSigner, storeCheckpoint } from "./checkpoint-signer.ts";
 import type { LogTables } from "./tables.ts";
 
 /** Milliseconds from the first entry that no checkpoint covers to the checkpoint. */
 const checkpointAfterMs = 1000;
 
-/** What a checkpointer needs. */
-export interface CheckpointerDeps {
+/** The dependencies of a schedule of checkpoints. */
+export interface CheckpointScheduleDeps {
   readonly readTrueHead: () => Promise<AuditHead>;
   readonly signer: Pick<CheckpointSigner, "sign">;
   readonly write: (work: (transaction: { readonly db: Kysely<Schema> }) => Promise<void>) => Promise<void>;
@@ -21,7 +21,14 @@ export interface CheckpointerDeps {
 }
 
 /** Signs a checkpoint some time after entries are written, and when the store closes. */
-export function createCheckpointer({ readTrueHead, signer, write, now, log, background }: CheckpointerDeps) {
+export function createCheckpointSchedule({
+  readTrueHead,
+  signer,
+  write,
+  now,
+  log,
+  background,
+}: CheckpointScheduleDeps) {
   const attempts = reportAttempts(background, { work: "sign_checkpoint", about: { table: log.entries } });
   let timer: NodeJS.Timeout | undefined;
   let signing: Promise<void> = Promise.resolve();
