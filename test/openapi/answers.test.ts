@@ -1,21 +1,15 @@
 /** The answers that the API description shows: a server's own, complete, of today's shape, and without secrets. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import answersOfCore from "../../docs/answers.json" with { type: "json" };
 import type { MediaType } from "../../src/openapi/document.ts";
 import type { Json } from "../../src/protocol/example.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 import { callExamples, listOperations, loadExamples } from "./call-examples.ts";
 import { type CheckSchema, createCheck } from "./check-schema.ts";
 import { cleanAnswer, secretNames, shortenRuns, tokenSample } from "./clean-answer.ts";
-import { readAnswers } from "./read-answers.ts";
+import { listRecorded, readAnswers, shapeOf } from "./read-answers.ts";
 
 const examples = await loadExamples();
-const answers: Readonly<Record<string, Json>> = {
-  ...answersOfCore,
-  ...Object.fromEntries(
-    examples.flatMap(({ name, answer }) => (answer === undefined ? [] : [[name, answer]])),
-  ),
-};
+const answers = listRecorded(examples);
 
 let api: ApiServer;
 let fresh: Readonly<Record<string, Json>>;
@@ -32,21 +26,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const end of ends.reverse()) await end();
 });
-
-/**
- * The shape of an answer: its members, the types of their values, and the values that are names. A list has the shapes
- * of its elements, each once.
- */
-function shapeOf(value: Json): unknown {
-  if (Array.isArray(value)) return [...new Set(value.map((part) => JSON.stringify(shapeOf(part))))].sort();
-  if (typeof value === "object" && value !== null) {
-    const sorted = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-    return Object.fromEntries(sorted.map(([name, part]) => [name, shapeOf(part)]));
-  }
-  if (typeof value !== "string") return typeof value;
-  if (/\bSHORTENED[/_]FROM\b/.test(value)) return "long bytes";
-  return /^[A-Z]{2}[A-Z0-9_-]*$|SECRET|^\(secret\)$/.test(value) ? value : "text";
-}
 
 /** Every text of an answer, with the name of its field. */
 function listTexts(value: Json, name = ""): [name: string, text: string][] {

@@ -17,15 +17,31 @@ export interface ApiServer {
   readonly routes: readonly Route[];
 }
 
+/**
+ * Prepares a store for a server that answers all examples.
+ *
+ * @param more further flags
+ * @returns the flags of the server beside --data-dir
+ */
+export async function prepareServer(
+  dataDir: string,
+  atEnd: (end: () => void | Promise<void>) => void,
+  more: readonly string[],
+): Promise<readonly string[]> {
+  const args = ["--issuer-url", issuerUrl, ...(await loadFlags(atEnd)), ...more];
+  const config = readConfig(["--data-dir", dataDir, ...args], {}, await loadSettings());
+  await addClient(config, describeClient("orders", { scopes: ["kms.sign"] }));
+  return args;
+}
+
 /** Starts a server; in `beforeAll` it ends with the file, given `afterAll`. */
 export async function startApi(
   auth: "open" | "token",
   atEnd: (end: () => void | Promise<void>) => void,
 ): Promise<ApiServer> {
   const dataDir = makeTemporaryDirectory(atEnd);
-  const flags = ["--port", "0", "--auth", auth, "--data-dir", dataDir, "--issuer-url", issuerUrl];
-  const config = readConfig([...flags, ...(await loadFlags(atEnd))], {}, await loadSettings());
-  await addClient(config, describeClient("orders", { scopes: ["kms.sign"] }));
+  const args = await prepareServer(dataDir, atEnd, ["--port", "0", "--auth", auth]);
+  const config = readConfig(["--data-dir", dataDir, ...args], {}, await loadSettings());
   const { server, close } = await createApp(config, pino({ level: "silent" }), {
     packages: await loadPackages(),
   });

@@ -62,28 +62,56 @@ export interface Described {
   readonly document: OpenApiDocument;
 }
 
+/** The answer to a call: what a client reads of it, and its bytes. */
+export type Answer = Pick<Outcome, "body" | "bytes">;
+
+/** Requests with values of the answers before them. */
+export interface AnswerBook {
+  /** Fills in the request of an example, and its token. */
+  complete(example: Example): Promise<{ readonly request: Members; readonly token: string | undefined }>;
+  keep(name: string, answer: Answer): void;
+}
+
+/** Begins without answers. */
+export function createAnswerBook(): AnswerBook {
+  const answers = new Map<string, Answer>();
+  const computed = new Map<string, Members>();
+  const fill = ({ answerOf: example, path }: Answered) => {
+    const body = computed.get(example) ?? answers.get(example)?.body;
+    const value = path.split(".").reduce((at: unknown, name) => (at as Members | undefined)?.[name], body);
+    if (typeof value !== "string") throw new Error(`the answer of ${example} has no ${path}`);
+    return value;
+  };
+  return {
+    async complete(example) {
+      for (const [name, compute] of Object.entries(computeValues))
+        if (needs(example, name)) computed.set(name, await compute(answers));
+      const request = fillExample(example.request, fill) as Members;
+      return { request, token: example.token && fill(example.token) };
+    },
+    keep: (name, answer) => void answers.set(name, answer),
+  };
+}
+
+/** Does what an example needs beside the examples before it. */
+export async function prepareExample(url: string, { name }: Pick<Example, "name">): Promise<void> {
+  // Entries are listed once a checkpoint covers them. Who asks for one need not wait for the next.
+  if (name === "list-log-entries") await fetch(`${url}/api/logs/audit/checkpoint`);
+}
+
 /** Makes the calls of examples one after the other. @returns what came of each, by its name */
 export async function callExamples(
   { url, document }: Described,
   examples: readonly Example[],
 ): Promise<ReadonlyMap<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
-  const computed = new Map<string, Members>();
-  const fill = ({ answerOf: example, path }: Answered) => {
-    const body = computed.get(example) ?? outcomes.get(example)?.body;
-    const value = path.split(".").reduce((at: unknown, name) => (at as Members)[name], body);
-    if (typeof value !== "string") throw new Error(`the answer of ${example} has no ${path}`);
-    return value;
-  };
+  const book = createAnswerBook();
   for (const example of examples) {
-    const found = findOperation(document, example.rpc);
-    for (const [name, compute] of Object.entries(computeValues))
-      if (needs(example, name)) computed.set(name, await compute(outcomes));
-    // Entries are listed once a checkpoint covers them. Who asks for one need not wait for the next.
-    if (example.name === "list-log-entries") await fetch(`${url}/api/logs/audit/checkpoint`);
-    const token = example.token && fill(example.token);
-    const request = fillExample(example.request, fill) as Members;
-    outcomes.set(example.name, await call(url, found, request, token));
+    await prepareExample(url, example);
+    const { request, token } = await book.complete(example);
+    const outcome = await call(url, findOperation(document, example.rpc), request, token);
+    outcomes.set(example.name, outcome);
+    book.keep(example.name, outcome);
   }
   return outcomes;
 }
@@ -114,8 +142,17 @@ export function readField(request: Members, path: string): unknown {
   return path.split(".").reduce((at: unknown, name) => (at as Members | undefined)?.[name], request);
 }
 
-async function call(url: string, found: Found, request: Members, token?: string): Promise<Outcome> {
-  const { path, method, operation } = found;
+/** A request as the document describes it. */
+export interface HttpCall {
+  readonly method: string;
+  /** The path and the query. */
+  readonly target: string;
+  /** JSON; undefined for none. */
+  readonly body: Members | undefined;
+}
+
+/** Puts the fields of a request where the document says. */
+export function toHttpCall({ path, method, operation }: Found, request: Members): HttpCall {
   const parameters = (operation.parameters ?? []).filter((one): one is Parameter => "name" in one);
   const rest = { ...request };
   const bodyField = findBodyField(operation, request);
@@ -134,9 +171,17 @@ async function call(url: string, found: Found, request: Members, token?: string)
     else query.append(name, text);
   }
   const whole = bodyField === undefined ? rest : (request[bodyField] as Members);
-  const sent = operation.requestBody === undefined ? undefined : whole;
-  const response = await fetch(`${url}${target}?${query}`, {
+  return {
     method: method.toUpperCase(),
+    target: query.size === 0 ? target : `${target}?${query}`,
+    body: operation.requestBody === undefined ? undefined : whole,
+  };
+}
+
+async function call(url: string, found: Found, request: Members, token?: string): Promise<Outcome> {
+  const { method, target, body: sent } = toHttpCall(found, request);
+  const response = await fetch(url + target, {
+    method,
     headers: {
       ...(sent && { "content-type": "application/json" }),
       ...(token !== undefined && { authorization: `Bearer ${token}` }),

@@ -5,9 +5,9 @@ import { wrappedKey } from "../../src/services/kms/examples.ts";
 import { peerPacket } from "../../src/services/vpn/examples.ts";
 import { sealAsPeer } from "../services/vpn-peer.ts";
 import { type ImportParameters, wrapKeyFile } from "../support/wrap-key.ts";
-import type { Members, Outcome } from "./call-examples.ts";
+import type { Answer, Members } from "./call-examples.ts";
 
-type Outcomes = ReadonlyMap<string, Outcome>;
+type Outcomes = ReadonlyMap<string, Answer>;
 type Compute = (outcomes: Outcomes) => Members | Promise<Members>;
 
 /** Computes each value, by the name that examples refer to. */

@@ -1,5 +1,6 @@
 /** The answers that the API description shows. */
-import type { Json } from "../../src/protocol/example.ts";
+import answersOfCore from "../../docs/answers.json" with { type: "json" };
+import type { Example, Json } from "../../src/protocol/example.ts";
 import type { Outcome } from "./call-examples.ts";
 import { cleanAnswer } from "./clean-answer.ts";
 
@@ -16,4 +17,25 @@ export function readAnswers(outcomes: ReadonlyMap<string, Outcome>): Record<stri
       return [name, cleanAnswer(body ?? raw)];
     }),
   );
+}
+
+/** The recorded answers, by the names of the examples: those of the core, and those of extensions. */
+export function listRecorded(examples: readonly Example[]): Readonly<Record<string, Json>> {
+  const others = examples.flatMap(({ name, answer }) => (answer === undefined ? [] : [[name, answer]]));
+  return { ...answersOfCore, ...Object.fromEntries(others) };
+}
+
+/**
+ * The shape of an answer: its members, the types of their values, and the values that are names. A list has the shapes
+ * of its elements, each once.
+ */
+export function shapeOf(value: Json): unknown {
+  if (Array.isArray(value)) return [...new Set(value.map((part) => JSON.stringify(shapeOf(part))))].sort();
+  if (typeof value === "object" && value !== null) {
+    const sorted = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
+    return Object.fromEntries(sorted.map(([name, part]) => [name, shapeOf(part)]));
+  }
+  if (typeof value !== "string") return typeof value;
+  if (/\bSHORTENED[/_]FROM\b/.test(value)) return "long bytes";
+  return /^[A-Z]{2}[A-Z0-9_-]*$|SECRET|^\(secret\)$/.test(value) ? value : "text";
 }
