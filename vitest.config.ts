@@ -37,7 +37,7 @@ const longest = [
 
 /** Files that take longer than others of their kind. */
 const long =
-  /\/(?:clients-[a-z]+|store-verify|generated)(?:\.both)?\.test\.ts$|\/(?:clients-[a-z]+|rewrap-killed|vpn-session|postgres-server|foreign-clients|disk-full|page|reference|node|backends|helm|snippets)\.slow\.test\.ts$/;
+  /\/(?:clients|store-verify|generated)(?:\.both)?\.test\.ts$|\/(?:clients|clients-page|rewrap-killed|vpn-session|postgres-server|foreign-clients|disk-full|page|reference|node|backends|helm|snippets)\.slow\.test\.ts$/;
 
 /** Where a file stands: one of the longest at its own place, then the long ones, then the others. */
 function rankOf({ moduleId }: TestSpecification): number {

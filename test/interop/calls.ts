@@ -1,23 +1,19 @@
 /** What drivers are asked to do: calls in JSON, and what they come to. */
-
-/** One message in JSON. */
-export type JsonRequest = Readonly<Record<string, unknown>>;
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import type { OpenApiDocument } from "../../src/openapi/document.ts";
+import { findOperation, type HttpCall, type Members, toHttpCall } from "../openapi/call-examples.ts";
+import { loadPackages } from "../support/whole-program.ts";
 
 /** One call. */
 export interface Call {
   /** Such as "pqc.PqcService". */
   readonly service: string;
   readonly method: string;
-  /**
-   * The REST method and path, written down from the contract and not read from the protos; a {name} in the path
-   * stands for that field of the request. Missing for a call that REST does not have.
-   */
-  readonly rest?: string;
+  /** The call over REST, which has none that send a stream. */
+  readonly http?: HttpCall;
   /** One message; a list of them for a call that sends a stream. */
-  readonly request: JsonRequest | readonly JsonRequest[];
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Whether the call carries a token of the server. */
-  readonly withToken?: boolean;
+  readonly request: Members | readonly Members[];
+  readonly headers: Readonly<Record<string, string>>;
 }
 
 /** What a call came to: an answer as JSON, or a refusal. */
@@ -25,37 +21,53 @@ export type Outcome =
   | { readonly answer: unknown }
   | { readonly refusal: { readonly code: string; readonly reason: string | undefined } };
 
-/** A call as REST has it. */
-export interface RestCall {
-  readonly method: string;
+/** A server, and what it says of its REST calls. */
+export interface ForeignServer {
   readonly url: string;
-  /** JSON; undefined for methods without a body. */
-  readonly body: string | undefined;
+  readonly document: OpenApiDocument;
 }
 
-/** Puts the fields of a request into the path, and the others into the body or the query. */
-export function toRest(baseUrl: string, { rest, request, method: rpc }: Call): RestCall {
-  if (rest === undefined) throw new Error(`REST has no call for ${rpc}`);
-  const [method = "", template = ""] = rest.split(" ");
-  const fields = new Map(Object.entries(request));
-  const path = template.replace(/\{(\w+)\}/g, (_, name) => {
-    const value = String(fields.get(name));
-    fields.delete(name);
-    return encodeURIComponent(value);
-  });
-  const others = Object.fromEntries(fields);
-  if (method === "POST") return { method, url: baseUrl + path, body: JSON.stringify(others) };
-  const query = String(new URLSearchParams(others as Record<string, string>));
-  return { method, url: `${baseUrl}${path}${query === "" ? "" : `?${query}`}`, body: undefined };
+const packages = await loadPackages();
+const services: readonly DescService[] = packages.flatMap(({ files }) =>
+  files.flatMap((file) => file.services),
+);
+
+/** Finds an RPC by its full name: "kms.KmsService.Sign". */
+export function findMethod(rpc: string): DescMethod {
+  const dot = rpc.lastIndexOf(".");
+  const methods = services.find(({ typeName }) => typeName === rpc.slice(0, dot))?.methods ?? [];
+  const desc = methods.find(({ name }) => name === rpc.slice(dot + 1));
+  if (desc === undefined) throw new Error(`no service has ${rpc}`);
+  return desc;
 }
 
-/** The messages that a call sends, one after another, as command lines take them. */
-export function toJsonTexts({ request }: Call): string {
+/** Tells whether one server must answer all calls of a service, because it holds state in memory. */
+export function hasState({ file }: DescService): boolean {
+  return packages.some((one) => one.hasState === true && one.files.includes(file));
+}
+
+/** Prepares a call of a server. */
+export function toCall(
+  { document }: ForeignServer,
+  { parent, name, methodKind }: DescMethod,
+  request: Call["request"],
+  headers: Call["headers"] = {},
+): Call {
+  const sendsStream = methodKind === "client_streaming" || methodKind === "bidi_streaming";
+  return {
+    ...{ service: parent.typeName, method: name, request, headers },
+    ...(!sendsStream && {
+      http: toHttpCall(findOperation(document, `${parent.typeName}.${name}`), request as Members),
+    }),
+  };
+}
+
+/**
+ * The messages that a call sends, one after another, as command lines take them.
+ *
+ * @param replace changes values, as for JSON.stringify
+ */
+export function toJsonTexts({ request }: Call, replace?: (name: string, value: unknown) => unknown): string {
   const messages = Array.isArray(request) ? request : [request];
-  return messages.map((message) => JSON.stringify(message)).join("\n");
-}
-
-/** The headers of a call, its token among them. */
-export function headersOf({ headers, withToken }: Call, token: string): Readonly<Record<string, string>> {
-  return { ...headers, ...(withToken && { authorization: `Bearer ${token}` }) };
+  return messages.map((message) => JSON.stringify(message, replace)).join("\n");
 }

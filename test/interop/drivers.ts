@@ -7,7 +7,7 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { type Call, headersOf, type Outcome, toJsonTexts, toRest } from "./calls.ts";
+import { type Call, type Outcome, toJsonTexts } from "./calls.ts";
 import { callConnect, watchConnect } from "./connect-node.ts";
 import { callGrpcJs, watchGrpcJs } from "./grpc-js.ts";
 import { buf, follow, run } from "./tools.ts";
@@ -17,11 +17,11 @@ export interface Driver {
   readonly name: string;
   /** The program that it needs on the machine. */
   readonly program?: string;
-  /** Whether it can make calls that send a stream. */
-  readonly sendsStreams: boolean;
+  /** The streams that it can send. HTTP/1.1 has none that go both ways. */
+  readonly sends: "no streams" | "streams" | "streams both ways";
   /** Makes a call that has one answer. */
-  call(url: string, call: Call, token?: string): Promise<Outcome>;
-  /** Makes a call that is answered with a stream, and gives its messages as they come, until the signal ends it. */
+  call(url: string, call: Call): Promise<Outcome>;
+  /** Makes a call that is answered with a stream, and gives its messages as they come. It ends with its reader. */
   watch(url: string, call: Call, signal?: AbortSignal): AsyncGenerator<unknown>;
 }
 
@@ -31,35 +31,35 @@ interface StatusDetail {
 }
 
 function curl(name: string, flags: readonly string[]): Driver {
-  const toArgs = (url: string, call: Call, token: string): { args: string[]; body: string } => {
-    const { method, url: target, body } = toRest(url, call);
+  const toArgs = (url: string, { http, service, method, headers }: Call): string[] => {
+    if (http === undefined) throw new Error(`REST has no call for ${service}.${method}`);
     const bodyFlags = ["--header", "content-type: application/json", "--data-binary", "@-"];
-    return {
-      args: [
-        ...["--silent", "--request", method, ...flags, ...headerFlags("--header", headersOf(call, token))],
-        ...(body === undefined ? [] : bodyFlags),
-        target,
-      ],
-      body: body ?? "",
-    };
+    return [
+      ...["--silent", "--request", http.method, ...flags, ...headerFlags("--header", headers)],
+      ...(http.body === undefined ? [] : bodyFlags),
+      url + http.target,
+    ];
   };
+  const toBody = ({ http }: Call): string => (http?.body === undefined ? "" : JSON.stringify(http.body));
   return {
     name,
     program: "curl",
-    sendsStreams: false,
-    async call(url, call, token = "") {
-      const { args, body } = toArgs(url, call, token);
-      const { stdout } = await run("curl", ["--write-out", "\n%{http_code}", ...args], body);
+    sends: "no streams",
+    async call(url, call) {
+      const ending = "\n%{http_code} %{content_type}";
+      const { stdout } = await run("curl", ["--write-out", ending, ...toArgs(url, call)], toBody(call));
       const end = stdout.lastIndexOf("\n");
-      const answer = JSON.parse(stdout.slice(0, end));
-      if (stdout.slice(end + 1) === "200") return { answer };
+      const [status, contentType] = stdout.slice(end + 1).split(" ");
+      const body = stdout.slice(0, end);
+      // Notes and tiles are what gRPC has as google.api.HttpBody.
+      if (contentType !== "application/json")
+        return { answer: { contentType, data: Buffer.from(body).toString("base64"), extensions: [] } };
+      const answer = JSON.parse(body);
+      if (status === "200") return { answer };
       const reason = answer.details.find((detail: StatusDetail) => detail.reason)?.reason;
       return { refusal: { code: answer.code, reason } };
     },
-    watch(url, call, signal) {
-      const { args, body } = toArgs(url, call, "");
-      return follow("curl", ["--no-buffer", ...args], body, signal);
-    },
+    watch: (url, call, signal) => follow("curl", ["--no-buffer", ...toArgs(url, call)], toBody(call), signal),
   };
 }
 
@@ -70,58 +70,68 @@ function headerFlags(flag: string, headers: Readonly<Record<string, string>>): s
 const grpcurl: Driver = {
   name: "grpcurl, knowing nothing but the address",
   program: "grpcurl",
-  sendsStreams: true,
-  async call(url, call, token = "") {
+  sends: "streams both ways",
+  async call(url, call) {
     const { code, stdout, stderr } = await run(
       "grpcurl",
-      ["-format-error", ...toGrpcurlArgs(url, call, token)],
-      toJsonTexts(call),
+      ["-format-error", ...toGrpcurlArgs(url, call)],
+      toJsonTexts(call, toFieldMask),
     );
     if (code === 0) return { answer: JSON.parse(stdout) };
     const status = JSON.parse(stderr.slice(stderr.indexOf("{")));
     const reason = status.details.find((detail: StatusDetail) => detail.reason)?.reason;
     return { refusal: { code: nameOf(status.code), reason } };
   },
-  watch: (url, call, signal) => follow("grpcurl", toGrpcurlArgs(url, call, ""), toJsonTexts(call), signal),
+  watch: (url, call, signal) =>
+    follow("grpcurl", toGrpcurlArgs(url, call), toJsonTexts(call, toFieldMask), signal),
 };
 
-function toGrpcurlArgs(url: string, call: Call, token: string): string[] {
+/** grpcurl reads a field mask as the message that it is, not in its form of ProtoJSON. */
+function toFieldMask(name: string, value: unknown): unknown {
+  return name === "updateMask" ? { paths: String(value).split(",") } : value;
+}
+
+function toGrpcurlArgs(url: string, call: Call): string[] {
   return [
-    ...["-plaintext", "-emit-defaults", "-d", "@", ...headerFlags("-H", headersOf(call, token))],
+    ...["-plaintext", "-emit-defaults", "-d", "@", ...headerFlags("-H", call.headers)],
     ...[url.slice("http://".length), `${call.service}/${call.method}`],
   ];
 }
 
 function bufCurl(protocol: "grpc" | "grpcweb" | "connect"): Driver {
-  const toArgs = (url: string, call: Call, token: string): string[] => [
+  const toArgs = (url: string, call: Call): string[] => [
     ...["curl", "--http2-prior-knowledge", "--emit-defaults", "--protocol", protocol, "--data", "@-"],
-    ...headerFlags("--header", headersOf(call, token)),
+    ...headerFlags("--header", call.headers),
     `${url}/${call.service}/${call.method}`,
   ];
   return {
     name: `buf curl over ${protocol}, knowing nothing but the address`,
     program: "buf",
-    sendsStreams: true,
-    async call(url, call, token = "") {
-      const { code, stdout, stderr } = await run(buf, toArgs(url, call, token), toJsonTexts(call));
+    sends: "streams both ways",
+    async call(url, call) {
+      const { code, stdout, stderr } = await run(buf, toArgs(url, call), toJsonTexts(call));
       if (code === 0) return { answer: JSON.parse(stdout) };
       const error = JSON.parse(stderr.slice(stderr.indexOf("{")));
       const info = error.details.find((detail: StatusDetail) => detail.type === ErrorInfoSchema.typeName);
       const reason = info && fromBinary(ErrorInfoSchema, Buffer.from(info.value, "base64")).reason;
       return { refusal: { code: error.code.toUpperCase(), reason } };
     },
-    watch: (url, call, signal) => follow(buf, toArgs(url, call, ""), toJsonTexts(call), signal),
+    watch: (url, call, signal) => follow(buf, toArgs(url, call), toJsonTexts(call), signal),
   };
 }
 
 /** Each call goes over a transport of its own, so that nothing is left open. */
-function connectNode(name: string, createTransport: (url: string) => Transport): Driver {
+function connectNode(
+  name: string,
+  sends: Driver["sends"],
+  createTransport: (baseUrl: string) => Transport,
+): Driver {
   return {
     name: `@connectrpc/connect-node, ${name}`,
-    sendsStreams: true,
-    async call(url, call, token = "") {
+    sends,
+    async call(url, call) {
       try {
-        return { answer: await callConnect(createTransport(url), call, headersOf(call, token)) };
+        return { answer: await callConnect(createTransport(url), call) };
       } catch (thrown) {
         const error = ConnectError.from(thrown);
         return {
@@ -129,21 +139,19 @@ function connectNode(name: string, createTransport: (url: string) => Transport):
         };
       }
     },
-    watch: (url, call, signal) => watchConnect(createTransport(url), call, headersOf(call, ""), signal),
+    watch: (url, call, signal) => watchConnect(createTransport(url), call, signal),
   };
 }
 
 const grpcJs: Driver = {
   name: "@grpc/grpc-js, with what reflection says",
-  sendsStreams: true,
-  async call(url, call, token = "") {
-    const headers = headersOf(call, token);
-    const outcome = await callGrpcJs(url.slice("http://".length), { ...call, headers });
+  sends: "streams",
+  async call(url, call) {
+    const outcome = await callGrpcJs(url.slice("http://".length), call);
     if ("answer" in outcome) return outcome;
     return { refusal: { code: nameOf(outcome.code), reason: outcome.reason } };
   },
-  watch: (url, call, signal) =>
-    watchGrpcJs(url.slice("http://".length), { ...call, headers: headersOf(call, "") }, signal),
+  watch: (url, call, signal) => watchGrpcJs(url.slice("http://".length), call, signal),
 };
 
 /** INVALID_ARGUMENT of 3. */
@@ -151,30 +159,46 @@ export function nameOf(code: number): string {
   return (Code[code] ?? String(code)).replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
 }
 
-export const drivers: readonly Driver[] = [
+const http1 = { httpVersion: "1.1" } as const;
+const http2 = { httpVersion: "2" } as const;
+const get = { useHttpGet: true };
+const json = { useBinaryFormat: false };
+
+/** Clients of npm packages. */
+export const npmDrivers: readonly Driver[] = [
+  connectNode("Connect over HTTP/1.1", "streams", (baseUrl) => createConnectTransport({ baseUrl, ...http1 })),
+  connectNode("Connect with GET over HTTP/1.1", "streams", (baseUrl) =>
+    createConnectTransport({ baseUrl, ...http1, ...get }),
+  ),
+  connectNode("Connect with JSON over HTTP/1.1", "streams", (baseUrl) =>
+    createConnectTransport({ baseUrl, ...http1, ...json }),
+  ),
+  connectNode("Connect over HTTP/2", "streams both ways", (baseUrl) =>
+    createConnectTransport({ baseUrl, ...http2 }),
+  ),
+  connectNode("Connect with GET and JSON over HTTP/2", "streams both ways", (baseUrl) =>
+    createConnectTransport({ baseUrl, ...http2, ...get, ...json }),
+  ),
+  connectNode("gRPC", "streams both ways", (baseUrl) => createGrpcTransport({ baseUrl })),
+  connectNode("gRPC with JSON", "streams both ways", (baseUrl) => createGrpcTransport({ baseUrl, ...json })),
+  connectNode("gRPC-Web over HTTP/1.1", "streams", (baseUrl) =>
+    createGrpcWebTransport({ baseUrl, ...http1 }),
+  ),
+  connectNode("gRPC-Web over HTTP/2", "streams both ways", (baseUrl) =>
+    createGrpcWebTransport({ baseUrl, ...http2 }),
+  ),
+  connectNode("gRPC-Web with JSON", "streams", (baseUrl) =>
+    createGrpcWebTransport({ baseUrl, ...http1, ...json }),
+  ),
+  grpcJs,
+  bufCurl("grpcweb"),
+];
+
+/** Programs of the machine, and other forms of the npm ones, which start a program for each call. */
+export const otherDrivers: readonly Driver[] = [
   curl("curl over HTTP/1.1", ["--http1.1"]),
   curl("curl over HTTP/2", ["--http2-prior-knowledge"]),
   grpcurl,
   bufCurl("grpc"),
-  bufCurl("grpcweb"),
   bufCurl("connect"),
-  connectNode("Connect over HTTP/1.1", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "1.1" })),
-  connectNode("Connect with GET over HTTP/1.1", (baseUrl) =>
-    createConnectTransport({ baseUrl, httpVersion: "1.1", useHttpGet: true }),
-  ),
-  connectNode("Connect with JSON over HTTP/1.1", (baseUrl) =>
-    createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
-  ),
-  connectNode("Connect over HTTP/2", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "2" })),
-  connectNode("Connect with GET and JSON over HTTP/2", (baseUrl) =>
-    createConnectTransport({ baseUrl, httpVersion: "2", useHttpGet: true, useBinaryFormat: false }),
-  ),
-  connectNode("gRPC", (baseUrl) => createGrpcTransport({ baseUrl })),
-  connectNode("gRPC with JSON", (baseUrl) => createGrpcTransport({ baseUrl, useBinaryFormat: false })),
-  connectNode("gRPC-Web over HTTP/1.1", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })),
-  connectNode("gRPC-Web over HTTP/2", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "2" })),
-  connectNode("gRPC-Web with JSON", (baseUrl) =>
-    createGrpcWebTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
-  ),
-  grpcJs,
 ];

@@ -13,52 +13,52 @@ import {
 } from "@bufbuild/protobuf";
 import { type Client, Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
-import type { Call, JsonRequest, Outcome } from "./calls.ts";
+import type { Members } from "../openapi/call-examples.ts";
+import { type ForeignServer, type Outcome, toCall } from "./calls.ts";
 import { type Driver, nameOf } from "./drivers.ts";
-import { restCalls } from "./rest-calls.ts";
 
 /**
- * Makes a client whose calls a driver makes. Every answer must be "success" and in the canonical form of ProtoJSON,
- * with all fields without presence in it.
+ * Makes a client whose calls a driver makes. Every answer must be "success" and in the canonical form of ProtoJSON.
  *
- * @param nextUrl names the server of each call.
+ * Drivers take all that they are to send at the start, so no request of a stream can depend on an answer.
+ *
+ * @param nextServer names the server of each call.
  */
 export function createForeignClient<Service extends DescService>(
   service: Service,
   driver: Driver,
-  nextUrl: () => string,
+  nextServer: (service: DescService) => ForeignServer,
 ): Client<Service> {
   const transport: Transport = {
     async unary(method, _signal, _timeoutMs, header, input) {
-      const call = toCall(method, toRequest(method.input, input), header);
-      const outcome = await driver.call(nextUrl(), call);
+      const server = nextServer(service);
+      const outcome = await driver.call(
+        server.url,
+        toCall(server, method, toRequest(method.input, input), toHeaders(header)),
+      );
       return { ...noHeaders(method), method, stream: false, message: readOutcome(method.output, outcome) };
     },
     async stream(method, signal, _timeoutMs, header, input) {
+      const server = nextServer(service);
       const requests = await Array.fromAsync(input, (message) => toRequest(method.input, message));
+      const request = method.methodKind === "server_streaming" ? (requests[0] ?? {}) : requests;
+      const call = toCall(server, method, request, toHeaders(header));
       const message =
         method.methodKind === "client_streaming"
-          ? send(method.output, driver.call(nextUrl(), toCall(method, requests, header)))
-          : receive(method.output, driver.watch(nextUrl(), toCall(method, requests[0], header), signal));
+          ? send(method.output, driver.call(server.url, call))
+          : receive(method.output, driver.watch(server.url, call, signal));
       return { ...noHeaders(method), method, stream: true, message };
     },
   };
   return createClient(service, transport);
 }
 
-function toRequest<Desc extends DescMessage>(desc: Desc, message: MessageInitShape<Desc>): JsonRequest {
-  return toJson(desc, create(desc, message)) as JsonRequest;
+function toRequest<Desc extends DescMessage>(desc: Desc, message: MessageInitShape<Desc>): Members {
+  return toJson(desc, create(desc, message)) as Members;
 }
 
-function toCall(
-  method: DescMethod,
-  request: Call["request"] = {},
-  header?: ConstructorParameters<typeof Headers>[0],
-): Call {
-  const { name, parent } = method;
-  const rest = restCalls[`${parent.typeName}/${name}`];
-  const headers = Object.fromEntries(new Headers(header));
-  return { service: parent.typeName, method: name, request, headers, ...(rest !== undefined && { rest }) };
+function toHeaders(header?: ConstructorParameters<typeof Headers>[0]): Record<string, string> {
+  return Object.fromEntries(new Headers(header));
 }
 
 function noHeaders({ parent }: DescMethod): { service: DescService; header: Headers; trailer: Headers } {
@@ -87,7 +87,8 @@ const codes = new Map(
     .map((code) => [nameOf(code), code]),
 );
 
-function readAnswer<Desc extends DescMessage>(desc: Desc, answer: unknown): MessageShape<Desc> {
+/** Reads an answer of one of our services. @throws Error if it is not canonical */
+export function readAnswer<Desc extends DescMessage>(desc: Desc, answer: unknown): MessageShape<Desc> {
   const message = fromJson(desc, answer as JsonValue);
   const canonical = { ...(toJson(desc, message, { alwaysEmitImplicit: true }) as object), status: "success" };
   if (isDeepStrictEqual(answer, canonical)) return message;

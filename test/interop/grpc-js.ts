@@ -23,24 +23,16 @@ import {
   ServerReflectionRequestSchema,
   ServerReflectionResponseSchema,
 } from "#gen/grpc/reflection/v1/reflection_pb.ts";
-import type { JsonRequest } from "./calls.ts";
+import type { Members } from "../openapi/call-examples.ts";
+import type { Call } from "./calls.ts";
 
 /** What a call came to; a refusal has the number of its code. */
 export type GrpcJsOutcome =
   | { readonly answer: unknown }
   | { readonly code: number; readonly reason: string | undefined };
 
-/** A call as gRPC has it. */
-export interface GrpcJsCall {
-  readonly service: string;
-  readonly method: string;
-  /** One request; a list of them for a client stream. */
-  readonly request: JsonRequest | readonly JsonRequest[];
-  readonly headers: Readonly<Record<string, string>>;
-}
-
 /** Makes a call that has one answer, with requests and answer in JSON. */
-export async function callGrpcJs(authority: string, call: GrpcJsCall): Promise<GrpcJsOutcome> {
+export async function callGrpcJs(authority: string, call: Call): Promise<GrpcJsOutcome> {
   const client = new Client(authority, credentials.createInsecure());
   try {
     const desc = findMethod(await askReflection(client, call.service), call.service, call.method);
@@ -50,11 +42,7 @@ export async function callGrpcJs(authority: string, call: GrpcJsCall): Promise<G
   }
 }
 
-function callMethod(
-  client: Client,
-  desc: DescMethod,
-  { request, headers }: GrpcJsCall,
-): Promise<GrpcJsOutcome> {
+function callMethod(client: Client, desc: DescMethod, { request, headers }: Call): Promise<GrpcJsOutcome> {
   return new Promise((resolve) => {
     const answer: requestCallback<unknown> = (error, message) =>
       resolve(error === null ? { answer: message } : { code: error.code, reason: reasonOf(error) });
@@ -72,16 +60,16 @@ function callMethod(
       return;
     }
     const call = client.makeClientStreamRequest(path, encode, decode, metadata, answer);
-    for (const message of request as readonly JsonRequest[])
+    for (const message of request as readonly Members[])
       call.write(fromJson(desc.input, message as JsonValue));
     call.end();
   });
 }
 
-/** Makes a call that is answered with a stream, until the signal ends it. */
+/** Makes a call that is answered with a stream, until the signal ends it, or nobody reads any further. */
 export async function* watchGrpcJs(
   authority: string,
-  { service, method, request, headers }: GrpcJsCall,
+  { service, method, request, headers }: Call,
   signal?: AbortSignal,
 ): AsyncGenerator<unknown> {
   const client = new Client(authority, credentials.createInsecure());
@@ -95,7 +83,13 @@ export async function* watchGrpcJs(
     toMetadata(headers),
   );
   signal?.addEventListener("abort", () => call.cancel(), { once: true });
-  yield* call;
+  call.on("error", () => {}); // Who reads hears of it, and nobody else need.
+  try {
+    yield* call;
+  } finally {
+    call.cancel();
+    client.close();
+  }
 }
 
 function pathOf({ parent, name }: DescMethod): string {

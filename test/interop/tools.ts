@@ -89,11 +89,17 @@ export async function* follow(
   void closed.finally(() => signal?.removeEventListener("abort", end)).catch(() => {});
   child.stdin.end(input);
   let text = "";
-  for await (const line of createInterface({ input: child.stdout })) {
-    text += line;
-    if (!/^\}$|^\{.*\}$/.test(line)) continue;
-    yield JSON.parse(text);
-    text = "";
+  let isAtEnd = false;
+  try {
+    for await (const line of createInterface({ input: child.stdout })) {
+      text += line;
+      if (!/^\}$|^\{.*\}$/.test(line)) continue;
+      yield JSON.parse(text);
+      text = "";
+    }
+    isAtEnd = true;
+  } finally {
+    if (!isAtEnd) end(); // Who needs no more reads no further.
   }
   const [code] = await closed;
   if (signal?.aborted !== true) throw new Error(`${program} ended with ${code}: ${stderr}`);

@@ -1,0 +1,105 @@
+/** What each foreign client must get right: the examples of all services, refusals, every kind of value, and streams. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { OpenApiDocument } from "../../src/openapi/document.ts";
+import { prepareServer } from "../openapi/api-server.ts";
+import { type AnswerBook, createAnswerBook, loadExamples } from "../openapi/call-examples.ts";
+import { type RunningServer, startServer } from "../support/start-server.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { type ForeignServer, hasState } from "./calls.ts";
+import type { Driver } from "./drivers.ts";
+import { testExample } from "./example-tests.ts";
+import { testRefusals } from "./refusal-tests.ts";
+import { testStreams } from "./stream-tests.ts";
+import { isMissing } from "./tools.ts";
+import { testValues } from "./value-tests.ts";
+
+const examples = await loadExamples();
+
+/** What a client is tested with. */
+export interface Tested {
+  readonly driver: Driver;
+  /** The server of the next call of a service: with several servers, another one than that of the call before. */
+  readonly nextServer: (service: Parameters<typeof hasState>[0]) => ForeignServer;
+}
+
+/** Where the servers of a client start. */
+export interface Servers {
+  /** Servers on one database. */
+  readonly count: number;
+  /** Creates their database, and gives its flags; SQLite if left out. */
+  readonly database?: () => Promise<readonly string[]>;
+}
+
+/** Tests clients with the program as its users run it: each with a store of its own, as that of the recorded answers. */
+export function testClients(drivers: readonly Driver[], servers: Servers = { count: 1 }): void {
+  for (const driver of drivers) {
+    const { name, program = "node" } = driver;
+    const title = isMissing(program) ? `${name}, which needs ${program}` : name;
+    describe.skipIf(isMissing(program))(title, () => testClient(driver, servers));
+  }
+}
+
+function testClient(driver: Driver, { count, database }: Servers): void {
+  const dataDir = makeTemporaryDirectory(afterAll);
+  let running: readonly RunningServer[] = [];
+  let described: readonly ForeignServer[] = [];
+  let book: AnswerBook;
+  beforeAll(async () => {
+    const { args, witness } = await prepareServer(dataDir, [
+      "--auth",
+      "open",
+      ...((await database?.()) ?? []),
+    ]);
+    book = createAnswerBook(witness);
+    running = await Promise.all(Array.from({ length: count }, () => startServer({ dataDir, args })));
+    described = await Promise.all(running.map(({ url }) => describeServer(url)));
+  });
+  afterAll(() => Promise.all(running.map(({ stop }) => stop("SIGKILL"))));
+
+  let calls = 0;
+  const nextServer: Tested["nextServer"] = (service) => {
+    calls += hasState(service) ? 0 : 1;
+    const server = described[hasState(service) ? 0 : calls % described.length];
+    if (server === undefined) throw new Error("no server runs");
+    return server;
+  };
+  const tested = { driver, nextServer };
+
+  for (const example of examples)
+    it(`calls ${example.rpc} as in ${example.name}`, () => testExample(tested, book, example));
+  testRefusals(tested);
+  testValues(tested);
+  testStreams(tested);
+
+  it("leaves no stream open", async () => {
+    await expect.poll(() => countStreams(running)).toBe(0);
+  });
+
+  it("gives its servers no fault to log, and they end in order", async () => {
+    const exits = await Promise.all(running.map(({ stop }) => stop()));
+    expect(exits.map(({ code }) => code)).toEqual(running.map(() => 0));
+    expect(exits.flatMap(({ stderr }) => stderr.split("\n").filter(isFault))).toEqual([]);
+  });
+}
+
+async function describeServer(url: string): Promise<ForeignServer> {
+  const response = await fetch(`${url}/openapi.json`);
+  return { url, document: (await response.json()) as OpenApiDocument };
+}
+
+/** Calls that follow something, or send a stream, and have not ended, as servers say themselves. */
+async function countStreams(servers: readonly RunningServer[]): Promise<number> {
+  const counts = servers.map(async ({ url }) => {
+    const metrics = await (await fetch(`${url}/metrics`)).text();
+    const running = metrics.matchAll(
+      /^qsp_calls_running\{method="[a-z]+\.\w+\/(?:Watch|\w*Stream|Tunnel)\w*"\} (\d+)$/gm,
+    );
+    return running.reduce((sum, [, count]) => sum + Number(count), 0);
+  });
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+}
+
+/** pino writes 50 for "error" and 60 for "fatal". */
+function isFault(line: string): boolean {
+  return /"level":[56]0/.test(line);
+}

@@ -1,4 +1,0 @@
-import { tellStory } from "./iot-story.ts";
-import { someClients, tellEverywhere } from "./stories.ts";
-
-tellEverywhere("the device service", someClients, tellStory);

@@ -1,0 +1,81 @@
+/** The examples of services, as the API description shows them, with the answers that it has recorded. */
+import {
+  type DescMessage,
+  type DescMethod,
+  fromJson,
+  getOption,
+  type JsonValue,
+  toJson,
+} from "@bufbuild/protobuf";
+import { expect } from "vitest";
+import { http } from "#gen/google/api/annotations_pb.ts";
+import type { Example, Json } from "../../src/protocol/example.ts";
+import { collectProfiles } from "../../src/services/registry.ts";
+import { type AnswerBook, loadExamples, type Members, prepareExample } from "../openapi/call-examples.ts";
+import { cleanAnswer } from "../openapi/clean-answer.ts";
+import { listRecorded, shapeOf } from "../openapi/read-answers.ts";
+import { loadPackages } from "../support/whole-program.ts";
+import { type Call, findMethod, toCall } from "./calls.ts";
+import type { Tested } from "./client-tests.ts";
+import type { Driver } from "./drivers.ts";
+import { readAnswer } from "./foreign-client.ts";
+
+const recorded = listRecorded(await loadExamples());
+const profiles = collectProfiles(await loadPackages());
+
+/** Makes the call of an example. The answer must be canonical, and have the shape of the recorded one. */
+export async function testExample(
+  { driver, nextServer }: Tested,
+  book: AnswerBook,
+  example: Example,
+): Promise<void> {
+  const desc = findMethod(example.rpc);
+  const server = nextServer(desc.parent);
+  await prepareExample(server.url, example);
+  const { request, token } = await book.complete(example);
+  const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const call = toCall(server, desc, request, headers);
+  const isStream = desc.methodKind === "server_streaming";
+  const answer = await (isStream ? readFirst : readOne)(driver, server.url, call);
+  const wanted = recorded[example.name] ?? null;
+  const raw = findRaw(desc, answer);
+  if (raw !== undefined) {
+    const bytes = Buffer.from(raw.data, "base64");
+    book.keep(example.name, { body: undefined, bytes });
+    const text = raw.contentType.startsWith("text/") ? bytes.toString() : raw.data;
+    return expect(shapeOf(cleanAnswer(text))).toEqual(shapeOf(wanted));
+  }
+  if (profiles[desc.parent.typeName]?.restStyle === undefined) readAnswer(desc.output, answer);
+  const body = normalize(desc.output, answer);
+  book.keep(example.name, { body, bytes: Buffer.from(JSON.stringify(body)) });
+  expect(shapeOf(cleanAnswer(body))).toEqual(shapeOf(normalize(desc.output, wanted)));
+}
+
+async function readOne(driver: Driver, url: string, call: Call): Promise<unknown> {
+  const outcome = await driver.call(url, call);
+  if ("answer" in outcome) return outcome.answer;
+  throw new Error(`the call was refused: ${JSON.stringify(outcome.refusal)}`);
+}
+
+async function readFirst(driver: Driver, url: string, call: Call): Promise<unknown> {
+  for await (const answer of driver.watch(url, call)) return answer;
+  throw new Error("the stream ended without an answer");
+}
+
+/** google.api.HttpBody in JSON. */
+interface Raw {
+  readonly contentType: string;
+  readonly data: string;
+}
+
+/** The bytes of a note or a tile; REST answers with nothing else. */
+function findRaw(desc: DescMethod, answer: unknown): Raw | undefined {
+  const { responseBody } = getOption(desc, http);
+  return responseBody === "" ? undefined : (((answer as Members)[responseBody] ?? answer) as Raw);
+}
+
+/** Adds the fields that a client may leave out. Others' conventions of REST leave out zeros. */
+function normalize(desc: DescMessage, json: unknown): Members & { readonly [name: string]: Json } {
+  const message = fromJson(desc, json as JsonValue, { ignoreUnknownFields: true });
+  return toJson(desc, message, { alwaysEmitImplicit: true }) as Members & { readonly [name: string]: Json };
+}
