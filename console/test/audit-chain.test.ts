@@ -7,7 +7,7 @@ import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import { type CheckedEntry, checkEntry } from "../page/audit.ts";
 
 /** Entries as a server would write them, their hashes computed with other code than the page's. */
-function makeChain(count: number): AuditEntry[] {
+function makeChain(count: number, numberOf = (at: number) => at + 1): AuditEntry[] {
   let previousHash = "0".repeat(64);
   return Array.from({ length: count }, (_none, at) => {
     const fields = {
@@ -15,7 +15,7 @@ function makeChain(count: number): AuditEntry[] {
       operation: "SIGN",
       user: 'ada "the first" \u2028 é',
       details: "input=data",
-      sequence: at + 1,
+      sequence: numberOf(at),
       outcome: "OK",
     };
     const timestamp = new Date(1_790_000_000_000 + at);
@@ -46,6 +46,10 @@ describe("the audit chain, as the page checks it,", () => {
 
   it("is broken where an entry is missing", async () => {
     expect(await linksOf(makeChain(3).toSpliced(1, 1))).toEqual(["holds", "broken"]);
+  });
+
+  it("is broken where a number is left out, although the hashes follow one another", async () => {
+    expect(await linksOf(makeChain(2, (at) => 2 * at + 1))).toEqual(["holds", "broken"]);
   });
 
   const changes: Record<string, (entry: AuditEntry) => void> = {

@@ -27,6 +27,14 @@ describe("a duration", () => {
       expect(() => readSeconds(optionsWith(text), "t")).toThrow("s, h, d and w");
     },
   );
+
+  it("may be as short and as long as its limits, and no shorter and no longer", () => {
+    const range = { min: 1, max: 120 };
+    expect(readSeconds(optionsWith("1d"), "t", range)).toBe(86_400);
+    expect(readSeconds(optionsWith("120d"), "t", range)).toBe(10_368_000);
+    expect(() => readSeconds(optionsWith("86399s"), "t", range)).toThrow("must be at least 1d");
+    expect(() => readSeconds(optionsWith("10368001s"), "t", range)).toThrow("may be at most 120d");
+  });
 });
 
 describe("a time", () => {

@@ -230,6 +230,12 @@ describe("a rule of protovalidate", () => {
       { cel: [{ id: "a", message: "be good", expression: "this == 'a'" }] },
       "Be good.",
     ],
+    [
+      "a length that base64 does not show to the byte",
+      Type.BYTES,
+      { type: { case: "bytes", value: { maxLen: 64n } } },
+      "Must be at most 64 bytes.",
+    ],
     ["CEL without one", Type.STRING, { celExpression: ["this == 'a'"] }, "Must hold: `this == 'a'`."],
   ];
   it.each(sentences)("%s becomes a sentence", (_, type, rules, sentence) => {

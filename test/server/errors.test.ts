@@ -29,6 +29,14 @@ describe("the stack of a refusal", () => {
   });
 });
 
+describe("a refusal", () => {
+  it("names at most 20 fields", () => {
+    const violations = Array.from({ length: 21 }, (_, i) => ({ field: `f${i}`, description: "is wrong" }));
+    const { fields } = describeRefusal(refuse("FIELD_INVALID", "wrong", {}, violations));
+    expect(fields).toEqual(violations.slice(0, 20).map(({ field }) => field));
+  });
+});
+
 describe("a refused REST call", () => {
   it("has the one error body, as JSON, and nothing beside it", async () => {
     const answer = await fetch(`${url}/probe/look?nobody=1`);

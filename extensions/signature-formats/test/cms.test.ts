@@ -155,6 +155,17 @@ describe("CMS", () => {
     expect(() => parseCms(changed)).toThrow(/signing-time is not a time/);
   });
 
+  it("refuses a signature over content of another type", () => {
+    const changed = edit((info) => {
+      const isType = (attribute: unknown) =>
+        childrenOf(childrenOf(attribute)[1])[0] instanceof ObjectIdentifier;
+      const signedData = new ObjectIdentifier({ value: "1.2.840.113549.1.7.2" });
+      childrenOf(childrenOf(attributesOf(info).find(isType))[1])[0] = signedData;
+      attributesOf(info).sort((a, b) => Buffer.compare(derOf(a), derOf(b)));
+    });
+    expect(() => parseCms(changed)).toThrow(/content-type must be data/);
+  });
+
   it("refuses versions that RFC 5652 does not define", () => {
     expect(() => parseCms(edit((info) => info.splice(0, 1, new Integer({ value: 1 }))))).toThrow(
       /SignerInfo has the version 1; expected 3/,
