@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { OpenApiDocument } from "../../src/openapi/document.ts";
 import { prepareServer } from "../openapi/api-server.ts";
-import { type AnswerBook, createAnswerBook, loadExamples } from "../openapi/call-examples.ts";
+import { createAnswerBook, loadExamples } from "../openapi/call-examples.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type ForeignServer, hasState } from "./calls.ts";
@@ -43,14 +43,9 @@ function testClient(driver: Driver, { count, database }: Servers): void {
   const dataDir = makeTemporaryDirectory(afterAll);
   let running: readonly RunningServer[] = [];
   let described: readonly ForeignServer[] = [];
-  let book: AnswerBook;
+  const book = createAnswerBook();
   beforeAll(async () => {
-    const { args, witness } = await prepareServer(dataDir, [
-      "--auth",
-      "open",
-      ...((await database?.()) ?? []),
-    ]);
-    book = createAnswerBook(witness);
+    const args = await prepareServer(dataDir, afterAll, ["--auth", "open", ...((await database?.()) ?? [])]);
     running = await Promise.all(Array.from({ length: count }, () => startServer({ dataDir, args })));
     described = await Promise.all(running.map(({ url }) => describeServer(url)));
   });
