@@ -75,7 +75,7 @@ export function tagEntry(
   tagKey: Uint8Array,
   { entryHash, owner = "", keyName = "" }: Pick<AuditEntry, "entryHash"> & Partial<AuditContext>,
 ): string {
-  const found = owner === "" ? "" : ` ${JSON.stringify([owner, keyName])}`;
+  const found = owner === "" && keyName === "" ? "" : ` ${JSON.stringify([owner, keyName])}`;
   return createHmac("sha256", tagKey).update(`audit entry ${entryHash}${found}`).digest("hex");
 }
 

@@ -155,6 +155,11 @@ describeStores("verifying a log that was tampered with", (makePlace) => {
       },
     );
 
+    it.each(["owner", "key_name"])("is named when it had no %s and got one", async (column) => {
+      await edit(3, { [column]: "other" });
+      expect(await verifyLog()).toMatchObject(brokenAt(3));
+    });
+
     it("is named when its sequence was changed to one beyond the end", async () => {
       await edit(3, { sequence: 9 });
       expect(await verifyLog()).toMatchObject(brokenAt(3));
