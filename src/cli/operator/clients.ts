@@ -4,9 +4,10 @@ import { makeClientSecret } from "../../identity/client-secrets.ts";
 import { createClientStore, type StoredClient } from "../../identity/clients.ts";
 import { userRoles } from "../../identity/tables.ts";
 import { listScopes } from "../../services/registry.ts";
+import { exitCodes } from "../exit-codes.ts";
 import type { ParsedOptions } from "../options.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
-import type { StoreVerb } from "./store-verb.ts";
+import type { Outcome, StoreVerb } from "./store-verb.ts";
 import { existingStoreVerb } from "./with-store.ts";
 
 const clientAdd = existingStoreVerb({
@@ -85,10 +86,11 @@ const clientList = existingStoreVerb({
 /** The verbs for clients. */
 export const clientVerbs: readonly StoreVerb[] = [clientAdd, clientSecret, clientRemove, clientList];
 
-/** Only the secret is on standard output, so that a script can store it. */
-function showSecret(secret: string, comment: string): string {
+/** Only the secret is on standard output, so that a script can store it: at once, because nothing can show it later. */
+function showSecret(secret: string, comment: string): Outcome {
   process.stderr.write(`${comment}\n`);
-  return secret;
+  process.stdout.write(`${secret}\n`);
+  return { exitCode: exitCodes.done };
 }
 
 /** @param known the scopes of this server */
