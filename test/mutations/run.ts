@@ -7,14 +7,7 @@ import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, w
 import os from "node:os";
 import { join } from "node:path";
 import { readImportGraph } from "./import-graph.ts";
-
-/** A mistake. */
-interface Mutation {
-  readonly file: string;
-  readonly mistake: string;
-  readonly text: string;
-  readonly replacement: string;
-}
+import { readMutations } from "./list.ts";
 
 /** What a run of test files came to. */
 interface TestRun {
@@ -31,21 +24,6 @@ const maxMinutes = 15;
 
 const root = join(import.meta.dirname, "../..");
 const words = process.argv.slice(2);
-
-function readMutations(): Mutation[] {
-  const [, ...blocks] = readFileSync(join(import.meta.dirname, "mutations.txt"), "utf8")
-    .trim()
-    .split("\n\n");
-  return blocks.map((block) => {
-    const match = /^(\S+): (.+)\n- (.+)\n\+ (.+)$/.exec(block);
-    if (match === null) throw new Error(`mutations.txt: this has not the form of a mutation:\n${block}`);
-    const [, file = "", mistake = "", text = "", replacement = ""] = match;
-    const count = readFileSync(join(root, file), "utf8").split(text).length - 1;
-    if (count !== 1)
-      throw new Error(`${file} has this text ${count} times, which must be there once: ${text}`);
-    return { file, mistake, text, replacement };
-  });
-}
 
 /** Copies what git has or would add: what others change meanwhile changes no result. */
 function copyProject(): string {

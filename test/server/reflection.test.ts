@@ -173,7 +173,7 @@ describe.each([
     });
     expect(messageResponse.value).toMatchObject({
       baseTypeName: "google.protobuf.MethodOptions",
-      extensionNumber: [52_001, 52_002, 52_003, 52_004, 72_295_728],
+      extensionNumber: [52_001, 52_002, 52_003, 52_004, 52_007, 72_295_728],
     });
   });
 

@@ -27,7 +27,16 @@ const packaged = join(modules, nodePackage, "bin/node");
 
 /** The packages as npm 9 and 10 install them with --ignore-scripts: without the link to Node. */
 beforeAll(() => {
-  for (const part of ["src", "extensions", "gen", "dist", "package.json", "package-lock.json"])
+  for (const part of [
+    "src",
+    "console",
+    "extensions",
+    "gen",
+    "docs/answers.json",
+    "dist",
+    "package.json",
+    "package-lock.json",
+  ])
     cpSync(join(root, part), join(checkout, part), { recursive: true, preserveTimestamps: true });
   mkdirSync(modules);
   for (const name of readdirSync(join(root, "node_modules")))
