@@ -334,7 +334,7 @@ export function testGoogleKeys(program: GoogleProgram): void {
           body: JSON.stringify({ keyId: `name/${name}`, subject: "CN=release" }),
         });
         expect(await response.json()).toMatchObject({
-          result: { csr: expect.stringMatching(/^MII/), algorithm: "ECDSA-P256" },
+          result: { csr: expect.stringMatching(/^MI/), algorithm: "ECDSA-P256" },
         });
       });
 
