@@ -108,10 +108,15 @@ type Where = Readonly<Record<string, string>>;
 
 /** One reading, with its samples by name. */
 class Reading {
-  readonly #byName: ReadonlyMap<string, readonly Sample[]>;
+  readonly #byName = new Map<string, Sample[]>();
 
+  // Node 20, where the npm package runs too, has no Map.groupBy.
   constructor(samples: readonly Sample[]) {
-    this.#byName = Map.groupBy(samples, ({ name }) => name);
+    for (const sample of samples) {
+      const same = this.#byName.get(sample.name);
+      if (same === undefined) this.#byName.set(sample.name, [sample]);
+      else same.push(sample);
+    }
   }
 
   find(name: string, where: Where): readonly Sample[] {

@@ -13,7 +13,15 @@ const changed = join(checkout, "src/cli/keygen.ts");
 const compiled = makeTemporaryDirectory(afterAll);
 
 beforeAll(() => {
-  for (const part of ["src", "extensions", "gen", "package.json", "package-lock.json"])
+  for (const part of [
+    "src",
+    "console",
+    "extensions",
+    "gen",
+    "docs/answers.json",
+    "package.json",
+    "package-lock.json",
+  ])
     cpSync(join(root, part), join(checkout, part), { recursive: true, preserveTimestamps: true });
   symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
   setUp();
