@@ -24,6 +24,8 @@ export interface PacedAnswer {
   readonly costMs: number;
   /** Names the client that it is for. */
   readonly client: () => string;
+  /** Tells whether the client has left: then nothing is sent, and others do not wait for it. */
+  readonly isGone?: () => boolean;
   readonly send: () => void;
 }
 
@@ -58,7 +60,8 @@ export function answerInTurn(
     isAnswered = true;
     if (!exchange.isClosed) send();
   };
-  if (!pace.send({ costMs, client, send: answer })) exchange.drop("ENHANCE_YOUR_CALM");
+  const isGone = (): boolean => exchange.isClosed;
+  if (!pace.send({ costMs, client, isGone, send: answer })) exchange.drop("ENHANCE_YOUR_CALM");
   else if (discards && !isAnswered) exchange.discard();
 }
 
@@ -73,7 +76,8 @@ export function createAnswerPace(nowMs: () => number = () => performance.now()):
   let hasEarned = false;
 
   const earn = (): void => {
-    if (hasEarned) return;
+    // While there is enough, nothing is counted: the turn of the event loop that it takes would cost more than a refusal may.
+    if (hasEarned || leftMs > roundMs / 2) return;
     hasEarned = true;
     setImmediate(() => {
       hasEarned = false;
@@ -92,7 +96,7 @@ export function createAnswerPace(nowMs: () => number = () => performance.now()):
     while (leftMs > 0) {
       const next = queue.pop();
       if (next === undefined) break;
-      spend(next);
+      if (!next.isGone?.()) spend(next);
     }
     schedule();
   };

@@ -51,6 +51,16 @@ describe("the pace of answers that are no calls", () => {
     expect(countSent() - before).toBeLessThanOrEqual(6);
   });
 
+  it("spends no time on clients that have left", async () => {
+    const { pace } = flood(5);
+    const onSent = vi.fn();
+    for (let i = 0; i < 1000; i += 1)
+      pace.send({ costMs: 1, client: attacker, isGone: () => true, send: () => {} });
+    pace.send({ costMs: 1, client: attacker, send: onSent });
+    await vi.advanceTimersByTimeAsync(10);
+    expect([onSent.mock.calls.length, pace.waiting]).toEqual([1, 0]);
+  });
+
   it("owes nothing after a pause", async () => {
     const { pace, countSent } = flood(100);
     await vi.advanceTimersByTimeAsync(10_000);
