@@ -49,3 +49,11 @@ export function deadlineExceeded(): ConnectError {
 export function callTooSlow(limitMs: number): ConnectError {
   return refuse("DEADLINE_EXCEEDED", `the call did not finish within ${limitMs / 1000} seconds`);
 }
+
+/** Refuses a request whose body did not arrive in time. */
+export function requestTooSlow(maxReceiveMs: number): Error {
+  return refuse(
+    "REQUEST_TOO_SLOW",
+    `the request did not arrive completely within ${maxReceiveMs / 1000} seconds`,
+  );
+}

@@ -3,9 +3,9 @@
  * messages, answers and failures are read and written.
  */
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
-import { refuse, toConnectError } from "../errors.ts";
+import { toConnectError } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
-import { callTooSlow } from "../protocol/timeout.ts";
+import { callTooSlow, requestTooSlow } from "../protocol/timeout.ts";
 import { type RunningCalls, UnaryCall } from "../protocol/unary-call.ts";
 import { accountKey } from "./byte-budget.ts";
 import { decompress } from "./compression.ts";
@@ -53,7 +53,7 @@ export async function runCall(deps: CallDeps, admitted: AdmittedCall): Promise<v
   try {
     const timeoutMs = protocol.readHead(admitted, call.requestHeader);
     if (timeoutMs !== undefined) call.setDeadline(timeoutMs);
-    call.endWithin(deps.maxReceiveMs, () => receiveTooSlow(deps.maxReceiveMs));
+    call.endWithin(deps.maxReceiveMs, () => requestTooSlow(deps.maxReceiveMs));
     const bytes = await receive(call, admitted);
     const turn = values.get(accountKey)?.takeTurn(bytes.length);
     if (turn !== undefined) await call.race(turn);
@@ -93,11 +93,4 @@ async function receive(call: UnaryCall, request: AdmittedCall): Promise<Uint8Arr
   const expanded = await call.race(decompress(compression, bytes, rpc.maxBytes));
   account?.charge(expanded.length);
   return expanded;
-}
-
-function receiveTooSlow(maxReceiveMs: number): Error {
-  return refuse(
-    "REQUEST_TOO_SLOW",
-    `the request did not arrive completely within ${maxReceiveMs / 1000} seconds`,
-  );
 }

@@ -8,6 +8,7 @@ import { bodyTooLarge, refuse } from "../errors.ts";
 import type { ExpansionBudget } from "../protocol/expansion.ts";
 import { createInterrupt } from "../protocol/interrupt.ts";
 import type { StructureLimits } from "../protocol/structure-limits.ts";
+import { requestTooSlow } from "../protocol/timeout.ts";
 
 const gunzipAsync = promisify(gunzip);
 
@@ -79,7 +80,9 @@ export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): As
   if (body.signal.aborted) onAbort();
   body.signal.addEventListener("abort", onAbort, { once: true });
   const timer =
-    maxReceiveMs === undefined ? undefined : setTimeout(() => interrupt(tooSlow(maxReceiveMs)), maxReceiveMs);
+    maxReceiveMs === undefined
+      ? undefined
+      : setTimeout(() => interrupt(requestTooSlow(maxReceiveMs)), maxReceiveMs);
   const iterator = body.chunks[Symbol.asyncIterator]();
   try {
     for (;;) {
@@ -99,13 +102,6 @@ export async function* withinTime(body: IncomingBody, maxReceiveMs?: number): As
 function explainBreak(thrown: unknown): never {
   if (thrown instanceof ConnectError) throw thrown;
   throw refuse("CALL_CANCELED", "the caller disconnected before its request was complete");
-}
-
-function tooSlow(maxReceiveMs: number): Error {
-  return refuse(
-    "REQUEST_TOO_SLOW",
-    `the request did not arrive completely within ${maxReceiveMs / 1000} seconds`,
-  );
 }
 
 /**

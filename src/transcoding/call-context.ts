@@ -38,9 +38,6 @@ export function readForm({ match: { route }, rawQuery }: FoundRoute): Pick<Call,
   return route.style === "google" ? readSystemParameters(route, rawQuery) : { rawQuery };
 }
 
-/** Shared by all calls that end, because an abort without a reason creates an error with a stack. */
-export const finished = new Error("the call has ended");
-
 /** A HandlerContext that can be ended. */
 export type CallContext = ReturnType<typeof createHandlerContext>;
 

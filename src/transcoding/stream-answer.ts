@@ -3,7 +3,8 @@ import type { Message } from "@bufbuild/protobuf";
 import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
 import { explainAbort, toConnectError } from "../errors.ts";
 import { raceSignal } from "../protocol/interrupt.ts";
-import { type Call, type CallContext, finished } from "./call-context.ts";
+import { finished } from "../protocol/unary-call.ts";
+import type { Call, CallContext } from "./call-context.ts";
 import type { RestResponse } from "./http.ts";
 import { type Renderer, renderError, type StreamFormat } from "./rendering.ts";
 
