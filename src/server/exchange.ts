@@ -10,6 +10,7 @@ import http2, { type IncomingHttpHeaders, type ServerHttp2Stream } from "node:ht
 import type { Readable, Writable } from "node:stream";
 import { refuse } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
+import { type Expiring, TimerWheel } from "../protocol/timer-wheel.ts";
 import { toNodeHeaders } from "./metadata.ts";
 import { closeAfterRequest, drainRequestMs } from "./node-workarounds.ts";
 import type { Writing } from "./unread-responses.ts";
@@ -106,6 +107,10 @@ function onAborted(this: Keyed): void {
 function onClose(this: Keyed): void {
   this[exchangeKey]?.close();
   this[exchangeKey] = undefined;
+}
+
+function onAnswered(this: Keyed): void {
+  this[exchangeKey]?.discard();
 }
 
 function onWantTrailers(this: Keyed): void {
@@ -506,11 +511,16 @@ const uniqueHeaders = { [http2.sensitiveHeaders]: ["x-request-id"] };
 const endingHead = { endStream: true };
 const headBeforeTrailers = { waitForTrailers: true };
 
+/** The exchanges whose requests go on after their answers: one interval instead of a timer for each refusal. */
+const draining = new TimerWheel();
+
 /** An exchange over HTTP/2. */
-export class Http2Exchange extends Exchange {
+export class Http2Exchange extends Exchange implements Expiring {
   readonly httpVersion = "2.0";
   readonly #stream: ServerHttp2Stream;
   #received = 0;
+  /** Where the end of its drain waits. */
+  #slot: number | undefined;
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]) {
     super(stream, stream, {
@@ -558,6 +568,16 @@ export class Http2Exchange extends Exchange {
   override takeChunk(chunk: Buffer): void {
     this.#received += chunk.length;
     super.takeChunk(chunk);
+  }
+
+  override close(): void {
+    if (this.#slot !== undefined) draining.remove(this, this.#slot);
+    super.close();
+  }
+
+  /** Ends the drain of a request that its client does not end. */
+  expire(): void {
+    this.#stream.close(http2.constants.NGHTTP2_NO_ERROR);
   }
 
   override sendTrailers(): void {
@@ -637,8 +657,7 @@ export class Http2Exchange extends Exchange {
     const stream = this.#stream;
     if (stream.readableEnded || !this.#isOpen()) return;
     // A stream that has ended before its answer is written makes an error with a stack for it, which nobody sees.
-    stream.once("finish", () => this.discard());
-    const timer = setTimeout(() => stream.close(http2.constants.NGHTTP2_NO_ERROR), drainRequestMs).unref();
-    this.onClose(() => clearTimeout(timer));
+    stream.on("finish", onAnswered);
+    this.#slot = draining.add(this, performance.now() + drainRequestMs);
   }
 }
