@@ -15,8 +15,8 @@ import type {
   UnaryResponse,
 } from "@connectrpc/connect";
 import { CallHeaders } from "./call-headers.ts";
+import { Expiries, type Expiring, type Place } from "./live-list.ts";
 import { deadlineExceeded } from "./timeout.ts";
-import { type Expiring, TimerWheel } from "./timer-wheel.ts";
 
 /** A unary method and its implementation. */
 export type UnarySpec = MethodImplSpec & { kind: "unary" };
@@ -35,24 +35,14 @@ export interface ArrivedCall {
 /** Aborts the signal of a call that has ended by itself. Shared, because an error with a stack for each call is costly. */
 export const finished = new Error("the call has ended");
 
-/** The unary calls of one protocol in progress. */
-export class RunningCalls {
-  readonly timers = new TimerWheel();
-  readonly #calls = new Set<UnaryCall>();
-
+/** The unary calls of a server in progress. */
+export class RunningCalls extends Expiries<UnaryCall> {
   /** @param shutdownSignal ends all calls when the server stops */
   constructor(shutdownSignal: AbortSignal | undefined) {
+    super();
     shutdownSignal?.addEventListener("abort", () => {
-      for (const call of this.#calls) call.abort(shutdownSignal.reason);
+      for (const call of this.items()) call.abort(shutdownSignal.reason);
     });
-  }
-
-  add(call: UnaryCall): void {
-    this.#calls.add(call);
-  }
-
-  remove(call: UnaryCall): void {
-    this.#calls.delete(call);
   }
 }
 
@@ -69,12 +59,9 @@ export class UnaryCall implements HandlerContext, Expiring {
   readonly responseTrailer = new CallHeaders();
   /** The request that the interceptors get. Those that change it pass on a copy. */
   request: UnaryRequest | undefined;
-  readonly #running: RunningCalls;
+  expiresAtMs = Number.POSITIVE_INFINITY;
+  readonly #place: Place;
   #deadlineMs: number | undefined;
-  #slot: number | undefined;
-  /** When the timer in the slot fires. It may be before the time of the call, and then sets the next one. */
-  #timerAtMs = 0;
-  #expiresAtMs = Number.POSITIVE_INFINITY;
   #expiry: (() => unknown) | undefined;
   /** Why the call ended, once it has. */
   #end: { readonly reason: unknown } | undefined;
@@ -90,8 +77,7 @@ export class UnaryCall implements HandlerContext, Expiring {
     this.url = arrived.url;
     this.requestHeader = arrived.requestHeader;
     this.values = arrived.values;
-    this.#running = running;
-    running.add(this);
+    this.#place = running.add(this);
   }
 
   /** Aborts when the call ends. */
@@ -124,22 +110,19 @@ export class UnaryCall implements HandlerContext, Expiring {
     const limitAtMs = nowMs + limitMs;
     const isLimitFirst = this.#deadlineMs === undefined || limitAtMs < this.#deadlineMs;
     this.#expiry = isLimitFirst ? limitExceeded : deadlineExceeded;
-    this.#expiresAtMs = isLimitFirst ? limitAtMs : (this.#deadlineMs ?? limitAtMs);
-    if (this.#expiresAtMs <= nowMs) this.abort(this.#expiry());
-    else if (this.#slot === undefined || this.#timerAtMs > this.#expiresAtMs) this.#startTimer();
+    this.expiresAtMs = isLimitFirst ? limitAtMs : (this.#deadlineMs ?? limitAtMs);
+    if (this.expiresAtMs <= nowMs) this.expire();
   }
 
   expire(): void {
-    this.#slot = undefined;
-    if (performance.now() < this.#expiresAtMs) this.#startTimer();
-    else this.abort(this.#expiry?.());
+    this.abort(this.#expiry?.());
   }
 
   /** Ends the call early. Its handler may still run, but its answer no longer counts. */
   abort(reason: unknown): void {
     if (this.#end !== undefined) return;
     this.#end = { reason };
-    this.#stopTimer();
+    this.expiresAtMs = Number.POSITIVE_INFINITY;
     this.#controller?.abort(reason);
     this.#endWait?.(reason);
   }
@@ -148,7 +131,7 @@ export class UnaryCall implements HandlerContext, Expiring {
   finish(): void {
     this.#endWait = undefined;
     this.abort(finished);
-    this.#running.remove(this);
+    this.#place.leave();
   }
 
   /** @throws the reason for which the call has ended */
@@ -168,18 +151,6 @@ export class UnaryCall implements HandlerContext, Expiring {
     this.#endWait = reject;
     if (this.#end !== undefined) reject(this.#end.reason);
     return promise;
-  }
-
-  #startTimer(): void {
-    this.#stopTimer();
-    if (this.#expiresAtMs === Number.POSITIVE_INFINITY) return;
-    this.#timerAtMs = this.#expiresAtMs;
-    this.#slot = this.#running.timers.add(this, this.#timerAtMs);
-  }
-
-  #stopTimer(): void {
-    if (this.#slot !== undefined) this.#running.timers.remove(this, this.#slot);
-    this.#slot = undefined;
   }
 }
 

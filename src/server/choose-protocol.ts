@@ -23,9 +23,11 @@ export function chooseProtocol(
   const acceptHttp1 = http1Server.listeners(event);
   http1Server.removeAllListeners(event);
   http1Server.on(event, (socket: Socket) => {
-    const connection = { pendingBytes: () => socket.writableLength, drop: () => void socket.destroy() };
-    unread.watch(connection);
-    socket.once("close", () => unread.forget(connection));
+    const watched = unread.watch({
+      pendingBytes: () => socket.writableLength,
+      drop: () => void socket.destroy(),
+    });
+    socket.once("close", () => watched.leave());
     undecided.add(socket);
     const forget = (): void => void undecided.delete(socket);
     socket.once("close", forget);

@@ -18,14 +18,6 @@ export function containErrors(emitter: EventEmitter): void {
   emitter.on("error", ignore);
 }
 
-/** The listeners that a closed stream keeps. */
-export function listenersOfClosed(): object {
-  return { ...closedListeners };
-}
-
-/** Copied, because V8 copies an object faster than it makes one whose key is a symbol. */
-const closedListeners = { [errorMonitor]: remember, error: ignore };
-
 function remember(error: unknown): void {
   if (error instanceof Error) raised.add(error);
 }

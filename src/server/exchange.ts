@@ -10,7 +10,7 @@ import http2, { type IncomingHttpHeaders, type ServerHttp2Stream } from "node:ht
 import type { Readable, Writable } from "node:stream";
 import { refuse } from "../errors.ts";
 import { CallHeaders } from "../protocol/call-headers.ts";
-import { type Expiring, TimerWheel } from "../protocol/timer-wheel.ts";
+import { Expiries, type Expiring, type Place } from "../protocol/live-list.ts";
 import { toNodeHeaders } from "./metadata.ts";
 import { closeAfterRequest, drainRequestMs } from "./node-workarounds.ts";
 import type { Writing } from "./unread-responses.ts";
@@ -85,10 +85,7 @@ const cutBody = refuse("CALL_CANCELED", "the caller disconnected before its requ
 /** Bytes of a piece of a whole body. The number of those that wait shows the progress of a slow reader. */
 const pieceBytes = 64 * 1024;
 
-/**
- * Node keeps a closed stream until the next full collection of garbage, with all that it refers to. It therefore refers
- * to its exchange only under this key, and only until it closes.
- */
+/** A stream refers to its exchange under this key, and only until it closes: Node may keep the stream for longer. */
 const exchangeKey = Symbol("exchange");
 type Keyed = object & { [exchangeKey]?: Exchange | undefined };
 
@@ -512,15 +509,15 @@ const endingHead = { endStream: true };
 const headBeforeTrailers = { waitForTrailers: true };
 
 /** The exchanges whose requests go on after their answers: one interval instead of a timer for each refusal. */
-const draining = new TimerWheel();
+const draining = new Expiries();
 
 /** An exchange over HTTP/2. */
 export class Http2Exchange extends Exchange implements Expiring {
   readonly httpVersion = "2.0";
   readonly #stream: ServerHttp2Stream;
   #received = 0;
-  /** Where the end of its drain waits. */
-  #slot: number | undefined;
+  expiresAtMs = Number.POSITIVE_INFINITY;
+  #drained: Place | undefined;
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]) {
     super(stream, stream, {
@@ -571,7 +568,7 @@ export class Http2Exchange extends Exchange implements Expiring {
   }
 
   override close(): void {
-    if (this.#slot !== undefined) draining.remove(this, this.#slot);
+    this.#drained?.leave();
     super.close();
   }
 
@@ -658,6 +655,7 @@ export class Http2Exchange extends Exchange implements Expiring {
     if (stream.readableEnded || !this.#isOpen()) return;
     // A stream that has ended before its answer is written makes an error with a stack for it, which nobody sees.
     stream.on("finish", onAnswered);
-    this.#slot = draining.add(this, performance.now() + drainRequestMs);
+    this.expiresAtMs = performance.now() + drainRequestMs;
+    this.#drained = draining.add(this);
   }
 }

@@ -81,8 +81,8 @@ export function createFullServer(deps: FullServerDeps): FullServer {
         const headers = new CallHeaders(shared);
         headers.set(requestIdHeader, requestIds.choose(exchange.headers[requestIdHeader]));
         if (body !== undefined) {
-          unread.watch(exchange);
-          exchange.onClose(() => unread.forget(exchange));
+          const watched = unread.watch(exchange);
+          exchange.onClose(() => watched.leave());
         }
         exchange.send({ status, headers, body });
       };

@@ -1,11 +1,12 @@
 /** The answers of HTTP/1.1 that are not finished, by connection and in the order of their requests. */
 import type http from "node:http";
 import type { Socket } from "node:net";
+import { LiveList } from "../protocol/live-list.ts";
 
 /** The answers of one connection. */
 export interface Pipeline {
   /** Those that are not finished. */
-  readonly answers: ReadonlySet<http.ServerResponse>;
+  readonly answers: Pick<LiveList<http.ServerResponse>, "items" | "size">;
   /** The answer to the newest request. */
   readonly newest: http.ServerResponse;
   /** Whether the client has sent a request before it had the answer to an earlier one. */
@@ -15,7 +16,7 @@ export interface Pipeline {
 }
 
 interface OwnPipeline extends Pipeline {
-  readonly answers: Set<http.ServerResponse>;
+  readonly answers: LiveList<http.ServerResponse>;
   newest: http.ServerResponse;
   isPipelined: boolean;
   isLast: boolean;
@@ -27,7 +28,7 @@ export class Http1Pipelines {
 
   /** The answers of all connections. */
   *answers(): Generator<http.ServerResponse> {
-    for (const { answers } of this.#pipelines.values()) yield* answers;
+    for (const { answers } of this.#pipelines.values()) yield* answers.items();
   }
 
   /** Finds the answers of a connection; undefined before its first request and after its end. */
@@ -40,16 +41,15 @@ export class Http1Pipelines {
     const { socket } = res.req;
     let pipeline = this.#pipelines.get(socket);
     if (pipeline === undefined) {
-      pipeline = { answers: new Set(), newest: res, isPipelined: false, isLast: false };
+      pipeline = { answers: new LiveList(), newest: res, isPipelined: false, isLast: false };
       this.#pipelines.set(socket, pipeline);
       socket.once("close", () => this.#close(socket));
     } else {
       pipeline.isPipelined ||= !pipeline.newest.writableFinished;
       pipeline.newest = res;
     }
-    const { answers } = pipeline;
-    answers.add(res);
-    res.once("close", () => answers.delete(res));
+    const place = pipeline.answers.add(res);
+    res.once("close", () => place.leave());
   }
 
   /** Says with an answer, which is the newest, that it is the last. */
@@ -64,7 +64,7 @@ export class Http1Pipelines {
    * ended, and not even destroys it after a CONNECT: a watch would wait without end.
    */
   #close(socket: Socket): void {
-    const { answers = [] } = this.#pipelines.get(socket) ?? {};
+    const answers = this.#pipelines.get(socket)?.answers.items() ?? [];
     this.#pipelines.delete(socket);
     for (const res of answers) {
       res.destroy();

@@ -51,8 +51,8 @@ export function createHttp1Server(
     if (failed.has(socket)) return;
     failed.add(socket);
     // The answers to earlier requests come first. An answer to these bytes would be taken for one of them.
-    const { answers = [], isLast = false } = pipelines.find(socket as Socket) ?? {};
-    const earlier = [...answers].filter(({ req }) => isLast || req.complete);
+    const { answers, isLast = false } = pipelines.find(socket as Socket) ?? {};
+    const earlier = (answers?.items() ?? []).filter(({ req }) => isLast || req.complete);
     if (isLast && earlier.length === 0) return;
     if (earlier.length === 0) return answerBadRequest(error, socket, options);
     let left = earlier.length;

@@ -6,8 +6,8 @@ import { containErrors } from "./connection-errors.ts";
 import { Http2Exchange } from "./exchange.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { countRawBytes, headroom, maxReadFields } from "./metadata.ts";
-import { forgetListeners } from "./node-workarounds.ts";
-import { watchLiveness } from "./session-liveness.ts";
+import { forgetClosedStreams } from "./node-workarounds.ts";
+import { type Liveness, watchLiveness } from "./session-liveness.ts";
 
 /** @param sessions receives the sessions that are open, and their connections */
 export function createHttp2Server(
@@ -40,44 +40,44 @@ export function createHttp2Server(
       options.onPage(req, res);
     },
   );
+  // Without listeners Node answers these itself, the second one also for a stream that its caller has reset.
+  const [onPage] = server.listeners("request");
+  for (const event of ["connect", "checkContinue", "checkExpectation"]) server.on(event, onPage as never);
+  // Node's own listener turns every stream into a request. The intake comes before it.
+  const [makeRequest] = server.listeners("stream");
+  if (makeRequest === undefined) throw new Error("node:http2 has no stream listener");
+  server.removeAllListeners("stream");
   server.on("session", (session) => {
     containErrors(session);
+    forgetClosedStreams(session);
     sessions.set(session, undefined);
+    let liveness: Liveness | undefined;
     session.once("connect", (_session, socket) => {
       sessions.set(session, socket);
       // A session can outlive its connection without ever saying that it has closed.
       socket.once("close", () => sessions.delete(session));
-      watchLiveness(session, socket, { silenceMs: options.maxWriteMs, unread: options.unread });
+      liveness = watchLiveness(session, socket, { silenceMs: options.maxWriteMs, unread: options.unread });
     });
     session.on("close", () => sessions.delete(session));
-    session.on("stream", (stream) => stream.on("close", onStreamClose));
-  });
-  // Without listeners Node answers these itself, the second one also for a stream that its caller has reset.
-  const [onPage] = server.listeners("request");
-  for (const event of ["connect", "checkContinue", "checkExpectation"]) server.on(event, onPage as never);
-  // Node's own listener turns every stream into a request. Ours runs before it.
-  const [makeRequest] = server.listeners("stream");
-  if (makeRequest === undefined) throw new Error("node:http2 has no stream listener");
-  server.removeAllListeners("stream");
-  server.on("stream", (stream: http2.ServerHttp2Stream, headers, flags, rawHeaders: string[]) => {
-    containErrors(stream);
-    // The settings forbid so much, and Node resets such streams itself once the client has acknowledged them.
-    const bytes = countRawBytes(rawHeaders);
-    if (bytes > options.maxMetadataBytes * headroom) {
-      const error = metadataTooLarge(bytes, options.maxMetadataBytes);
-      return stream.session?.destroy(error, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    }
-    const exchange = new Http2Exchange(stream, headers, rawHeaders);
-    try {
-      options.onExchange(exchange, () => makeRequest.call(server, stream, headers, flags, rawHeaders));
-    } catch (error) {
-      options.onFault(error, exchange.target);
-      exchange.drop();
-    }
+    session.on("stream", (stream, headers, flags, rawHeaders: string[]) => {
+      containErrors(stream);
+      // The settings forbid so much, and Node resets such streams itself once the client has acknowledged them.
+      const bytes = countRawBytes(rawHeaders);
+      if (bytes > options.maxMetadataBytes * headroom)
+        return session.destroy(
+          metadataTooLarge(bytes, options.maxMetadataBytes),
+          http2.constants.NGHTTP2_ENHANCE_YOUR_CALM,
+        );
+      liveness?.streamOpened();
+      const exchange = new Http2Exchange(stream, headers, rawHeaders);
+      exchange.onClose(() => liveness?.streamClosed());
+      try {
+        options.onExchange(exchange, () => makeRequest.call(server, stream, headers, flags, rawHeaders));
+      } catch (error) {
+        options.onFault(error, exchange.target);
+        exchange.drop();
+      }
+    });
   });
   return server;
-}
-
-function onStreamClose(this: http2.Http2Stream): void {
-  forgetListeners(this);
 }

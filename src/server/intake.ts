@@ -163,9 +163,9 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
     }
     if (isPreflight(exchange) && deps.browserHeaders.answerPreflight(exchange)) return;
     const ticket = new Ticket();
-    unread.watch(exchange);
+    const watched = unread.watch(exchange);
     exchange.onClose(() => {
-      unread.forget(exchange);
+      watched.leave();
       ticket.close();
     });
     // Pages are the same bytes for all clients, so they do not count for the memory of a client.

@@ -3,7 +3,6 @@ import type http from "node:http";
 import type http2 from "node:http2";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { listenersOfClosed } from "./connection-errors.ts";
 
 /** Milliseconds that a connection or a stream stays open after its last answer. */
 export const drainRequestMs = 2000;
@@ -39,12 +38,40 @@ export function discardRest(socket: Duplex): void {
 }
 
 /**
- * Drops the listeners of a closed stream. Node keeps the stream until the next full collection of garbage, and their
- * table is half of what it keeps. `removeAllListeners` would take longer than the rest of a small call. Those for errors
- * stay, although a stream emits nothing after "close".
+ * Replaces the Map of the streams of a session (lib/internal/http2/core.js). Its old tables would keep every closed stream
+ * until the next full collection of garbage (src/protocol/live-list.ts). Ours keep a box for each, which is empty by then.
  */
-export function forgetListeners(stream: http2.Http2Stream & { _events?: object }): void {
-  stream._events = listenersOfClosed();
+export function forgetClosedStreams(session: http2.Http2Session): void {
+  const key = Object.getOwnPropertySymbols(session).find(({ description }) => description === "state");
+  const state: { streams?: { readonly size: number } } = key === undefined ? {} : Reflect.get(session, key);
+  if (state.streams?.size === 0) state.streams = new StreamTable();
+}
+
+/** As much of a Map as Node uses. */
+class StreamTable {
+  readonly #boxes = new Map<number, { stream: http2.Http2Stream | undefined }>();
+
+  get size(): number {
+    return this.#boxes.size;
+  }
+
+  get(id: number): http2.Http2Stream | undefined {
+    return this.#boxes.get(id)?.stream;
+  }
+
+  set(id: number, stream: http2.Http2Stream): void {
+    this.#boxes.set(id, { stream });
+  }
+
+  delete(id: number): boolean {
+    const box = this.#boxes.get(id);
+    if (box !== undefined) box.stream = undefined;
+    return this.#boxes.delete(id);
+  }
+
+  forEach(visit: (stream: http2.Http2Stream) => void): void {
+    for (const { stream } of this.#boxes.values()) if (stream !== undefined) visit(stream);
+  }
 }
 
 /**

@@ -18,36 +18,30 @@ interface LivenessDeps {
   readonly unread: UnreadResponses;
 }
 
+/** Hears of the streams of a session. */
+export interface Liveness {
+  streamOpened(): void;
+  streamClosed(): void;
+}
+
 /** Watches a session until its connection closes. */
 export function watchLiveness(
   session: http2.ServerHttp2Session,
   socket: Socket,
   { silenceMs, unread }: LivenessDeps,
-): void {
+): Liveness {
   let open = 0;
   let isIdle = false;
   let isAwaited = false;
-  const watched = {
+  const watched = unread.watch({
     pendingBytes: () => (isAwaited || session.destroyed ? 1 : 0),
     drop: () => void socket.destroy(),
-  };
-  unread.watch(watched);
-  socket.once("close", () => unread.forget(watched));
+  });
+  socket.once("close", () => watched.leave());
   const onHeard = (): void => {
     isAwaited = false;
     session.setTimeout(silenceMs);
   };
-  // One function for all streams of the session.
-  const onClose = (): void => {
-    open -= 1;
-  };
-  session.on("stream", (stream) => {
-    open += 1;
-    stream.on("close", onClose);
-    if (!isIdle) return;
-    isIdle = false;
-    session.setTimeout(silenceMs);
-  });
   // Frames start the time again, except answers to PING.
   session.on("timeout", () => {
     if (open > 0 || session.closed) {
@@ -63,4 +57,15 @@ export function watchLiveness(
     }
   });
   session.setTimeout(silenceMs);
+  return {
+    streamOpened() {
+      open += 1;
+      if (!isIdle) return;
+      isIdle = false;
+      session.setTimeout(silenceMs);
+    },
+    streamClosed() {
+      open -= 1;
+    },
+  };
 }

@@ -2,7 +2,7 @@
  * Watches the responses that clients do not read. It drops a response that makes no progress. It counts the bytes
  * that wait for each client, so that a client that reads nothing cannot keep making calls.
  */
-
+import { LiveList, type Place } from "../protocol/live-list.ts";
 import type { Claim, Clients } from "./clients.ts";
 
 /** Something that is being written: a response, or a connection. */
@@ -19,9 +19,8 @@ export interface Writing {
 
 /** The responses of one server. */
 export interface UnreadResponses {
-  /** Watches until `forget`. */
-  watch(writing: Writing): void;
-  forget(writing: Writing): void;
+  /** Watches until it leaves. */
+  watch(writing: Writing): Place;
 }
 
 /** Milliseconds between polls. */
@@ -30,12 +29,11 @@ const pollIntervalMs = 1000;
 const slowestBytesPerMs = 32;
 
 interface Watched {
+  readonly writing: Writing;
+  place: Place | undefined;
   pendingBytes: number;
   sinceMs: number;
 }
-
-/** The state of a response without waiting bytes, which most have until they end. */
-const nothing: Readonly<Watched> = { pendingBytes: 0, sinceMs: 0 };
 
 /**
  * Creates the watch of one server.
@@ -50,22 +48,24 @@ export function createUnreadResponses(
   clients: Clients,
   nowMs: () => number = () => performance.now(),
 ): UnreadResponses {
-  const writings = new Map<Writing, Readonly<Watched>>();
+  const writings = new LiveList<Watched>();
   const claims = new Map<string, Claim>();
   let timer: NodeJS.Timeout | undefined;
 
   const check = (): void => {
     const atMs = nowMs();
     const byClient = new Map<string, number>();
-    for (const [writing, watched] of writings) {
+    for (const watched of writings.items()) {
+      const { writing } = watched;
       const pendingBytes = writing.pendingBytes();
       const client = writing.client?.();
       const bytes = pendingBytes + (writing.arrivedBytes?.() ?? 0);
       if (client !== undefined && bytes > 0) byClient.set(client, (byClient.get(client) ?? 0) + bytes);
       if (pendingBytes === 0 || pendingBytes !== watched.pendingBytes) {
-        writings.set(writing, pendingBytes === 0 ? nothing : { pendingBytes, sinceMs: atMs });
+        watched.pendingBytes = pendingBytes;
+        watched.sinceMs = atMs;
       } else if (atMs - watched.sinceMs > maxWriteMs + pendingBytes / slowestBytesPerMs) {
-        writings.delete(writing);
+        watched.place?.leave();
         writing.drop();
         onDrop();
       }
@@ -88,9 +88,10 @@ export function createUnreadResponses(
 
   return {
     watch(writing) {
-      writings.set(writing, nothing);
       timer ??= setInterval(check, pollIntervalMs).unref();
+      const watched: Watched = { writing, place: undefined, pendingBytes: 0, sinceMs: 0 };
+      watched.place = writings.add(watched);
+      return watched.place;
     },
-    forget: (writing) => void writings.delete(writing),
   };
 }

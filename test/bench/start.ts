@@ -83,7 +83,7 @@ export async function begin(
 ): Promise<{ child: ChildProcess; url: string; readyMs: number }> {
   const startMs = performance.now();
   const flags = ["--port", "0", "--data-dir", folder, "--log-level", "error", ...more];
-  const args = ["--max-semi-space-size=64", main, "serve", ...flags];
+  const args = ["--max-semi-space-size=64", "--no-allocation-site-pretenuring", main, "serve", ...flags];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
   for await (const chunk of child.stdout.iterator({ destroyOnReturn: false })) {

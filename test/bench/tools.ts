@@ -37,7 +37,7 @@ export interface Child {
 
 export async function start(script: string, ...args: string[]): Promise<Child> {
   // As npm start does: one-time keys die young, and V8 does not see how much native memory each one holds.
-  const execArgv = ["--max-semi-space-size=64"];
+  const execArgv = ["--max-semi-space-size=64", "--no-allocation-site-pretenuring"];
   const child: ChildProcess = fork(join(here, script), args, { stdio: "inherit", execArgv });
   const next = <T>(): Promise<T> =>
     new Promise((resolve, reject) => {

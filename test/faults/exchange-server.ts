@@ -71,8 +71,8 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
         return;
       }
       served += 1;
-      unread.watch(exchange);
-      exchange.onClose(() => unread.forget(exchange));
+      const watched = unread.watch(exchange);
+      exchange.onClose(() => watched.leave());
       const random = createRandom(Number(seed));
       const script = new Script(
         exchange,

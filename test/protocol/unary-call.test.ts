@@ -11,7 +11,6 @@ import {
 import { describe, expect, it } from "vitest";
 import { Health, HealthCheckRequestSchema } from "#gen/grpc/health/v1/health_pb.ts";
 import { CallHeaders } from "../../src/protocol/call-headers.ts";
-import { TimerWheel } from "../../src/protocol/timer-wheel.ts";
 import { composeUnary, RunningCalls, UnaryCall, type UnarySpec } from "../../src/protocol/unary-call.ts";
 
 type Check = (context: HandlerContext) => Message | Promise<Message>;
@@ -201,51 +200,5 @@ describe("the running calls of a server that stops", () => {
       new Error("the call has ended"),
       "the server stops",
     ]);
-  });
-});
-
-describe("the timers of calls", () => {
-  const expiring = () => {
-    const expired = Promise.withResolvers<number>();
-    return { expire: () => expired.resolve(performance.now()), expired: expired.promise };
-  };
-
-  it("never expire an item early, and expire those of one moment together", async () => {
-    const timers = new TimerWheel();
-    const atMs = performance.now() + 35;
-    const items = [expiring(), expiring()];
-    for (const item of items) timers.add(item, atMs);
-    const times = await Promise.all(items.map(({ expired }) => expired));
-    expect(Math.min(...times)).toBeGreaterThanOrEqual(atMs);
-  });
-
-  it("expire an item whose time has passed", async () => {
-    const timers = new TimerWheel();
-    const item = expiring();
-    timers.add(item, performance.now() - 1000);
-    await item.expired;
-  });
-
-  it("skip an item that was removed", async () => {
-    const timers = new TimerWheel();
-    const [removed, other] = [expiring(), expiring()];
-    let isExpired = false;
-    void removed.expired.then(() => {
-      isExpired = true;
-    });
-    timers.remove(removed, timers.add(removed, performance.now() + 20));
-    timers.add(other, performance.now() + 40);
-    await other.expired;
-    expect(isExpired).toBe(false);
-  });
-
-  it("start again after they stood still", async () => {
-    const timers = new TimerWheel();
-    for (let round = 0; round < 2; round += 1) {
-      const item = expiring();
-      timers.add(item, performance.now() + 15);
-      // The interval stops in the turn that expires its last item.
-      await item.expired;
-    }
   });
 });
