@@ -1,7 +1,7 @@
 /** The command line of `npm run gateway`. */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { explainTakenOptions } from "../src/cli/npm-options.ts";
+import { explainTakenOptions } from "../src/cli/command-line/npm-options.ts";
 
 /** An error that the operator can fix. */
 export class CannotStart extends Error {}

@@ -2,12 +2,12 @@
 
 import os from "node:os";
 import { extensions } from "../extensions/index.ts";
-import { createPaint } from "./cli/colors.ts";
+import { findUnknownVariables, hasVariables } from "./cli/command-line/unknown-variables.ts";
 import { exitCodes, usageError } from "./cli/exit-codes.ts";
 import { createVerbTable } from "./cli/groups.ts";
-import { formatError, formatWarning, wantsJson } from "./cli/report-error.ts";
+import { createPaint } from "./cli/output/colors.ts";
+import { formatError, formatWarning, wantsJson } from "./cli/output/report-error.ts";
 import { runCommandLine } from "./cli/run.ts";
-import { findUnknownVariables, hasVariables } from "./cli/unknown-variables.ts";
 import { collectSettings } from "./extension.ts";
 import type { LoadPackages } from "./services/registry.ts";
 
@@ -40,7 +40,7 @@ async function requireAllOptions(args: readonly string[]): Promise<void> {
   // Other starts need not load the settings for it.
   if (process.env.npm_lifecycle_event !== "start") return;
   const { listSettings } = await import("./config.ts");
-  const { explainTakenOptions } = await import("./cli/npm-options.ts");
+  const { explainTakenOptions } = await import("./cli/command-line/npm-options.ts");
   const options = listSettings(await loadSettings()).filter(({ isSecret }) => isSecret !== true);
   const taken = explainTakenOptions("start", options, args.slice(1), process.env);
   if (taken === undefined) return;

@@ -20,22 +20,22 @@ const interfaceForExtensions: readonly string[] = [
   "system-error.ts",
   // Verbs.
   "cli/call-verbs.ts",
-  "cli/client.ts",
-  "cli/colors.ts",
+  "cli/connection/api-client.ts",
+  "cli/output/colors.ts",
   "cli/exit-codes.ts",
-  "cli/explain-connection.ts",
-  "cli/files.ts",
+  "cli/connection/explain-connection.ts",
+  "cli/files/read.ts",
   "cli/operator/ca.ts",
   "cli/operator/ca-authority.ts",
   "cli/operator/store-verb.ts",
-  "cli/options.ts",
-  "cli/output.ts",
-  "cli/pem-keys.ts",
+  "cli/command-line/options.ts",
+  "cli/output/output.ts",
+  "cli/keys/read-keys.ts",
   "cli/signing/keys.ts",
   "cli/signing/local.ts",
   "cli/signing/verdict.ts",
   "cli/verb.ts",
-  "cli/verb-files.ts",
+  "cli/files/open.ts",
   // Metrics of a server.
   "client/prometheus-text.ts",
   "client/server-activity.ts",
@@ -262,7 +262,7 @@ describe("the modules of src, and the console", () => {
   it("let the command line load nothing of the server for a verb of the client", () => {
     const verbs = files.filter((path) => /^src\/cli\/(?!operator\/)/.test(path));
     const loaded = listLoaded(["src/main.ts", ...verbs]);
-    expect(loaded).toEqual(expect.arrayContaining(["src/cli/kms/keys.ts", "extensions/index.ts"]));
+    expect(loaded).toEqual(expect.arrayContaining(["src/cli/verbs/kms/keys.ts", "extensions/index.ts"]));
     const foreign =
       /^src\/(app|serve|server|transcoding|database|store|identity|cli\/operator|services\/[\w-]+\/)|^extensions\/[\w-]+\/(?!extension\.ts)/;
     expect(loaded.filter((path) => foreign.test(path))).toEqual([]);

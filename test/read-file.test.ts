@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readText } from "../src/cli/files.ts";
+import { readText } from "../src/cli/files/read.ts";
 import { FileTooLargeError, readFileWithin } from "../src/read-file.ts";
 import { masterKeyIn, openKeyring } from "../src/secrets/master-key.ts";
 import { storageError } from "./support/storage-error.ts";

@@ -3,12 +3,12 @@
  * operator knows whose key it is; therefore the certificate has only names that the operator has chosen.
  */
 import { X509Certificate } from "node:crypto";
+import { inputFile, type Options, type ParsedOptions } from "../../src/cli/command-line/options.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
-import { gather, readChunks } from "../../src/cli/files.ts";
+import type { VerbFiles } from "../../src/cli/files/open.ts";
+import { gather, readChunks } from "../../src/cli/files/read.ts";
 import { authorities, directoryIn, readAuthority } from "../../src/cli/operator/ca-authority.ts";
-import { inputFile, type Options, type ParsedOptions } from "../../src/cli/options.ts";
-import { facts, harmless } from "../../src/cli/output.ts";
-import type { VerbFiles } from "../../src/cli/verb-files.ts";
+import { facts, harmless } from "../../src/cli/output/output.ts";
 import { ConfigError } from "../../src/config.ts";
 import {
   type AlternativeName,

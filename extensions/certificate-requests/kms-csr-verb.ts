@@ -1,9 +1,9 @@
 /** `qsp kms csr`. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { unaryVerb } from "../../src/cli/call-verbs.ts";
+import { outputFile } from "../../src/cli/command-line/options.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
-import { outputFile } from "../../src/cli/options.ts";
-import { bytes } from "../../src/cli/output.ts";
+import { bytes } from "../../src/cli/output/output.ts";
 import type { Verb } from "../../src/cli/verb.ts";
 
 export const kmsCsrVerbs: readonly Verb[] = [

@@ -2,9 +2,9 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { createDeadlineSignal } from "@connectrpc/connect/protocol";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import type { ApiClient, CallLimits } from "../../src/cli/client.ts";
+import type { ApiClient, CallLimits } from "../../src/cli/connection/api-client.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
-import { readText } from "../../src/cli/files.ts";
+import { readText } from "../../src/cli/files/read.ts";
 
 /** Gives the token for each call. */
 export interface TokenSource {

@@ -1,7 +1,7 @@
 /** The health that Status reports. */
 import { ConnectError } from "@connectrpc/connect";
-import type { CallLimits } from "../../src/cli/client.ts";
-import { harmless } from "../../src/cli/output.ts";
+import type { CallLimits } from "../../src/cli/connection/api-client.ts";
+import { harmless } from "../../src/cli/output/output.ts";
 import { findReason } from "../../src/errors.ts";
 import { isAboutKey } from "./explain.ts";
 import type { KeyService } from "./key-service.ts";

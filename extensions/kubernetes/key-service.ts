@@ -3,7 +3,7 @@ import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } fro
 import { Code, ConnectError } from "@connectrpc/connect";
 import { LRUCache } from "lru-cache";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import type { ApiClient, CallLimits } from "../../src/cli/client.ts";
+import type { ApiClient, CallLimits } from "../../src/cli/connection/api-client.ts";
 import { isKemAlgorithm, type KemAlgorithm, kemAlgorithms } from "../../src/crypto/algorithms.ts";
 import { wipe } from "../../src/crypto/bytes.ts";
 import { findReason, refuse } from "../../src/errors.ts";

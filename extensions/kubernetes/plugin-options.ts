@@ -1,6 +1,7 @@
 /** The options of `qsp k8s-kms`. */
+
+import type { Options, ParsedOptions } from "../../src/cli/command-line/options.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
-import type { Options, ParsedOptions } from "../../src/cli/options.ts";
 import { findGroupId } from "./group.ts";
 import { checkKeyName } from "./key-name.ts";
 import type { SocketPlace } from "./socket.ts";

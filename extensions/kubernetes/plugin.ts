@@ -1,7 +1,7 @@
 /** Starts the plugin, and stops it on a signal. */
 import type { Logger } from "pino";
 import { Registry } from "prom-client";
-import { type ApiClient, readToken } from "../../src/cli/client.ts";
+import { type ApiClient, readToken } from "../../src/cli/connection/api-client.ts";
 import { exitCodes } from "../../src/cli/exit-codes.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
 import { createCallMetrics } from "../../src/server/call-metrics.ts";

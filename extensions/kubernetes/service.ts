@@ -1,7 +1,7 @@
 /** v2.KeyManagementService: what the Kubernetes API server calls. */
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
-import type { CallLimits } from "../../src/cli/client.ts";
+import type { CallLimits } from "../../src/cli/connection/api-client.ts";
 import { kemAlgorithms } from "../../src/crypto/algorithms.ts";
 import { wipe } from "../../src/crypto/bytes.ts";
 import { refuseField } from "../../src/errors.ts";

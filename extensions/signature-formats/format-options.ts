@@ -1,6 +1,12 @@
 /** The options of signing and verifying in a standard format. */
+
+import {
+  inputFile,
+  type Options,
+  outputFile,
+  type ParsedOptions,
+} from "../../src/cli/command-line/options.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
-import { inputFile, type Options, outputFile, type ParsedOptions } from "../../src/cli/options.ts";
 
 /** The formats of signatures beside the raw one. */
 export const formatNames = ["dsse", "cms", "jws", "cose"] as const;

@@ -1,10 +1,10 @@
 /** `qsp sign --format`: signs a file in a standard format. */
 
-import { oneOf } from "../../src/cli/client.ts";
+import { oneOf } from "../../src/cli/connection/api-client.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
-import { gather, readText } from "../../src/cli/files.ts";
-import { bytes } from "../../src/cli/output.ts";
-import { parsePublicKey, withProvider } from "../../src/cli/pem-keys.ts";
+import { gather, readText } from "../../src/cli/files/read.ts";
+import { parsePublicKey, withProvider } from "../../src/cli/keys/read-keys.ts";
+import { bytes } from "../../src/cli/output/output.ts";
 import { readContent } from "../../src/cli/signing/keys.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
 import { isSignatureAlgorithm } from "../../src/crypto/algorithms.ts";

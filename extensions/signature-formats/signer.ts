@@ -1,7 +1,7 @@
 /** The keys that sign in a format: those of the server, and local ones. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import type { ApiClient } from "../../src/cli/client.ts";
-import { parsePublicKey, readSecretKey, requireSigning } from "../../src/cli/pem-keys.ts";
+import type { ApiClient } from "../../src/cli/connection/api-client.ts";
+import { parsePublicKey, readSecretKey, requireSigning } from "../../src/cli/keys/read-keys.ts";
 import { chooseKey, signWithAlgorithm } from "../../src/cli/signing/keys.ts";
 import { signContent } from "../../src/cli/signing/local.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";

@@ -1,7 +1,8 @@
 /** `qsp sign` and `qsp verify` with --format. */
+
+import { inputFile, type ParsedOptions } from "../../src/cli/command-line/options.ts";
 import { CliError, exitCodes, usageError } from "../../src/cli/exit-codes.ts";
-import { inputFile, type ParsedOptions } from "../../src/cli/options.ts";
-import { withProvider } from "../../src/cli/pem-keys.ts";
+import { withProvider } from "../../src/cli/keys/read-keys.ts";
 import { findPublicKeys } from "../../src/cli/signing/keys.ts";
 import type { Verb } from "../../src/cli/verb.ts";
 import { formatNames, readFormat, signFormatOptions, verifyFormatOptions } from "./format-options.ts";

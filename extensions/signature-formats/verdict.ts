@@ -1,6 +1,6 @@
 /** The parts of verification that all formats share. */
 import { usageError } from "../../src/cli/exit-codes.ts";
-import { gather } from "../../src/cli/files.ts";
+import { gather } from "../../src/cli/files/read.ts";
 import type { VerifyingKeys } from "../../src/cli/signing/verdict.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";

@@ -1,8 +1,8 @@
 /** Verifies a CMS message, detached or with its content. */
 
-import { oneOf } from "../../src/cli/client.ts";
+import { oneOf } from "../../src/cli/connection/api-client.ts";
 import { usageError } from "../../src/cli/exit-codes.ts";
-import { readText } from "../../src/cli/files.ts";
+import { readText } from "../../src/cli/files/read.ts";
 import { findSigner } from "../../src/cli/signing/verdict.ts";
 import type { PublicKey } from "../../src/crypto/provider.ts";
 import { isNamed, readCertificates } from "./certificate.ts";

@@ -1,8 +1,8 @@
 /** `qsp verify --format`: verifies a file in a standard format. What it reads may come from strangers. */
 
-import { oneOf } from "../../src/cli/client.ts";
+import { oneOf } from "../../src/cli/connection/api-client.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
-import { readWhole } from "../../src/cli/files.ts";
+import { readWhole } from "../../src/cli/files/read.ts";
 import { readContent } from "../../src/cli/signing/keys.ts";
 import { describeSigner, findSigner, type VerifyingKeys } from "../../src/cli/signing/verdict.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";

@@ -1,10 +1,10 @@
 /** `qsp sigstore-kms`: sigstore's KMS plugin, which `sigstore-kms-qsp` starts. */
 import { ConnectError } from "@connectrpc/connect";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { type ApiClient, createClient } from "../../src/cli/client.ts";
+import { type ApiClient, createClient } from "../../src/cli/connection/api-client.ts";
 import { exitCodes, findReason, toCliError, usageError } from "../../src/cli/exit-codes.ts";
-import { readChunks } from "../../src/cli/files.ts";
-import { withProvider } from "../../src/cli/pem-keys.ts";
+import { readChunks } from "../../src/cli/files/read.ts";
+import { withProvider } from "../../src/cli/keys/read-keys.ts";
 import { findServerKey, signOnServer } from "../../src/cli/signing/keys.ts";
 import { findSigner } from "../../src/cli/signing/verdict.ts";
 import type { Verb } from "../../src/cli/verb.ts";

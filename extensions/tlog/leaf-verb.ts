@@ -2,7 +2,7 @@
 import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
-import { readWhole } from "../../src/cli/files.ts";
+import { readWhole } from "../../src/cli/files/read.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import { auditStart, hashAuditEntry } from "../../src/client/verify-audit.ts";
 import { isJsonObject } from "../../src/crypto/strict-json.ts";

@@ -1,10 +1,10 @@
 /** `qsp log verify`: verifies checkpoints and proofs of a log, without a server. */
 
+import { inputFile } from "../../src/cli/command-line/options.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
-import { readText } from "../../src/cli/files.ts";
-import { inputFile } from "../../src/cli/options.ts";
-import { counted } from "../../src/cli/output.ts";
-import { withProvider } from "../../src/cli/pem-keys.ts";
+import { readText } from "../../src/cli/files/read.ts";
+import { withProvider } from "../../src/cli/keys/read-keys.ts";
+import { counted } from "../../src/cli/output/output.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { hashLeaf } from "../../src/merkle/hashes.ts";

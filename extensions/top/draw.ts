@@ -1,6 +1,6 @@
 /** Draws the activity of a server as lines of text. */
-import type { Style } from "../../src/cli/colors.ts";
-import { harmless } from "../../src/cli/output.ts";
+import type { Style } from "../../src/cli/output/colors.ts";
+import { harmless } from "../../src/cli/output/output.ts";
 import type { Activity, CallActivity } from "../../src/client/server-activity.ts";
 
 /** A line, and how to show it. */

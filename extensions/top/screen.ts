@@ -1,6 +1,6 @@
 /** A screen of a terminal that is drawn in place, and restored at the end (ECMA-48, and the modes of xterm). */
 import type { ReadStream, WriteStream } from "node:tty";
-import { createPaint } from "../../src/cli/colors.ts";
+import { createPaint } from "../../src/cli/output/colors.ts";
 import type { Line, Size } from "./draw.ts";
 
 /** The alternate screen, without a cursor; and back. */

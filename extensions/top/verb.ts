@@ -1,8 +1,8 @@
 /** `qsp top`: shows what a server does, live. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { readToken } from "../../src/cli/client.ts";
+import { readToken } from "../../src/cli/connection/api-client.ts";
+import { explainConnection } from "../../src/cli/connection/explain-connection.ts";
 import { type CliError, exitCodes, toCliError } from "../../src/cli/exit-codes.ts";
-import { explainConnection } from "../../src/cli/explain-connection.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import { type Activity, compareSnapshots, type Snapshot } from "../../src/client/server-activity.ts";
 import { drawActivity, type Line, summarize } from "./draw.ts";

@@ -1,9 +1,9 @@
 /** Verbs that make one call, as declarations: what they ask, and how they say the answer. */
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { askPages } from "./client.ts";
+import { askPages } from "./connection/api-client.ts";
 import { exitCodes } from "./exit-codes.ts";
-import { facts, table, time } from "./output.ts";
+import { facts, table, time } from "./output/output.ts";
 import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "./verb.ts";
 
 /** What all of them declare. */

@@ -5,16 +5,16 @@ import { findProgramFile, helpFile, isCompiled, readVersion } from "../program-f
 import { suggest } from "../protocol/suggest.ts";
 import type { LoadPackages } from "../services/registry.ts";
 import { describeSystemError, saysDiskFull } from "../system-error.ts";
-import type { ApiClient } from "./client.ts";
-import { colorHelp, colorText, createPaint } from "./colors.ts";
+import { listOptions, type ParsedOptions, readVerbLine } from "./command-line/options.ts";
+import type { ApiClient } from "./connection/api-client.ts";
 import { CliError, diskFullError, exitCodes, toCliError, usageError } from "./exit-codes.ts";
+import { openFiles } from "./files/open.ts";
 import { loadAllVerbs, loadGroup, loadVerb } from "./groups.ts";
-import { describeEveryVerb, describeGroup, describeVerb, describeVerbs } from "./help.ts";
-import { listOptions, type ParsedOptions, readVerbLine } from "./options.ts";
-import { createOutput } from "./output.ts";
-import { formatError, wantsJson } from "./report-error.ts";
+import { colorHelp, colorText, createPaint } from "./output/colors.ts";
+import { describeEveryVerb, describeGroup, describeVerb, describeVerbs } from "./output/help.ts";
+import { createOutput } from "./output/output.ts";
+import { formatError, wantsJson } from "./output/report-error.ts";
 import type { Verb, VerbTable } from "./verb.ts";
-import { openFiles } from "./verb-files.ts";
 
 /**
  * Runs a command line: a verb with its operands and options.
@@ -134,7 +134,7 @@ async function runLine(
   const output = createOutput(options.flag("json"), print, (text) => colorText(text, painted));
   const server = verb.isLocal
     ? undefined
-    : (await import("./client.ts")).createClient(options, { isLongLived: verb.isService });
+    : (await import("./connection/api-client.ts")).createClient(options, { isLongLived: verb.isService });
   try {
     const everyVerb = (): Promise<readonly Verb[]> => loadAllVerbs(table);
     return await verb.run({
@@ -167,7 +167,7 @@ function nameOption(error: CliError, options: ParsedOptions): CliError {
 /** Loaded on demand: a call that succeeds needs none of it. */
 async function explainCall(error: unknown, server: ApiClient | undefined): Promise<CliError | undefined> {
   if (server === undefined || !(error instanceof Error && error.name === "ConnectError")) return undefined;
-  return (await import("./explain-connection.ts")).explainConnection(error, server);
+  return (await import("./connection/explain-connection.ts")).explainConnection(error, server);
 }
 
 /** Reads the list of verbs where the program was compiled. */

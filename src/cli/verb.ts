@@ -1,11 +1,11 @@
 /** A verb of the command line, and its input. */
 
 import type { LoadPackages } from "../services/registry.ts";
-import type { ApiClient } from "./client.ts";
+import type { Options, OptionTaker, ParsedOptions } from "./command-line/options.ts";
+import type { ApiClient } from "./connection/api-client.ts";
 import type { CliError } from "./exit-codes.ts";
-import type { Options, OptionTaker, ParsedOptions } from "./options.ts";
-import type { Output } from "./output.ts";
-import type { VerbFiles } from "./verb-files.ts";
+import type { VerbFiles } from "./files/open.ts";
+import type { Output } from "./output/output.ts";
 
 /** One verb. */
 export interface Verb extends OptionTaker {

@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { createClient } from "../../src/cli/client.ts";
-import { readVerbLine } from "../../src/cli/options.ts";
+import { readVerbLine } from "../../src/cli/command-line/options.ts";
+import { createClient } from "../../src/cli/connection/api-client.ts";
 
 const server = http2.createServer();
 /** Bytes of each request, and whether its end came. */

@@ -6,7 +6,7 @@ import { text } from "node:stream/consumers";
 import { describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { createCallRegistry, listMethods, nameMethod } from "../../src/cli/registry.ts";
+import { createCallRegistry, listMethods, nameMethod } from "../../src/cli/verbs/call-registry.ts";
 import { main } from "../support/program.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { environmentOf, qsp, qspDone, runQsp, timeout, useServer } from "./qsp.ts";

@@ -9,7 +9,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { explainConnection } from "../../src/cli/explain-connection.ts";
+import { explainConnection } from "../../src/cli/connection/explain-connection.ts";
 import { createAuthority, issueServerCertificate, openAuthority } from "../../src/crypto/x509.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
-import { readByteLines, readLines } from "../../src/cli/files.ts";
+import { readByteLines, readLines } from "../../src/cli/files/read.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 function write(content: Uint8Array): string {

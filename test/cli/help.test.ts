@@ -1,7 +1,7 @@
 /** The help of every verb, word by word. After an intended change: npx vitest run test/cli/help.test.ts -u */
 import { describe, expect, it } from "vitest";
 import { createVerbTable, loadAllVerbs } from "../../src/cli/groups.ts";
-import { describeEveryVerb, describeVerbs } from "../../src/cli/help.ts";
+import { describeEveryVerb, describeVerbs } from "../../src/cli/output/help.ts";
 import { recordHelp } from "./recorded-help.ts";
 
 const verbs = await loadAllVerbs(createVerbTable());

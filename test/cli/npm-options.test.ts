@@ -1,7 +1,7 @@
 /** Options that npm takes for its own, and the command line of npm run gateway. */
 import { describe, expect, it } from "vitest";
 import { gatewayHelp, readGatewayOptions } from "../../envoy/gateway-options.ts";
-import { explainTakenOptions } from "../../src/cli/npm-options.ts";
+import { explainTakenOptions } from "../../src/cli/command-line/npm-options.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { runQsp, timeout } from "./qsp.ts";
 

@@ -17,11 +17,11 @@ import {
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { keepLogin } from "../../src/cli/credentials.ts";
+import { readVerbLine } from "../../src/cli/command-line/options.ts";
+import { keepLogin } from "../../src/cli/connection/logins.ts";
+import { openFiles } from "../../src/cli/files/open.ts";
+import { writeFile } from "../../src/cli/files/write.ts";
 import { loadAllVerbs } from "../../src/cli/groups.ts";
-import { readVerbLine } from "../../src/cli/options.ts";
-import { openFiles } from "../../src/cli/verb-files.ts";
-import { writeFile } from "../../src/cli/write-file.ts";
 import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { verbTable } from "../support/whole-program.ts";
@@ -213,23 +213,23 @@ describe("every verb declares its files", () => {
   it("and no verb writes a file by itself", () => {
     const root = join(import.meta.dirname, "../..");
     const writers = globSync(["src/cli/**/*.ts", "extensions/*/*.ts"], { cwd: root }).filter((path) =>
-      /write-file\.ts"|\b(writeFileSync|createWriteStream|appendFile|copyFileSync|renameSync|openSync)\b/.test(
+      /\/write\.ts"|\b(writeFileSync|createWriteStream|appendFile|copyFileSync|renameSync|openSync)\b/.test(
         readFileSync(join(root, path), "utf8"),
       ),
     );
     expect(writers.map((path) => path.replaceAll("\\", "/")).sort()).toEqual([
       // The log-ins and the state of devices and tunnels.
-      "src/cli/credentials.ts",
-      "src/cli/device/state.ts",
-      "src/cli/file-uses.ts",
+      "src/cli/connection/logins.ts",
+      "src/cli/files/open.ts",
+      "src/cli/files/state.ts",
+      "src/cli/files/uses.ts",
+      "src/cli/files/write.ts",
       // A new file that SQLite fills, the directory of the CA, and copies of a backup and of a damaged store.
       "src/cli/operator/backup.ts",
       "src/cli/operator/ca-files.ts",
       "src/cli/operator/restore.ts",
       "src/cli/operator/store-cut-log.ts",
-      "src/cli/state-file.ts",
-      "src/cli/verb-files.ts",
-      "src/cli/write-file.ts",
+      "src/cli/verbs/device/state.ts",
     ]);
   });
 });

@@ -1,5 +1,5 @@
 /** The texts in which the help of verbs is recorded. */
-import { describeGroup, describeVerb } from "../../src/cli/help.ts";
+import { describeGroup, describeVerb } from "../../src/cli/output/help.ts";
 import type { Verb } from "../../src/cli/verb.ts";
 
 /** What follows the options in every help text; `qsp help` has it as well. */

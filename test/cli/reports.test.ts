@@ -1,9 +1,9 @@
 /** What the client prints beside its answers: errors as JSON, warnings, colours, and the time that is left. */
 import { describe, expect, it } from "vitest";
-import { colorHelp, colorText, createPaint, hasColors } from "../../src/cli/colors.ts";
-import { wantsJson } from "../../src/cli/report-error.ts";
-import { describeTimeLeft } from "../../src/cli/time-left.ts";
-import { findUnknownVariables, hasVariables } from "../../src/cli/unknown-variables.ts";
+import { findUnknownVariables, hasVariables } from "../../src/cli/command-line/unknown-variables.ts";
+import { colorHelp, colorText, createPaint, hasColors } from "../../src/cli/output/colors.ts";
+import { wantsJson } from "../../src/cli/output/report-error.ts";
+import { describeTimeLeft } from "../../src/cli/output/time-left.ts";
 import { qsp, runQsp, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();

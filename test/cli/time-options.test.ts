@@ -1,7 +1,7 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { type ParsedOptions, readVerbLine } from "../../src/cli/options.ts";
-import { readSeconds, readTime } from "../../src/cli/time-options.ts";
+import { type ParsedOptions, readVerbLine } from "../../src/cli/command-line/options.ts";
+import { readSeconds, readTime } from "../../src/cli/command-line/time-options.ts";
 
 const now = new Date("2026-11-23T10:00:00.000Z");
 

@@ -2,14 +2,14 @@ import { hash } from "node:crypto";
 import { createRouterTransport } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import type { ApiClient } from "../../src/cli/client.ts";
+import type { ApiClient } from "../../src/cli/connection/api-client.ts";
 import { CliError } from "../../src/cli/exit-codes.ts";
 import {
   createSession,
   type HandshakeDeps,
   type PeerSession,
   shakeHands,
-} from "../../src/cli/tunnel/handshake.ts";
+} from "../../src/cli/verbs/tunnel/handshake.ts";
 import { makeTunnelEnd } from "../../src/client/tunnel-end.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider, KeyPair } from "../../src/crypto/provider.ts";

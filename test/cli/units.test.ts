@@ -1,11 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { askPages } from "../../src/cli/client.ts";
+import { readVerbLine } from "../../src/cli/command-line/options.ts";
+import { askPages } from "../../src/cli/connection/api-client.ts";
 import { addVerbs, createVerbTable, loadAllVerbs, loadGroup, loadVerb } from "../../src/cli/groups.ts";
-import { readVerbLine } from "../../src/cli/options.ts";
-import { createOutput, facts, harmless, table, time } from "../../src/cli/output.ts";
-import { createProgress, withProgress } from "../../src/cli/progress.ts";
+import { createProgress, withProgress } from "../../src/cli/output/byte-progress.ts";
+import { createOutput, facts, harmless, table, time } from "../../src/cli/output/output.ts";
 import type { Verb } from "../../src/cli/verb.ts";
 import { findNearest, measureDistance, suggest } from "../../src/protocol/suggest.ts";
 import { verbTable } from "../support/whole-program.ts";

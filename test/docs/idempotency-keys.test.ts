@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { getOption } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
 import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
-import { createCallRegistry, listMethods } from "../../src/cli/registry.ts";
+import { createCallRegistry, listMethods } from "../../src/cli/verbs/call-registry.ts";
 import { loadPackages } from "../support/whole-program.ts";
 
 it("docs/formats.md lists the calls that accept an idempotency key, and no other", async () => {

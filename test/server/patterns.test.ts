@@ -3,7 +3,7 @@ import { reflect } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Validator } from "@bufbuild/protovalidate";
 import { field as fieldOption } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { describe, expect, it } from "vitest";
-import { createCallRegistry } from "../../src/cli/registry.ts";
+import { createCallRegistry } from "../../src/cli/verbs/call-registry.ts";
 import { createFastValidator, describeRule } from "../../src/server/interceptors/validation.ts";
 import { loadPackages } from "../support/whole-program.ts";
 

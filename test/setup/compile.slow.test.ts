@@ -9,7 +9,7 @@ const root = join(import.meta.dirname, "../..");
 const timeout = 180_000;
 const checkout = makeTemporaryDirectory(afterAll);
 const dist = join(checkout, "dist");
-const changed = join(checkout, "src/cli/keygen.ts");
+const changed = join(checkout, "src/cli/verbs/keygen.ts");
 const compiled = makeTemporaryDirectory(afterAll);
 
 beforeAll(() => {
@@ -30,7 +30,7 @@ beforeAll(() => {
 
 /** Each test starts with a compiled program and unchanged sources. */
 beforeEach(() => {
-  cpSync(join(root, "src/cli/keygen.ts"), changed, { preserveTimestamps: true });
+  cpSync(join(root, "src/cli/verbs/keygen.ts"), changed, { preserveTimestamps: true });
   rmSync(dist, { recursive: true, force: true });
   cpSync(compiled, dist, { recursive: true, preserveTimestamps: true });
 });

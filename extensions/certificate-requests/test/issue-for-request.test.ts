@@ -4,9 +4,9 @@ import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from "
 import { join } from "node:path";
 import { Certificate } from "pkijs";
 import { describe, expect, it } from "vitest";
+import { readVerbLine } from "../../../src/cli/command-line/options.ts";
+import { openFiles } from "../../../src/cli/files/open.ts";
 import { toVerb } from "../../../src/cli/operator/store-verb.ts";
-import { readVerbLine } from "../../../src/cli/options.ts";
-import { openFiles } from "../../../src/cli/verb-files.ts";
 import { parseDistinguishedName } from "../../../src/crypto/distinguished-name.ts";
 import { encodePem } from "../../../src/crypto/pem.ts";
 import {

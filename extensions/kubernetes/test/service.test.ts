@@ -4,7 +4,7 @@ import { create, type DescMethod } from "@bufbuild/protobuf";
 import { Code, ConnectError, createHandlerContext, type HandlerContext } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { type EncryptResponse, KeyManagementService } from "#gen/kubernetes/kms_pb.ts";
-import type { ApiClient, CallLimits } from "../../../src/cli/client.ts";
+import type { ApiClient, CallLimits } from "../../../src/cli/connection/api-client.ts";
 import { refuse } from "../../../src/errors.ts";
 import { refusal } from "../../../test/support/refusal.ts";
 import { createStoredTokens } from "../credentials.ts";

@@ -1,7 +1,7 @@
 /** The help, word by word. After an intended change: npx vitest run extensions/signature-formats/test/help.test.ts -u */
 import { expect, it } from "vitest";
-import { signVerbs } from "../../../src/cli/signing/sign.ts";
-import { verifyVerbs } from "../../../src/cli/signing/verify.ts";
+import { signVerbs } from "../../../src/cli/verbs/sign.ts";
+import { verifyVerbs } from "../../../src/cli/verbs/verify.ts";
 import { recordHelp } from "../../../test/cli/recorded-help.ts";
 import { addFormatsToSign, addFormatsToVerify } from "../verbs.ts";
 

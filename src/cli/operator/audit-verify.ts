@@ -1,9 +1,9 @@
 import type { AuditVerification, SignedCheckpoint } from "../../audit/verification.ts";
 import { ConfigError } from "../../config.ts";
 import { verifyAudit } from "../../tlog/verify-audit.ts";
-import { withCount } from "../count-progress.ts";
-import { readText } from "../files.ts";
-import { counted } from "../output.ts";
+import { readText } from "../files/read.ts";
+import { withCount } from "../output/count-progress.ts";
+import { counted } from "../output/output.ts";
 import { type StoreVerb, verdict } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 

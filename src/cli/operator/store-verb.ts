@@ -8,8 +8,8 @@ import { RecordDamagedError, StorageError } from "../../database/store-error.ts"
 import { collectTables, type StoreTables } from "../../open-store.ts";
 import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { storeSettings } from "../../settings/store-settings.ts";
+import type { Options, ParsedOptions } from "../command-line/options.ts";
 import { CliError, exitCodes, usageError } from "../exit-codes.ts";
-import type { Options, ParsedOptions } from "../options.ts";
 import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "../verb.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 

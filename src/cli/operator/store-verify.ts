@@ -9,8 +9,8 @@ import { keyTable } from "../../services/kms/tables.ts";
 import { verifyKeys } from "../../services/kms/verify-keys.ts";
 import { createAuditSource } from "../../tlog/source.ts";
 import { verifyTree } from "../../tlog/verify-tree.ts";
-import { withCount } from "../count-progress.ts";
-import { counted } from "../output.ts";
+import { withCount } from "../output/count-progress.ts";
+import { counted } from "../output/output.ts";
 import { type Outcome, verdict } from "./store-verb.ts";
 import { existingStoreVerb } from "./with-store.ts";
 

@@ -3,7 +3,7 @@ import { ConfigError } from "../../config.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
 import { userRoles } from "../../identity/tables.ts";
 import { createUserStore } from "../../identity/users.ts";
-import { readPassword } from "../read-password.ts";
+import { readPassword } from "../command-line/read-password.ts";
 import { readRole, requireAccountName } from "./account-names.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { existingStoreVerb } from "./with-store.ts";

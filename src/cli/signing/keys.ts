@@ -4,11 +4,11 @@ import { ConnectError } from "@connectrpc/connect";
 import { KmsService, type SignResult, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { isSignatureAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
-import { type ApiClient, theAnswer } from "../client.ts";
+import { type ApiClient, theAnswer } from "../connection/api-client.ts";
 import { CliError, exitCodes, findReason, usageError } from "../exit-codes.ts";
-import { gather, readChunks, readSize, readText } from "../files.ts";
-import { parsePublicKey, parsePublicKeys, requireSigning } from "../pem-keys.ts";
-import { createProgress, withProgress } from "../progress.ts";
+import { gather, readChunks, readSize, readText } from "../files/read.ts";
+import { parsePublicKey, parsePublicKeys, requireSigning } from "../keys/read-keys.ts";
+import { createProgress, withProgress } from "../output/byte-progress.ts";
 import type { VerbInput } from "../verb.ts";
 import { type Content, hashContent } from "./local.ts";
 

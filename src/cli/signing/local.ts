@@ -4,7 +4,7 @@ import { loadMlDsa } from "../../client/ml-dsa.ts";
 import { isMlDsaAlgorithm, isSignatureAlgorithm, signatureAlgorithms } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../../crypto/provider.ts";
 import { usageError } from "../exit-codes.ts";
-import { gather, readWhole } from "../files.ts";
+import { gather, readWhole } from "../files/read.ts";
 
 /** SLH-DSA reads a message twice (FIPS 205, section 9.2), so the whole message is in memory. */
 const maxSlhDsaBytes = 64 * 1024 * 1024;

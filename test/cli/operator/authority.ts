@@ -3,10 +3,10 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readdirSync, readFileSync, utimesSync } from "node:fs";
 import { join } from "node:path";
 import { expect, vi } from "vitest";
+import { readVerbLine } from "../../../src/cli/command-line/options.ts";
+import { openFiles } from "../../../src/cli/files/open.ts";
 import { loadVerb } from "../../../src/cli/groups.ts";
-import { readVerbLine } from "../../../src/cli/options.ts";
 import type { VerbInput } from "../../../src/cli/verb.ts";
-import { openFiles } from "../../../src/cli/verb-files.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { verbTable } from "../../support/whole-program.ts";
 

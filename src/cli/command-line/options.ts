@@ -1,0 +1,239 @@
+/** Reads a verb's part of the command line. */
+import { parseArgs } from "node:util";
+import { suggest } from "../../protocol/suggest.ts";
+import { type CliError, usageError } from "../exit-codes.ts";
+import type { FileUse, UsedFile } from "../files/uses.ts";
+
+/** An option of a verb. */
+export interface Option {
+  /** The name of the value in the help; a flag has none. */
+  readonly value?: string;
+  readonly meaning: string;
+  /** May be given more than once. */
+  readonly isMany?: boolean;
+  /** The value is the path of a file, and the verb does this with it. */
+  readonly file?: FileUse;
+  /** The file has a secret: only its owner may read it, and it is not shown on a terminal. */
+  readonly isSecret?: boolean;
+  /** The path if the option is not given; undefined for none. */
+  readonly defaultPath?: (line: VerbLine) => string | undefined;
+  /** The completions of the value: the names of files, as for `file`, or these words. */
+  readonly offers?: "files" | readonly string[];
+}
+
+/** An option that names a file to read. */
+export function inputFile(meaning: string): Option & { readonly value: string; readonly file: "reads" } {
+  return { value: "FILE", meaning, file: "reads" };
+}
+
+/** An option that names a file to write. */
+export function outputFile(meaning: string): Option & { readonly value: string; readonly file: "writes" } {
+  return { value: "FILE", meaning, file: "writes" };
+}
+
+/** Options by their names, without the dashes. */
+export type Options = Readonly<Record<string, Option>>;
+
+/** A verb's name, operands and options. */
+export interface OptionTaker {
+  /** Its words, such as "kms create". */
+  readonly name: string;
+  /** Names of its operands, as the help shows them: [NAME] is optional, NAME… is one or more, [NAME…] any number. */
+  readonly operands: readonly string[];
+  readonly options: Options;
+  /** What it does with the files that operands name, by their names without brackets. */
+  readonly operandFiles?: Readonly<Record<string, FileUse>>;
+  /** Files whose paths it makes of its operands. */
+  readonly otherFiles?: (line: VerbLine) => readonly UsedFile[];
+  /** Works without a server. */
+  readonly isLocal?: boolean;
+  /** The settings of `qsp serve`, for verbs that take them instead of the client's options. */
+  readonly settings?: Options;
+}
+
+/** The options that were given, by their names. */
+export interface ParsedOptions {
+  text(name: string): string | undefined;
+  /** @throws CliError if it was not given */
+  need(name: string): string;
+  flag(name: string): boolean;
+  all(name: string): readonly string[];
+  /** @throws CliError if it is not a whole number in this range */
+  whole(name: string, min: number, max: number): number | undefined;
+}
+
+/** Options that every verb has. */
+export const commonOptions = {
+  json: { meaning: "Prints only the answer, as JSON like that of REST, one line each" },
+  help: { meaning: "Prints this help" },
+} as const satisfies Options;
+
+/** Options of verbs that call a server. */
+export const serverOptions = {
+  url: { value: "URL", meaning: "URL of the server; default: QSP_URL, then http://127.0.0.1:8080" },
+  ca: inputFile("CA certificate (PEM) to trust for https; default: QSP_CA, then that of qsp login"),
+  "token-file": inputFile("File with the token; default: QSP_TOKEN, then the token of qsp login"),
+  timeout: {
+    value: "SECONDS",
+    meaning: "Time limit of a call, 1 to 86400; default: 30, no limit for streams",
+  },
+  cleartext: { meaning: "Allows sending the token or password over http to another machine" },
+} as const satisfies Options;
+
+/** All options that a verb takes. */
+export function listOptions(verb: OptionTaker): Options {
+  if (verb.settings !== undefined) return { ...verb.options, ...verb.settings, help: commonOptions.help };
+  return { ...verb.options, ...(verb.isLocal ? {} : serverOptions), ...commonOptions };
+}
+
+/** The operands and options of a verb on the command line. */
+export interface VerbLine {
+  readonly operands: readonly string[];
+  readonly options: ParsedOptions;
+}
+
+/**
+ * Reads the words after a verb.
+ *
+ * @throws CliError
+ */
+export function readVerbLine(verb: OptionTaker, args: readonly string[]): VerbLine {
+  const options = listOptions(verb);
+  const types = Object.entries(options).map(([name, { value }]) => [
+    name,
+    { type: value === undefined ? ("boolean" as const) : ("string" as const), multiple: true },
+  ]);
+  const { tokens, positionals } = parseArgs({
+    args: [...args],
+    options: Object.fromEntries(types),
+    // We write our own error messages.
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
+  });
+  const values = new Map<string, string[]>();
+  for (const token of tokens) {
+    if (token.kind !== "option") continue;
+    values.set(token.name, [
+      ...(values.get(token.name) ?? []),
+      readValue(options, token, args[token.index] ?? token.rawName),
+    ]);
+    if ((values.get(token.name)?.length ?? 0) > 1 && !options[token.name]?.isMany)
+      throw usageError(`${token.rawName} occurs twice; use it once`);
+  }
+  const parsed = createParsedOptions(values, options);
+  if (!parsed.flag("help")) checkOperands(verb, positionals);
+  return { operands: positionals, options: parsed };
+}
+
+function readValue(
+  options: Options,
+  { name, rawName, value, inlineValue }: OptionToken,
+  written: string,
+): string {
+  const option = Object.hasOwn(options, name) && rawName.startsWith("--") ? options[name] : undefined;
+  if (option === undefined) throw unknownOption(Object.keys(options), written);
+  if (option.value === undefined) {
+    if (value !== undefined) throw usageError(`${rawName} takes no value`);
+    return "";
+  }
+  const isAnotherOption = !inlineValue && value !== "-" && value?.startsWith("-");
+  if (value === undefined || isAnotherOption)
+    throw usageError(`${rawName} needs a value: ${rawName} ${option.value}`);
+  if (option.offers === undefined || option.offers === "files") return value;
+  // The words of protos are in capitals.
+  return option.offers.find((word) => word.toLowerCase() === value.toLowerCase()) ?? value;
+}
+
+/** Maximum names in a sentence. */
+const maxNamed = 15;
+
+/** What other programs call an option, and what it may be here. */
+const synonyms: Readonly<Record<string, readonly string[]>> = {
+  output: ["out"],
+  o: ["out"],
+  "key-file": ["public-key", "device"],
+  "public-key": ["key-file", "vendor-key"],
+  pubkey: ["public-key"],
+  host: ["url"],
+  server: ["url"],
+  address: ["url"],
+  cacert: ["ca"],
+  "ca-file": ["ca"],
+  token: ["token-file"],
+  alg: ["algorithm"],
+  type: ["algorithm", "format"],
+  sig: ["signature"],
+  insecure: ["cleartext"],
+  // Of an older version.
+  workers: ["reuse-port"],
+};
+
+/** @param written as the user wrote it: "--al", "-key", "--out=x" */
+function unknownOption(names: readonly string[], written: string): CliError {
+  const rawName = written.split("=", 1)[0] ?? "";
+  const word = rawName.replace(/^-+/, "");
+  const known = names.map((name) => `--${name}`);
+  // Some programs begin long options with one dash.
+  const candidates = [word, ...(Object.hasOwn(synonyms, word) ? (synonyms[word] ?? []) : [])];
+  const meant = candidates.find((name) => names.includes(name));
+  const similar =
+    meant === undefined ? suggest(`--${word}`, known).filter((name) => name !== "--help") : [`--${meant}`];
+  const list = known.length > maxNamed ? "--help lists the options" : `the options are ${known.join(", ")}`;
+  const advice = similar.length > 0 ? `did you mean ${similar.join(" or ")}? --help lists the options` : list;
+  return usageError(`${rawName} is not an option of this verb; ${advice}`);
+}
+
+interface OptionToken {
+  readonly name: string;
+  readonly rawName: string;
+  readonly index: number;
+  readonly value: string | undefined;
+  readonly inlineValue: boolean | undefined;
+}
+
+function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
+  const least = verb.operands.filter((operand) => !operand.startsWith("[")).length;
+  if (operands.length < least)
+    throw usageError(`${verb.operands[operands.length]} is missing; ${describeUsage(verb)}`);
+  // Data may be empty.
+  const empty = verb.operands
+    .map((operand) => operand.replaceAll(/[[\]…]/g, ""))
+    .find((operand, i) => operands[i] === "" && verb.operandFiles?.[operand] !== "data");
+  if (empty !== undefined) throw usageError(`${empty} is empty; ${describeUsage(verb)}`);
+  const isOpenEnded = /…\]?$/.test(verb.operands.at(-1) ?? "");
+  if (operands.length > verb.operands.length && !isOpenEnded)
+    throw usageError(
+      `unexpected operand "${operands[verb.operands.length]}"; ${describeUsage(verb)}; qsp ${verb.name} --help lists the options`,
+    );
+}
+
+/** "usage: qsp kms get KEY [options]". */
+export function describeUsage(verb: OptionTaker): string {
+  return `usage: ${["qsp", verb.name, ...verb.operands, "[options]"].join(" ")}`;
+}
+
+function createParsedOptions(
+  values: ReadonlyMap<string, readonly string[]>,
+  options: Options,
+): ParsedOptions {
+  const text = (name: string): string | undefined => values.get(name)?.[0];
+  return {
+    text,
+    need(name) {
+      const value = text(name);
+      if (value !== undefined) return value;
+      const { value: word = "", meaning = "" } = options[name] ?? {};
+      throw usageError(`--${name} is missing; use --${name} ${word}: ${meaning}`);
+    },
+    flag: (name) => values.has(name),
+    all: (name) => values.get(name) ?? [],
+    whole(name, min, max) {
+      const value = text(name);
+      if (value === undefined) return undefined;
+      const number = Number(value);
+      if (/^\d{1,16}$/.test(value) && number >= min && number <= max) return number;
+      throw usageError(`--${name} "${value}" is not a whole number from ${min} to ${max}`);
+    },
+  };
+}

@@ -1,0 +1,48 @@
+/** Finds misspelt variables: a setting that nothing reads would be ignored in silence. */
+import { suggest } from "../../protocol/suggest.ts";
+
+/** Variables of the client, and of the samples in docs/. */
+const clientVariables: readonly string[] = ["QSP_URL", "QSP_CA", "QSP_TOKEN", "QSP_PASSWORD"];
+/** Variables of npm run gateway, and of the files in deploy/. */
+const otherVariables: readonly string[] = ["QSP_ENVOY", "QSP_UID", "QSP_GID", "QSP_BACKUP_DAYS"];
+
+/** Variables of an older version, and what took their place. */
+const replaced: ReadonlyMap<string, string> = new Map([["QSP_WORKERS", "QSP_REUSE_PORT"]]);
+
+/** Variables that Kubernetes and Docker set in each container for a service whose name begins with qsp. */
+const ofServiceLink = /^QSP_(\w+_)?(SERVICE_(HOST|PORT)(_\w+)?|PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?)$/;
+
+/** The most variables to name. */
+const maxNamed = 10;
+
+/** Tells whether there is a variable that is not the client's own; if not, the settings need not be loaded. */
+export function hasVariables(env: Readonly<Record<string, string | undefined>>): boolean {
+  return Object.keys(env).some((name) => isOurs(name) && !clientVariables.includes(name));
+}
+
+function isOurs(name: string): boolean {
+  return /^QSP_(?!TEST_)/.test(name);
+}
+
+/**
+ * Describes each variable QSP_… that nothing reads, in one sentence; those of tests, QSP_TEST_…, are left out. The
+ * sentences never contain a value.
+ *
+ * @param settings the variables of the settings of `qsp serve`
+ */
+export function findUnknownVariables(
+  env: Readonly<Record<string, string | undefined>>,
+  settings: readonly string[],
+): string[] {
+  const known: readonly string[] = [...settings, ...clientVariables, ...otherVariables];
+  return Object.keys(env)
+    .filter((name) => isOurs(name) && !known.includes(name) && !ofServiceLink.test(name))
+    .sort()
+    .slice(0, maxNamed)
+    .map((name) => {
+      const similar = replaced.get(name) ?? suggest(name, known)[0];
+      const advice =
+        similar === undefined ? "qsp serve --help lists the variables" : `did you mean ${similar}?`;
+      return `the variable ${name.slice(0, 100)} is unknown and has no effect; ${advice}`;
+    });
+}

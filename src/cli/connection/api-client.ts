@@ -1,0 +1,222 @@
+/** The server that a verb calls: over gRPC, with the caller's token. */
+import type {
+  DescMessage,
+  DescMethodStreaming,
+  DescMethodUnary,
+  MessageInitShape,
+  MessageShape,
+} from "@bufbuild/protobuf";
+import type { Interceptor, Transport } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { isLoopback } from "../../client/loopback.ts";
+import { OutgoingConnection } from "../../protocol/outgoing-connection.ts";
+import type { ParsedOptions } from "../command-line/options.ts";
+import { CliError, exitCodes, usageError } from "../exit-codes.ts";
+import { readText } from "../files/read.ts";
+import { findToken } from "./logins.ts";
+import { readTrustedCa } from "./trusted-ca.ts";
+
+const defaultUrl = "http://127.0.0.1:8080";
+const defaultTimeoutMs = 30_000;
+/** Our servers limit their pages; this limits what any other server may send. */
+const maxReadBytes = 64 * 1024 * 1024;
+
+/** Ends connections. Node reads its stack, and to map one to the sources would take as long as a small call. */
+const closed = Object.assign(new Error("the client has closed its connections"), {
+  name: "AbortError",
+  stack: "",
+});
+
+/** Limits of one call, besides those of the command line. */
+export interface CallLimits {
+  /** Milliseconds for the call, instead of those of --timeout. */
+  readonly timeoutMs?: number;
+  /** Ends the call. */
+  readonly signal?: AbortSignal;
+}
+
+/** A server that a verb calls. */
+export interface ApiClient {
+  /** Its address: scheme, host and port. */
+  readonly url: string;
+  /** The CA that it trusts besides those of Node.js: certificates in PEM. */
+  readonly caPem?: string;
+  /** Where the CA is from, for an error message. */
+  readonly caSource?: string;
+  /** Makes a unary call. */
+  ask<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O>,
+    request: MessageInitShape<I>,
+    limits?: CallLimits,
+  ): Promise<MessageShape<O>>;
+  /** Makes a streaming call; sends each message as soon as `requests` yields it. */
+  stream<I extends DescMessage, O extends DescMessage>(
+    method: DescMethodStreaming<I, O>,
+    requests: AsyncIterable<MessageInitShape<I>>,
+  ): AsyncGenerator<MessageShape<O>>;
+  /** Returns the same server with another token, or without one. */
+  withToken(token: string | undefined): ApiClient;
+  /** Refuses to send a secret unencrypted to another machine. @throws CliError */
+  requirePrivacy(): void;
+  close(): void;
+}
+
+/** Reads the URL of the server. @throws CliError */
+export function readUrl(options: ParsedOptions): string {
+  const text = options.text("url") ?? process.env.QSP_URL ?? defaultUrl;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  const isPlain = url?.pathname === "/" && url.search === "" && url.hash === "" && url.username === "";
+  if (url === undefined || !isPlain || !["http:", "https:"].includes(url.protocol))
+    throw usageError(`--url "${text}" ${findFault(text, url)}`);
+  return url.origin;
+}
+
+function findFault(text: string, url: URL | undefined): string {
+  if (url !== undefined && /^https?:$/.test(url.protocol) && url.username === "")
+    return `must have no path: use ${url.origin}`;
+  // "localhost:8080" is a URL of the scheme "localhost".
+  if (/^[\w.-]+(:\d+)?$/.test(text)) return `lacks http:// or https://: use http://${text}`;
+  return `is not a URL such as ${defaultUrl}`;
+}
+
+/** How a client keeps its connection. */
+export interface ConnectionOptions {
+  /** Notices within seconds that the server has vanished, and connects again. Otherwise TCP decides. */
+  readonly isLongLived?: boolean | undefined;
+}
+
+/** Creates the client for a command line; sends nothing yet. */
+export function createClient(options: ParsedOptions, { isLongLived }: ConnectionOptions = {}): ApiClient {
+  const url = readUrl(options);
+  const seconds = options.whole("timeout", 1, 86_400);
+  const timeoutMs = seconds === undefined ? undefined : seconds * 1000;
+  const ca = readTrustedCa(options, url);
+  const connection = new OutgoingConnection(url, { caPem: ca?.pem, isLongLived });
+  const requirePrivacy = (): void => {
+    if (options.flag("cleartext") || url.startsWith("https:") || isLoopback(new URL(url).hostname)) return;
+    throw usageError(
+      `${url} would send a secret unencrypted; use https, or --cleartext if you control the network`,
+    );
+  };
+  const make = (token: () => string | undefined): ApiClient => {
+    const authorize: Interceptor = (next) => (request) => {
+      const secret = token();
+      if (secret !== undefined) {
+        requirePrivacy();
+        request.header.set("authorization", `Bearer ${secret}`);
+      }
+      return next(request);
+    };
+    const transport = createGrpcTransport({
+      baseUrl: url,
+      sessionManager: connection,
+      interceptors: [authorize],
+      readMaxBytes: maxReadBytes,
+    });
+    return {
+      url,
+      ...(ca && { caPem: ca.pem, caSource: ca.source }),
+      ask: async (method, request, limits = {}) => {
+        const answer = await transport.unary(
+          method,
+          limits.signal,
+          limits.timeoutMs ?? timeoutMs ?? defaultTimeoutMs,
+          undefined,
+          request,
+        );
+        return answer.message;
+      },
+      stream: (method, requests) =>
+        streamOver({ transport, timeoutMs, disconnect: () => connection.abort() }, method, requests),
+      withToken: (other) => make(() => other),
+      requirePrivacy,
+      close: () => connection.abort(closed),
+    };
+  };
+  return make(memoize(() => readToken(options, url)));
+}
+
+/** How a stream is sent. */
+interface StreamDeps {
+  readonly transport: Transport;
+  readonly timeoutMs: number | undefined;
+  /** Closes the connection at once. */
+  readonly disconnect: () => void;
+}
+
+async function* streamOver<I extends DescMessage, O extends DescMessage>(
+  { transport, timeoutMs, disconnect }: StreamDeps,
+  method: DescMethodStreaming<I, O>,
+  requests: AsyncIterable<MessageInitShape<I>>,
+): AsyncGenerator<MessageShape<O>> {
+  let ownFault: { readonly error: unknown } | undefined;
+  async function* guarded(): AsyncGenerator<MessageInitShape<I>> {
+    try {
+      yield* requests;
+    } catch (error) {
+      ownFault = { error };
+      // Connect closes the stream, and Node then may send its regular end before the reset. The server would take what
+      // came for the whole, and sign it.
+      disconnect();
+      throw error;
+    }
+  }
+  try {
+    const answers = await transport.stream(method, undefined, timeoutMs, undefined, guarded());
+    yield* answers.message;
+  } catch (error) {
+    // Connect reports a local failure, such as an unreadable file, as a failed call.
+    throw ownFault === undefined ? error : ownFault.error;
+  }
+}
+
+/** Reads the only answer of a stream. */
+export async function theAnswer<T>(answers: AsyncIterable<T>): Promise<T> {
+  let found: T | undefined;
+  // Read to the end: an error may follow the message.
+  for await (const answer of answers) found ??= answer;
+  if (found === undefined) throw new Error("the stream ended without an answer");
+  return found;
+}
+
+/** A stream with one request. */
+export async function* oneOf<T>(request: T): AsyncGenerator<T> {
+  yield request;
+}
+
+/** Requests all pages of a list. */
+export async function askPages<Page extends { readonly nextPageToken: string }>(
+  ask: (pageToken: string) => Promise<Page>,
+): Promise<[Page, ...Page[]]> {
+  let last = await ask("");
+  const pages: [Page, ...Page[]] = [last];
+  const asked = new Set<string>();
+  while (last.nextPageToken !== "") {
+    if (asked.has(last.nextPageToken))
+      throw new CliError(exitCodes.unreachable, "the server gives the same page again and again");
+    asked.add(last.nextPageToken);
+    last = await ask(last.nextPageToken);
+    pages.push(last);
+  }
+  return pages;
+}
+
+/** Reads the token for calls from a file, a variable, or a login to this server. @throws CliError */
+export function readToken(options: ParsedOptions, url: string): string | undefined {
+  const file = options.text("token-file");
+  if (file !== undefined) {
+    const token = readText(file).trim();
+    if (!/^[\x21-\x7e]+$/.test(token)) throw usageError(`${file} does not contain a token on one line`);
+    return token;
+  }
+  return process.env.QSP_TOKEN || findToken(url);
+}
+
+/** Computes a value at the first use. */
+function memoize<T>(compute: () => T): () => T {
+  let computed: { readonly value: T } | undefined;
+  return () => {
+    computed ??= { value: compute() };
+    return computed.value;
+  };
+}

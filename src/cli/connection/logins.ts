@@ -1,0 +1,73 @@
+/** Stores the tokens of logins, one per server: a token is sent only to its own server. */
+import { existsSync } from "node:fs";
+import os from "node:os";
+import { join } from "node:path";
+import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
+import { usageError } from "../exit-codes.ts";
+import { replacePrivateFile } from "../files/write.ts";
+
+/** A stored login to one server. */
+export interface Login {
+  readonly token: string;
+  readonly username: string;
+  /** RFC 3339. */
+  readonly expiresAt: string;
+  /** Certificates in PEM of the CA that the log-in trusted. Not its path: the file may move, or change. */
+  readonly ca?: string;
+}
+
+/** The file of logins (XDG Base Directory Specification, "state"). */
+export function loginFile(): string {
+  const base = process.env.XDG_STATE_HOME || join(os.homedir(), ".local", "state");
+  return join(base, "qsp", "logins.json");
+}
+
+/** Finds the last login to a server, whose token may have expired. */
+export function findLogin(url: string): Login | undefined {
+  const logins = readLogins();
+  return Object.hasOwn(logins, url) ? logins[url] : undefined;
+}
+
+/** Finds the token of a login to a server if it is still valid. */
+export function findToken(url: string): string | undefined {
+  const login = findLogin(url);
+  return login !== undefined && new Date(login.expiresAt) > new Date() ? login.token : undefined;
+}
+
+/** Stores a login in a file of mode 0600. */
+export function keepLogin(url: string, login: Login): void {
+  replacePrivateFile(loginFile(), `${JSON.stringify({ ...readLogins(), [url]: login })}\n`);
+}
+
+/** Removes a login. @returns false if there was none */
+export function dropLogin(url: string): boolean {
+  const { [url]: dropped, ...others } = readLogins();
+  if (dropped === undefined) return false;
+  replacePrivateFile(loginFile(), `${JSON.stringify(others)}\n`);
+  return true;
+}
+
+function readLogins(): Readonly<Record<string, Login>> {
+  const path = loginFile();
+  if (!existsSync(path)) return {};
+  try {
+    const found: unknown = JSON.parse(readFileWithin(path, maxSmallFileBytes).toString());
+    if (isLogins(found)) return found;
+  } catch {
+    // Handled below.
+  }
+  throw usageError(`${path} is damaged; remove it and log in again`);
+}
+
+function isLogins(value: unknown): value is Record<string, Login> {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    Object.values(value).every(
+      (login) =>
+        typeof login?.token === "string" &&
+        typeof login?.expiresAt === "string" &&
+        ["string", "undefined"].includes(typeof login?.ca),
+    )
+  );
+}

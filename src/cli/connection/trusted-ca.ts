@@ -1,0 +1,29 @@
+/** The CA that the client trusts for https, besides those of Node.js. */
+import { readCertificates } from "../../crypto/certificate-files.ts";
+import type { ParsedOptions } from "../command-line/options.ts";
+import { explainKey, maxWholeBytes, readText } from "../files/read.ts";
+import { findLogin } from "./logins.ts";
+
+/** Certificates, and where they come from. */
+export interface TrustedCa {
+  /** One or more certificates in PEM, and nothing else. */
+  readonly pem: string;
+  /** "--ca FILE", "QSP_CA (FILE)" or "qsp login". */
+  readonly source: string;
+}
+
+/** Reads the CA of --ca, of QSP_CA, or of the log-in to this server. @throws CliError for a file without certificates */
+export function readTrustedCa(options: ParsedOptions, url: string): TrustedCa | undefined {
+  const file = options.text("ca");
+  if (file !== undefined) return readCa(file, `--ca ${file}`);
+  const fromVariable = process.env.QSP_CA;
+  if (fromVariable) return readCa(fromVariable, `QSP_CA (${fromVariable})`);
+  const pem = url.startsWith("https:") ? findLogin(url)?.ca : undefined;
+  return pem === undefined ? undefined : { pem, source: "qsp login" };
+}
+
+function readCa(file: string, source: string): TrustedCa {
+  // Only the certificates are kept: the file may have a key beside them.
+  const certificates = explainKey(source, () => readCertificates(readText(file), maxWholeBytes));
+  return { pem: certificates.join(""), source };
+}

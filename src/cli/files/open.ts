@@ -1,0 +1,95 @@
+/** The files of a verb: found from its declaration and the command line, checked, and written. */
+
+import { listOptions, type OptionTaker, type VerbLine } from "../command-line/options.ts";
+import { loginFile } from "../connection/logins.ts";
+import { usageError } from "../exit-codes.ts";
+import { checkFiles, isWritten, standard, type UsedFile } from "./uses.ts";
+import { createFile, writeFile } from "./write.ts";
+
+/** The files of a verb that has been checked. */
+export interface VerbFiles {
+  /** Whether a file is written to standard output, so that nothing else may be. */
+  readonly areOnStandardOutput: boolean;
+  /** The path of a file that always has one, by its option. */
+  need(key: string): string;
+  /**
+   * Writes the file of an option that the verb has declared as an output.
+   *
+   * @returns how to name the file to the user; undefined if the user wants none
+   * @throws CliError if it cannot be written
+   */
+  write(key: string, content: string | Uint8Array): string | undefined;
+}
+
+/** Finds and checks the files of a command line. @throws CliError */
+export function openFiles(verb: OptionTaker, line: VerbLine): VerbFiles {
+  const files = findFiles(verb, line);
+  checkFiles([...files, ...findFilesOfClient(verb)]);
+  const onOutput = files.find((file) => file.path === standard && isWritten(file));
+  if (onOutput !== undefined) checkStandardOutput(onOutput, line);
+  const find = (key: string): UsedFile | undefined => files.find((file) => file.key === key);
+  return {
+    areOnStandardOutput: onOutput !== undefined,
+    need(key) {
+      const file = find(key);
+      if (file === undefined) throw new Error(`the verb ${verb.name} declares no file ${key}`);
+      return file.path;
+    },
+    write(key, content) {
+      if (!isOutput(verb, key, find(key))) throw new Error(`the verb ${verb.name} declares no output ${key}`);
+      const file = find(key);
+      if (file === undefined) return undefined;
+      if (file.path === standard) {
+        process.stdout.write(content);
+        return "standard output";
+      }
+      const write = file.use === "creates" ? createFile : writeFile;
+      write(file.path, content, file.isSecret ? "private" : "public");
+      return file.path;
+    },
+  };
+}
+
+function isOutput(verb: OptionTaker, key: string, file: UsedFile | undefined): boolean {
+  const use = file?.use ?? verb.options[key]?.file;
+  return use === "writes" || use === "creates";
+}
+
+function checkStandardOutput({ name, isSecret }: UsedFile, { options }: VerbLine): void {
+  if (options.flag("json"))
+    throw usageError(`${name} - and --json both use standard output; name a file, or leave out --json`);
+  if (isSecret && process.stdout.isTTY)
+    throw usageError(`${name} - would show a secret on the screen; name a file, or redirect standard output`);
+}
+
+/** Lists the files that a command line names: by options, by operands, and by the defaults of options. */
+export function findFiles(verb: OptionTaker, line: VerbLine): UsedFile[] {
+  const ofOptions = Object.entries(listOptions(verb)).flatMap(([key, { file, isSecret, defaultPath }]) => {
+    if (file === undefined) return [];
+    const given = line.options.all(key).map((path) => ({ name: `--${key}`, path }));
+    const path = given.length === 0 ? defaultPath?.(line) : undefined;
+    const named = path === undefined ? given : [{ name: `--${key}`, path }];
+    return named.map((one) => ({ key, ...one, use: file, ...(isSecret && { isSecret }) }));
+  });
+  const ofOperands = verb.operands.flatMap((operand, i): UsedFile[] => {
+    const key = operand.replaceAll(/[[\]…]/g, "");
+    const [use, path] = [verb.operandFiles?.[key], line.operands[i]];
+    return use === undefined || path === undefined ? [] : [{ key, name: key, path, use }];
+  });
+  return [...ofOptions, ...ofOperands, ...(verb.otherFiles?.(line) ?? [])].map((file) =>
+    isWritten(file) && isStandardOutput(file.path) ? { ...file, path: standard } : file,
+  );
+}
+
+/** A file that is opened again is written from its start, over what else the program prints. */
+function isStandardOutput(path: string): boolean {
+  return ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].includes(path);
+}
+
+/** The files that the client reads of itself. */
+function findFilesOfClient({ isLocal }: OptionTaker): UsedFile[] {
+  if (isLocal) return [];
+  const ca = process.env.QSP_CA;
+  const logins: UsedFile = { key: "logins", name: "qsp login", path: loginFile(), use: "reads" };
+  return [...(ca ? [{ key: "ca", name: "QSP_CA", path: ca, use: "reads" as const }] : []), logins];
+}

@@ -1,0 +1,174 @@
+/** Reads the files of verbs. */
+import { fstatSync, statSync } from "node:fs";
+import { open } from "node:fs/promises";
+import { wipe } from "../../crypto/bytes.ts";
+
+import { CryptoError } from "../../crypto/crypto-error.ts";
+import { FileTooLargeError, readFileWithin } from "../../read-file.ts";
+
+import { usageError } from "../exit-codes.ts";
+
+/** Bytes to read at a time; less than the 4 MiB that a server accepts in one message of a stream. */
+const chunkBytes = 512 * 1024;
+/** Maximum bytes to read as a whole: what a server accepts in one message. */
+export const maxWholeBytes = 4 * 1024 * 1024;
+
+/** Reads a file in chunks; "-" is standard input. Each chunk is valid until the next one is requested. */
+export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
+  if (path === "-") {
+    requireContent();
+    for await (const chunk of process.stdin) yield* splitChunk(chunk);
+    return;
+  }
+  const file = await open(path, "r");
+  try {
+    for (;;) {
+      // Each chunk has its own buffer, because the transport may still hold the previous one.
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } catch (error) {
+    throw error instanceof Error && "code" in error && error.code === "EISDIR"
+      ? usageError(`${path} is a directory; name a file`)
+      : error;
+  } finally {
+    await file.close();
+  }
+}
+
+/** Node reads a directory as standard input as if it were empty. */
+function requireContent(): void {
+  if (fstatSync(0).isDirectory()) throw usageError("standard input is a directory; give it a file");
+}
+
+function* splitChunk(chunk: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < chunk.length; at += chunkBytes) yield chunk.subarray(at, at + chunkBytes);
+}
+
+/** Reads the size of a file in bytes. @returns undefined if there is none, as for standard input */
+export function readSize(path: string): number | undefined {
+  const found = path === "-" ? undefined : statSync(path);
+  return found?.isFile() ? found.size : undefined;
+}
+
+/** Concatenates chunks. @throws CliError if they exceed a limit */
+export async function gather(
+  chunks: AsyncIterable<Uint8Array>,
+  maxBytes: number,
+  tooLarge: string,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of chunks) {
+    parts.push(chunk);
+    length += chunk.length;
+    if (length > maxBytes) throw usageError(tooLarge);
+  }
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** Reads a whole file; "-" is standard input. @throws CliError if it is larger than a limit */
+export function readWhole(path: string, maxBytes = maxWholeBytes): Promise<Uint8Array<ArrayBuffer>> {
+  const name = path === "-" ? "standard input" : path;
+  return gather(readChunks(path), maxBytes, `${name} is larger than ${maxBytes} bytes`);
+}
+
+/** Reads a whole file with a secret; "-" is standard input. The caller wipes it. @throws CliError if it is too large */
+export async function readSecret(path: string, maxBytes: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  async function* kept(): AsyncGenerator<Uint8Array> {
+    for await (const chunk of readChunks(path)) {
+      chunks.push(chunk);
+      yield chunk;
+    }
+  }
+  const name = path === "-" ? "standard input" : path;
+  try {
+    return await gather(kept(), maxBytes, `${name} is larger than ${maxBytes} bytes`);
+  } finally {
+    wipe(...chunks);
+  }
+}
+
+const [newline, carriageReturn] = [0x0a, 0x0d];
+
+/** Yields the bytes of each line of a file as soon as it is available; "-" is standard input. */
+export async function* readByteLines(path: string): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  // The parts of a line that has not ended.
+  let parts: Uint8Array[] = [];
+  let length = 0;
+  const takeLine = (): Uint8Array<ArrayBuffer> => {
+    const line = Uint8Array.from(Buffer.concat(parts));
+    [parts, length] = [[], 0];
+    return line.at(-1) === carriageReturn ? line.subarray(0, -1) : line;
+  };
+  for await (const chunk of readChunks(path)) {
+    let start = 0;
+    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
+      parts.push(chunk.subarray(start, end));
+      yield takeLine();
+      start = end + 1;
+    }
+    parts.push(chunk.slice(start));
+    length += chunk.length - start;
+    if (length > maxWholeBytes) throw usageError(`${path} has a line of more than ${maxWholeBytes} bytes`);
+  }
+  if (length > 0) yield takeLine();
+}
+
+/** Yields the lines of a text, each as soon as it is available; "-" is standard input. @throws CliError if it is not UTF-8 */
+export async function* readLines(path: string): AsyncGenerator<string> {
+  let number = 0;
+  for await (const line of readByteLines(path)) {
+    number += 1;
+    yield decodeText(line, `line ${number} of ${path === "-" ? "standard input" : path}`);
+  }
+}
+
+/** Decodes UTF-8 without replacing anything. @throws CliError naming what has other bytes */
+export function decodeText(bytes: Uint8Array, what: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw usageError(`${what} is not UTF-8`);
+  }
+}
+
+/** Reads an operand: the data itself, @FILE, or - for standard input. */
+export async function readData(operand: string): Promise<Uint8Array<ArrayBuffer>> {
+  if (operand === "-") return readWhole("-");
+  if (operand.startsWith("@")) return readWhole(operand.slice(1));
+  return Uint8Array.from(Buffer.from(operand));
+}
+
+/** Reads a short text. */
+export function readText(path: string): string {
+  if (path === "-") requireContent();
+  else if (statSync(path).isDirectory()) throw usageError(`${path} is a directory; name a file`);
+  try {
+    return readFileWithin(path === "-" ? 0 : path, maxWholeBytes).toString();
+  } catch (error) {
+    throw error instanceof FileTooLargeError ? usageError(error.message) : error;
+  }
+}
+
+/** Runs a reader of keys or certificates. @throws CliError naming what a CryptoError is about */
+export function explainKey<T>(origin: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw explainKeyError(origin, error);
+  }
+}
+
+/** Makes a CliError of a CryptoError. @param origin names the file */
+export function explainKeyError(origin: string, error: unknown): unknown {
+  return error instanceof CryptoError ? usageError(`${origin}: ${error.message}`) : error;
+}

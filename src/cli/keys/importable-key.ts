@@ -1,0 +1,65 @@
+/** Finds out what a file with a secret key contains. */
+import { algorithms } from "../../crypto/algorithms.ts";
+import { findKeyFileAlgorithm } from "../../crypto/key-file.ts";
+import { decodePem, isPem } from "../../crypto/pem.ts";
+import { type CliError, usageError } from "../exit-codes.ts";
+import { explainKey } from "../files/read.ts";
+import { keyAlgorithms } from "./read-keys.ts";
+
+type KeyAlgorithm = (typeof keyAlgorithms)[number];
+
+/** A secret key of a file. */
+export interface KeyFile {
+  readonly algorithm: KeyAlgorithm;
+  /** PKCS#8 in DER, a JWK, a raw seed, or a raw secret key. The caller wipes it. */
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * Reads a secret key: PKCS#8 in PEM or DER or a JWK, which state their algorithm, or raw bytes of the given algorithm.
+ *
+ * @param path names the file in an error
+ * @throws CliError
+ */
+export function readKeyFile(file: Uint8Array, path: string, wanted: string | undefined): KeyFile {
+  const given = wanted === undefined ? undefined : requireAlgorithm(wanted);
+  const found = explainKey(path, () => findKeyFileAlgorithm(file));
+  if (found === undefined) return readRaw(file, path, given);
+  const algorithm = keyAlgorithms.find((known) => known === found);
+  if (algorithm === undefined) throw notAKey(path);
+  if (given !== undefined && given !== algorithm)
+    throw usageError(`${path} contains an ${algorithm} key, not ${given}; leave out --algorithm`);
+  // The text around PEM stays on this machine.
+  const bytes = isPem(file) ? decodePem("PRIVATE KEY", new TextDecoder().decode(file)) : file;
+  return { algorithm, bytes };
+}
+
+function requireAlgorithm(wanted: string): KeyAlgorithm {
+  const algorithm = keyAlgorithms.find((known) => known === wanted);
+  if (algorithm !== undefined) return algorithm;
+  throw usageError(`--algorithm "${wanted}" is unknown; use one of ${keyAlgorithms.join(", ")}`);
+}
+
+function readRaw(file: Uint8Array, path: string, algorithm: KeyAlgorithm | undefined): KeyFile {
+  if (algorithm === undefined) {
+    if (!rawLengths.has(file.length)) throw notAKey(path);
+    throw usageError(`${path} contains ${file.length} raw bytes; state their algorithm with --algorithm`);
+  }
+  const lengths = listRawLengths(algorithm);
+  if (lengths.includes(file.length)) return { algorithm, bytes: file };
+  throw usageError(
+    `${path} has ${file.length} bytes and is not PKCS#8; a raw key of ${algorithm} has ${lengths.join(" or ")} bytes`,
+  );
+}
+
+/** The seed, or the secret key in the form of its standard. */
+function listRawLengths(algorithm: KeyAlgorithm): number[] {
+  const { seedBytes, secretKeyBytes } = algorithms[algorithm];
+  return [...new Set([...(seedBytes === undefined ? [] : [seedBytes]), secretKeyBytes])];
+}
+
+const rawLengths = new Set(keyAlgorithms.flatMap(listRawLengths));
+
+function notAKey(path: string): CliError {
+  return usageError(`${path} does not contain a secret key of ML-DSA, SLH-DSA, ML-KEM or X-Wing`);
+}

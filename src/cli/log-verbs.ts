@@ -1,0 +1,104 @@
+/** Verbs for the logs of keys and of identities: they list entries, or show new ones as they come. */
+import type {
+  DescMessage,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  MessageInitShape,
+  MessageShape,
+} from "@bufbuild/protobuf";
+import { type Listing, printList, toCells } from "./call-verbs.ts";
+import type { Options, ParsedOptions } from "./command-line/options.ts";
+import { readTime } from "./command-line/time-options.ts";
+import { oneOf } from "./connection/api-client.ts";
+import { exitCodes, usageError } from "./exit-codes.ts";
+import { declareVerb, type Verb, type VerbDeclaration } from "./verb.ts";
+
+/** What such a verb declares. */
+interface LogDeclaration<
+  I extends DescMessage,
+  O extends DescMessage,
+  WatchI extends DescMessage,
+  WatchO,
+  Entry,
+> extends Pick<VerbDeclaration, "line" | "meaning" | "example" | "options">,
+    Pick<Listing<MessageShape<O>, Entry>, "items" | "columns"> {
+  /** The operations that entries record. */
+  readonly operations: readonly string[];
+  /** What --user selects: "this user". */
+  readonly user: string;
+  /** Whether --watch may be combined with --from and --to. */
+  readonly watchesTimes: boolean;
+  /** The request for the entries of a subject, which is "" for all. */
+  ask(subject: string, filter: EntryFilter): MessageInitShape<I> & MessageInitShape<WatchI>;
+  /** Takes the entry out of a message of the stream. */
+  entryOf(answer: WatchO): Entry | undefined;
+}
+
+type EntryFilter = ReturnType<typeof readFilter>;
+
+/** Declares a verb that lists the entries of a log, and with --watch shows those that come. */
+export function entryLogVerb<
+  I extends DescMessage,
+  O extends DescMessage,
+  WatchI extends DescMessage,
+  WatchO extends DescMessage,
+  Entry extends object,
+>(
+  list: DescMethodUnary<I, O>,
+  watch: DescMethodServerStreaming<WatchI, WatchO>,
+  log: LogDeclaration<I, O, WatchI, MessageShape<WatchO>, Entry>,
+): Verb {
+  const { operations, user, watchesTimes, ask, items, entryOf, columns, options: own, ...declared } = log;
+  return declareVerb({
+    ...declared,
+    options: { ...filterOptions(operations, user), ...own, ...afterOption },
+    async run(input) {
+      const { operands, options, output, server } = input;
+      const [subject = ""] = operands;
+      const isWatch = options.flag("watch") || options.flag("follow");
+      if (!isWatch && options.flag("after")) throw usageError("--after needs --watch");
+      const timed = ["from", "to"].find((name) => options.flag(name));
+      if (isWatch && !watchesTimes && timed !== undefined)
+        throw usageError(`--${timed} cannot be combined with --watch`);
+      const request = ask(subject, readFilter(options));
+      if (!isWatch) return printList(list, input, request, { items, none: "There are no entries.", columns });
+      const afterSequence = options.whole("after", 0, Number.MAX_SAFE_INTEGER);
+      const requests = oneOf({ ...request, ...(afterSequence !== undefined && { afterSequence }) });
+      for await (const answer of server.stream(watch, requests)) {
+        const entry = entryOf(answer);
+        if (entry !== undefined)
+          output.answer(watch.output, answer, () => toCells(entry, columns).join("  "));
+      }
+      return exitCodes.done;
+    },
+  });
+}
+
+function filterOptions(operations: readonly string[], user: string): Options {
+  return {
+    operation: { value: "NAME", meaning: "Only entries of this operation", offers: operations },
+    outcome: { value: "OUTCOME", meaning: "Only entries with this outcome", offers: ["OK", "REFUSED"] },
+    user: { value: "USER", meaning: `Only entries of ${user}` },
+    from: {
+      value: "TIME",
+      meaning: "Only entries from this time on: 2030-01-31T12:00:00Z, or 12h for the last 12 hours",
+    },
+    to: { value: "TIME", meaning: "Only entries before this time" },
+    watch: { meaning: "Shows new entries until interrupted" },
+  };
+}
+
+const afterOption: Options = {
+  after: { value: "SEQUENCE", meaning: "With --watch, begins after this entry; 0 begins with the first" },
+};
+
+function readFilter(options: ParsedOptions) {
+  const [from, to] = [readTime(options, "from", -1), readTime(options, "to", -1)];
+  return {
+    operation: options.text("operation") ?? "",
+    outcome: options.text("outcome") ?? "",
+    user: options.text("user") ?? "",
+    ...(from && { from }),
+    ...(to && { to }),
+  };
+}

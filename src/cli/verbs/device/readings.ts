@@ -1,0 +1,98 @@
+/** `qsp device send` and `stream`: send readings that the device signs. */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { IotService, type StreamTelemetryRequestSchema } from "#gen/iot/iot_service_pb.ts";
+import type { ApiClient } from "../../connection/api-client.ts";
+import { exitCodes, usageError } from "../../exit-codes.ts";
+import { readByteLines, readData } from "../../files/read.ts";
+import { declareVerb, type Verb, type VerbInput } from "../../verb.ts";
+import { deviceOption, findToken, type OpenDevice, withDevice } from "./state.ts";
+
+const { method } = IotService;
+/** Numbers that a stream reserves at a time; each reservation writes the file. */
+const sequencesAtOnce = 1000;
+
+export const deviceReadingVerbs: readonly Verb[] = [
+  declareVerb({
+    line: "device send READING",
+    operandFiles: { READING: "data" },
+    options: deviceOption,
+    meaning:
+      "Sends one signed reading, with a number above all earlier ones. The reading is the text itself, @FILE, or - for\n" +
+      "standard input.",
+    example: "qsp device send '21.5 °C'",
+    run: send,
+  }),
+  declareVerb({
+    line: "device stream [FILE]",
+    operandFiles: { FILE: "reads" },
+    options: deviceOption,
+    meaning:
+      "Sends each line of a file, or of standard input, as a reading. Prints one answer for each. The exit code\n" +
+      "is 1 if a reading was not verified.",
+    example: "printf '21.5\\n21.7\\n' | qsp device stream",
+    run: stream,
+  }),
+];
+
+function send(input: VerbInput): Promise<number> {
+  const { operands, output, server } = input;
+  const [reading = ""] = operands;
+  return withDevice(input, async (device) => {
+    const telemetry = await readData(reading);
+    if (telemetry.length === 0) throw usageError("READING is empty");
+    const { deviceId } = device.state;
+    const sequence = device.takeSequences(1);
+    const signature = await device.signReading(sequence, telemetry);
+    const request = { deviceId, telemetry, sequence, signature };
+    const answer = await asDevice(server, device).ask(method.sendTelemetry, request);
+    output.answer(method.sendTelemetry.output, answer, () => describe(sequence, answer));
+    return answer.verified ? exitCodes.done : exitCodes.no;
+  });
+}
+
+function stream(input: VerbInput): Promise<number> {
+  const { operands, output, server } = input;
+  const [file = "-"] = operands;
+  return withDevice(input, async (device) => {
+    let sequence = device.state.nextSequence;
+    let areAllVerified = true;
+    const requests = signLines(device, readByteLines(file));
+    for await (const answer of asDevice(server, device).stream(method.streamTelemetry, requests)) {
+      output.answer(method.streamTelemetry.output, answer, () => describe(sequence, answer));
+      sequence += 1;
+      areAllVerified &&= answer.verified;
+    }
+    return areAllVerified ? exitCodes.done : exitCodes.no;
+  });
+}
+
+async function* signLines(
+  device: OpenDevice,
+  lines: AsyncIterable<Uint8Array<ArrayBuffer>>,
+): AsyncGenerator<MessageInitShape<typeof StreamTelemetryRequestSchema>> {
+  const { deviceId } = device.state;
+  let [sequence, reservedTo] = [0, 0];
+  for await (const telemetry of lines) {
+    if (telemetry.length === 0) continue;
+    if (sequence === reservedTo) {
+      sequence = device.takeSequences(sequencesAtOnce);
+      reservedTo = sequence + sequencesAtOnce;
+    }
+    const signature = await device.signReading(sequence, telemetry);
+    yield { reading: { deviceId, telemetry, sequence, signature } };
+    sequence += 1;
+  }
+}
+
+/** Calls with the device's own token if it has one, otherwise with the user's token. */
+function asDevice(server: ApiClient, { state }: OpenDevice): ApiClient {
+  const token = findToken(state);
+  return token === undefined ? server : server.withToken(token);
+}
+
+function describe(
+  sequence: number,
+  { verified, reason }: { readonly verified: boolean; readonly reason: string },
+): string {
+  return verified ? `reading ${sequence} is verified` : `reading ${sequence} is NOT verified: ${reason}`;
+}

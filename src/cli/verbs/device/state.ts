@@ -1,0 +1,110 @@
+/** The file of a device: its key, its identity and its next sequence number; and what it signs with the key. */
+import { rmSync } from "node:fs";
+import { deviceContexts, joinReading } from "../../../client/device-messages.ts";
+import { areTexts, readState, type StateKind, writeState } from "../../files/state.ts";
+import { createFile } from "../../files/write.ts";
+import { parseSecretKey, withProvider } from "../../keys/read-keys.ts";
+import type { VerbInput } from "../../verb.ts";
+
+/** The default path of a device's file. */
+export const defaultDeviceFile = "device.json";
+
+/** The option of all verbs of a device. */
+export const deviceOption = {
+  device: {
+    value: "FILE",
+    meaning: "File with the key of the device; default: device.json",
+    file: "updates",
+    defaultPath: () => defaultDeviceFile,
+  },
+} as const;
+
+/** The content of a device's file, of mode 0600. */
+export interface DeviceState {
+  readonly url: string;
+  readonly deviceId: string;
+  /** ML-DSA-44, PKCS#8. */
+  readonly secretKeyPem: string;
+  /** The number of the next reading; numbers may be skipped, but are never reused. */
+  readonly nextSequence: number;
+  /** Whether it signs with a context for each use; devices of older versions do not. */
+  readonly signingContexts?: boolean | undefined;
+  /** The token from the device's last authentication. */
+  readonly token?: string | undefined;
+  /** RFC 3339. */
+  readonly tokenExpiresAt?: string | undefined;
+}
+
+const kind: StateKind<DeviceState> = {
+  noun: "device",
+  maker: "qsp device register",
+  isState: ({ url, deviceId, secretKeyPem, nextSequence }) =>
+    areTexts(url, deviceId, secretKeyPem) && Number.isSafeInteger(nextSequence),
+};
+
+/** Creates a new file before there is a key that could be lost. @returns functions that fill or remove it */
+export function reserveDevice(path: string): { keep(state: DeviceState): void; drop(): void } {
+  createFile(path, "", "private");
+  return { keep: (state) => writeState(path, state), drop: () => rmSync(path) };
+}
+
+/** Reads a device's file. @throws CliError, also for a device of another server */
+export function readDevice(path: string, url: string): DeviceState {
+  return readState(path, url, kind);
+}
+
+/** A device whose file is open. It signs with a context for each use if it registered so. */
+export interface OpenDevice {
+  readonly path: string;
+  readonly state: DeviceState;
+  /** Signs the 32 bytes of a challenge. */
+  signChallenge(challenge: Uint8Array): Promise<Uint8Array<ArrayBuffer>>;
+  /** Signs a reading with its number. */
+  signReading(sequence: number, telemetry: Uint8Array): Promise<Uint8Array<ArrayBuffer>>;
+  /** Changes its state, and the file. */
+  keep(changes: Partial<DeviceState>): void;
+  /**
+   * Reserves numbers for readings. They are marked as used before anything is sent, so that none is sent twice.
+   *
+   * @returns the first one
+   */
+  takeSequences(count: number): number;
+}
+
+/** Lends the device of --device to a function. @throws CliError, also for a device of another server */
+export function withDevice<T>(
+  { files, server }: VerbInput,
+  use: (device: OpenDevice) => Promise<T>,
+): Promise<T> {
+  const path = files.need("device");
+  let state = readDevice(path, server.url);
+  const keep = (changes: Partial<DeviceState>): void => {
+    state = { ...state, ...changes };
+    writeState(path, state);
+  };
+  return withProvider(async (provider) => {
+    const secretKey = await parseSecretKey(provider, state.secretKeyPem, path);
+    const sign = async (message: Uint8Array, context: Uint8Array) =>
+      Uint8Array.from(await provider.sign(secretKey, message, state.signingContexts ? { context } : {}));
+    return use({
+      path,
+      get state() {
+        return state;
+      },
+      signChallenge: (challenge) => sign(challenge, deviceContexts.challenge),
+      signReading: (sequence, telemetry) =>
+        sign(joinReading(sequence, telemetry), deviceContexts.numberedReading),
+      keep,
+      takeSequences(count) {
+        const first = state.nextSequence;
+        keep({ nextSequence: first + count });
+        return first;
+      },
+    });
+  });
+}
+
+/** Finds the device's own token, if it has a valid one. */
+export function findToken({ token, tokenExpiresAt }: DeviceState): string | undefined {
+  return tokenExpiresAt !== undefined && new Date(tokenExpiresAt) > new Date() ? token : undefined;
+}

@@ -1,0 +1,58 @@
+/** Describes keys of the server for people. */
+import type { KeyRecord } from "#gen/kms/key_pb.ts";
+import type { ExportedKey } from "#gen/kms/kms_service_pb.ts";
+import { facts, table, time } from "../../output/output.ts";
+
+/** "team/release/2", the version of a name; "" for a key without a name. */
+export function nameVersion({ name, version }: Pick<KeyRecord | ExportedKey, "name" | "version">): string {
+  return name ? `${name}/${version}` : "";
+}
+
+/** "team/release/2 *": the version of a name, with a star if it is the primary one. */
+export function markVersion(key: KeyRecord): string {
+  return [nameVersion(key), ...(key.isPrimary ? ["*"] : [])].join(" ");
+}
+
+/** The alias that the caller chose; "" if there is none. */
+export function chosenAlias({ alias, keyId }: KeyRecord): string {
+  return alias === keyId ? "" : alias;
+}
+
+/** Describes a key without its public key. */
+export function describeKey(key: KeyRecord | undefined): string {
+  if (key === undefined) return "";
+  return facts({
+    key: key.keyId,
+    name: key.name && `${nameVersion(key)}${key.isPrimary ? " (primary)" : ""}`,
+    alias: chosenAlias(key),
+    algorithm: key.algorithm,
+    usage: key.usage,
+    status: key.status,
+    labels: describeLabels(key.labels),
+    origin: key.origin,
+    created: time(key.createdAt),
+    "replaced by": key.replacedBy,
+    "rotated every": describePeriod(key.rotationPeriodSeconds),
+    "next rotation": time(key.nextRotationAt),
+    "destroyed at": time(key.destroyAt),
+  });
+}
+
+/** Lists the versions of a name. */
+export function describeVersions(versions: readonly KeyRecord[]): string {
+  const rows = versions.map((key) => [
+    ...[markVersion(key), key.keyId, key.damaged ? "DAMAGED" : key.status, time(key.createdAt)],
+  ]);
+  return table(["VERSION", "KEY", "STATUS", "CREATED"], rows);
+}
+
+function describeLabels(labels: Readonly<Record<string, string>>): string {
+  return Object.entries(labels)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(", ");
+}
+
+function describePeriod(seconds: number | undefined): string | undefined {
+  if (seconds === undefined) return undefined;
+  return seconds % 86_400 === 0 ? `${seconds / 86_400}d` : `${seconds}s`;
+}

@@ -1,0 +1,138 @@
+/** `qsp kms create`, `list` and `get`, and the verbs that change the state of a key. */
+
+import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { listVerb, unaryVerb } from "../../call-verbs.ts";
+import { outputFile } from "../../command-line/options.ts";
+import { readSeconds } from "../../command-line/time-options.ts";
+import { usageError } from "../../exit-codes.ts";
+import { keyAlgorithms } from "../../keys/read-keys.ts";
+import { time } from "../../output/output.ts";
+import type { Verb, VerbInput } from "../../verb.ts";
+import { chosenAlias, describeKey, describeVersions, markVersion } from "./describe.ts";
+import { newKeyOptions, readNewKey } from "./new-key.ts";
+
+const { method } = KmsService;
+
+const usages = ["SIGN", "KEM"] as const;
+
+/** The request of calls about one key. */
+const askKey = ({ operands: [keyId = ""] }: VerbInput) => ({ keyId });
+
+export const kmsVerbs: readonly Verb[] = [
+  unaryVerb(method.createKey, {
+    line: "kms create [ALIAS]",
+    options: {
+      algorithm: {
+        value: "NAME",
+        meaning: "A parameter set of ML-DSA, ML-KEM or SLH-DSA, or X-Wing; default: ML-DSA-65",
+        offers: keyAlgorithms,
+      },
+      usage: { value: "USAGE", meaning: "SIGN or KEM; default: that of the algorithm", offers: usages },
+      ...newKeyOptions,
+    },
+    meaning: "Creates a key. The server stores it.",
+    example: "qsp kms create invoices --algorithm ML-DSA-87",
+    ask: ({ operands: [alias = ""], options }) => ({
+      alias,
+      algorithm: options.text("algorithm") ?? "",
+      usage: options.text("usage") ?? "",
+      ...readNewKey(options),
+    }),
+    say: ({ result }) => describeKey(result),
+  }),
+  listVerb(method.listKeys, {
+    line: "kms list",
+    options: {
+      status: {
+        value: "STATUS",
+        meaning: "Only keys of this status",
+        offers: ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"],
+      },
+      algorithm: { value: "NAME", meaning: "Only keys of this algorithm", offers: keyAlgorithms },
+      usage: { value: "USAGE", meaning: "Only keys of this usage: SIGN or KEM", offers: usages },
+      name: { value: "NAME", meaning: "Only versions of this name" },
+      label: { value: "K=V", meaning: "Only keys with this label" },
+    },
+    meaning: "Lists keys in the order of their creation. A star marks the primary version of a name.",
+    example: "qsp kms list --status ACTIVE",
+    ask: ({ options }) =>
+      Object.fromEntries(
+        ["status", "algorithm", "usage", "name", "label"].map((field) => [field, options.text(field) ?? ""]),
+      ),
+    items: ({ keys }) => keys,
+    none: "There are no keys.",
+    columns: {
+      KEY: "keyId",
+      ALGORITHM: "algorithm",
+      STATUS: "status",
+      CREATED: "createdAt",
+      NAME: markVersion,
+      ALIAS: chosenAlias,
+    },
+  }),
+  unaryVerb(method.getKey, {
+    line: "kms get KEY",
+    options: { "public-key": outputFile("File for the public key (PEM)") },
+    meaning:
+      "Describes a key: its ID, name/NAME with all versions of the name, name/NAME/VERSION, or user/USER/name/NAME.\n" +
+      "Every verb that takes a KEY takes these forms.",
+    example: 'qsp kms get "$KEY" --public-key invoices.pub',
+    ask: askKey,
+    writes: { "public-key": ({ result }) => result?.publicKeyPem ?? "" },
+    say: ({ result, versions }) =>
+      [describeKey(result), ...(versions.length > 0 ? ["", describeVersions(versions)] : [])].join("\n"),
+  }),
+];
+
+export const kmsStateVerbs: readonly Verb[] = [
+  unaryVerb(method.rotateKey, {
+    line: "kms rotate KEY",
+    meaning: "Replaces a key with a new one. The old key then only verifies and decapsulates.",
+    example: 'qsp kms rotate "$KEY"',
+    ask: askKey,
+    say: ({ newKey }) => describeKey(newKey),
+  }),
+  unaryVerb(method.disableKey, {
+    line: "kms disable KEY",
+    meaning: "Disables a key. It performs no operations until qsp kms enable.",
+    example: 'qsp kms disable "$KEY"',
+    ask: askKey,
+    say: ({ result }) => describeKey(result),
+  }),
+  unaryVerb(method.enableKey, {
+    line: "kms enable KEY",
+    meaning: "Enables a disabled key. A key that was rotated becomes ROTATED again.",
+    example: 'qsp kms enable "$DISABLED_KEY"',
+    ask: askKey,
+    say: ({ result }) => describeKey(result),
+  }),
+  unaryVerb(method.destroyKey, {
+    line: "kms destroy KEY",
+    options: {
+      after: {
+        value: "DURATION",
+        meaning: "Time to wait, such as 30d; at most 120d; qsp kms restore saves the key in the meantime",
+      },
+      yes: { meaning: "Required without --after: nothing restores the secret key" },
+    },
+    meaning: "Erases the secret key permanently: at once with --yes, or after a waiting period.",
+    example: 'qsp kms destroy "$KEY" --after 30d',
+    ask({ operands: [keyId = ""], options }) {
+      const afterSeconds = readSeconds(options, "after", { max: 120 }) ?? 0;
+      if (afterSeconds > 0 || options.flag("yes")) return { keyId, afterSeconds };
+      throw usageError(
+        `--yes is missing: nothing restores the secret key of ${keyId}; --after 30d leaves time to restore it`,
+      );
+    },
+    say: ({ keyId, newStatus, destroyAt }) =>
+      `${keyId} is ${newStatus}${destroyAt === undefined ? "" : ` and will be destroyed at ${time(destroyAt)}`}.`,
+  }),
+  unaryVerb(method.restoreKey, {
+    line: "kms restore KEY",
+    meaning:
+      "Takes back a scheduled destruction. The key becomes DISABLED; qsp kms enable puts it back into use.",
+    example: 'qsp kms restore "$SCHEDULED_KEY"',
+    ask: askKey,
+    say: ({ result }) => describeKey(result),
+  }),
+];

@@ -1,0 +1,58 @@
+/** `qsp login` and `qsp logout`. */
+import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { readPassword } from "../command-line/read-password.ts";
+import { dropLogin, keepLogin, loginFile } from "../connection/logins.ts";
+import { exitCodes, usageError } from "../exit-codes.ts";
+import { readLines } from "../files/read.ts";
+import { declareVerb, type Verb } from "../verb.ts";
+
+export const loginVerbs: readonly Verb[] = [
+  declareVerb({
+    line: "login USERNAME",
+    meaning:
+      "Logs in and stores the token for later calls of this server, with the certificates of --ca or QSP_CA, so that later\n" +
+      "calls need neither. Asks for the password, or reads it from the first line of standard input. A server with\n" +
+      "--auth open accepts any password.",
+    example: 'echo "$PASSWORD" | qsp login ada',
+    async run({ operands: [username = ""], output, server }) {
+      server.requirePrivacy();
+      const password = await askPassword(username);
+      const anonymous = server.withToken(undefined);
+      const { token, expiresAt } = await anonymous.ask(PqcService.method.issueToken, { username, password });
+      const until = expiresAt === undefined ? new Date(0) : timestampDate(expiresAt);
+      const ca = server.url.startsWith("https:") && server.caPem;
+      keepLogin(server.url, { token, username, expiresAt: until.toISOString(), ...(ca && { ca }) });
+      output.tell(
+        { url: server.url, username, expiresAt: until.toISOString() },
+        `Logged in to ${server.url} as ${username} until ${until.toISOString()}; the token is in ${loginFile()}.`,
+      );
+      return exitCodes.done;
+    },
+  }),
+];
+
+export const logoutVerbs: readonly Verb[] = [
+  declareVerb({
+    line: "logout",
+    meaning: "Deletes the stored token and CA of this server.",
+    async run({ output, server }) {
+      const wasThere = dropLogin(server.url);
+      output.tell(
+        { url: server.url, loggedOut: wasThere },
+        wasThere ? `Deleted the token for ${server.url}.` : `There is no token for ${server.url}.`,
+      );
+      return exitCodes.done;
+    },
+  }),
+];
+
+async function askPassword(username: string): Promise<string> {
+  if (process.stdin.isTTY) {
+    const typed = await readPassword(`Password of ${username}: `);
+    if (typed !== undefined) return typed;
+    throw usageError("the password is missing");
+  }
+  for await (const line of readLines("-")) return line;
+  return "";
+}

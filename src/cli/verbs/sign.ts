@@ -1,0 +1,68 @@
+/** `qsp sign`: signs a file of any size, with a key of the server or a local key. */
+
+import { inputFile } from "../command-line/options.ts";
+import { exitCodes, usageError } from "../exit-codes.ts";
+import { readSize } from "../files/read.ts";
+import { readSecretKey, requireSigning, withProvider } from "../keys/read-keys.ts";
+import { bytes } from "../output/output.ts";
+import { chooseKey, readContent, type Signed, signOnServer } from "../signing/keys.ts";
+import { readContext, signContent } from "../signing/local.ts";
+import type { Verb, VerbInput } from "../verb.ts";
+
+export const signVerbs: readonly Verb[] = [
+  {
+    name: "sign",
+    operands: ["FILE"],
+    operandFiles: { FILE: "reads" },
+    options: {
+      key: { value: "KEY", meaning: "Key of the server to sign with" },
+      "key-file": inputFile(
+        "Secret key to sign with locally: of qsp keygen, other PKCS#8 in PEM or DER, or a JWK",
+      ),
+      out: {
+        value: "FILE",
+        meaning: "File for the signature; default: FILE.sig",
+        file: "writes",
+        defaultPath: ({ operands: [path] }) => (path === "-" ? undefined : `${path}.sig`),
+      },
+      context: {
+        value: "TEXT",
+        meaning: "Binds the signature to one use, up to 255 bytes; verification needs the same context",
+      },
+      sha256: { meaning: "Signs the 32 bytes of SHA-256 of the file, as firmware requires" },
+    },
+    meaning:
+      "Signs a file of any size, - for standard input. The signature is raw (FIPS 204 or 205).\n" +
+      "Keys of the server cannot sign an empty file.\n" +
+      "Without --out, the signature of standard input is printed in base64.",
+    example: 'qsp sign contract.txt --key "$KEY"',
+    async run(input) {
+      const { files, output } = input;
+      const { signature, ...about } = await sign(input, readContent(input));
+      const file = files.write("out", signature);
+      const base64 = Buffer.from(signature).toString("base64");
+      output.tell(
+        { signature: base64, ...about, ...(file !== undefined && { file }) },
+        file === undefined ? base64 : `${file}: ${bytes(signature.length)} of ${about.algorithm}`,
+      );
+      return exitCodes.done;
+    },
+  },
+];
+
+async function sign(
+  { operands: [path = ""], options, server }: VerbInput,
+  chunks: AsyncIterable<Uint8Array>,
+): Promise<Signed> {
+  const context = readContext(options.text("context"));
+  const { keyId, keyFile } = chooseKey(options.text("key"), options.text("key-file"));
+  if (keyFile === undefined && readSize(path) === 0)
+    throw usageError(`the file ${path} has no content; a server-held key cannot sign it`);
+  if (keyFile === undefined) return signOnServer(server, keyId, { chunks, context });
+  return withProvider(async (provider) => {
+    const secretKey = await readSecretKey(provider, keyFile);
+    requireSigning(secretKey.algorithm, keyFile);
+    const signature = await signContent(provider, secretKey, { chunks, context });
+    return { signature, algorithm: secretKey.algorithm };
+  });
+}
