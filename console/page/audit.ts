@@ -9,6 +9,12 @@ export interface CheckedEntry {
   readonly link: "anchor" | "holds" | "broken";
 }
 
+/** @throws Error for a message of the stream without an entry */
+export function readEntry({ entry }: { readonly entry?: AuditEntry | undefined }): AuditEntry {
+  if (entry === undefined) throw new Error("the server sent a message without an entry");
+  return entry;
+}
+
 /** Checks that an entry follows the previous one. */
 export async function checkEntry(entry: AuditEntry, before: CheckedEntry | undefined): Promise<CheckedEntry> {
   const isFirst = entry.sequence === 1;

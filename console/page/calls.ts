@@ -29,7 +29,7 @@ export interface CallRecord extends SnippetCall {
 }
 
 const transport = createConnectTransport({
-  baseUrl: location.origin,
+  baseUrl: "/",
   jsonOptions: { ignoreUnknownFields: true },
 });
 

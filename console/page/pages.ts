@@ -1,15 +1,14 @@
 /**
  * The table of pages. The console fetches a page when a reader opens it, and leaves it out where its service does not
  * run. A tool is for people who work with the server's services, and a view shows the server itself. A story is a folder
- * in stories/ with two files:
+ * in stories/, whose page.tsx declares each step as one object (story-step.ts), and the story with its steps in order.
+ * Read stories/sign first.
  *
- * - steps.ts says what happens: one function per step, which makes calls, computes and checks. It has no JSX and needs
- *   no browser; console/test/steps tests it. A step gets a Caller and the results of the steps before it:
+ * - `run` makes calls, computes and checks; it needs no browser, and console/test/steps tests it.
  *   `call(Service.method.name, request)` makes a call with generated code and returns the answer; `callRefused(…)` makes
  *   one that the server should refuse and returns the Failure. Whatever the server claims of a signature, verify again
  *   here: verifyHere, loadKem and sha256 in algorithms.ts.
- * - page.tsx declares each step as one object (story-step.ts), and the story with its steps in order. Read stories/sign
- *   first. `after` names the steps whose results `run` gets; when one of them runs again, the step loses its own result.
+ * - `after` names the steps whose results `run` gets; when one of them runs again, the step loses its own result.
  *   `fields` are what the reader can choose (parts/step-fields.tsx), `says` makes one sentence of the result, which is
  *   read out, `shows` shows it with the functions of parts/show.tsx, and `draws` draws it in the sequence diagram.
  *   `plan` is the call that is known before the button is pressed.

@@ -1,7 +1,8 @@
 /** The server's settings, which it wrote into the page. */
 
 function readMeta(name: string): string {
-  return document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? "";
+  // Tests of steps have no document.
+  return globalThis.document?.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? "";
 }
 
 export const settings = {

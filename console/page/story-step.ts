@@ -42,7 +42,10 @@ export interface Step<T, S = unknown> {
 type Fields<S> = Readonly<Record<string, Field<S>>>;
 type Steps<S> = Readonly<Record<string, Step<unknown, S>>>;
 type Values<F> = { readonly [Name in keyof F]: string };
-type Results<A> = { readonly [Name in keyof A]: A[Name] extends Step<infer T, never> ? T : never };
+type Results<A> = { readonly [Name in keyof A]: ResultOf<A[Name]> };
+
+/** What a step comes to. */
+export type ResultOf<A> = A extends Step<infer T, never> ? T : never;
 
 interface StepDeclaration<T, S, F, R, A> extends Omit<Step<T, S>, "fields" | "reads" | "after"> {
   readonly fields?: F;
@@ -60,7 +63,7 @@ export function step<
   const F extends Fields<S> = Record<never, never>,
   const R extends Fields<S> = Record<never, never>,
   const A extends Steps<S> = Record<never, never>,
->(declaration: StepDeclaration<T, S, F, R, A>): Step<T, S> {
+>(declaration: StepDeclaration<T, S, F, R, A>): StepDeclaration<T, S, F, R, A> {
   return declaration;
 }
 

@@ -42,7 +42,7 @@ export function fromBase64Url(text: string): Uint8Array<ArrayBuffer> {
 /** A change of one byte. */
 export interface Change {
   readonly before: Uint8Array;
-  readonly after: Uint8Array;
+  readonly after: Uint8Array<ArrayBuffer>;
   readonly index: number;
 }
 

@@ -6,18 +6,16 @@ import { type Block, BlockchainService, BlockSchema } from "#gen/blockchain/bloc
 import { fromHex } from "../../page/hex.ts";
 import { deriveAddress } from "../../page/signing-key.ts";
 import { hashBlock } from "../../page/stories/chain/blocks.ts";
+import { createChainCopy, receiveBlock } from "../../page/stories/chain/copy.ts";
 import {
-  addAsStranger,
-  addBlocks,
-  createChainCopy,
-  prepareWatch,
-  receiveBlock,
-  registerValidator,
-  sayTampering,
-  tamperWithCopy,
-  verifyChains,
-} from "../../page/stories/chain/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+  adding,
+  intruding,
+  registering,
+  tampering,
+  verifying,
+  watching,
+} from "../../page/stories/chain/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 const validatorAddress = await deriveAddress(publicKey);
@@ -40,11 +38,14 @@ async function fillCopy() {
   return copy;
 }
 
+/** A stream that has brought nothing yet. */
+const stream = { status: "closed", failure: undefined, items: [], open() {}, close() {} } as const;
+
 const verifier = createFakeCaller(({ service }) =>
   service(BlockchainService, { verifyChain: async () => ({ valid: true, blocksChecked: 3 }) }),
 );
 
-describe("registerValidator", () => {
+describe("registering", () => {
   for (const [name, address, isKnown] of [
     ["trusts a key whose hash is the address", validatorAddress, true],
     ["does not trust a key of another address", `0x${"0".repeat(40)}`, false],
@@ -54,13 +55,14 @@ describe("registerValidator", () => {
         service(BlockchainService, { registerNode: async () => ({ validatorAddress: address, publicKey }) }),
       );
       const copy = createChainCopy();
-      expect((await registerValidator(caller, copy, "Validator 1")).isAddressEqual).toBe(isKnown);
+      const registered = await runStep(registering, caller, { name: "Validator 1" }, { copy });
+      expect(registered.isAddressEqual).toBe(isKnown);
       expect(copy.validators.has(address)).toBe(isKnown);
     });
   }
 });
 
-describe("prepareWatch", () => {
+describe("watching", () => {
   it("starts two blocks before the end, with the validators whose address fits and no old blocks", async () => {
     const other = `0x${"0".repeat(40)}`;
     const caller = createFakeCaller(({ service }) =>
@@ -76,7 +78,8 @@ describe("prepareWatch", () => {
     );
     const copy = createChainCopy();
     copy.blocks = (await fillCopy()).blocks;
-    expect(await prepareWatch(caller, copy)).toEqual({ length: 9, fromIndex: 7 });
+    const started = await runStep(watching, caller, {}, { copy, stream });
+    expect(started).toEqual({ length: 9, fromIndex: 7 });
     expect([...copy.validators.keys()]).toEqual([validatorAddress]);
     expect(copy.blocks).toEqual([]);
   });
@@ -95,40 +98,39 @@ describe("receiveBlock", () => {
   });
 });
 
-describe("addBlocks", () => {
+describe("adding", () => {
   const caller = createFakeCaller(({ service }) =>
     service(BlockchainService, {
       addBlock: async ({ data }) => ({ block: await makeBlock({ index: 3, data }) }),
     }),
   );
+  /** Adds blocks, which the stream brings or not. */
+  async function add(publicKey: Uint8Array, comes: boolean) {
+    const copy = await fillCopy();
+    const arrivals = { ...copy.arrivals, reach: async (index: number) => comes && index === 3 };
+    const given = { registering: { validatorAddress, publicKey }, one: "one", two: "two", three: "three" };
+    return runStep(adding, caller, given, { copy: { ...copy, arrivals } });
+  }
 
   it("checks hash and signature of each block", async () => {
-    const copy = await fillCopy();
-    copy.arrivals.note(3);
-    const added = await addBlocks(caller, copy, { validatorAddress, publicKey }, ["one"]);
-    expect(added).toMatchObject([{ isHashed: true, isSigned: true }]);
+    const added = await add(publicKey, true);
+    expect(added).toMatchObject(Array(3).fill({ isHashed: true, isSigned: true }));
   });
 
   it("finds that another key signed", async () => {
-    const copy = await fillCopy();
-    copy.arrivals.note(3);
-    const other = { validatorAddress, publicKey: ml_dsa65.keygen().publicKey };
-    expect(await addBlocks(caller, copy, other, ["one"])).toMatchObject([
-      { isHashed: true, isSigned: false },
-    ]);
+    const added = await add(ml_dsa65.keygen().publicKey, true);
+    expect(added).toMatchObject(Array(3).fill({ isHashed: true, isSigned: false }));
   });
 
   it("fails when the stream does not bring the blocks", async () => {
-    const validator = { validatorAddress, publicKey };
-    await expect(addBlocks(caller, await fillCopy(), validator, ["one"], 0)).rejects.toMatchObject({
-      reason: "STREAM_SILENT",
-    });
+    await expect(add(publicKey, false)).rejects.toMatchObject({ reason: "STREAM_SILENT" });
   });
 });
 
-describe("verifyChains", () => {
+describe("verifying", () => {
   it("verifies the copy in the browser", async () => {
-    const { checked, validSignatures, areSigned } = await verifyChains(verifier, await fillCopy());
+    const found = await runStep(verifying, verifier, {}, { copy: await fillCopy() });
+    const { checked, validSignatures, areSigned } = found;
     expect(checked.map(({ holds }) => holds)).toEqual([true, true]);
     expect({ validSignatures, areSigned }).toEqual({ validSignatures: 2, areSigned: true });
   });
@@ -136,24 +138,25 @@ describe("verifyChains", () => {
   it("does not call a chain signed when it knows no validator's key", async () => {
     const copy = await fillCopy();
     copy.validators.set(validatorAddress, undefined);
-    expect(await verifyChains(verifier, copy)).toMatchObject({ validSignatures: 0, areSigned: false });
+    const found = await runStep(verifying, verifier, {}, { copy });
+    expect(found).toMatchObject({ validSignatures: 0, areSigned: false });
   });
 });
 
-describe("tamperWithCopy", () => {
+describe("tampering", () => {
   it("finds the change in a copy of the copy, and leaves the copy as it is", async () => {
     const copy = await fillCopy();
-    const forgery = { index: 1, data: Uint8Array.of(1), effort: "changes the data" } as const;
-    const { checked, server } = await tamperWithCopy(verifier, copy, forgery);
-    expect(checked.map(({ fault }) => fault)).toEqual(["HASH", undefined]);
-    expect(sayTampering(1, checked, server)).toBe(
+    const given = { adding: [], place: "1", words: "other", effort: "changes the data" };
+    const tampered = await runStep(tampering, verifier, given, { copy, stream });
+    expect(tampered.checked.map(({ fault }) => fault)).toEqual(["HASH", undefined]);
+    expect(tampering.says(tampered)).toBe(
       "You changed block 1: in your copy, block 1 and the 1 after it turned red. Block 1: its content does not match its hash. The server's chain holds.",
     );
     expect(copy.blocks.every(({ holds }) => holds)).toBe(true);
   });
 });
 
-describe("addAsStranger", () => {
+describe("intruding", () => {
   it("reports the refusal", async () => {
     const caller = createFakeCaller(({ service }) =>
       service(BlockchainService, {
@@ -162,6 +165,6 @@ describe("addAsStranger", () => {
         },
       }),
     );
-    expect(await addAsStranger(caller, "data")).toMatchObject({ code: "NOT_FOUND" });
+    expect(await runStep(intruding, caller, { words: "data" })).toMatchObject({ code: "NOT_FOUND" });
   });
 });

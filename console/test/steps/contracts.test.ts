@@ -4,19 +4,18 @@ import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { DappService } from "#gen/dapp/dapp_service_pb.ts";
 import {
-  breakComposite,
-  breakHalf,
-  changeCode,
-  deployAndCheck,
+  breaking,
+  breakingComposite,
+  composing,
+  deploying,
   halves,
-  mirrorSignature,
-  sayBroken,
-  signWithBoth,
-  stripComposite,
-  verifyCompositeHalves,
-  verifyHalves,
-} from "../../page/stories/contracts/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+  mirroring,
+  rewriting,
+  signing,
+  stripping,
+  verifying,
+} from "../../page/stories/contracts/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const mldsa = ml_dsa65.keygen();
 const ecdsa = p256.keygen();
@@ -58,23 +57,24 @@ const caller = createFakeCaller(({ service }) =>
     dualVerify: () => ({ ecdsaValid: true, mldsaValid: true, bothValid: true }),
   }),
 );
-const message = await signWithBoth(caller, "grüße");
+const message = await runStep(signing, caller, { text: "grüße" });
 const bothValid = { ecdsaValid: true, mldsaValid: true };
 
-describe("deployAndCheck", () => {
+describe("deploying", () => {
   it("finds hash and signature of the code right", async () => {
-    const deployed = await deployAndCheck(caller, { code: "pay(100)", name: "Escrow" });
+    const deployed = await runStep(deploying, caller, { code: "pay(100)", name: "Escrow" });
     expect(deployed).toMatchObject({ isHashEqual: true, isSigned: true });
   });
 });
 
-describe("changeCode", () => {
+describe("rewriting", () => {
   for (const [code, changed] of [
     ["pay(100) or (10)", "pay(100) or (90)"],
     ["pay()", "pay(!"],
   ] as const) {
     it(`makes “${changed}” of “${code}”, and finds that it was not signed`, async () => {
-      const found = await changeCode(await deployAndCheck(caller, { code, name: "Escrow" }));
+      const deployed = await runStep(deploying, caller, { code, name: "Escrow" });
+      const found = await runStep(rewriting, caller, { deploying: deployed });
       expect(new TextDecoder().decode(found.change.after)).toBe(changed);
       expect(found).toMatchObject({ isHashEqual: false, isSigned: false });
     });
@@ -83,11 +83,12 @@ describe("changeCode", () => {
 
 describe("two signatures", () => {
   it("are found valid, each by itself", async () => {
-    expect((await verifyHalves(caller, message)).browser).toEqual(bothValid);
+    const { browser } = await runStep(verifying, caller, { signing: message });
+    expect(browser).toEqual(bothValid);
   });
 
   it("stay valid when the ECDSA one is mirrored, with other bytes", async () => {
-    const { original, mirrored, browser } = await mirrorSignature(caller, message);
+    const { original, mirrored, browser } = await runStep(mirroring, caller, { signing: message });
     expect(browser).toEqual(bothValid);
     expect(mirrored).not.toEqual(original);
   });
@@ -95,25 +96,26 @@ describe("two signatures", () => {
 
 describe("the composite", () => {
   it("is found valid", async () => {
-    expect((await verifyCompositeHalves(caller, message)).browser).toEqual(bothValid);
+    const { browser } = await runStep(composing, caller, { signing: message });
+    expect(browser).toEqual(bothValid);
   });
 
   it("has no half that is a signature by itself", async () => {
-    const { browser } = await stripComposite(caller, message);
+    const { browser } = await runStep(stripping, caller, { signing: message });
     expect(browser).toEqual({ ecdsaValid: true, mldsaValid: false });
   });
 });
 
-for (const [name, breakOne] of Object.entries({ breakHalf, breakComposite })) {
-  describe(name, () => {
+for (const one of [breaking, breakingComposite]) {
+  describe(one.title, () => {
     for (const half of halves) {
       it(`finds the ${half} half broken, whatever the server says`, async () => {
-        const broken = await breakOne(caller, message, half);
+        const broken = await runStep(one, caller, { signing: message, half });
         const isEcdsa = half === "ECDSA";
         expect(broken.browser).toEqual({ ecdsaValid: !isEcdsa, mldsaValid: isEcdsa });
-        expect(sayBroken(broken)).toContain("which should not happen");
+        expect(one.says(broken)).toContain("which should not happen");
         const { browser } = broken;
-        expect(sayBroken({ ...broken, server: { ...browser, bothValid: false } })).toContain(
+        expect(one.says({ ...broken, server: { ...browser, bothValid: false } })).toContain(
           `the ${half} half`,
         );
       });

@@ -3,12 +3,12 @@ import { describe, expect, it } from "vitest";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { makeSigningKey } from "../../page/signing-key.ts";
 import {
-  impersonateVendor,
-  installFirmware,
-  rollBack,
-  sendChangedFirmware,
-} from "../../page/stories/devices/firmware.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+  altering,
+  impersonating,
+  installing,
+  rollingBack,
+} from "../../page/stories/devices/firmware-steps.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 /** A server that accepts all firmware. */
 const caller = createFakeCaller(({ service }) =>
@@ -20,11 +20,11 @@ const caller = createFakeCaller(({ service }) =>
     }),
   }),
 );
-const target = { deviceId: "device-1", vendor: await makeSigningKey("ML-DSA-87") };
+const given = { registering: { deviceId: "device-1", vendor: await makeSigningKey("ML-DSA-87") } };
 
 describe("firmware", () => {
   it("of the vendor has the hash that the server computed, and the vendor's signature", async () => {
-    expect(await installFirmware(caller, target)).toMatchObject({
+    expect(await runStep(installing, caller, given)).toMatchObject({
       reason: "version 2",
       isAccepted: true,
       isSameHash: true,
@@ -33,16 +33,18 @@ describe("firmware", () => {
   });
 
   it("of an older version is signed all the same", async () => {
-    expect(await rollBack(caller, target)).toMatchObject({ reason: "version 1", isVendors: true });
+    const found = await runStep(rollingBack, caller, given);
+    expect(found).toMatchObject({ reason: "version 1", isVendors: true });
   });
 
   it("of another vendor is found to be signed by that vendor", async () => {
-    expect(await impersonateVendor(caller, target)).toMatchObject({ isVendors: false, isOthers: true });
+    const found = await runStep(impersonating, caller, given);
+    expect(found).toMatchObject({ isVendors: false, isOthers: true });
   });
 
   it("with one bit changed is found not to be signed", async () => {
-    const installed = await installFirmware(caller, target);
-    const changed = await sendChangedFirmware(caller, target, installed);
+    const installed = await runStep(installing, caller, given);
+    const changed = await runStep(altering, caller, { ...given, installing: installed });
     expect(changed).toMatchObject({ isSameHash: true, isVendors: false });
   });
 
@@ -50,6 +52,7 @@ describe("firmware", () => {
     const other = createFakeCaller(({ service }) =>
       service(IotService, { updateFirmware: () => ({ firmwareHash: "0".repeat(64) }) }),
     );
-    expect(await installFirmware(other, target)).toMatchObject({ isAccepted: false, isSameHash: false });
+    const found = await runStep(installing, other, given);
+    expect(found).toMatchObject({ isAccepted: false, isSameHash: false });
   });
 });

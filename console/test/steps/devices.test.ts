@@ -1,18 +1,17 @@
 import { ml_dsa44, ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { settings } from "../../page/settings.ts";
 import {
-  answerChallenge,
-  impersonateDevice,
-  makeKeys,
-  readDeviceToken,
-  registerWithKey,
-  repeatReading,
-  sendChangedReading,
-  sendReading,
-} from "../../page/stories/devices/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+  authenticating,
+  making,
+  pretending,
+  reading,
+  registering,
+} from "../../page/stories/devices/enrolment-steps.tsx";
+import { alteringReading, measuring, repeatingReading } from "../../page/stories/devices/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const issuer = ml_dsa65.keygen();
 const [header, payload] = [{ alg: "ML-DSA-65", kid: "issuer" }, { sub: "device-1" }].map((part) =>
@@ -42,23 +41,25 @@ function startServer({ privateKey }: { readonly privateKey?: Uint8Array } = {}) 
 }
 
 const caller = startServer();
-const keys = await makeKeys();
-const registered = await registerWithKey(caller, keys, "Pump");
-const authenticated = await answerChallenge(caller, registered);
-const sent = await sendReading(caller, registered, authenticated, { text: "grüße", sequence: 1 });
+const keys = await runStep(making, caller, {});
+const registered = await runStep(registering, caller, { making: keys, name: "Pump" });
+const authenticated = await runStep(authenticating, caller, { registering: registered });
+const given = { registering: registered, authenticating: authenticated };
+const sent = await runStep(measuring, caller, { ...given, text: "grüße" }, { current: 0 });
 
-describe("registerWithKey", () => {
+describe("registering", () => {
   it("finds the device's own key, and no secret one", () => {
     expect(registered).toMatchObject({ isSameKey: true, hasNoSecret: true });
   });
 
   it("finds a secret key in the answer", async () => {
     const leaking = startServer({ privateKey: new Uint8Array(32) });
-    expect(await registerWithKey(leaking, keys, "Pump")).toMatchObject({ hasNoSecret: false });
+    const found = await runStep(registering, leaking, { making: keys, name: "Pump" });
+    expect(found).toMatchObject({ hasNoSecret: false });
   });
 });
 
-describe("answerChallenge", () => {
+describe("authenticating", () => {
   it("signs the challenge with its own context", () => {
     expect(authenticated.verdicts).toEqual({ server: true, browser: true });
     const { challenge, signature } = authenticated;
@@ -66,25 +67,28 @@ describe("answerChallenge", () => {
   });
 
   it("finds that another device signed", async () => {
-    const { verdicts } = await impersonateDevice(caller, registered);
+    const { verdicts } = await runStep(pretending, caller, given);
     expect(verdicts).toEqual({ server: true, browser: false });
   });
 });
 
-describe("readDeviceToken", () => {
+describe("reading", () => {
   it("verifies the token with the published key", async () => {
-    const found = await readDeviceToken(caller, registered, authenticated, true);
+    settings.services.add(TokenService.typeName);
+    onTestFinished(() => void settings.services.delete(TokenService.typeName));
+    const found = await runStep(reading, caller, given);
     expect(found).toMatchObject({ isSubject: true, isSigned: true });
   });
 
   it("leaves the signature unchecked where no keys are published", async () => {
-    const found = await readDeviceToken(caller, registered, authenticated, false);
+    const found = await runStep(reading, caller, given);
     expect(found.isSigned).toBeUndefined();
   });
 
   it("finds that the token is for another device", async () => {
     const other = { ...registered, deviceId: "device-2" };
-    expect(await readDeviceToken(caller, other, authenticated, false)).toMatchObject({ isSubject: false });
+    const found = await runStep(reading, caller, { ...given, registering: other });
+    expect(found).toMatchObject({ isSubject: false });
   });
 });
 
@@ -95,12 +99,13 @@ describe("readings", () => {
   });
 
   it("are found changed, whatever the server says", async () => {
-    const { verdicts } = await sendChangedReading(caller, registered, authenticated, sent);
+    const { verdicts } = await runStep(alteringReading, caller, { ...given, measuring: sent });
     expect(verdicts).toEqual({ server: true, browser: false });
   });
 
   it("stay signed when they are sent again", async () => {
-    const { sequence, verdicts } = await repeatReading(caller, registered, authenticated, sent);
+    const repeated = await runStep(repeatingReading, caller, { ...given, measuring: sent });
+    const { sequence, verdicts } = repeated;
     expect({ sequence, ...verdicts }).toEqual({ sequence: 1, server: true, browser: true });
   });
 });

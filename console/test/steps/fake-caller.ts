@@ -1,4 +1,4 @@
-/** A caller for steps, whose server is a few handlers in the test: with the real codec and errors, and no socket. */
+/** Runs steps with a caller whose server is a few handlers in the test: with the real codec and errors, and no socket. */
 import { type ConnectRouter, createRouterTransport } from "@connectrpc/connect";
 import type { Caller } from "../../page/caller.ts";
 import { toFailure } from "../../page/failure.ts";
@@ -15,4 +15,22 @@ export function createFakeCaller(routes: (router: ConnectRouter) => void): Calle
         throw new Error("the server answers");
       }, toFailure),
   };
+}
+
+/** What a test gives a step: of the results of the steps before it, only what it reads. */
+type Given<G> = { readonly [Name in keyof G]?: G[Name] extends string ? string : Partial<G[Name]> };
+
+interface Runnable<T, G, S> {
+  run(caller: Caller, given: G, shared: S): Promise<T>;
+}
+
+/** Runs a step as its story does. */
+export function runStep<T, G, S>(
+  step: Runnable<T, G, S>,
+  caller: Caller,
+  given: Given<NoInfer<G>>,
+  shared?: Partial<NoInfer<S>>,
+): Promise<T> {
+  // It reads only what the test gives it.
+  return step.run(caller, given as G, shared as S);
 }

@@ -3,31 +3,37 @@ import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import canonicalize from "canonicalize";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { settings } from "../../page/settings.ts";
 import {
-  executeTwice,
-  foundWallet,
-  gatherSigners,
-  propose,
-  signAs,
-  signAsStranger,
-  signTwice,
-} from "../../page/stories/governance/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+  executing,
+  founding,
+  gathering,
+  intruding,
+  joining,
+  proposing,
+  signing,
+} from "../../page/stories/governance/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const createdAt = timestampFromMs(1_790_000_000_000);
 const refuse = () => {
   throw new ConnectError("refused", Code.FailedPrecondition);
 };
 
-describe("gatherSigners", () => {
+/** The signers, with keys in the browser. */
+const gather = () =>
+  runStep(
+    gathering,
+    createFakeCaller(() => {}),
+    {},
+  );
+
+describe("gathering", () => {
   it("makes all keys in the browser where no key service runs", async () => {
-    const { all } = await gatherSigners(
-      createFakeCaller(() => {}),
-      false,
-    );
+    const { all } = await gather();
     expect(all.map(({ place }) => place)).toEqual(Array(3).fill("in your browser"));
   });
 
@@ -39,13 +45,15 @@ describe("gatherSigners", () => {
         sign: ({ keyId, data }) => ({ result: { signature: new TextEncoder().encode(`${keyId} ${data}`) } }),
       }),
     );
-    const { grace } = await gatherSigners(caller, true);
+    settings.services.add(KmsService.typeName);
+    onTestFinished(() => void settings.services.delete(KmsService.typeName));
+    const { grace } = await runStep(gathering, caller, {});
     expect(grace).toMatchObject({ publicKey, place: "in the key service" });
     expect(await grace.sign(caller, Uint8Array.of(7))).toEqual(new TextEncoder().encode("key-1 7"));
   });
 });
 
-describe("foundWallet", () => {
+describe("founding", () => {
   for (const [name, change, isSame] of [
     ["finds its three signers", (addresses: string[]) => addresses, true],
     ["finds another signer", (addresses: string[]) => addresses.with(1, "0x"), false],
@@ -58,12 +66,12 @@ describe("foundWallet", () => {
           }),
         }),
       );
-      expect(await foundWallet(caller, await gatherSigners(caller, false))).toMatchObject({ isSame });
+      expect(await runStep(founding, caller, { gathering: await gather() })).toMatchObject({ isSame });
     });
   }
 });
 
-describe("propose", () => {
+describe("proposing", () => {
   for (const [name, storedTitle, isSame] of [
     ["finds the hash of what the reader typed", "A roof", true],
     ["finds that the server stored another title", "A pool", false],
@@ -89,7 +97,8 @@ describe("propose", () => {
           },
         }),
       );
-      const proposed = await propose(caller, { walletId: "wallet-1" }, { title: "A roof", text: "grüße" });
+      const given = { founding: { walletId: "wallet-1" }, title: "A roof", text: "grüße" };
+      const proposed = await runStep(proposing, caller, given);
       expect(proposed).toMatchObject({ proposalId: "proposal-1", isSame });
     });
   }
@@ -110,25 +119,28 @@ describe("signing a proposal", () => {
 
   it("counts a valid signature, and shows the refusal of the second time", async () => {
     signedBy = [];
-    const signed = await signTwice(caller, await gatherSigners(caller, false), proposed);
+    const given = { gathering: await gather(), proposing: proposed };
+    const signed = await runStep(signing, caller, given);
     expect(signed).toMatchObject({ count: 1, verdicts: { browser: true, server: true } });
     expect(signed.again).toMatchObject({ code: "FAILED_PRECONDITION" });
   });
 
   it("finds that a signer signed something else", async () => {
-    const { grace } = await gatherSigners(caller, false);
+    const { grace } = await gather();
     const other = { ...grace, sign: () => grace.sign(caller, Uint8Array.of(1)) };
-    expect(await signAs(caller, other, proposed)).toMatchObject({ verdicts: { browser: false } });
+    const signed = await runStep(joining, caller, { gathering: { grace: other }, proposing: proposed });
+    expect(signed).toMatchObject({ verdicts: { browser: false } });
   });
 
   it("finds that a stranger's signature is not Grace's", async () => {
     const refusing = createFakeCaller(({ service }) => service(DefiService, { signProposal: refuse }));
-    const found = await signAsStranger(refusing, await gatherSigners(caller, false), proposed);
+    const given = { gathering: await gather(), proposing: proposed };
+    const found = await runStep(intruding, refusing, given);
     expect(found).toMatchObject({ isGraces: false, asGrace: { code: "FAILED_PRECONDITION" } });
   });
 });
 
-describe("executeTwice", () => {
+describe("executing", () => {
   it("shows the status, and the refusal of the second time", async () => {
     let isExecuted = false;
     const caller = createFakeCaller(({ service }) =>
@@ -140,7 +152,7 @@ describe("executeTwice", () => {
         },
       }),
     );
-    const { status, again } = await executeTwice(caller, { proposalId: "p", hash: new Uint8Array() });
+    const { status, again } = await runStep(executing, caller, { proposing: { proposalId: "p" } });
     expect({ status, code: again.code }).toEqual({ status: "EXECUTED", code: "FAILED_PRECONDITION" });
   });
 });

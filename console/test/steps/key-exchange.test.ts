@@ -1,13 +1,8 @@
 import { ml_kem768 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import {
-  decapsulate,
-  decapsulateChanged,
-  encapsulate,
-  makeKeyPair,
-} from "../../page/stories/key-exchange/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+import { breaking, decapsulating, encapsulating, preparing } from "../../page/stories/key-exchange/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const caller = createFakeCaller(({ service }) =>
   service(PqcService, {
@@ -17,23 +12,26 @@ const caller = createFakeCaller(({ service }) =>
     },
   }),
 );
-const keyPair = await makeKeyPair("ML-KEM-768");
-const exchange = await encapsulate(caller, keyPair);
+const keyPair = await runStep(preparing, caller, { algorithm: "ML-KEM-768" });
+const exchange = await runStep(encapsulating, caller, { preparing: keyPair });
 
-describe("decapsulate", () => {
+describe("decapsulating", () => {
   it("finds the server's secret", async () => {
-    expect(await decapsulate(keyPair, exchange)).toMatchObject({ isEqual: true });
+    const found = await runStep(decapsulating, caller, { preparing: keyPair, encapsulating: exchange });
+    expect(found).toMatchObject({ isEqual: true });
   });
 
   it("finds that the server shows another secret", async () => {
-    const sharedSecret = new Uint8Array(32);
-    expect(await decapsulate(keyPair, { ...exchange, sharedSecret })).toMatchObject({ isEqual: false });
+    const other = { ...exchange, sharedSecret: new Uint8Array(32) };
+    const found = await runStep(decapsulating, caller, { preparing: keyPair, encapsulating: other });
+    expect(found).toMatchObject({ isEqual: false });
   });
 });
 
-describe("decapsulateChanged", () => {
+describe("breaking", () => {
   it("finds another secret, and no error", async () => {
-    const { change, ours, isEqual } = await decapsulateChanged(keyPair, exchange);
+    const given = { preparing: keyPair, encapsulating: exchange };
+    const { change, ours, isEqual } = await runStep(breaking, caller, given);
     expect({ index: change.index, bytes: ours.length, isEqual }).toEqual({
       index: 544,
       bytes: 32,

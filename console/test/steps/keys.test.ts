@@ -1,19 +1,9 @@
-import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
-import { AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import {
-  createManagedKey,
-  destroyManagedKey,
-  prepareWatch,
-  receiveEntry,
-  rotateManagedKey,
-  signAndVerify,
-  verifyLog,
-} from "../../page/stories/keys/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+import { creating, destroying, proving, rotating, signing, watching } from "../../page/stories/keys/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 
@@ -44,7 +34,7 @@ function startKeyService() {
   );
 }
 
-describe("prepareWatch", () => {
+describe("watching", () => {
   for (const [totalSize, afterSequence] of [
     [0, 0],
     [1, 0],
@@ -54,50 +44,41 @@ describe("prepareWatch", () => {
       const caller = createFakeCaller(({ service }) =>
         service(KmsService, { getAuditLog: () => ({ totalSize }) }),
       );
-      expect(await prepareWatch(caller)).toEqual({ totalSize, afterSequence });
+      const started = await runStep(watching, caller, {}, { open: () => {} });
+      expect(started).toEqual({ totalSize, afterSequence });
     });
   }
-});
-
-describe("receiveEntry", () => {
-  it("checks that an entry follows the one before it", async () => {
-    const first = await receiveEntry({ entry: create(AuditEntrySchema, { sequence: 7 }) }, []);
-    expect(first.link).toBe("anchor");
-    const third = await receiveEntry({ entry: create(AuditEntrySchema, { sequence: 9 }) }, [first]);
-    expect(third.link).toBe("broken");
-  });
-
-  it("refuses a message without an entry", async () => {
-    await expect(receiveEntry({}, [])).rejects.toThrow("without an entry");
-  });
 });
 
 describe("the life of a key", () => {
   it("signs, and both sides find the signature valid", async () => {
     const caller = startKeyService();
-    const { verdicts } = await signAndVerify(caller, await createManagedKey(caller, "release"));
+    const key = await runStep(creating, caller, { alias: "release" });
+    const { verdicts } = await runStep(signing, caller, { creating: key });
     expect(verdicts).toEqual({ server: true, browser: true });
   });
 
   it("finds that another key signed", async () => {
     const caller = startKeyService();
-    const key = { ...(await createManagedKey(caller, "release")), publicKey: ml_dsa65.keygen().publicKey };
-    expect((await signAndVerify(caller, key)).verdicts).toEqual({ server: true, browser: false });
+    const { keyId } = await runStep(creating, caller, { alias: "release" });
+    const key = { keyId, publicKey: ml_dsa65.keygen().publicKey };
+    const { verdicts } = await runStep(signing, caller, { creating: key });
+    expect(verdicts).toEqual({ server: true, browser: false });
   });
 
   it("shows the refusal to sign after the rotation, and to verify after the destruction", async () => {
     const caller = startKeyService();
-    const key = await createManagedKey(caller, "release");
-    const signed = await signAndVerify(caller, key);
-    const rotated = await rotateManagedKey(caller, key, signed);
+    const key = await runStep(creating, caller, { alias: "release" });
+    const signed = await runStep(signing, caller, { creating: key });
+    const rotated = await runStep(rotating, caller, { creating: key, signing: signed });
     expect(rotated).toMatchObject({ oldKey: { status: "ROTATED" }, newKey: { keyId: "key-2" }, valid: true });
     expect(rotated.refusal.message).toBe("ROTATED");
-    const { newStatus, refusal } = await destroyManagedKey(caller, key, signed);
+    const { newStatus, refusal } = await runStep(destroying, caller, { creating: key, signing: signed });
     expect([newStatus, refusal.message]).toEqual(["DESTROYED", "DESTROYED"]);
   });
 });
 
-describe("verifyLog", () => {
+describe("proving", () => {
   for (const [statement, isCheckpointSigned] of [
     ["entry 3", true],
     ["entry 4", false],
@@ -107,12 +88,12 @@ describe("verifyLog", () => {
       const caller = createFakeCaller(({ service }) =>
         service(KmsService, { verifyAuditLog: () => ({ checkpoint: { statement, signature, publicKey } }) }),
       );
-      expect(await verifyLog(caller)).toMatchObject({ isCheckpointSigned });
+      expect(await runStep(proving, caller, {})).toMatchObject({ isCheckpointSigned });
     });
   }
 
   it("finds no signature where there is no checkpoint", async () => {
     const caller = createFakeCaller(({ service }) => service(KmsService, { verifyAuditLog: () => ({}) }));
-    expect(await verifyLog(caller)).toMatchObject({ isCheckpointSigned: false });
+    expect(await runStep(proving, caller, {})).toMatchObject({ isCheckpointSigned: false });
   });
 });

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { hashChildren, hashLeaf } from "../../../src/merkle/hashes.ts";
-import { breakProof, type LogHead, proveLeaf, readHead } from "../../page/stories/log/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+import { breaking, proving, reading } from "../../page/stories/log/page.tsx";
+import type { LogHead } from "../../page/stories/log/tree.ts";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const leaves = [Uint8Array.of(1), Uint8Array.of(2)] as const;
 const leafHashes = leaves.map(hashLeaf);
@@ -22,32 +23,40 @@ function answerProof(answer: { readonly leaf: Uint8Array; readonly hashes: Uint8
   );
 }
 
-describe("proveLeaf", () => {
+const prove = (leaf: Uint8Array, hashes: Uint8Array[]) =>
+  runStep(proving, answerProof({ leaf, hashes }), { reading: head, leaf: "0" });
+
+describe("proving", () => {
   it("follows a proof for the leaf and the size that were asked for, whatever the answer names", async () => {
-    const proved = await proveLeaf(answerProof({ leaf: leaves[0], hashes: [second] }), head, 0);
+    const proved = await prove(leaves[0], [second]);
     expect(proved).toMatchObject({ isInTree: true, inclusion: { index: 0, size: 2 } });
   });
 
   it("finds that a proof of another leaf does not lead to the root", async () => {
-    const proved = await proveLeaf(answerProof({ leaf: leaves[1], hashes: [second] }), head, 0);
+    const proved = await prove(leaves[1], [second]);
     expect(proved.isInTree).toBe(false);
   });
 
   it("refuses a proof with too many hashes", async () => {
-    const caller = answerProof({ leaf: leaves[0], hashes: [second, second] });
-    await expect(proveLeaf(caller, head, 0)).rejects.toThrow(RangeError);
+    await expect(prove(leaves[0], [second, second])).rejects.toThrow(RangeError);
   });
 });
 
-describe("breakProof", () => {
+describe("breaking", () => {
   for (const place of [0, 1, 99])
     it(`leads to another root with a bit flipped at place ${place}`, async () => {
-      const proved = await proveLeaf(answerProof({ leaf: leaves[0], hashes: [second] }), head, 0);
-      expect((await breakProof(head, proved, place)).isInTree).toBe(false);
+      const proved = await prove(leaves[0], [second]);
+      const given = { reading: head, proving: proved, place: String(place) };
+      const broken = await runStep(
+        breaking,
+        createFakeCaller(() => {}),
+        given,
+      );
+      expect(broken.isInTree).toBe(false);
     });
 });
 
-describe("readHead", () => {
+describe("reading", () => {
   it("trusts no root without a signature of the log", async () => {
     const note = `logs.example.com/blockchain\n2\n${Buffer.from(checkpoint.root).toString("base64")}\n\n— x AAAAAA==\n`;
     const caller = createFakeCaller(({ service }) =>
@@ -57,7 +66,7 @@ describe("readHead", () => {
         getTile: async () => ({ tile: { data: Buffer.concat(leafHashes) } }),
       }),
     );
-    const found = await readHead(caller, "blockchain");
+    const found = await runStep(reading, caller, { log: "blockchain" });
     expect(found.checkpoint).toMatchObject({ size: 2, isSigned: false });
     expect(
       found.leafHashes.map((hash) => Buffer.compare(hash, first) && Buffer.compare(hash, second)),

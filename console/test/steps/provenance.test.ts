@@ -3,14 +3,8 @@ import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { deriveAddress } from "../../page/signing-key.ts";
-import {
-  alterName,
-  forgeToken,
-  mintToken,
-  traceHistory,
-  transferTwice,
-} from "../../page/stories/provenance/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+import { altering, forging, minting, tracing, transferring } from "../../page/stories/provenance/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const metadata = { name: "Evening", description: "Oil", artworkUri: "" };
 
@@ -43,9 +37,11 @@ const server = createFakeCaller(({ service }) => {
   });
 });
 
-describe("mintToken", () => {
+const mint = () => runStep(minting, server, metadata);
+
+describe("minting", () => {
   it("finds hash, signature and address right", async () => {
-    expect(await mintToken(server, metadata)).toMatchObject({
+    expect(await mint()).toMatchObject({
       isHashEqual: true,
       isSigned: true,
       isAddressEqual: true,
@@ -53,19 +49,19 @@ describe("mintToken", () => {
   });
 });
 
-describe("transferTwice", () => {
+describe("transferring", () => {
   it("ends with the third of three owners", async () => {
-    const { owners, currentOwner } = await transferTwice(server, await mintToken(server, metadata));
+    const { owners, currentOwner } = await runStep(transferring, server, { minting: await mint() });
     expect(new Set(owners).size).toBe(3);
     expect(currentOwner).toBe(owners[2]);
   });
 });
 
-describe("traceHistory", () => {
+describe("tracing", () => {
   it("finds a transfer missing and other words stored, whatever the server says", async () => {
-    const minted = await mintToken(server, metadata);
-    await transferTwice(server, minted);
-    expect(await traceHistory(server, minted)).toMatchObject({
+    const minted = await mint();
+    await runStep(transferring, server, { minting: minted });
+    expect(await runStep(tracing, server, { minting: minted })).toMatchObject({
       valid: true,
       isWhole: false,
       isSigned: false,
@@ -73,23 +69,23 @@ describe("traceHistory", () => {
   });
 });
 
-describe("alterName", () => {
+describe("altering", () => {
   for (const [place, name] of [
     ["0", "Dvening"],
     ["99999", "Eveninf"],
     ["no number", "Dvening"],
   ] as const) {
     it(`changes letter ${place}, and finds the signature not valid`, async () => {
-      const { copy, verdicts } = await alterName(server, await mintToken(server, metadata), place);
+      const { copy, verdicts } = await runStep(altering, server, { minting: await mint(), place });
       expect(copy.name).toBe(name);
       expect(verdicts).toEqual({ server: true, browser: false });
     });
   }
 });
 
-describe("forgeToken", () => {
+describe("forging", () => {
   it("finds the forgery valid with the forger's key alone", async () => {
-    expect(await forgeToken(server, await mintToken(server, metadata))).toMatchObject({
+    expect(await runStep(forging, server, { minting: await mint() })).toMatchObject({
       isSameHash: true,
       withOwnKey: { browser: true },
       withCreatorKey: { browser: false },

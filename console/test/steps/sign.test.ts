@@ -2,14 +2,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import {
-  breakSignature,
-  changeMessage,
-  cutSignature,
-  signMessage,
-  verifyOnBothSides,
-} from "../../page/stories/sign/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+import { breaking, cutting, rewriting, signing, verifying } from "../../page/stories/sign/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 
@@ -23,15 +17,16 @@ const caller = createFakeCaller(({ service }) =>
     },
   }),
 );
-const signed = await signMessage(caller, { text: "grüße", algorithm: "ML-DSA-65" });
+const signed = await runStep(signing, caller, { text: "grüße", algorithm: "ML-DSA-65" });
 
-describe("verifyOnBothSides", () => {
+describe("verifying", () => {
   it("finds the signature valid on both sides", async () => {
-    expect((await verifyOnBothSides(caller, signed)).verdicts).toEqual({ server: true, browser: true });
+    const { verdicts } = await runStep(verifying, caller, { signing: signed });
+    expect(verdicts).toEqual({ server: true, browser: true });
   });
 });
 
-describe("breakSignature", () => {
+describe("breaking", () => {
   for (const [place, index] of [
     ["0", 0],
     ["3308", 3308],
@@ -41,23 +36,24 @@ describe("breakSignature", () => {
     ["no number", 0],
   ] as const) {
     it(`changes byte ${index} for “${place}”, and the browser finds it not valid`, async () => {
-      const { change, verdicts } = await breakSignature(caller, signed, place);
+      const { change, verdicts } = await runStep(breaking, caller, { signing: signed, place });
       expect(change.index).toBe(index);
       expect(verdicts).toEqual({ server: true, browser: false });
     });
   }
 });
 
-describe("changeMessage", () => {
+describe("rewriting", () => {
   it("changes the last byte of the message, and the browser finds the signature not valid", async () => {
-    const { change, verdicts } = await changeMessage(caller, signed);
+    const { change, verdicts } = await runStep(rewriting, caller, { signing: signed });
     expect(change.index).toBe(signed.data.length - 1);
     expect(verdicts).toEqual({ server: true, browser: false });
   });
 });
 
-describe("cutSignature", () => {
+describe("cutting", () => {
   it("shows the refusal", async () => {
-    expect(await cutSignature(caller, signed)).toMatchObject({ code: "INVALID_ARGUMENT" });
+    const refusal = await runStep(cutting, caller, { signing: signed });
+    expect(refusal).toMatchObject({ code: "INVALID_ARGUMENT" });
   });
 });

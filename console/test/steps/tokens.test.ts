@@ -3,8 +3,8 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { describe, expect, it } from "vitest";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { forgeToken, logIn, presentToken, verifyOnBothSides } from "../../page/stories/tokens/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+import { forging, issuing, using, verifying } from "../../page/stories/tokens/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const { publicKey, secretKey } = ml_dsa65.keygen();
 const key = { kty: "AKP", alg: "ML-DSA-65", pub: Buffer.from(publicKey).toString("base64url") };
@@ -36,17 +36,17 @@ function startIssuer({ isOpen = false, keys = [{ ...key, kid }] } = {}) {
   );
 }
 
-const issued = await logIn(startIssuer(), { username: "ada", password: "" });
+const issued = await runStep(issuing, startIssuer(), { username: "ada", password: "" });
 
-describe("logIn", () => {
+describe("issuing", () => {
   it("takes the token apart", () => {
     expect(issued.parts).toMatchObject({ header: { kid }, payload: { sub: "ada" } });
   });
 });
 
-describe("verifyOnBothSides", () => {
+describe("verifying", () => {
   it("finds the token valid, and the key's name equal to its thumbprint", async () => {
-    expect(await verifyOnBothSides(startIssuer(), issued)).toMatchObject({
+    expect(await runStep(verifying, startIssuer(), { issuing: issued })).toMatchObject({
       thumbprint: kid,
       verdicts: { server: true, browser: true },
     });
@@ -54,25 +54,29 @@ describe("verifyOnBothSides", () => {
 
   it("finds that another key was published under the name", async () => {
     const pub = encode(ml_dsa65.keygen().publicKey);
-    const found = await verifyOnBothSides(startIssuer({ keys: [{ ...key, pub, kid }] }), issued);
+    const issuer = startIssuer({ keys: [{ ...key, pub, kid }] });
+    const found = await runStep(verifying, issuer, { issuing: issued });
     expect(found.verdicts).toEqual({ server: true, browser: false });
     expect(found.thumbprint).not.toBe(kid);
   });
 
   it("fails where the key set lacks the token's key", async () => {
-    await expect(verifyOnBothSides(startIssuer({ keys: [] }), issued)).rejects.toThrow("key set");
+    const issuer = startIssuer({ keys: [] });
+    await expect(runStep(verifying, issuer, { issuing: issued })).rejects.toThrow("key set");
   });
 });
 
-describe("presentToken", () => {
+describe("using", () => {
   it("fails where the server answers without a token", async () => {
-    await expect(presentToken(startIssuer({ isOpen: true }), issued)).rejects.toThrow();
+    const issuer = startIssuer({ isOpen: true });
+    await expect(runStep(using, issuer, { issuing: issued })).rejects.toThrow();
   });
 });
 
-describe("forgeToken", () => {
+describe("forging", () => {
   it("finds the forged token not valid, and shows the refusal", async () => {
-    const { after, verdicts, refusal } = await forgeToken(startIssuer(), issued, { key: { ...key, kid } });
+    const given = { issuing: issued, verifying: { key: { ...key, kid } } };
+    const { after, verdicts, refusal } = await runStep(forging, startIssuer(), given);
     expect(JSON.parse(after)).toEqual({ sub: "mallory" });
     expect(verdicts).toEqual({ server: true, browser: false });
     expect(refusal.code).toBe("UNAUTHENTICATED");

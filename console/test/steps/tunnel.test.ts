@@ -4,18 +4,11 @@ import { ml_dsa65 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { describe, expect, it } from "vitest";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { isTrusted } from "../../page/stories/tunnel/handshake.ts";
-import { catchIntermediary, swapKeys } from "../../page/stories/tunnel/intermediary-steps.ts";
-import {
-  type EndHolder,
-  endTunnel,
-  meetGateway,
-  receiveThrough,
-  registerEnd,
-  sendThrough,
-  shakeHands,
-} from "../../page/stories/tunnel/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+import { type EndHolder, isTrusted } from "../../page/stories/tunnel/handshake.ts";
+import { receiving, sending } from "../../page/stories/tunnel/packet-steps.tsx";
+import { catching, ending, swapping } from "../../page/stories/tunnel/page.tsx";
+import { meeting, registering, shaking } from "../../page/stories/tunnel/setup-steps.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 const identity = ml_dsa65.keygen();
 const kem = ml_kem1024.keygen();
@@ -70,25 +63,26 @@ function startGateway({ swapKey = (it) => it, signingKey = identity.secretKey }:
 async function openTunnel(options: GatewayOptions = {}) {
   const caller = startGateway(options);
   const end: EndHolder = { current: undefined };
-  const registered = await registerEnd(caller, "Laptop");
-  const shaken = await shakeHands(caller, end, { identityPublicKey: identity.publicKey }, registered);
-  return { caller, end, registered, shaken };
+  const registered = await runStep(registering, caller, { name: "Laptop" });
+  const given = { meeting: { identityPublicKey: identity.publicKey }, registering: registered };
+  const shaken = await runStep(shaking, caller, given, end);
+  return { caller, end, given, shaken };
 }
 
 const stranger = ml_dsa65.keygen();
 
-describe("meetGateway", () => {
+describe("meeting", () => {
   it("finds the identity's signature over the other key", async () => {
-    expect(await meetGateway(startGateway())).toMatchObject({ isVouched: true });
+    expect(await runStep(meeting, startGateway(), {})).toMatchObject({ isVouched: true });
   });
 
   it("finds that another identity signed", async () => {
     const gateway = startGateway({ signingKey: stranger.secretKey });
-    expect(await meetGateway(gateway)).toMatchObject({ isVouched: false });
+    expect(await runStep(meeting, gateway, {})).toMatchObject({ isVouched: false });
   });
 });
 
-describe("shakeHands", () => {
+describe("shaking", () => {
   it("uses the key of a handshake that holds", async () => {
     const { end, shaken } = await openTunnel();
     expect(shaken.findings).toEqual({ isOurTranscript: true, isSigned: true, isConfirmed: true });
@@ -116,41 +110,42 @@ describe("shakeHands", () => {
 
 describe("packets", () => {
   it("have 28 bytes more than what they carry, and are compared with what the gateway read", async () => {
-    const { caller, end, registered } = await openTunnel();
-    const { packet, isSame } = await sendThrough(caller, end, registered, "opened");
+    const { caller, end, given } = await openTunnel();
+    const { packet, isSame } = await runStep(sending, caller, { ...given, out: "opened" }, end);
     expect({ bytes: packet.length, isSame }).toEqual({ bytes: 34, isSame: true });
-    expect(await sendThrough(caller, end, registered, "other")).toMatchObject({ isSame: false });
+    const other = await runStep(sending, caller, { ...given, out: "other" }, end);
+    expect(other).toMatchObject({ isSame: false });
   });
 
   it("of another key do not open", async () => {
-    const { caller, end, registered } = await openTunnel();
-    const received = await receiveThrough(caller, end, registered, "text");
+    const { caller, end, given } = await openTunnel();
+    const received = await runStep(receiving, caller, { ...given, back: "text" }, end);
     expect(received).toMatchObject({ opened: undefined, isSame: false });
   });
 
   it("are not sent without a trusted key", async () => {
-    const { caller, end, registered } = await openTunnel({ signingKey: stranger.secretKey });
-    await expect(sendThrough(caller, end, registered, "text")).rejects.toMatchObject({
+    const { caller, end, given } = await openTunnel({ signingKey: stranger.secretKey });
+    await expect(runStep(sending, caller, { ...given, out: "text" }, end)).rejects.toMatchObject({
       reason: "SESSION_MISSING",
     });
   });
 });
 
-describe("endTunnel", () => {
+describe("ending", () => {
   it("forgets the key, and shows the refusal of another packet", async () => {
-    const { caller, end, registered } = await openTunnel();
-    const { tunnelStatus, refusal } = await endTunnel(caller, end, registered);
+    const { caller, end, given } = await openTunnel();
+    const { tunnelStatus, refusal } = await runStep(ending, caller, given, end);
     expect([tunnelStatus, refusal.code, end.current]).toEqual(["REMOVED", "NOT_FOUND", undefined]);
   });
 });
 
-describe("catchIntermediary", () => {
+describe("catching", () => {
   it("trusts none of her handshakes, whatever the server says", async () => {
     const caller = startGateway();
-    const swapped = await swapKeys(caller);
+    const swapped = await runStep(swapping, caller, {});
     expect(swapped.readsGateway).toBe(true);
-    const { identityPublicKey } = await meetGateway(caller);
-    const found = await catchIntermediary(caller, { identityPublicKey }, swapped);
+    const met = await runStep(meeting, caller, {});
+    const found = await runStep(catching, caller, { meeting: met, swapping: swapped });
     const { passedOn, rewritten, resigned } = found;
     expect([passedOn, rewritten, resigned].map(isTrusted)).toEqual([false, false, false]);
     expect([passedOn.isOurTranscript, rewritten.isSigned, resigned.isSigned]).toEqual([false, false, false]);

@@ -3,14 +3,14 @@ import { describe, expect, it } from "vitest";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { deriveAddress } from "../../page/signing-key.ts";
 import {
-  alterTransaction,
-  createAndCheckWallet,
-  replayTransaction,
-  searchAnswers,
-  signAndVerify,
-  signAsThief,
-} from "../../page/stories/wallets/steps.ts";
-import { createFakeCaller } from "./fake-caller.ts";
+  altering,
+  creating,
+  replaying,
+  searching,
+  signing,
+  swapping,
+} from "../../page/stories/wallets/page.tsx";
+import { createFakeCaller, runStep } from "./fake-caller.ts";
 
 /** A server that calls everything valid. @param address of each wallet, instead of the one of its key */
 function startWallets({ address }: { readonly address?: string } = {}) {
@@ -33,62 +33,64 @@ function startWallets({ address }: { readonly address?: string } = {}) {
 
 async function startStory() {
   const caller = startWallets();
-  const created = await createAndCheckWallet(caller, "Savings");
-  const signed = await signAndVerify(caller, created, "Pay 100");
-  return { caller, created, signed };
+  const created = await runStep(creating, caller, { label: "Savings" });
+  const signed = await runStep(signing, caller, { creating: created, text: "Pay 100" });
+  return { caller, given: { creating: created, signing: signed } };
 }
 
-describe("createAndCheckWallet", () => {
+describe("creating", () => {
   it("finds the address of the key", async () => {
-    expect(await createAndCheckWallet(startWallets(), "")).toMatchObject({ isAddressEqual: true });
+    const created = await runStep(creating, startWallets(), { label: "" });
+    expect(created).toMatchObject({ isAddressEqual: true });
   });
 
   it("finds that the address is of another key", async () => {
     const caller = startWallets({ address: `0x${"0".repeat(40)}` });
-    expect(await createAndCheckWallet(caller, "")).toMatchObject({ isAddressEqual: false });
+    const created = await runStep(creating, caller, { label: "" });
+    expect(created).toMatchObject({ isAddressEqual: false });
   });
 });
 
-describe("signAndVerify", () => {
+describe("signing", () => {
   it("finds the signature valid, with the wallet's key", async () => {
-    const { signed } = await startStory();
-    expect(signed).toMatchObject({ verdicts: { server: true, browser: true }, isSameAddress: true });
+    const { given } = await startStory();
+    expect(given.signing).toMatchObject({ verdicts: { server: true, browser: true }, isSameAddress: true });
   });
 });
 
-describe("alterTransaction", () => {
+describe("altering", () => {
   it("makes a 9 of the first 1, and does not believe a server that calls the result valid", async () => {
-    const { caller, created, signed } = await startStory();
-    const { change, verdicts } = await alterTransaction(caller, created, signed);
+    const { caller, given } = await startStory();
+    const { change, verdicts } = await runStep(altering, caller, given);
     expect(new TextDecoder().decode(change.after)).toBe("Pay 900");
     expect(verdicts).toEqual({ server: true, browser: false });
   });
 });
 
-describe("signAsThief", () => {
+describe("swapping", () => {
   it("finds a valid signature by a key of another address", async () => {
-    const { caller, created, signed } = await startStory();
-    expect(await signAsThief(caller, created, signed)).toMatchObject({
+    const { caller, given } = await startStory();
+    expect(await runStep(swapping, caller, given)).toMatchObject({
       verdicts: { server: true, browser: true },
       isOwner: { server: false, browser: false },
     });
   });
 });
 
-describe("replayTransaction", () => {
+describe("replaying", () => {
   it("accepts the transaction once, although it has two signatures", async () => {
-    const { caller, created, signed } = await startStory();
-    expect(await replayTransaction(caller, created, signed)).toMatchObject({
+    const { caller, given } = await startStory();
+    expect(await runStep(replaying, caller, given)).toMatchObject({
       accepted: [true, false],
       isSameSignature: false,
     });
   });
 });
 
-describe("searchAnswers", () => {
+describe("searching", () => {
   it("finds each field public", async () => {
-    const { created, signed } = await startStory();
-    const { answers, unknownCount } = await searchAnswers(created, signed);
+    const { caller, given } = await startStory();
+    const { answers, unknownCount } = await runStep(searching, caller, given);
     const fields = answers[0]?.fields.map(({ name, is }) => [name, is]);
     expect(fields).toContainEqual(["public_key", "the public key: the address is its hash"]);
     // This server leaves status and algorithm empty, which is not what they say when they are public.
@@ -98,9 +100,10 @@ describe("searchAnswers", () => {
   });
 
   it("finds bytes that are no public key", async () => {
-    const { created, signed } = await startStory();
-    const before = (await searchAnswers(created, signed)).unknownCount;
-    const leaking = { ...created, wallet: { ...created.wallet, publicKey: new Uint8Array(4032) } };
-    expect((await searchAnswers(leaking, signed)).unknownCount).toBe(before + 1);
+    const { caller, given } = await startStory();
+    const { unknownCount } = await runStep(searching, caller, given);
+    const wallet = { ...given.creating.wallet, publicKey: new Uint8Array(4032) };
+    const leaking = { ...given, creating: { ...given.creating, wallet } };
+    expect((await runStep(searching, caller, leaking)).unknownCount).toBe(unknownCount + 1);
   });
 });

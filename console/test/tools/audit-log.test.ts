@@ -5,6 +5,7 @@ import { TimestampSchema, timestampDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { type AuditEntry, AuditEntrySchema } from "#gen/kms/audit_pb.ts";
 import { type GetAuditLogRequest, KmsService } from "#gen/kms/kms_service_pb.ts";
+import { readEntry } from "../../page/audit.ts";
 import * as log from "../../page/tools/audit-log/entries.ts";
 import { createFakeCaller } from "../steps/fake-caller.ts";
 
@@ -116,7 +117,7 @@ describe("splitDetails", () => {
 
 describe("readEntry", () => {
   it("refuses a message without an entry", () => {
-    expect(() => log.readEntry({})).toThrow("without an entry");
+    expect(() => readEntry({})).toThrow("without an entry");
   });
 });
 

@@ -1,39 +1,33 @@
 /** A chain of blocks: it grows as a stream, is checked in the browser, and is tampered with in a copy. */
 import { useRef } from "preact/hooks";
-import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { browserLibrary } from "../../algorithms.ts";
+import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { browserLibrary, loadSigner } from "../../algorithms.ts";
 import { planCall } from "../../calls.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { classicalSignatures } from "../../classical.ts";
+import { Failure } from "../../failure.ts";
+import { fromHex } from "../../hex.ts";
 import { Calls } from "../../parts/call-view.tsx";
 import { Choice } from "../../parts/fields.tsx";
 import { bytes, checks, code, facts, hint, showRefusal, sizes } from "../../parts/show.tsx";
 import { choiceField, textField } from "../../parts/step-fields.tsx";
 import { StreamControls } from "../../parts/stream-controls.tsx";
+import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import { defineSharedStory } from "../../story.tsx";
 import { type Field, type StoryState, step } from "../../story-step.ts";
 import { type StreamState, useStream } from "../../stream.ts";
 import { formatBytes, formatNumber, toUtf8 } from "../../values.ts";
 import { BlockChain } from "./block-chain.tsx";
-import { type CheckedBlock, validatorAlgorithm } from "./blocks.ts";
+import { type CheckedBlock, checkBlocks, faultWords, hashBlock, validatorAlgorithm } from "./blocks.ts";
 import { ChainExplorer } from "./chain-explorer.tsx";
-import { efforts } from "./forge.ts";
-import {
-  addAsStranger,
-  addBlocks,
-  areSound,
-  type ChainCopy,
-  createChainCopy,
-  formatBlocks,
-  prepareWatch,
-  receiveBlock,
-  registerValidator,
-  sayTampering,
-  tamperWithCopy,
-  verifyChains,
-} from "./steps.ts";
+import { type ChainCopy, createChainCopy, receiveBlock, requireBlock } from "./copy.ts";
+import { efforts, forgeBlocks } from "./forge.ts";
 
-const { registerNode, verifyChain, watchBlocks } = BlockchainService.method;
+const { registerNode, addBlock, getChain, listValidators, verifyChain, watchBlocks } =
+  BlockchainService.method;
+/** How many earlier blocks the page shows when the stream starts. */
+const earlierBlocks = 2;
+const arrivalTimeoutMs = 10_000;
 
 interface Chain {
   /** The browser's copy. */
@@ -42,14 +36,20 @@ interface Chain {
   readonly stream: StreamState<CheckedBlock>;
 }
 
-const registering = step({
+export const registering = step({
   title: "Register a validator",
   action: "Register",
   why: `The server generates a key pair and stores the secret key sealed. Your browser stores the public key. The chain
     contains only the address, which is derived from the public key, so another key cannot replace it.`,
   fields: { name: textField("Human-readable name", "Validator 1") },
   plan: ({ name }) => planCall(registerNode, { name }),
-  run: (caller, { name }, { copy }: Chain) => registerValidator(caller, copy, name),
+  run: async ({ call }, { name }, { copy }: Chain) => {
+    const { validatorAddress, publicKey } = await call(registerNode, { name });
+    const isAddressEqual = (await deriveAddress(publicKey)) === validatorAddress;
+    // If the address did not match the key, another key could sign in the validator's name.
+    if (isAddressEqual) copy.validators.set(validatorAddress, publicKey);
+    return { validatorAddress, publicKey, isAddressEqual };
+  },
   says: ({ publicKey }) => `There is a validator, with a public key of ${formatBytes(publicKey.length)}.`,
   shows: ({ validatorAddress, publicKey, isAddressEqual }) => [
     facts({ Address: code(validatorAddress) }),
@@ -58,18 +58,24 @@ const registering = step({
   ],
 });
 
-const watching = step({
+export const watching = step({
   title: "Watch the chain",
   action: "Watch",
   why: `Blocks arrive as a stream, each one time and in order. For each block, your browser recomputes the hash, compares
     the link, and verifies the signature if it knows the validator's key. The bars show a hash. Those of “before” look
     like those of the previous block.`,
   plan: () => planCall(watchBlocks, { fromIndex: 0 }),
-  run: async (caller, _given, { copy, stream }: Chain) => {
-    const start = await prepareWatch(caller, copy);
-    const { fromIndex } = start;
+  run: async ({ call }, _given, { copy, stream }: Chain) => {
+    const { length } = await call(getChain, { pageSize: 1 });
+    const { validators } = await call(listValidators, {});
+    for (const { validatorAddress, publicKey } of validators)
+      if ((await deriveAddress(publicKey)) === validatorAddress)
+        copy.validators.set(validatorAddress, publicKey);
+    copy.blocks = [];
+    copy.arrivals.reset();
+    const fromIndex = Math.max(0, length - earlierBlocks);
     stream.open(watchBlocks, { fromIndex }, (message, before) => receiveBlock(copy, message, before));
-    return start;
+    return { length, fromIndex };
   },
   says: ({ length, fromIndex }) =>
     `The chain has ${formatBlocks(length)}. You see it from block ${formatNumber(fromIndex)} on. New blocks appear as they are added.`,
@@ -90,7 +96,7 @@ const watching = step({
   },
 });
 
-const adding = step({
+export const adding = step({
   title: "Add blocks",
   action: "Add three blocks",
   why: `The server appends each block to the chain and hashes it. Your validator signs the 32 bytes of the hash.`,
@@ -100,8 +106,19 @@ const adding = step({
     three: textField("Block three", "Alan pays Ada 1"),
   },
   after: { registering, watching },
-  run: (caller, given, { copy }: Chain) =>
-    addBlocks(caller, copy, given.registering, [given.one, given.two, given.three]),
+  run: async ({ call }, { registering: validator, one, two, three }, { copy }: Chain) => {
+    const { validatorAddress, publicKey } = validator;
+    const signer = await loadSigner(validatorAlgorithm);
+    const added = [];
+    for (const entry of [one, two, three]) {
+      const block = requireBlock((await call(addBlock, { data: toUtf8(entry), validatorAddress })).block);
+      const isHashed = (await hashBlock(block)) === block.blockHash;
+      const isSigned = signer.verify(block.signature, fromHex(block.blockHash), publicKey);
+      added.push({ block, isHashed, isSigned });
+    }
+    if (await copy.arrivals.reach(added.at(-1)?.block.index ?? 0, arrivalTimeoutMs)) return added;
+    throw new Failure("STREAM_SILENT", "UNAVAILABLE", "The stream did not bring the blocks. Watch again.");
+  },
   says: (added) =>
     sayExpected(
       added.every(({ isHashed, isSigned }) => isHashed && isSigned),
@@ -127,13 +144,32 @@ const adding = step({
   },
 });
 
-const verifying = step({
+function areSound(blocks: readonly CheckedBlock[]): boolean {
+  return blocks.every(({ holds }) => holds);
+}
+
+function formatBlocks(count: number): string {
+  return `${formatNumber(count)} ${count === 1 ? "block" : "blocks"}`;
+}
+
+function takeBlocks({ blocks }: ChainCopy): readonly Block[] {
+  return blocks.map(({ block }) => block);
+}
+
+export const verifying = step({
   title: "Verify the chain, on both sides",
   action: "Verify",
   why: "The server reads its chain from disk. Your browser uses the copy from the stream.",
   after: { adding },
   plan: () => planCall(verifyChain, {}),
-  run: (caller, _given, { copy }: Chain) => verifyChains(caller, copy),
+  run: async ({ call }, _given, { copy }: Chain) => {
+    const server = await call(verifyChain, {});
+    const checked = await checkBlocks(takeBlocks(copy), copy.validators);
+    const signatures = checked.map(({ signature }) => signature);
+    const validSignatures = signatures.filter((signature) => signature === "valid").length;
+    const areSigned = validSignatures > 0 && !signatures.includes("not valid");
+    return { server, checked, validSignatures, areSigned };
+  },
   says: ({ server, checked, areSigned }) =>
     sayExpected(
       server.valid && areSound(checked) && areSigned,
@@ -169,7 +205,7 @@ function listPlaces({ stream }: Chain): readonly number[] {
   return stream.items.map(({ block }) => block.index).filter((index) => index > 0);
 }
 
-const tampering = step({
+export const tampering = step({
   title: "Tamper with a block in your copy",
   action: "Tamper",
   why: `A forger has a copy of the chain and unlimited time. Choose the forger's steps. Each attempt leaves a trace: the
@@ -177,15 +213,24 @@ const tampering = step({
   fields: { place, words, effort: choiceField("The forger", efforts[0], efforts) },
   after: { adding },
   plan: () => planCall(verifyChain, {}),
-  run: (caller, given, chain: Chain) => {
+  run: async ({ call }, given, chain: Chain) => {
     const first = given.adding[0]?.block.index ?? listPlaces(chain)[0] ?? 0;
-    return tamperWithCopy(caller, chain.copy, {
-      index: given.place === "" ? first : Number(given.place),
-      data: toUtf8(given.words),
-      effort: efforts.find((name) => name === given.effort) ?? efforts[0],
-    });
+    const index = given.place === "" ? first : Number(given.place);
+    const effort = efforts.find((name) => name === given.effort) ?? efforts[0];
+    const forged = await forgeBlocks(takeBlocks(chain.copy), { index, data: toUtf8(given.words), effort });
+    const checked = await checkBlocks(forged, chain.copy.validators);
+    return { index, checked, server: await call(verifyChain, {}) };
   },
-  says: ({ index, checked, server }) => sayTampering(index, checked, server),
+  says: ({ index, checked, server }) => {
+    const bad = checked.filter(({ holds }) => !holds);
+    const [first] = bad;
+    if (first === undefined) return "The copy is still valid: nothing in it was changed.";
+    const rest = bad.length === 1 ? "" : ` and the ${formatNumber(bad.length - 1)} after it`;
+    const says = server.valid ? "The server's chain holds." : "The server's chain does not hold, either.";
+    const number = formatNumber(first.block.index);
+    const why = first.fault === undefined ? "" : ` Block ${number}: ${faultWords[first.fault]}.`;
+    return `You changed block ${formatNumber(index)}: in your copy, block ${number}${rest} turned red.${why} ${says}`;
+  },
   shows: ({ index, checked, server }) => [
     <BlockChain
       key="copy"
@@ -199,13 +244,16 @@ const tampering = step({
   ],
 });
 
-const intruding = step({
+export const intruding = step({
   title: "Add a block as a stranger",
   action: "Try",
   why: `The forger's key pair is valid, but no validator has its address. Therefore the server does not append the
     block.`,
   reads: { words },
-  run: (caller, given) => addAsStranger(caller, given.words),
+  run: async ({ callRefused }, { words }) => {
+    const { publicKey } = await makeSigningKey(validatorAlgorithm);
+    return callRefused(addBlock, { data: toUtf8(words), validatorAddress: await deriveAddress(publicKey) });
+  },
   ...showRefusal(),
 });
 

@@ -1,38 +1,26 @@
 /** A signed contract, and a message that is signed with both a classical and a post-quantum algorithm. */
-import { DappService } from "#gen/dapp/dapp_service_pb.ts";
-import { browserLibrary } from "../../algorithms.ts";
+import {
+  DappService,
+  type DeployContractResponse,
+  type DualSignResponse,
+} from "#gen/dapp/dapp_service_pb.ts";
+import { browserLibrary, loadSigner, sha256, verifyHere } from "../../algorithms.ts";
+import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
-import { reportBrowser, reportEqual, sayExpected } from "../../checks.ts";
+import { type Check, reportBoth, reportBrowser, reportEqual, sayExpected } from "../../checks.ts";
 import { fromHex } from "../../hex.ts";
 import { find, judge, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, change, checks, evidence, facts, hint, pair, showRefusal, sizes } from "../../parts/show.tsx";
 import { areaField, choiceField, textField } from "../../parts/step-fields.tsx";
 import { defineStory } from "../../story.tsx";
-import { step } from "../../story-step.ts";
-import { formatBytes, toUtf8 } from "../../values.ts";
-import { curveLibrary } from "./dual.ts";
-import {
-  algorithm,
-  areBothHalvesValid,
-  type BrokenHalf,
-  breakComposite,
-  breakHalf,
-  changeCode,
-  cutSignature,
-  deployAndCheck,
-  type HalfVerdicts,
-  halves,
-  mirrorSignature,
-  reportHalves,
-  reportTogether,
-  sayBroken,
-  signWithBoth,
-  stripComposite,
-  verifyCompositeHalves,
-  verifyHalves,
-} from "./steps.ts";
+import { type ResultOf, step } from "../../story-step.ts";
+import { type Change, changeByte, formatBytes, toHex, toUtf8 } from "../../values.ts";
+import * as dual from "./dual.ts";
 
-const { deployContract, dualSign } = DappService.method;
+const { deployContract, dualSign, dualVerify } = DappService.method;
+/** The algorithm of the half that withstands a quantum computer. */
+const algorithm = "ML-DSA-65";
+export const halves = ["ECDSA", algorithm] as const;
 /** The parties of the diagram. */
 const [ecdsa, both, mldsa] = [0, 1, 2];
 const sampleCode = `contract Escrow {
@@ -42,14 +30,24 @@ const sampleCode = `contract Escrow {
   }
 }`;
 
-const deploying = step({
+/** Computes the hash of code, and verifies the signature over it. */
+async function checkCode(code: Uint8Array, { codeHash, signature, publicKey }: DeployContractResponse) {
+  const hash = await sha256(code);
+  const isSigned = await verifyHere(algorithm, signature, hash, publicKey);
+  return { hash, isHashEqual: toHex(hash) === codeHash, isSigned };
+}
+
+export const deploying = step({
   title: "Deploy a contract",
   action: "Deploy",
   why: `The server keeps the hash, signed with a key pair made for this contract; the secret half is gone afterwards. It
     does not run the code, and does not keep it.`,
   fields: { name: textField("Human-readable name", "Escrow"), code: areaField("Code", 6, sampleCode) },
   plan: (given) => planCall(deployContract, given),
-  run: deployAndCheck,
+  run: async ({ call }, { code, name }) => {
+    const contract = await call(deployContract, { code, name });
+    return { code, contract, ...(await checkCode(toUtf8(code), contract)) };
+  },
   says: ({ contract, isHashEqual, isSigned }) =>
     isHashEqual && isSigned
       ? `The code's hash is signed with ${formatBytes(contract.signature.length)}; your browser finds hash and signature valid.`
@@ -59,20 +57,26 @@ const deploying = step({
     bytes("SHA-256 of the code", fromHex(contract.codeHash)),
     bytes("Signature over the hash", contract.signature),
     bytes("Public key", contract.publicKey, algorithm),
-    checkCode(found),
+    showChecks(found),
   ],
   draws: (value) => [
     send(mldsa, both, "signs the hash of the code", judge(value?.isSigned, "valid", "not valid")),
   ],
 });
 
-const rewriting = step({
+export const rewriting = step({
   title: "Change the code by one bit",
   action: "Change and check",
   why: `A recipient of the code needs only the hash, the signature and the public key. Your browser makes no call, and
     detects the change itself.`,
   after: { deploying },
-  run: (_caller, given) => changeCode(given.deploying),
+  run: async (_caller, { deploying: { code, contract } }) => {
+    const before = toUtf8(code);
+    const found = before.lastIndexOf("1".charCodeAt(0));
+    // Makes a 9 of the last 1.
+    const change = changeByte(before, found < 0 ? before.length - 1 : found, 8);
+    return { change, ...(await checkCode(change.after, contract)) };
+  },
   says: ({ isHashEqual, isSigned }) =>
     sayExpected(
       !isHashEqual && !isSigned,
@@ -82,28 +86,31 @@ const rewriting = step({
   shows: (found) => [
     change(found.change),
     bytes("SHA-256 of the changed code", found.hash),
-    checkCode(found),
+    showChecks(found),
   ],
   draws: (value) => [
     find(both, "The code, one bit changed.", judge(value?.isSigned, "signed", "not signed")),
   ],
 });
 
-function checkCode({ isHashEqual, isSigned }: Readonly<Record<"isHashEqual" | "isSigned", boolean>>) {
+function showChecks({ isHashEqual, isSigned }: Readonly<Record<"isHashEqual" | "isSigned", boolean>>) {
   return checks(
     reportEqual("SHA-256 of the code", isHashEqual),
     reportBrowser("the signature over that hash", isSigned),
   );
 }
 
-const signing = step({
+export const signing = step({
   title: "Sign a message twice",
   action: "Sign",
   why: `The same bytes, with secp256r1 and SHA-256, and with ${algorithm}: each with a key pair generated for this call. In
     addition to the two signatures, the server creates one composite signature.`,
   fields: { text: textField("Message", "Release the escrow") },
   plan: ({ text }) => planCall(dualSign, { data: toUtf8(text) }),
-  run: (caller, { text }) => signWithBoth(caller, text),
+  run: async ({ call }, { text }) => {
+    const data = toUtf8(text);
+    return { data, signed: await call(dualSign, { data }) };
+  },
   says: ({ signed }) =>
     `ECDSA made ${formatBytes(signed.ecdsaSignature.length)}, ${algorithm} ${formatBytes(signed.mldsaSignature.length)}.`,
   shows: ({ data, signed }) => [
@@ -132,12 +139,59 @@ const signing = step({
   ],
 });
 
-const verifying = step({
+/** A message with two signatures and a composite of both. */
+type SignedMessage = ResultOf<typeof signing>;
+
+/** Two signatures of a message, with their keys. */
+type SignedPair = Pick<
+  DualSignResponse,
+  "ecdsaSignature" | "mldsaSignature" | "ecdsaPublicKey" | "mldsaPublicKey"
+> & { readonly data: Uint8Array };
+
+/** The results of each side for each half. */
+interface HalfVerdicts {
+  readonly server: dual.Halves & { readonly bothValid: boolean };
+  readonly browser: dual.Halves;
+}
+
+interface BrokenHalf extends HalfVerdicts {
+  readonly half: string;
+  readonly change: Change;
+}
+
+function toPair({ data, signed }: SignedMessage): SignedPair {
+  const { ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = signed;
+  return { data, ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey };
+}
+
+async function verifyPair({ call }: Caller, pair: SignedPair): Promise<HalfVerdicts> {
+  const server = await call(dualVerify, pair);
+  const { data, ecdsaSignature, mldsaSignature, ecdsaPublicKey, mldsaPublicKey } = pair;
+  const signer = await loadSigner(algorithm);
+  const browser = {
+    ecdsaValid: await dual.verifyEcdsa(ecdsaSignature, data, ecdsaPublicKey),
+    mldsaValid: signer.verify(mldsaSignature, data, mldsaPublicKey),
+  };
+  return { server, browser };
+}
+
+function areBothHalvesValid({ server, browser }: HalfVerdicts): boolean {
+  return [server, browser].every(({ ecdsaValid, mldsaValid }) => ecdsaValid && mldsaValid);
+}
+
+function reportHalves({ server, browser }: HalfVerdicts): readonly Check[] {
+  return [
+    ...reportBoth("the ECDSA signature", { server: server.ecdsaValid, browser: browser.ecdsaValid }),
+    ...reportBoth(`the ${algorithm} signature`, { server: server.mldsaValid, browser: browser.mldsaValid }),
+  ];
+}
+
+export const verifying = step({
   title: "Verify each signature, on both sides",
   action: "Verify",
   why: "Each half counts by itself; the message counts as signed only if both are valid.",
   after: { signing },
-  run: (caller, given) => verifyHalves(caller, given.signing),
+  run: (caller, given) => verifyPair(caller, toPair(given.signing)),
   says: (verdicts) =>
     sayExpected(
       areBothHalvesValid(verdicts),
@@ -146,31 +200,41 @@ const verifying = step({
     ),
   shows: (verdicts) => [
     checks(reportHalves(verdicts)),
-    hint(`Your browser verifies ECDSA with ${curveLibrary}, ${algorithm} with ${browserLibrary}.`),
+    hint(`Your browser verifies ECDSA with ${dual.curveLibrary}, ${algorithm} with ${browserLibrary}.`),
   ],
   draws: (value) => drawHalves(value),
 });
 
-const breaking = step({
+export const breaking = step({
   title: "Break one half",
   action: "Break and verify",
   why: `One bit of the last byte of one signature changes. The other half remains valid, but that is not enough. If one
     algorithm is broken in the future, the other one still protects the message.`,
   fields: { half: choiceField("Half to break", "ECDSA", halves) },
   after: { signing },
-  run: (caller, given) => breakHalf(caller, given.signing, given.half),
+  run: async (caller, { half, signing: message }): Promise<BrokenHalf> => {
+    const pair = toPair(message);
+    const name = half === "ECDSA" ? "ecdsaSignature" : "mldsaSignature";
+    const change = changeByte(pair[name], pair[name].length - 1);
+    return { half, change, ...(await verifyPair(caller, { ...pair, [name]: change.after })) };
+  },
   says: sayBroken,
   shows: showBroken,
   draws: (value) => drawHalves(value),
 });
 
-const mirroring = step({
+export const mirroring = step({
   title: "Another ECDSA signature, without the key",
   action: "Mirror and verify",
   why: `Anyone can replace s with n − s, where n is the order of the curve. This does not forge a message, but changes the
     bytes of the signature. Do not use these bytes, or their hash, as an identifier.`,
   after: { signing },
-  run: (caller, given) => mirrorSignature(caller, given.signing),
+  run: async (caller, { signing: message }) => {
+    const original = message.signed.ecdsaSignature;
+    const mirrored = await dual.mirrorEcdsa(original);
+    const verdicts = await verifyPair(caller, { ...toPair(message), ecdsaSignature: mirrored });
+    return { original, mirrored, ...verdicts };
+  },
   says: (verdicts) =>
     sayExpected(
       areBothHalvesValid(verdicts),
@@ -185,13 +249,27 @@ const mirroring = step({
   draws: (value) => drawHalves(value),
 });
 
-const composing = step({
+async function verifyComposite(
+  { call }: Caller,
+  { data, signed: { compositePublicKey } }: SignedMessage,
+  compositeSignature: Uint8Array,
+): Promise<HalfVerdicts> {
+  return {
+    server: await call(dualVerify, { data, compositeSignature, compositePublicKey }),
+    browser: await dual.verifyComposite(compositeSignature, data, compositePublicKey),
+  };
+}
+
+export const composing = step({
   title: "Verify the composite",
   action: "Verify",
   why: `The composite id-MLDSA65-ECDSA-P256-SHA512 is one signature with one key. Both components sign a prefix, the name
     of the composite, and SHA-512 of the message. Your browser assembles these bytes itself.`,
   after: { signing },
-  run: (caller, given) => verifyCompositeHalves(caller, given.signing),
+  run: async (caller, { signing: message }) => {
+    const { compositeSignature: signature, compositePublicKey: publicKey } = message.signed;
+    return { signature, publicKey, ...(await verifyComposite(caller, message, signature)) };
+  },
   says: ({ signature, ...verdicts }) =>
     sayExpected(
       areBothHalvesValid(verdicts),
@@ -209,26 +287,37 @@ const composing = step({
   draws: (value) => drawHalves(value),
 });
 
-const breakingComposite = step({
+export const breakingComposite = step({
   title: "Break one half of the composite",
   action: "Break and verify",
   why: "The ML-DSA half is the first part of the signature, the ECDSA half is the last part.",
   fields: { half: choiceField("Half of the composite to break", algorithm, halves) },
   after: { signing },
-  run: (caller, given) => breakComposite(caller, given.signing, given.half),
+  run: async (caller, { half, signing: message }): Promise<BrokenHalf> => {
+    const { compositeSignature } = message.signed;
+    const change = changeByte(compositeSignature, half === "ECDSA" ? compositeSignature.length - 1 : 0);
+    return { half, change, ...(await verifyComposite(caller, message, change.after)) };
+  },
   says: sayBroken,
   shows: showBroken,
   draws: (value) => drawHalves(value),
 });
 
-const stripping = step({
+export const stripping = step({
   title: "Take the composite apart",
   action: "Strip and verify",
   why: `Anyone who takes the ${algorithm} half out of a composite cannot use it as a separate signature, because its signed
     bytes begin with the name of the composite. This step sends it together with the valid ECDSA signature of an earlier
     step.`,
   after: { signing },
-  run: (caller, given) => stripComposite(caller, given.signing),
+  run: (caller, { signing: message }) => {
+    const { compositeSignature, compositePublicKey } = message.signed;
+    return verifyPair(caller, {
+      ...toPair(message),
+      mldsaSignature: dual.splitComposite(compositeSignature).mldsa.slice(),
+      mldsaPublicKey: dual.takeMldsaKey(compositePublicKey).slice(),
+    });
+  },
   says: ({ server, browser }) =>
     sayExpected(
       !server.mldsaValid && !browser.mldsaValid,
@@ -244,13 +333,31 @@ const cutting = step({
   action: "Cut and verify",
   why: "Bytes that cannot be a signature are an error of the caller, not an invalid signature.",
   after: { signing },
-  run: (caller, given) => cutSignature(caller, given.signing),
+  run: ({ callRefused }, { signing: message }) => {
+    const pair = toPair(message);
+    return callRefused(dualVerify, { ...pair, mldsaSignature: pair.mldsaSignature.slice(1) });
+  },
   ...showRefusal(),
   draws: (value) => [send(mldsa, both, "signature, one byte short", refuse(value?.reason))],
 });
 
-function showBroken({ change: changed, ...verdicts }: BrokenHalf) {
-  return [change(changed), checks(reportHalves(verdicts), reportTogether(verdicts))];
+function sayBroken({ half, server, browser }: BrokenHalf): string {
+  const isEcdsa = half === "ECDSA";
+  const areNamed = [server, browser].every(
+    ({ ecdsaValid, mldsaValid }) => ecdsaValid !== isEcdsa && mldsaValid === isEcdsa,
+  );
+  return sayExpected(
+    areNamed,
+    `Both sides find the ${half} half not valid, and the other valid. Together, they are not valid.`,
+    "The sides do not both name the half that is broken",
+  );
+}
+
+function showBroken({ change: changed, server, browser }: BrokenHalf) {
+  // The message is signed if both halves are valid.
+  const isSigned = browser.ecdsaValid && browser.mldsaValid;
+  const together = reportBoth("both together", { server: server.bothValid, browser: isSigned });
+  return [change(changed), checks(reportHalves({ server, browser }), together)];
 }
 
 /** What both sides found of each half, and whether the message counts as signed. */

@@ -1,5 +1,9 @@
 /** A device makes its keys, registers and authenticates; others try to pass for it. */
+import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { deviceContexts } from "../../../../src/client/device-messages.ts";
+import { verifyHere } from "../../algorithms.ts";
+import { type Caller, withoutToken } from "../../caller.ts";
 import {
   reportBoth,
   reportBrowser,
@@ -9,21 +13,17 @@ import {
   sayExpected,
 } from "../../checks.ts";
 import { classicalSigningKeys } from "../../classical.ts";
+import { readToken, verifyToken } from "../../jwt.ts";
 import { attack, find, judge, type Party, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, checks, evidence, hint, signatureSizes, sizes } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { TokenView } from "../../parts/token-view.tsx";
 import { settings } from "../../settings.ts";
-import { step } from "../../story-step.ts";
-import { formatBytes, formatNumber } from "../../values.ts";
-import {
-  answerChallenge,
-  impersonateDevice,
-  makeKeys,
-  readDeviceToken,
-  registerWithKey,
-  repeatAnswer,
-} from "./steps.ts";
+import { makeSigningKey, type SigningKey } from "../../signing-key.ts";
+import { type ResultOf, step } from "../../story-step.ts";
+import { areEqual, formatBytes, formatNumber } from "../../values.ts";
+
+const { registerDevice, issueChallenge, authenticate } = IotService.method;
 
 export const parties: readonly Party[] = [
   { name: "Vendor" },
@@ -41,7 +41,10 @@ export const making = step({
   why: `ML-DSA-44 has the smallest signatures of ML-DSA, which suits slow connections. Firmware must be trusted for the
     life of the device, so the vendor uses the strongest set, ML-DSA-87. The secret keys stay in this page. No call is
     made.`,
-  run: makeKeys,
+  run: async () => ({
+    device: await makeSigningKey("ML-DSA-44"),
+    vendor: await makeSigningKey("ML-DSA-87"),
+  }),
   says: (keys) =>
     `The device's public key has ${formatBytes(keys.device.publicKey.length)}, the vendor's ${formatBytes(keys.vendor.publicKey.length)}.`,
   shows: (keys) => [
@@ -69,7 +72,17 @@ export const registering = step({
     for one is never valid for the other.`,
   fields: { name: textField("Name of the device", "Thermometer, hall 4") },
   after: { making },
-  run: (caller, given) => registerWithKey(caller, given.making, given.name),
+  run: async ({ call }, { making: { device, vendor }, name: deviceName }) => {
+    const { deviceId, publicKey, registrationStatus, privateKey } = await call(registerDevice, {
+      deviceName,
+      deviceType: "thermometer",
+      publicKey: device.publicKey,
+      vendorPublicKey: vendor.publicKey,
+      signingContexts: true,
+    });
+    const isSameKey = areEqual(publicKey, device.publicKey);
+    return { deviceId, device, vendor, registrationStatus, isSameKey, hasNoSecret: privateKey === undefined };
+  },
   says: ({ deviceId, registrationStatus, isSameKey }) =>
     sayExpected(
       isSameKey,
@@ -88,13 +101,31 @@ export const registering = step({
   ],
 });
 
+export type Registered = ResultOf<typeof registering>;
+
+/** Answers a challenge with a signature of the device, or of another key. */
+async function answerChallenge(
+  { call }: Caller,
+  { deviceId, device: { algorithm, publicKey } }: Registered,
+  key: SigningKey,
+) {
+  const context = deviceContexts.challenge;
+  // A device has no password to log in with; it answers a challenge instead.
+  const { challenge } = await call(issueChallenge, { deviceId }, withoutToken);
+  const signature = key.sign(challenge, context);
+  const answer = await call(authenticate, { deviceId, challenge, signature }, withoutToken);
+  const browser = await verifyHere(algorithm, signature, challenge, publicKey, context);
+  const { authenticated: server, reason, token = "" } = answer;
+  return { challenge, signature, reason, token, verdicts: { server, browser } };
+}
+
 export const authenticating = step({
   title: "The device authenticates",
   action: "Request a challenge and sign it",
   why: `The challenge is 32 unpredictable bytes. It is valid for this device only, one time, within 60 seconds. Only the
     device with the secret key can sign it. There is no password that could leak.`,
   after: { registering },
-  run: (caller, given) => answerChallenge(caller, given.registering),
+  run: (caller, { registering: registered }) => answerChallenge(caller, registered, registered.device),
   says: ({ verdicts, reason }) =>
     verdicts.server
       ? "The server authenticated the device and issued a token."
@@ -122,7 +153,8 @@ export const repeating = step({
   why: `An attacker recorded the answer and sends it again. The signature is genuine, but the first answer used the
     challenge up.`,
   after: { registering, authenticating },
-  run: (caller, given) => repeatAnswer(caller, given.registering, given.authenticating),
+  run: ({ call }, { registering: { deviceId }, authenticating: { challenge, signature } }) =>
+    call(authenticate, { deviceId, challenge, signature }, withoutToken),
   says: ({ authenticated, reason }) =>
     sayExpected(!authenticated, `Not authenticated: ${reason}.`, "The server accepted it twice"),
   shows: ({ authenticated }) =>
@@ -140,7 +172,8 @@ export const pretending = step({
   why: `The other device requests a challenge for the ID of your device, and signs with its own key. A wrong answer also
     uses the challenge up, which prevents further attempts.`,
   after: { registering },
-  run: (caller, given) => impersonateDevice(caller, given.registering),
+  run: async (caller, { registering: registered }) =>
+    answerChallenge(caller, registered, await makeSigningKey("ML-DSA-44")),
   says: ({ verdicts, reason }) =>
     sayExpected(!verdicts.server, `Not authenticated: ${reason}.`, "The server accepted it"),
   shows: ({ verdicts }) => checks(reportBoth(claim, verdicts)),
@@ -161,13 +194,16 @@ export const reading = step({
   why: `The token contains the device ID, the time of expiry, and its use for devices. Its bearer may only send readings.
     The server signs it with ML-DSA-65, and your browser verifies the signature with the published keys.`,
   after: { registering, authenticating },
-  run: (caller, given) =>
-    readDeviceToken(
-      caller,
-      given.registering,
-      given.authenticating,
-      settings.services.has(TokenService.typeName),
-    ),
+  run: async ({ call }, { registering: { deviceId }, authenticating: { token } }) => {
+    const parts = readToken(token);
+    const isSubject = parts.payload.sub === deviceId;
+    // The keys are published by a service that need not run beside this one.
+    if (!settings.services.has(TokenService.typeName))
+      return { token, parts, isSubject, isSigned: undefined };
+    const { keys } = await call(TokenService.method.getJwks, {}, withoutToken);
+    const key = keys.find(({ kid }) => kid === parts.header.kid);
+    return { token, parts, isSubject, isSigned: key !== undefined && (await verifyToken(parts, key)) };
+  },
   says: ({ token, parts }) =>
     `The token has ${formatNumber(token.length)} characters, for ${String(parts.payload.sub)}.`,
   shows: ({ token, parts, isSubject, isSigned }) => [

@@ -1,5 +1,10 @@
 /** A proposal: three signers create a wallet, two of them sign, a stranger cannot, and it executes once. */
+import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { hashProposal, type SignedProposal, writeSigningText } from "../../../../src/client/hash-proposal.ts";
+import { verifyHere } from "../../algorithms.ts";
+import type { Caller } from "../../caller.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { attack, find, judge, refuse, send } from "../../parts/diagrams/sequence.ts";
 import {
@@ -14,32 +19,33 @@ import {
 } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { settings } from "../../settings.ts";
+import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import { defineStory } from "../../story.tsx";
-import { step } from "../../story-step.ts";
-import type { Signer } from "./signers.ts";
-import {
-  algorithm,
-  executeEarly,
-  executeTwice,
-  foundWallet,
-  gatherSigners,
-  propose,
-  type Signed,
-  signAs,
-  signAsStranger,
-  signTwice,
-  threshold,
-} from "./steps.ts";
+import { type ResultOf, step } from "../../story-step.ts";
+import { areEqual, toUtf8 } from "../../values.ts";
+import { makeBrowserSigner, makeServiceSigner, type Signer } from "./signers.ts";
 
+const { createMultisig, createProposal, signProposal, executeProposal } = DefiService.method;
+const algorithm = "ML-DSA-65";
+const threshold = 2;
+const lifetimeMs = 60 * 60 * 1000;
 const title = textField("Title", "Buy a new roof");
 const [you, grace, alan, stranger, wallet] = [0, 1, 2, 3, 4];
 
-const gathering = step({
+export const gathering = step({
   title: "Three signers generate their keys",
   action: "Generate three keys",
   why: `Your secret key is generated here and stays in this page. Grace and Alan have their keys in the key service, if it
     runs, and call it to sign. A signer's address is the first part of SHA-256 of the public key.`,
-  run: (caller) => gatherSigners(caller, settings.services.has(KmsService.typeName)),
+  run: async (caller) => {
+    const hasKeyService = settings.services.has(KmsService.typeName);
+    const makeOther = (name: string): Promise<Signer> =>
+      hasKeyService ? makeServiceSigner(caller, name) : makeBrowserSigner(name);
+    const you = await makeBrowserSigner("You");
+    const grace = await makeOther("Grace");
+    const alan = await makeOther("Alan");
+    return { you, grace, alan, all: [you, grace, alan] };
+  },
   says: ({ you, grace, alan }) => `Your key is ${you.place}, Grace's ${grace.place}, Alan's ${alan.place}.`,
   shows: ({ you, all }) => [
     bytes("Your public key", you.publicKey, algorithm),
@@ -51,12 +57,16 @@ const gathering = step({
   ],
 });
 
-const founding = step({
+export const founding = step({
   title: "They create a wallet",
   action: "Create the wallet",
   why: "The server gets the three public keys and no secret key. It cannot sign for any of the signers.",
   after: { gathering },
-  run: (caller, given) => foundWallet(caller, given.gathering),
+  run: async ({ call }, { gathering: { all } }) => {
+    const signerPublicKeys = all.map(({ publicKey }) => publicKey);
+    const { walletId, signers } = await call(createMultisig, { threshold, signerPublicKeys });
+    return { walletId, isSame: all.every(({ address }, at) => signers[at] === address) };
+  },
   says: ({ walletId, isSame }) =>
     sayExpected(
       isSame,
@@ -75,14 +85,24 @@ const founding = step({
   ],
 });
 
-const proposing = step({
+export const proposing = step({
   title: "A signer creates a proposal",
   action: "Propose",
   why: `The signers sign the hash of a text that contains the wallet, the content, the threshold and the time of expiry.
     Your browser writes this text from your request, not from the answer of the server, and compares the hashes.`,
   fields: { title, text: textField("Content of the proposal", "Pay 40,000 to the roofer") },
   after: { founding },
-  run: (caller, given) => propose(caller, given.founding, given),
+  run: async ({ call }, { title, text, founding: { walletId } }) => {
+    const data = toUtf8(text);
+    const expiresAt = timestampFromMs(Date.now() + lifetimeMs);
+    const { proposal } = await call(createProposal, { walletId, title, data, expiresAt });
+    if (proposal?.createdAt === undefined) throw new Error("the server sent no proposal");
+    const { proposalId, createdAt } = proposal;
+    // ID and time come from the server; everything else is the reader's own input, not the server's answer.
+    const facts: SignedProposal = { walletId, title, data, expiresAt, threshold, proposalId, createdAt };
+    const hash = await hashProposal(facts);
+    return { proposalId, hash, text: writeSigningText(facts), isSame: areEqual(hash, proposal.signingHash) };
+  },
   says: ({ proposalId, isSame }) =>
     sayExpected(
       isSame,
@@ -108,17 +128,26 @@ const hurrying = step({
   action: "Execute without signatures",
   why: "There are no signatures yet.",
   after: { proposing },
-  run: (caller, given) => executeEarly(caller, given.proposing),
+  run: ({ callRefused }, { proposing: { proposalId } }) => callRefused(executeProposal, { proposalId }),
   ...showRefusal("The server refuses"),
   draws: (value) => [send(you, wallet, "execute", refuse(value?.reason))],
 });
 
-const intruding = step({
+export const intruding = step({
   title: "A stranger signs",
   action: "Sign as a stranger",
   why: "He has his own key and signs the right hash. First he uses his own address, then that of Grace.",
   after: { gathering, proposing },
-  run: (caller, given) => signAsStranger(caller, given.gathering, given.proposing),
+  run: async ({ callRefused }, { gathering: { grace }, proposing: { proposalId, hash } }) => {
+    const stranger = await makeSigningKey(algorithm);
+    const signature = stranger.sign(hash);
+    const signer = await deriveAddress(stranger.publicKey);
+    return {
+      asHimself: await callRefused(signProposal, { proposalId, signer, signature }),
+      asGrace: await callRefused(signProposal, { proposalId, signer: grace.address, signature }),
+      isGraces: await verifyHere(algorithm, signature, hash, grace.publicKey),
+    };
+  },
   says: ({ asHimself, asGrace }) =>
     `Under his own address: ${asHimself.reason}. Under Grace's address: ${asGrace.reason}.`,
   shows: ({ asHimself, asGrace, isGraces }) => [
@@ -135,13 +164,31 @@ const intruding = step({
   ],
 });
 
-const signing = step({
+/** Has a signer sign, and checks the signature here before it is sent. */
+async function signAs(caller: Caller, signer: Signer, { proposalId, hash }: ResultOf<typeof proposing>) {
+  const signature = await signer.sign(caller, hash);
+  const browser = await verifyHere(algorithm, signature, hash, signer.publicKey);
+  const { proposal } = await caller.call(signProposal, { proposalId, signer: signer.address, signature });
+  const signedBy = proposal?.signedBy ?? [];
+  const count = proposal?.signatureCount ?? 0;
+  return { signature, count, signedBy, verdicts: { browser, server: signedBy.includes(signer.address) } };
+}
+
+type Signed = Awaited<ReturnType<typeof signAs>>;
+
+export const signing = step({
   title: "You sign",
   action: "Sign in your browser",
   why: `Your browser signs the hash that it computed itself, and sends the signature. Then it sends the signature
     again.`,
   after: { gathering, proposing, hurrying },
-  run: (caller, given) => signTwice(caller, given.gathering, given.proposing),
+  run: async (caller, { gathering: { you }, proposing }) => {
+    const signed = await signAs(caller, you, proposing);
+    const { proposalId } = proposing;
+    const { signature } = signed;
+    const again = await caller.callRefused(signProposal, { proposalId, signer: you.address, signature });
+    return { ...signed, again };
+  },
   says: ({ count, again }) =>
     `The proposal has ${count} of ${threshold} signatures. Yours counts once: ${again.reason}.`,
   shows: (signed, { read }) => [
@@ -155,7 +202,7 @@ const signing = step({
   ],
 });
 
-const joining = step({
+export const joining = step({
   title: "Grace signs",
   action: "Sign as Grace",
   why: "Her key never leaves its place. Your browser also verifies her signature, with her public key.",
@@ -166,13 +213,17 @@ const joining = step({
   draws: (value) => drawSignature(grace, 2, value),
 });
 
-const executing = step({
+export const executing = step({
   title: "Execute it, once",
   action: "Execute twice",
   why: `The server verifies all stored signatures again, and executes the proposal. When callers race, one of them
     executes it.`,
   after: { proposing, joining },
-  run: (caller, given) => executeTwice(caller, given.proposing),
+  run: async ({ call, callRefused }, { proposing: { proposalId } }) => {
+    const { proposal, executedAt } = await call(executeProposal, { proposalId });
+    const again = await callRefused(executeProposal, { proposalId });
+    return { status: proposal?.proposalStatus, executedAt: executedAt && timestampDate(executedAt), again };
+  },
   says: ({ status, again }) => `The proposal is ${status}. A second time it is refused: ${again.reason}.`,
   shows: ({ status, executedAt, again }) => [
     facts({ Status: status, "Executed at": executedAt?.toISOString() }),

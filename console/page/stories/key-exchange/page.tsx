@@ -1,25 +1,30 @@
 /** A key exchange, from both sides: the browser makes the key pair, the server the ciphertext. */
 import type { ComponentChildren } from "preact";
-import { browserLibrary } from "../../algorithms.ts";
+import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
+import { browserLibrary, loadKem } from "../../algorithms.ts";
 import { reportEqual, sayExpected } from "../../checks.ts";
 import { classicalExchange } from "../../classical.ts";
 import { attack, find, judge, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, change, checks, hint, pair, sizes } from "../../parts/show.tsx";
 import { choiceField } from "../../parts/step-fields.tsx";
 import { defineStory } from "../../story.tsx";
-import { step } from "../../story-step.ts";
-import { formatBytes, formatMs } from "../../values.ts";
-import { decapsulate, decapsulateChanged, type Exchange, encapsulate, makeKeyPair } from "./steps.ts";
+import { type ResultOf, step } from "../../story-step.ts";
+import { areEqual, changeByte, formatBytes, formatMs } from "../../values.ts";
 
 const algorithms = ["ML-KEM-512", "ML-KEM-768", "ML-KEM-1024", "X-Wing"];
 const [you, mallory, server] = [0, 1, 2];
 
-const preparing = step({
+export const preparing = step({
   title: "Your browser generates a key pair",
   action: "Generate a key pair",
   why: "The secret key stays in this page. No call is made.",
   fields: { algorithm: choiceField("Algorithm", "ML-KEM-768", algorithms) },
-  run: (_caller, { algorithm }) => makeKeyPair(algorithm),
+  run: async (_caller, { algorithm }) => {
+    const kem = await loadKem(algorithm);
+    const startedAt = performance.now();
+    const { publicKey, secretKey } = kem.keygen();
+    return { algorithm, publicKey, secretKey, ms: performance.now() - startedAt };
+  },
   says: ({ publicKey, ms }) =>
     `The public key has ${formatBytes(publicKey.length)}. It took ${formatMs(ms)}, with ${browserLibrary}.`,
   shows: ({ algorithm, publicKey, secretKey }) =>
@@ -30,13 +35,16 @@ const preparing = step({
   draws: (value) => [find(you, withSize("secret key, which stays here", value?.secretKey))],
 });
 
-const encapsulating = step({
+export const encapsulating = step({
   title: "The server encapsulates a secret",
   action: "Send the public key",
   why: `The server draws 32 random bytes. From them it computes a shared secret and a ciphertext for your key, and sends
     the ciphertext. Here it also shows its secret, so that you can compare. In a real exchange, it would not.`,
   after: { preparing },
-  run: (caller, given) => encapsulate(caller, given.preparing),
+  run: async ({ call }, { preparing: { algorithm, publicKey } }) => {
+    const answer = await call(PqcService.method.exchangeKeys, { algorithm, publicKey });
+    return { algorithm, publicKey, ciphertext: answer.encapsulatedKey, sharedSecret: answer.sharedSecret };
+  },
   says: ({ ciphertext, sharedSecret }) =>
     `The ciphertext has ${formatBytes(ciphertext.length)}, the secret in it ${formatBytes(sharedSecret.length)}.`,
   shows: ({ ciphertext, sharedSecret }) =>
@@ -51,7 +59,21 @@ const encapsulating = step({
   ],
 });
 
-const decapsulating = step({
+type KeyPair = ResultOf<typeof preparing>;
+type Exchange = ResultOf<typeof encapsulating>;
+
+/** Opens the ciphertext, and compares the secret with the server's. */
+async function decapsulate(
+  { algorithm, secretKey }: KeyPair,
+  { ciphertext, sharedSecret: theirs }: Exchange,
+) {
+  const kem = await loadKem(algorithm);
+  const startedAt = performance.now();
+  const ours = kem.decapsulate(ciphertext, secretKey);
+  return { ours, theirs, isEqual: areEqual(ours, theirs), ms: performance.now() - startedAt };
+}
+
+export const decapsulating = step({
   title: "Your browser opens the ciphertext",
   action: "Decapsulate",
   why: "With the secret key, your browser recovers the same 32 bytes. They can now be the key of a cipher.",
@@ -71,13 +93,16 @@ const decapsulating = step({
   ],
 });
 
-const breaking = step({
+export const breaking = step({
   title: "An attacker changes one bit in transit",
   action: "Change and decapsulate",
   why: `An error would tell an attacker something about the secret key. So ML-KEM rejects implicitly (FIPS 203, section
     6.3): a changed ciphertext gives a secret that no one else has. The first message that is encrypted with it fails.`,
   after: { preparing, encapsulating },
-  run: (_caller, given) => decapsulateChanged(given.preparing, given.encapsulating),
+  run: async (_caller, { preparing: keyPair, encapsulating: exchange }) => {
+    const change = changeByte(exchange.ciphertext, Math.floor(exchange.ciphertext.length / 2));
+    return { change, ...(await decapsulate(keyPair, { ...exchange, ciphertext: change.after })) };
+  },
   says: ({ isEqual }) =>
     sayExpected(!isEqual, "Your browser gets another secret, and no error.", "The secrets are equal"),
   shows: (secrets) => [change(secrets.change), showSecrets(secrets)],

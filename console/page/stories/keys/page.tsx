@@ -1,6 +1,7 @@
 /** A key's life, from its creation to its destruction, and the audit log that records it. */
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import type { CheckedEntry } from "../../audit.ts";
+import { verifyHere } from "../../algorithms.ts";
+import { type CheckedEntry, checkEntry, readEntry } from "../../audit.ts";
 import { planCall } from "../../calls.ts";
 import { reportBoth, reportBrowser, reportServer, sayValid } from "../../checks.ts";
 import { Calls } from "../../parts/call-view.tsx";
@@ -9,67 +10,82 @@ import { textField } from "../../parts/step-fields.tsx";
 import { defineSharedStory } from "../../story.tsx";
 import { type StoryState, step } from "../../story-step.ts";
 import { type StreamState, useStream } from "../../stream.ts";
-import { formatBytes, formatNumber } from "../../values.ts";
+import { formatBytes, formatNumber, toUtf8 } from "../../values.ts";
 import { AuditChain } from "./audit-chain.tsx";
 import { LifecycleGraph } from "./lifecycle-graph.tsx";
-import {
-  algorithm,
-  createManagedKey,
-  destroyManagedKey,
-  prepareWatch,
-  receiveEntry,
-  rotateManagedKey,
-  scheduleAndRestore,
-  signAndVerify,
-  suspendManagedKey,
-  verifyLog,
-} from "./steps.ts";
 
-const { createKey, verifyAuditLog, watchAuditLog } = KmsService.method;
+const { createKey, getKey, rotateKey, destroyKey, sign, verify } = KmsService.method;
+const { disableKey, enableKey, restoreKey } = KmsService.method;
+const { getAuditLog, verifyAuditLog, watchAuditLog } = KmsService.method;
+const algorithm = "ML-DSA-65";
+const data = toUtf8("Release 1.4.2");
+/** The waiting period of a scheduled destruction: a week. */
+const waitingSeconds = 7 * 24 * 60 * 60;
+/** How many earlier entries the page shows when the stream starts. */
+const earlierEntries = 2;
 
 /** The audit log as it grows. */
 type Chain = StreamState<CheckedEntry>;
 
-const watching = step({
+export const watching = step({
   title: "Watch the audit log",
   action: "Watch",
   why: `Each entry contains the hash of the previous entry, so a changed or removed entry changes all later ones. Your
     browser recomputes each hash as the entries arrive. On a server with users, you see the entries of your own keys,
     and auditors see all.`,
   plan: () => planCall(watchAuditLog, { afterSequence: 0 }),
-  run: async (caller, _given, chain: Chain) => {
-    const start = await prepareWatch(caller);
-    chain.open(watchAuditLog, { afterSequence: start.afterSequence }, receiveEntry);
-    return start;
+  run: async ({ call }, _given, chain: Chain) => {
+    const { totalSize } = await call(getAuditLog, { pageSize: 1 });
+    const afterSequence = Math.max(0, totalSize - earlierEntries);
+    chain.open(watchAuditLog, { afterSequence }, async (message, before) =>
+      checkEntry(readEntry(message), before.at(-1)),
+    );
+    return { totalSize, afterSequence };
   },
   says: ({ totalSize }) =>
     `The log has ${formatNumber(totalSize)} entries. New ones appear in the diagram as they are written.`,
   shows: ({ afterSequence }) => <Calls calls={[planCall(watchAuditLog, { afterSequence })]} />,
 });
 
-const creating = step({
+export const creating = step({
   title: "Create a key",
   action: "Create",
   why: "You get the public key. The server seals the secret key under its master key and stores it.",
   fields: { alias: textField("Human-readable name", "release-signing") },
   plan: ({ alias }) => planCall(createKey, { alias, algorithm }),
-  run: (caller, { alias }) => createManagedKey(caller, alias),
+  run: async ({ call }, { alias }) => {
+    const { result } = await call(createKey, { alias, algorithm });
+    if (result === undefined) throw new Error("the server sent no key");
+    const { keyId, status, publicKey = new Uint8Array() } = result;
+    return { keyId, status, publicKey };
+  },
   says: ({ keyId, status }) => `The key is ${status}. Its ID is ${keyId}.`,
   shows: ({ publicKey }) => bytes("Public key", publicKey, algorithm),
 });
+
+function readStates(
+  ...answers: readonly { readonly result?: { readonly status: string } | undefined }[]
+): string[] {
+  return answers.flatMap(({ result }) => (result === undefined ? [] : [result.status]));
+}
 
 const suspending = step({
   title: "Disable it, and enable it again",
   action: "Disable and enable",
   why: "A disabled key does nothing. Disable a key as soon as you suspect that someone misuses it.",
   after: { creating },
-  run: (caller, given) => suspendManagedKey(caller, given.creating),
+  run: async ({ call, callRefused }, { creating: { keyId } }) => {
+    const disabled = await call(disableKey, { keyId });
+    const refusal = await callRefused(sign, { keyId, data });
+    const enabled = await call(enableKey, { keyId });
+    return { refusal, states: readStates(disabled, enabled) };
+  },
   says: ({ refusal, states }) =>
     `While it is disabled, signing is refused with ${refusal.reason}. Now it is ${states.at(-1)}.`,
   shows: ({ refusal }) => refused(refusal),
 });
 
-const signing = step({
+export const signing = step({
   title: "Sign with it",
   action: "Sign and verify",
   why: (
@@ -79,7 +95,13 @@ const signing = step({
     </p>
   ),
   after: { creating },
-  run: (caller, given) => signAndVerify(caller, given.creating),
+  run: async ({ call }, { creating: { keyId, publicKey } }) => {
+    const { result } = await call(sign, { keyId, data });
+    const signature = result?.signature ?? new Uint8Array();
+    const verified = await call(verify, { keyId, data, signature });
+    const browser = await verifyHere(algorithm, signature, data, publicKey);
+    return { signature, verdicts: { server: verified.result?.valid ?? false, browser } };
+  },
   says: ({ signature, verdicts }) =>
     sayValid(verdicts, `A signature of ${formatBytes(signature.length)}, valid for both sides.`),
   shows: ({ signature, verdicts }) => [
@@ -88,12 +110,18 @@ const signing = step({
   ],
 });
 
-const rotating = step({
+export const rotating = step({
   title: "Rotate it",
   action: "Rotate",
   why: "A new key replaces it. The old key still verifies its signatures, but no longer signs.",
   after: { creating, signing },
-  run: (caller, given) => rotateManagedKey(caller, given.creating, given.signing),
+  run: async ({ call, callRefused }, { creating: { keyId }, signing: { signature } }) => {
+    const { newKey } = await call(rotateKey, { keyId });
+    const { result: oldKey } = await call(getKey, { keyId });
+    const refusal = await callRefused(sign, { keyId, data });
+    const { result } = await call(verify, { keyId, data, signature });
+    return { newKey, oldKey, refusal, valid: result?.valid ?? false };
+  },
   says: ({ refusal, oldKey, valid }) =>
     `The old key is ${oldKey?.status}: signing is refused with ${refusal.reason}, and its old signature is ${valid ? "still valid" : "no longer valid"}.`,
   shows: ({ newKey, oldKey, refusal, valid }) => [
@@ -112,31 +140,46 @@ const scheduling = step({
   why: `A waiting period protects against mistakes. Meanwhile the key does nothing. Here it is a week, and the key is
     restored before it ends.`,
   after: { creating, signing, rotating },
-  run: (caller, given) => scheduleAndRestore(caller, given.creating, given.signing),
+  run: async ({ call, callRefused }, { creating: { keyId }, signing: { signature } }) => {
+    const { newStatus } = await call(destroyKey, { keyId, afterSeconds: waitingSeconds });
+    const refusal = await callRefused(verify, { keyId, data, signature });
+    const restored = await call(restoreKey, { keyId });
+    const enabled = await call(enableKey, { keyId });
+    return { refusal, states: [newStatus, ...readStates(restored, enabled)] };
+  },
   says: ({ refusal, states }) =>
     `The key was ${states[0]}, and verification was refused with ${refusal.reason}. Restored and enabled, it is ${states.at(-1)} again.`,
   shows: ({ refusal }) => refused(refusal),
 });
 
-const destroying = step({
+export const destroying = step({
   title: "Destroy it",
   action: "Destroy",
   why: `The secret key is erased permanently. The record and its audit entries remain. Your browser can still verify the
     old signature, because it has the public key.`,
   after: { creating, signing, rotating },
-  run: (caller, given) => destroyManagedKey(caller, given.creating, given.signing),
+  run: async ({ call, callRefused }, { creating: { keyId }, signing: { signature } }) => {
+    const { newStatus } = await call(destroyKey, { keyId });
+    return { newStatus, refusal: await callRefused(verify, { keyId, data, signature }) };
+  },
   says: ({ newStatus, refusal }) =>
     `The key is ${newStatus}. Verification is refused with ${refusal.reason}.`,
   shows: ({ refusal }) => refused(refusal),
 });
 
-const proving = step({
+export const proving = step({
   title: "Verify the whole log",
   action: "Verify the log",
   why: `From time to time, the server signs the state of the log. With a stored checkpoint, anyone can detect later
     whether the log was rewritten. On a server with users, this step needs the role auditor.`,
   plan: () => planCall(verifyAuditLog, {}),
-  run: verifyLog,
+  run: async ({ call }) => {
+    const { valid, entries, head, checkpoint } = await call(verifyAuditLog, {});
+    const isCheckpointSigned =
+      checkpoint !== undefined &&
+      (await verifyHere(algorithm, checkpoint.signature, toUtf8(checkpoint.statement), checkpoint.publicKey));
+    return { valid, entries, head, checkpoint, isCheckpointSigned };
+  },
   says: ({ valid, entries }) =>
     `The server read ${formatNumber(entries)} entries and finds the log ${valid ? "unchanged" : "changed"}.`,
   shows: ({ valid, head, checkpoint, isCheckpointSigned }) => [

@@ -1,36 +1,84 @@
 /** A verifiable log: a Merkle tree under a signed root, a proof that the browser follows, and a flipped bit. */
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
-import { withoutToken } from "../../caller.ts";
+import { type Caller, withoutToken } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { reportBrowser, reportEqual, sayExpected } from "../../checks.ts";
+import { Failure } from "../../failure.ts";
 import { bytes, checks, code, evidence, facts, hint } from "../../parts/show.tsx";
 import { choiceField, numberField } from "../../parts/step-fields.tsx";
 import { settings } from "../../settings.ts";
 import { defineStory } from "../../story.tsx";
 import { type Step, type StoryState, step } from "../../story-step.ts";
-import { formatNumber } from "../../values.ts";
-import { breakProof, growLog, logs, type Proved, proveLeaf, readHead } from "./steps.ts";
-import { nameRange } from "./tree.ts";
+import { areEqual, formatNumber, toUtf8 } from "../../values.ts";
+import { type Checkpoint, readCheckpoint } from "./checkpoint.ts";
+import { flipBit, followProof, hashLeaf, type Inclusion, maxWholeLeaves } from "./merkle.ts";
+import { type LogHead, nameRange, type Proved } from "./tree.ts";
 import { TreeView } from "./tree-view.tsx";
+
+const { listLogs, getCheckpoint, getTile, getInclusionProof } = LogService.method;
+const { registerNode, addBlock } = BlockchainService.method;
+const logs = ["blockchain", "audit"] as const;
+/** Blocks that the story adds, so that a new log has something to show. */
+const addedBlocks = 6;
+const hashBytes = 32;
+/** The server signs at most one checkpoint in a second. */
+const pollMs = 500;
+const maxPolls = 20;
+
+async function fetchCheckpoint({ call }: Caller, log: string): Promise<Checkpoint> {
+  const listed = await call(listLogs, {}, withoutToken);
+  const { checkpoint } = await call(getCheckpoint, { log }, withoutToken);
+  const keys = listed.logs.find((one) => one.log === log)?.verifierKeys ?? [];
+  return readCheckpoint(checkpoint?.data ?? new Uint8Array(), keys);
+}
 
 const growing = step({
   title: "Add entries",
   action: "Add six blocks",
   why: "Each block of the chain is a leaf of the log “blockchain”. The server signs at most one root in a second.",
-  run: (caller) => growLog(caller),
+  run: async (caller) => {
+    const { validatorAddress } = await caller.call(registerNode, { name: "Log" });
+    let lastIndex = 0;
+    for (let at = 1; at <= addedBlocks; at += 1) {
+      const { block } = await caller.call(addBlock, { data: toUtf8(`Entry ${at}`), validatorAddress });
+      lastIndex = block?.index ?? 0;
+    }
+    for (let polls = 0; polls < maxPolls; polls += 1) {
+      const { size } = await fetchCheckpoint(caller, "blockchain");
+      if (size > lastIndex) return { count: addedBlocks, size };
+      await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
+    throw new Failure(
+      "CHECKPOINT_LATE",
+      "UNAVAILABLE",
+      "No checkpoint covers the new blocks yet. Try again.",
+    );
+  },
   says: ({ count, size }) =>
     `${formatNumber(count)} blocks were added. The log has ${formatNumber(size)} entries.`,
 });
 
-const reading = step({
+export const reading = step({
   title: "Read the signed root",
   action: "Read",
   why: `A checkpoint names the log, the number of its entries and the root. Everyone gets the same one. The keys come from
     the server here; a real auditor has them from another source.`,
   fields: { log: choiceField("Log", logs[0], logs) },
-  plan: ({ log }) => planCall(LogService.method.getCheckpoint, { log }, withoutToken),
-  run: (caller, { log }) => readHead(caller, log),
+  plan: ({ log }) => planCall(getCheckpoint, { log }, withoutToken),
+  run: async (caller, { log }): Promise<LogHead> => {
+    const checkpoint = await fetchCheckpoint(caller, log);
+    const { size } = checkpoint;
+    if (size < 1) throw new Failure("LOG_EMPTY", "BROWSER", "This log has no entries yet.");
+    if (size > maxWholeLeaves) return { log, checkpoint, leafHashes: [] };
+    // c2sp.org/tlog-tiles: the partial tile of level 0 has the hashes of the leaves.
+    const { tile } = await caller.call(getTile, { log, path: `0/000.p/${size}` }, withoutToken);
+    const bytes = tile?.data ?? new Uint8Array();
+    const leafHashes = Array.from({ length: size }, (_none, at) =>
+      bytes.slice(at * hashBytes, (at + 1) * hashBytes),
+    );
+    return { log, checkpoint, leafHashes };
+  },
   says: ({ checkpoint }) =>
     sayExpected(
       checkpoint.isSigned,
@@ -46,14 +94,30 @@ const reading = step({
 
 const leaf = numberField("Leaf", "1");
 
-const proving = step({
+/** Computes the root from a proof. */
+async function checkProof({ checkpoint, leafHashes }: LogHead, inclusion: Inclusion): Promise<Proved> {
+  const nodes = await followProof(inclusion);
+  const root = nodes.at(-1)?.hash ?? new Uint8Array();
+  const known = leafHashes[inclusion.index];
+  const isKnownLeaf = known === undefined || areEqual(known, await hashLeaf(inclusion.leaf));
+  return { inclusion, nodes, isInTree: areEqual(root, checkpoint.root) && isKnownLeaf };
+}
+
+export const proving = step({
   title: "Prove that an entry is in the log",
   action: "Get the proof and follow it",
   why: `The proof has one hash for each level: that of the neighbour. A log with a million entries needs 20 hashes, 640
     bytes.`,
   fields: { leaf },
   after: { reading },
-  run: (caller, given) => proveLeaf(caller, given.reading, parseLeaf(given.leaf)),
+  run: async ({ call }, { reading: head, leaf }) => {
+    const index = parseLeaf(leaf);
+    const { log, checkpoint } = head;
+    const { size } = checkpoint;
+    const proof = await call(getInclusionProof, { log, leafIndex: index, treeSize: size }, withoutToken);
+    // Index and size are those that were asked for, not those of the answer.
+    return checkProof(head, { index, size, leaf: proof.leaf, hashes: proof.hashes });
+  },
   says: ({ inclusion, isInTree }) =>
     sayExpected(
       isInTree,
@@ -63,13 +127,14 @@ const proving = step({
   shows: showProof,
 });
 
-const breaking = step({
+export const breaking = step({
   title: "Flip one bit",
   action: "Flip and recompute",
   why: "Nothing is sent. Your browser flips a bit in its copy, and computes the way to the root again.",
   fields: { place: choiceField("Where (0: the leaf; 1 and more: a hash of the proof)", "0", listPlaces) },
   after: { reading, proving },
-  run: (_caller, given) => breakProof(given.reading, given.proving, Number(given.place)),
+  run: (_caller, { reading: head, proving: { inclusion }, place }) =>
+    checkProof(head, flipBit(inclusion, Math.min(Number(place), inclusion.hashes.length))),
   says: ({ isInTree }) =>
     sayExpected(
       !isInTree,

@@ -5,8 +5,7 @@ import { Verdict } from "../../parts/verdict.tsx";
 import { useUniqueId } from "../../unique-id.ts";
 import { formatNumber } from "../../values.ts";
 import { buildTree } from "./merkle.ts";
-import type { LogHead, Proved } from "./steps.ts";
-import { describeProof, drawTree, nameRange, type PlacedNode } from "./tree.ts";
+import { describeProof, drawTree, type LogHead, nameRange, type PlacedNode, type Proved } from "./tree.ts";
 
 interface TreeViewProps {
   readonly head: LogHead;

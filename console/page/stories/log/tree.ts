@@ -1,6 +1,21 @@
 /** Lays out a Merkle tree, with the browser's result for each node. */
 import { areEqual } from "../../values.ts";
-import { listEnds, type NodeHash, type TreeNode } from "./merkle.ts";
+import type { Checkpoint } from "./checkpoint.ts";
+import { type Inclusion, listEnds, type NodeHash, type TreeNode } from "./merkle.ts";
+
+/** The head of a log, and the hashes of its leaves if they are few. */
+export interface LogHead {
+  readonly log: string;
+  readonly checkpoint: Checkpoint;
+  readonly leafHashes: readonly Uint8Array[];
+}
+
+/** A proof, what the browser computed from it, and whether it leads to the root of the checkpoint. */
+export interface Proved {
+  readonly inclusion: Inclusion;
+  readonly nodes: readonly NodeHash[];
+  readonly isInTree: boolean;
+}
 
 /** The browser's result for a node. "wrong" is a hash that results from a flipped bit. */
 export type NodeState = "plain" | "computed" | "given" | "wrong";

@@ -1,7 +1,8 @@
 /** A token: what its creator signed, who owned it, and how a change shows. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import { NftService, type TokenTransfer } from "#gen/nft/nft_service_pb.ts";
-import { browserLibrary } from "../../algorithms.ts";
+import { type MintResponse, NftService, type TokenTransfer } from "#gen/nft/nft_service_pb.ts";
+import { browserLibrary, verifyHere } from "../../algorithms.ts";
+import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import {
   areBothInvalid,
@@ -27,23 +28,17 @@ import {
   signatureSizes,
 } from "../../parts/show.tsx";
 import { numberField, textField } from "../../parts/step-fields.tsx";
+import { deriveAddress, makeSigningKey } from "../../signing-key.ts";
 import { defineStory } from "../../story.tsx";
 import { step } from "../../story-step.ts";
-import { formatBytes, formatNumber, fromUtf8 } from "../../values.ts";
-import { canonicalize } from "./metadata.ts";
-import {
-  algorithm,
-  alterName,
-  forgeToken,
-  mintToken,
-  sellAgain,
-  traceHistory,
-  transferTwice,
-} from "./steps.ts";
+import { formatBytes, formatNumber, fromUtf8, toHex } from "../../values.ts";
+import { canonicalize, changeLetter, hashMetadata, isUnbroken } from "./metadata.ts";
 
+const { mint, transfer, verify, getToken, getHistory } = NftService.method;
+const algorithm = "ML-DSA-65";
 const [creator, second, third, forger] = [0, 1, 2, 3];
 
-const minting = step({
+export const minting = step({
   title: "Mint a token",
   action: "Mint",
   why: `The server generates a key pair for the creator, signs the 32 bytes of the metadata hash, and erases the secret
@@ -54,8 +49,19 @@ const minting = step({
     description: textField("Description", "Oil on canvas, 60 × 80 cm"),
     artworkUri: textField("Artwork", "https://gallery.example/evening.jpg"),
   },
-  plan: (given) => planCall(NftService.method.mint, given),
-  run: mintToken,
+  plan: (given) => planCall(mint, given),
+  run: async ({ call }, { name, description, artworkUri }) => {
+    const metadata = { name, description, artworkUri };
+    const token = await call(mint, metadata);
+    const hash = await hashMetadata(metadata);
+    return {
+      metadata,
+      token,
+      isHashEqual: toHex(hash) === token.metadataHash,
+      isSigned: await verifyHere(algorithm, token.signature, hash, token.creatorPublicKey),
+      isAddressEqual: (await deriveAddress(token.creatorPublicKey)) === token.creatorAddress,
+    };
+  },
   says: ({ token, isHashEqual, isSigned, isAddressEqual }) =>
     isHashEqual && isSigned && isAddressEqual
       ? `The token exists, and its creator signed it with ${formatBytes(token.signature.length)}.`
@@ -90,14 +96,25 @@ const minting = step({
   ],
 });
 
-const transferring = step({
+/** Makes the address of a new key pair, whose secret half is not needed. */
+async function makeAddress(): Promise<string> {
+  return deriveAddress((await makeSigningKey(algorithm)).publicKey);
+}
+
+export const transferring = step({
   title: "Transfer it twice",
   action: "Transfer twice",
   why: `Your browser generates key pairs for the addresses of the new owners. Each transfer names the current owner, so
     that only one of two concurrent transfers succeeds. The owner does not sign a transfer. On a server with users, only
     the user who minted the token can transfer it.`,
   after: { minting },
-  run: (caller, given) => transferTwice(caller, given.minting),
+  run: async ({ call }, { minting: { token } }) => {
+    const { tokenId, creatorAddress } = token;
+    const [second, third] = [await makeAddress(), await makeAddress()];
+    await call(transfer, { tokenId, fromOwner: creatorAddress, newOwner: second });
+    const { currentOwner } = await call(transfer, { tokenId, fromOwner: second, newOwner: third });
+    return { owners: [creatorAddress, second, third], currentOwner };
+  },
   says: ({ owners, currentOwner }) =>
     sayExpected(
       currentOwner === owners[2],
@@ -119,18 +136,34 @@ const reselling = step({
   action: "Try",
   why: "This step repeats the first transfer with another recipient. The creator no longer owns the token.",
   after: { minting, transferring },
-  run: (caller, given) => sellAgain(caller, given.minting),
+  run: async ({ callRefused }, { minting: { token } }) => {
+    const { tokenId, creatorAddress } = token;
+    return callRefused(transfer, { tokenId, fromOwner: creatorAddress, newOwner: await makeAddress() });
+  },
   ...showRefusal(),
   draws: (value) => [send(creator, second, "transfer again", refuse(value?.reason))],
 });
 
-const tracing = step({
+export const tracing = step({
   title: "Follow its history",
   action: "Follow",
   why: `The signature covers the words, not the owners. The server records the history. Your browser can only check that
     it has no gaps and begins with the known creator.`,
   after: { minting, transferring },
-  run: (caller, given) => traceHistory(caller, given.minting),
+  run: async ({ call }, { minting: { token } }) => {
+    const { tokenId, creatorAddress, creatorPublicKey, signature } = token;
+    const { history, totalSize } = await call(getHistory, { tokenId });
+    const { currentOwner, metadata } = await call(getToken, { tokenId });
+    const { valid } = await call(verify, { tokenId });
+    const hash = await hashMetadata(metadata ?? { name: "", description: "", artworkUri: "" });
+    return {
+      history,
+      currentOwner,
+      valid,
+      isWhole: history.length === totalSize && isUnbroken(creatorAddress, history, currentOwner),
+      isSigned: await verifyHere(algorithm, signature, hash, creatorPublicKey),
+    };
+  },
   says: ({ history, isWhole, isSigned, valid }) =>
     isWhole && isSigned && valid
       ? `Over ${formatNumber(history.length)} transfers, from the creator to the current owner, no step is missing.`
@@ -154,14 +187,37 @@ const tracing = step({
   ],
 });
 
-const altering = step({
+async function verifyOnBothSides(
+  { call }: Caller,
+  hash: Uint8Array,
+  { signature: creatorSignature }: MintResponse,
+  creatorPublicKey: Uint8Array,
+) {
+  const metadataHash = toHex(hash);
+  const { valid, reason } = await call(verify, { metadataHash, creatorSignature, creatorPublicKey });
+  const browser = await verifyHere(algorithm, creatorSignature, hash, creatorPublicKey);
+  return { reason, verdicts: { server: valid, browser } };
+}
+
+export const altering = step({
   title: "Change one letter in a copy",
   action: "Change and verify",
   why: `The copy is yours; the stored token stays as it is. One changed letter gives a hash that has nothing in common
     with the one that the creator signed. Choose a letter; counting begins at 0.`,
   fields: { place: numberField("Letter of the name", "0") },
   after: { minting },
-  run: (caller, given) => alterName(caller, given.minting, given.place),
+  run: async (caller, { place, minting: { metadata, token } }) => {
+    const copy = { ...metadata, name: changeLetter(metadata.name, Math.trunc(Number(place)) || 0) };
+    const [before, after] = [canonicalize(metadata), canonicalize(copy)];
+    const hash = await hashMetadata(copy);
+    return {
+      copy,
+      change: { before, after, index: before.findIndex((byte, at) => byte !== after[at]) },
+      hash,
+      original: fromHex(token.metadataHash),
+      ...(await verifyOnBothSides(caller, hash, token, token.creatorPublicKey)),
+    };
+  },
   says: ({ verdicts, reason }) =>
     sayInvalid(
       verdicts,
@@ -183,13 +239,30 @@ const altering = step({
   ],
 });
 
-const forging = step({
+export const forging = step({
   title: "Mint the same words with another key",
   action: "Forge",
   why: `Anyone can copy the words and the hash, but not the key. The address of the creator shows that this token has
     another creator.`,
   after: { minting },
-  run: (caller, given) => forgeToken(caller, given.minting),
+  run: async (caller, { minting: { metadata, token } }) => {
+    const forged = await caller.call(mint, metadata);
+    const hash = fromHex(forged.metadataHash);
+    const { verdicts: withOwnKey } = await verifyOnBothSides(caller, hash, forged, forged.creatorPublicKey);
+    const { verdicts: withCreatorKey } = await verifyOnBothSides(
+      caller,
+      hash,
+      forged,
+      token.creatorPublicKey,
+    );
+    return {
+      forgerAddress: forged.creatorAddress,
+      creatorAddress: token.creatorAddress,
+      isSameHash: forged.metadataHash === token.metadataHash,
+      withOwnKey,
+      withCreatorKey,
+    };
+  },
   says: ({ isSameHash, withOwnKey, withCreatorKey }) =>
     sayExpected(
       isSameHash && areBothValid(withOwnKey) && areBothInvalid(withCreatorKey),
@@ -231,7 +304,10 @@ function listTransfers(history: readonly TokenTransfer[]) {
 }
 
 /** Whether a transfer came from the owner before. */
-function judgeLink(traced: Awaited<ReturnType<typeof traceHistory>> | undefined, at: number) {
+function judgeLink(
+  traced: { readonly history: readonly TokenTransfer[]; readonly isWhole: boolean } | undefined,
+  at: number,
+) {
   const before = traced?.history[at - 1]?.toAddress ?? traced?.history[0]?.fromAddress;
   const link = traced?.history[at];
   return judge(

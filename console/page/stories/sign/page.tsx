@@ -1,6 +1,7 @@
 /** A signature: made by the server, checked on both sides, broken by one byte. */
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { browserLibrary } from "../../algorithms.ts";
+import { browserLibrary, loadSigner } from "../../algorithms.ts";
+import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { reportBoth, sayValid } from "../../checks.ts";
 import {
@@ -15,14 +16,14 @@ import {
 } from "../../parts/show.tsx";
 import { choiceField, numberField, textField } from "../../parts/step-fields.tsx";
 import { defineStory } from "../../story.tsx";
-import { step } from "../../story-step.ts";
-import { formatBytes, formatMs, formatNumber, toUtf8 } from "../../values.ts";
-import { breakSignature, changeMessage, cutSignature, signMessage, verifyOnBothSides } from "./steps.ts";
+import { type ResultOf, step } from "../../story-step.ts";
+import { changeByte, formatBytes, formatMs, formatNumber, toUtf8 } from "../../values.ts";
 
+const { signData, verifySignature } = PqcService.method;
 const algorithms = ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128s", "SLH-DSA-SHA2-128f"];
 const claim = "the signature over the message";
 
-const signing = step({
+export const signing = step({
   title: "Sign a message",
   action: "Sign",
   why: `ML-DSA is based on lattices and is fast. SLH-DSA is based only on hash functions. Its keys are tiny, and its
@@ -31,8 +32,12 @@ const signing = step({
     text: textField("Message", "Pay 100 to Ada"),
     algorithm: choiceField("Algorithm", "ML-DSA-65", algorithms),
   },
-  plan: ({ text, algorithm }) => planCall(PqcService.method.signData, { data: toUtf8(text), algorithm }),
-  run: signMessage,
+  plan: ({ text, algorithm }) => planCall(signData, { data: toUtf8(text), algorithm }),
+  run: async ({ call }, { text, algorithm }) => {
+    const data = toUtf8(text);
+    const { signature, publicKey } = await call(signData, { data, algorithm });
+    return { data, algorithm, signature, publicKey };
+  },
   says: ({ signature, publicKey }) =>
     `The signature has ${formatBytes(signature.length)}, the public key ${formatBytes(publicKey.length)}.`,
   shows: ({ data, signature, publicKey, algorithm }) => [
@@ -43,7 +48,16 @@ const signing = step({
   ],
 });
 
-const verifying = step({
+/** @returns what each side found, and the milliseconds that the browser took */
+async function verifyOnBothSides({ call }: Caller, signed: ResultOf<typeof signing>) {
+  const { valid: server } = await call(verifySignature, signed);
+  const signer = await loadSigner(signed.algorithm);
+  const startedAt = performance.now();
+  const browser = signer.verify(signed.signature, signed.data, signed.publicKey);
+  return { verdicts: { server, browser }, ms: performance.now() - startedAt };
+}
+
+export const verifying = step({
   title: "Verify it, on both sides",
   action: "Verify",
   why: `A dishonest server could call any signature valid. Therefore your browser also verifies, with its own library
@@ -57,13 +71,19 @@ const verifying = step({
   ],
 });
 
-const breaking = step({
+export const breaking = step({
   title: "Break one bit of the signature",
   action: "Break and verify",
   why: "Every bit of a signature matters. Choose any byte; counting begins at 0.",
   fields: { place: numberField("Byte of the signature", "1000") },
   after: { signing },
-  run: (caller, { signing: signed, place }) => breakSignature(caller, signed, place),
+  run: async (caller, { signing: signed, place }) => {
+    // The last, if there are fewer bytes.
+    const index = Math.min(Math.max(0, Math.trunc(Number(place)) || 0), signed.signature.length - 1);
+    const change = changeByte(signed.signature, index);
+    const { verdicts } = await verifyOnBothSides(caller, { ...signed, signature: change.after });
+    return { change, verdicts };
+  },
   ...showTampering(
     claim,
     ({ change }) =>
@@ -71,25 +91,30 @@ const breaking = step({
   ),
 });
 
-const rewriting = step({
+export const rewriting = step({
   title: "Or change the message",
   action: "Change and verify",
   why: "This step changes the last letter of the message.",
   after: { signing },
-  run: (caller, given) => changeMessage(caller, given.signing),
+  run: async (caller, { signing: signed }) => {
+    const change = changeByte(signed.data, signed.data.length - 1);
+    const { verdicts } = await verifyOnBothSides(caller, { ...signed, data: change.after });
+    return { change, verdicts };
+  },
   ...showTampering(
     "the signature over the changed message",
     () => "The signature is unchanged, but it does not match this message.",
   ),
 });
 
-const cutting = step({
+export const cutting = step({
   title: "Cut the signature short",
   action: "Cut and verify",
   why: `An invalid signature is an answer. Bytes that cannot be a signature are an error of the caller. The server
     refuses the call with a reason for programs.`,
   after: { signing },
-  run: (caller, given) => cutSignature(caller, given.signing),
+  run: ({ callRefused }, { signing: signed }) =>
+    callRefused(verifySignature, { ...signed, signature: signed.signature.slice(0, -1) }),
   ...showRefusal(),
 });
 

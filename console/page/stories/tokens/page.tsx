@@ -10,6 +10,7 @@ import {
   sayExpected,
   sayValid,
 } from "../../checks.ts";
+import { computeThumbprint, type PublishedKey, readToken, verifyToken, withPayload } from "../../jwt.ts";
 import { ofPassword, TextField } from "../../parts/fields.tsx";
 import { checks, code, facts, refused, sizes } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
@@ -17,28 +18,31 @@ import { TokenView } from "../../parts/token-view.tsx";
 import { getSession } from "../../session.ts";
 import { settings } from "../../settings.ts";
 import { defineStory } from "../../story.tsx";
-import { step } from "../../story-step.ts";
+import { type Field, step } from "../../story-step.ts";
 import { formatBytes, formatNumber } from "../../values.ts";
-import { forgeToken, logIn, presentToken, verifyOnBothSides } from "./steps.ts";
 
-const { issueToken, getJwks } = TokenService.method;
+const { issueToken, verifyToken: verifyOnServer, getJwks, getSecureData } = TokenService.method;
 const claim = "the token's signature";
 
-const issuing = step({
+const password: Field = {
+  initial: "",
+  view: (bound) => settings.wantsToken && <TextField label="Password" attributes={ofPassword} {...bound} />,
+};
+
+export const issuing = step({
   title: "Log in and decode the token",
   action: "Get a token",
   why: `A token is three texts in base64url, joined by dots: the header, the payload, and the signature over both. Anyone
     who has the token can read it.`,
   fields: {
     username: textField("User", () => getSession()?.username ?? "ada", "username"),
-    password: {
-      initial: "",
-      view: (bound) =>
-        settings.wantsToken && <TextField label="Password" attributes={ofPassword} {...bound} />,
-    },
+    password,
   },
   plan: (given) => planCall(issueToken, given, withoutToken),
-  run: logIn,
+  run: async ({ call }, given) => {
+    const { token } = await call(issueToken, given, withoutToken);
+    return { token, parts: readToken(token) };
+  },
   says: ({ token, parts }) =>
     `The token has ${formatNumber(token.length)} characters; its signature is ${formatBytes(parts.signature.length)} of it, before base64url.`,
   shows: ({ token, parts }) => [
@@ -51,14 +55,22 @@ const issuing = step({
   ],
 });
 
-const verifying = step({
+export const verifying = step({
   title: "Verify it with the published keys",
   action: "Fetch the keys and verify",
   why: `The issuer publishes its public keys as a key set. The token's header names one of them; with it your browser
     checks the signature. That is all a service needs to know its callers.`,
   after: { issuing },
   plan: () => planCall(getJwks, {}, withoutToken),
-  run: (caller, given) => verifyOnBothSides(caller, given.issuing),
+  run: async ({ call }, { issuing: { token, parts } }) => {
+    const { keys } = await call(getJwks, {}, withoutToken);
+    const key: PublishedKey | undefined = keys.find(({ kid }) => kid === parts.header.kid);
+    if (key === undefined) throw new Error("the key set does not have the token's key");
+    const thumbprint = await computeThumbprint(key);
+    const browser = await verifyToken(parts, key);
+    const { valid: server } = await call(verifyOnServer, { token }, withoutToken);
+    return { key, count: keys.length, thumbprint, verdicts: { server, browser } };
+  },
   says: ({ verdicts }) => sayValid(verdicts, "Both sides find the token valid."),
   shows: ({ key, count, thumbprint, verdicts }) => [
     facts({
@@ -74,7 +86,7 @@ const verifying = step({
   ],
 });
 
-const using = step({
+export const using = step({
   title: "Use it",
   action: "Call with and without it",
   why: (
@@ -84,7 +96,11 @@ const using = step({
     </p>
   ),
   after: { issuing },
-  run: (caller, given) => presentToken(caller, given.issuing),
+  run: async ({ call, callRefused }, { issuing: { token } }) => {
+    const refusal = await callRefused(getSecureData, {}, withoutToken);
+    const { message, subject } = await call(getSecureData, {}, { token });
+    return { refusal, message, subject };
+  },
   says: ({ refusal, subject }) =>
     `Without it: ${refusal.reason}. With it, the server knows you as ${subject}.`,
   shows: ({ refusal, message }) => [
@@ -95,12 +111,20 @@ const using = step({
   ],
 });
 
-const forging = step({
+export const forging = step({
   title: "Forge it",
   action: "Change the subject",
   why: "An attacker wants another identity. The payload gets another subject, with the old signature.",
   after: { issuing, verifying },
-  run: (caller, given) => forgeToken(caller, given.issuing, given.verifying),
+  run: async ({ call, callRefused }, { issuing: { token, parts }, verifying: { key } }) => {
+    const forged = withPayload(token, { ...parts.payload, sub: "mallory" });
+    const forgedParts = readToken(forged);
+    const browser = await verifyToken(forgedParts, key);
+    const { valid: server, reason } = await call(verifyOnServer, { token: forged }, withoutToken);
+    const refusal = await callRefused(getSecureData, {}, { token: forged });
+    const [before, after] = [parts.payloadText, forgedParts.payloadText];
+    return { before, after, verdicts: { server, browser }, reason, refusal };
+  },
   says: ({ verdicts, refusal }) =>
     sayExpected(
       areBothInvalid(verdicts),

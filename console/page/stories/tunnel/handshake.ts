@@ -1,8 +1,23 @@
-/** What the page says of the checks of a handshake. */
-import type { Findings } from "../../../../src/client/tunnel-end.ts";
+/** What the page says of the checks of a handshake, and the end that a trusted one makes. */
+import type { Findings, TunnelEnd } from "../../../../src/client/tunnel-end.ts";
 import { type Check, reportBrowser, reportEqual } from "../../checks.ts";
 import { Failure } from "../../failure.ts";
 import { judge, type Verdict } from "../../parts/diagrams/sequence.ts";
+
+/** The browser's end of the tunnel as it is now: a handshake makes it, a rekey replaces it. */
+export interface EndHolder {
+  current: TunnelEnd | undefined;
+}
+
+/** @throws Failure if no handshake gave a key that the browser trusts */
+export function requireEnd({ current }: EndHolder): TunnelEnd {
+  if (current !== undefined) return current;
+  throw new Failure(
+    "SESSION_MISSING",
+    "BROWSER",
+    "Your browser has no trusted session key. Register and make a handshake again.",
+  );
+}
 
 /** All three must hold, because an intermediary can fulfil any single one. */
 export function isTrusted({ isOurTranscript, isSigned, isConfirmed }: Findings): boolean {

@@ -1,22 +1,32 @@
 /** Packets of a tunnel, both ways; one that comes twice, one that was changed, and those after a new key. */
 
-import { packetOverhead } from "../../../../src/client/tunnel-end.ts";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import {
+  buildTranscript,
+  checkHandshake,
+  makeTunnelEnd,
+  packetOverhead,
+} from "../../../../src/client/tunnel-end.ts";
+import { loadKem } from "../../algorithms.ts";
 import { reportBrowser, reportEqual, reportServer, sayExpected } from "../../checks.ts";
 import { attack, find, judge, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, change, checks, evidence, facts, heading, refused, showRefusal } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
 import { step } from "../../story-step.ts";
-import { formatBytes, formatNumber, fromUtf8 } from "../../values.ts";
-import { judgeHandshake, reportHandshake, sayTrusted } from "./handshake.ts";
-import { gateway, mallory, meeting, registering, shaking, you } from "./setup-steps.tsx";
+import { areEqual, changeByte, formatBytes, formatNumber, fromUtf8, toUtf8 } from "../../values.ts";
 import {
-  changePackets,
   type EndHolder,
-  receiveThrough,
-  repeatPacket,
-  sendThrough,
-  takeNewKey,
-} from "./steps.ts";
+  isTrusted,
+  judgeHandshake,
+  reportHandshake,
+  requireEnd,
+  sayTrusted,
+} from "./handshake.ts";
+import { gateway, mallory, meeting, registering, shaking, you } from "./setup-steps.tsx";
+
+const { sendPacket, receivePacket, rekey } = VpnService.method;
+/** The first byte of a packet after the initialization vector. */
+const firstCiphertextByte = 12;
 
 const out = textField("Payload, to the gateway", "GET /meters HTTP/1.1");
 
@@ -28,7 +38,12 @@ export const sending = step({
     payload: an initialization vector of 12 random bytes, and a tag of 16 bytes that detects every change.`,
   fields: { out },
   after: { registering, shaking },
-  run: (caller, given, end: EndHolder) => sendThrough(caller, end, given.registering, given.out),
+  run: async ({ call }, { registering: { tunnelId }, out: text }, end: EndHolder) => {
+    const data = toUtf8(text);
+    const packet = await requireEnd(end).seal(data);
+    const { data: opened } = await call(receivePacket, { tunnelId, packet });
+    return { data, packet, opened, isSame: areEqual(opened, data) };
+  },
   says: ({ data, packet }) =>
     `${formatBytes(data.length)} became a packet of ${formatBytes(packet.length)}, and the gateway opened it.`,
   shows: ({ packet, opened, isSame }) => [
@@ -50,7 +65,12 @@ export const receiving = step({
   why: "In the other direction, you choose what the gateway sends, and your browser opens it.",
   fields: { back: textField("Payload, to you", "HTTP/1.1 200 OK") },
   after: { registering, shaking },
-  run: (caller, given, end: EndHolder) => receiveThrough(caller, end, given.registering, given.back),
+  run: async ({ call }, { registering: { tunnelId }, back: text }, end: EndHolder) => {
+    const data = toUtf8(text);
+    const { packet } = await call(sendPacket, { tunnelId, data });
+    const opened = await requireEnd(end).open(packet);
+    return { packet, opened, isSame: opened !== undefined && areEqual(opened, data) };
+  },
   says: ({ packet, isSame }) =>
     sayExpected(
       isSame,
@@ -73,7 +93,8 @@ export const repeating = step({
   why: `An attacker recorded your first packet and sends it again. Its tag is valid. The gateway remembers the vectors of
     earlier packets, and accepts none twice.`,
   after: { registering, sending },
-  run: (caller, given) => repeatPacket(caller, given.registering, given.sending),
+  run: ({ callRefused }, { registering: { tunnelId }, sending: { packet } }) =>
+    callRefused(receivePacket, { tunnelId, packet }),
   ...showRefusal("The gateway refuses it"),
   draws: (value) => [attack(mallory, gateway, "your packet, recorded", refuse(value?.reason))],
 });
@@ -84,8 +105,16 @@ export const altering = step({
   why: "One packet of each end is changed on the way. Encryption alone would not notice; the tag does.",
   reads: { out },
   after: { registering, receiving },
-  run: (caller, given, end: EndHolder) =>
-    changePackets(caller, end, given.registering, given.receiving, given.out),
+  run: async (
+    { callRefused },
+    { registering: { tunnelId }, receiving: { packet: theirs }, out: text },
+    end: EndHolder,
+  ) => {
+    const opened = await requireEnd(end).open(changeByte(theirs, firstCiphertextByte).after);
+    const change = changeByte(await requireEnd(end).seal(toUtf8(text)), firstCiphertextByte);
+    const refusal = await callRefused(receivePacket, { tunnelId, packet: change.after });
+    return { change, isOpened: opened !== undefined, refusal };
+  },
   says: ({ isOpened, refusal }) =>
     sayExpected(
       !isOpened,
@@ -118,7 +147,36 @@ export const rekeying = step({
     gateway showed in the first step; the gateway signs the new transcript. Then a packet is sealed under the old key,
     and one each way under the new one.`,
   after: { meeting, registering, shaking },
-  run: (caller, given, end: EndHolder) => takeNewKey(caller, end, given.meeting, given.registering),
+  run: async ({ call, callRefused }, { meeting, registering: registered }, end: EndHolder) => {
+    const { tunnelId, publicKey } = registered;
+    const { kemPublicKey, identityPublicKey } = meeting;
+    const oldEnd = requireEnd(end);
+    const kem = await loadKem("ML-KEM-1024");
+    const { cipherText: ciphertext, sharedSecret } = kem.encapsulate(kemPublicKey);
+    const answer = await call(rekey, { tunnelId, ciphertext });
+    const newEnd = await makeTunnelEnd(sharedSecret, await buildTranscript(tunnelId, ciphertext, publicKey));
+    // The ciphertext that was sent is known here; the one that came back is not compared.
+    const half = { ...answer, ciphertext };
+    const findings = await checkHandshake(half, newEnd, { tunnelId, publicKey, identityPublicKey });
+    end.current = isTrusted(findings) ? newEnd : undefined;
+
+    const data = toUtf8("Are you still there?");
+    const refusal = await callRefused(receivePacket, { tunnelId, packet: await oldEnd.seal(data) });
+    const { packet } = await call(sendPacket, { tunnelId, data });
+    const byOld = await oldEnd.open(packet);
+    const byNew = await newEnd.open(packet);
+    const { data: read } = await call(receivePacket, { tunnelId, packet: await newEnd.seal(data) });
+    return {
+      keyNumber: answer.rekeyCount + 1,
+      ciphertext,
+      sharedSecret,
+      findings,
+      refusal,
+      opensWithOld: byOld !== undefined,
+      opensWithNew: byNew !== undefined && areEqual(byNew, data),
+      isReadByGateway: areEqual(read, data),
+    };
+  },
   says: ({ keyNumber, findings, refusal }) =>
     sayTrusted(
       findings,

@@ -1,25 +1,50 @@
 /** A tunnel: two ends agree on a key, packets go both ways, the key is replaced, and an intermediary is caught. */
 import { useRef } from "preact/hooks";
-import type { TunnelEnd } from "../../../../src/client/tunnel-end.ts";
+import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import {
+  buildTranscript,
+  checkHandshake,
+  keyForm,
+  makeTunnelEnd,
+  type TunnelEnd,
+} from "../../../../src/client/tunnel-end.ts";
+import { loadKem, verifyHere } from "../../algorithms.ts";
 import { type Check, reportBrowser, reportServer, sayExpected } from "../../checks.ts";
 import { attack, find, refuse, send, withSize } from "../../parts/diagrams/sequence.ts";
 import { bytes, checks, code, evidence, facts, refused } from "../../parts/show.tsx";
+import { makeSigningKey } from "../../signing-key.ts";
 import { defineSharedStory } from "../../story.tsx";
 import { step } from "../../story-step.ts";
-import { isTrusted, judgeHandshake, reportHandshake } from "./handshake.ts";
-import { catchIntermediary, swapKeys } from "./intermediary-steps.ts";
+import { areEqual, toUtf8 } from "../../values.ts";
+import { type EndHolder, isTrusted, judgeHandshake, readTranscript, reportHandshake } from "./handshake.ts";
 import { altering, receiving, rekeying, repeating, sending } from "./packet-steps.tsx";
 import { gateway, mallory, meeting, parties, registering, shaking, you } from "./setup-steps.tsx";
-import { type EndHolder, endTunnel } from "./steps.ts";
 
-const swapping = step({
+const { registerPeer, handshake, verifyHandshake, sendPacket, disconnect } = VpnService.method;
+
+export const swapping = step({
   title: "An attacker in the middle swaps the keys",
   action: "Swap the keys",
   why: `Mallory controls the connection. She registers her own public key instead of yours, decapsulates the gateway's
     ciphertext, and sends you her own ciphertext. ML-KEM alone cannot detect this: it does not identify the other side.
     This page acts as Mallory, with real calls to the gateway.`,
   after: { meeting },
-  run: (caller) => swapKeys(caller),
+  run: async ({ call }) => {
+    const kem = await loadKem("ML-KEM-1024");
+    const yours = kem.keygen();
+    const hers = kem.keygen();
+    // On the way to the gateway: her key goes instead of yours.
+    const { tunnelId } = await call(registerPeer, { peerName: "Laptop", publicKey: hers.publicKey });
+    const answer = await call(handshake, { tunnelId, keyForm });
+    const withGateway = kem.decapsulate(answer.ciphertext, hers.secretKey);
+    const gatewaySide = await makeTunnelEnd(withGateway, answer.transcript);
+    const readsGateway = areEqual(await gatewaySide.confirm(answer.transcript), answer.keyConfirmation);
+    // On the way back: her ciphertext, which your key opens.
+    const { cipherText: ciphertext, sharedSecret: withYou } = kem.encapsulate(yours.publicKey);
+    // She does not need the gateway for what follows, so nothing is left behind there.
+    await call(disconnect, { tunnelId });
+    return { tunnelId, yours, hers, answer, ciphertext, withGateway, withYou, readsGateway };
+  },
   says: ({ readsGateway }) =>
     sayExpected(
       readsGateway,
@@ -44,13 +69,41 @@ const swapping = step({
   ],
 });
 
-const catching = step({
+export const catching = step({
   title: "The attack is detected",
   action: "Check what she sends you",
   why: `The gateway signed a transcript with the hash of Mallory's key. She can only send a transcript that does not match
     your key, or a signature that is not the gateway's.`,
   after: { meeting, swapping },
-  run: (caller, given) => catchIntermediary(caller, given.meeting, given.swapping),
+  run: async ({ call }, { meeting: { identityPublicKey }, swapping: swapped }) => {
+    const { tunnelId, yours, answer, ciphertext, withYou } = swapped;
+    const { publicKey } = yours;
+    const transcript = await buildTranscript(tunnelId, ciphertext, publicKey);
+    const opened = (await loadKem("ML-KEM-1024")).decapsulate(ciphertext, yours.secretKey);
+    const end = await makeTunnelEnd(opened, transcript);
+    const herEnd = await makeTunnelEnd(withYou, transcript);
+    const checkForged = async (text: string, signature: Uint8Array) => {
+      // She has the keys of your side, so she can compute the confirmation.
+      const keyConfirmation = await herEnd.confirm(text);
+      const half = { ciphertext, transcript: text, signature, keyConfirmation };
+      return checkHandshake(half, end, { tunnelId, publicKey, identityPublicKey });
+    };
+    const askServer = async (signature: Uint8Array): Promise<boolean> =>
+      (await call(verifyHandshake, { signature, transcript })).valid;
+
+    const her = await makeSigningKey("ML-DSA-65");
+    const herSignature = her.sign(toUtf8(transcript));
+    return {
+      hashInTranscript: readTranscript(answer.transcript).keyHash,
+      hashOfYours: readTranscript(transcript).keyHash,
+      passedOn: await checkForged(answer.transcript, answer.signature),
+      rewritten: await checkForged(transcript, answer.signature),
+      isRewrittenSigned: await askServer(answer.signature),
+      resigned: await checkForged(transcript, herSignature),
+      isResignedSigned: await askServer(herSignature),
+      isSignedByHer: await verifyHere(her.algorithm, herSignature, toUtf8(transcript), her.publicKey),
+    };
+  },
   says: ({ passedOn, rewritten, resigned }) =>
     sayExpected(
       ![passedOn, rewritten, resigned].some(isTrusted),
@@ -96,12 +149,17 @@ const catching = step({
   ],
 });
 
-const ending = step({
+export const ending = step({
   title: "End the tunnel",
   action: "Disconnect",
   why: "The gateway overwrites the session key, which is only in its memory, and releases the address.",
   after: { registering },
-  run: (caller, given, end: EndHolder) => endTunnel(caller, end, given.registering),
+  run: async ({ call, callRefused }, { registering: { tunnelId } }, end: EndHolder) => {
+    const { tunnelStatus } = await call(disconnect, { tunnelId });
+    const refusal = await callRefused(sendPacket, { tunnelId, size: 1 });
+    end.current = undefined;
+    return { tunnelStatus, refusal };
+  },
   says: ({ tunnelStatus, refusal }) =>
     `The tunnel is ${tunnelStatus}. A packet for it is refused: ${refusal.reason}.`,
   shows: ({ refusal }) => refused(refusal),

@@ -1,6 +1,13 @@
 /** The set-up of a tunnel: the gateway's keys, those of this end, and a handshake. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
-import { browserLibrary } from "../../algorithms.ts";
+import {
+  buildTranscript,
+  checkHandshake,
+  kemKeyContext,
+  keyForm,
+  makeTunnelEnd,
+} from "../../../../src/client/tunnel-end.ts";
+import { browserLibrary, loadKem, verifyHere } from "../../algorithms.ts";
 import { withoutToken } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import { reportBrowser, reportNoSecret, reportServer } from "../../checks.ts";
@@ -10,8 +17,17 @@ import { bytes, checks, code, evidence, facts, heading, sizes } from "../../part
 import { textField } from "../../parts/step-fields.tsx";
 import { step } from "../../story-step.ts";
 import { formatBytes, shorten } from "../../values.ts";
-import { judgeHandshake, readTranscript, reportHandshake, sayTrusted } from "./handshake.ts";
-import { type EndHolder, meetGateway, registerEnd, shakeHands } from "./steps.ts";
+import {
+  type EndHolder,
+  isTrusted,
+  judgeHandshake,
+  readTranscript,
+  reportHandshake,
+  requireSecureOrigin,
+  sayTrusted,
+} from "./handshake.ts";
+
+const { getGatewayInfo, registerPeer, handshake, verifyHandshake } = VpnService.method;
 
 export const parties: readonly Party[] = [
   { name: "Your browser" },
@@ -25,8 +41,19 @@ export const meeting = step({
   action: "Fetch the keys",
   why: `All later steps rely on the identity, which distinguishes the gateway from an attacker. In real use, peers get it
     in advance over a trusted channel, not in a call as here.`,
-  plan: () => planCall(VpnService.method.getGatewayInfo, {}, withoutToken),
-  run: meetGateway,
+  plan: () => planCall(getGatewayInfo, {}, withoutToken),
+  run: async ({ call }) => {
+    const answer = await call(getGatewayInfo, {}, withoutToken);
+    const { kemPublicKey, identityPublicKey, kemPublicKeySignature } = answer;
+    const isVouched = await verifyHere(
+      "ML-DSA-65",
+      kemPublicKeySignature,
+      kemPublicKey,
+      identityPublicKey,
+      kemKeyContext,
+    );
+    return { kemPublicKey, identityPublicKey, isVouched };
+  },
   says: ({ kemPublicKey, identityPublicKey }) =>
     `A key to encapsulate to, ${formatBytes(kemPublicKey.length)}, and an identity, ${formatBytes(identityPublicKey.length)}.`,
   shows: ({ kemPublicKey, identityPublicKey, isVouched }) => [
@@ -51,7 +78,11 @@ export const registering = step({
     assigns an address.`,
   fields: { name: textField("Name of your end", "Laptop") },
   after: { meeting },
-  run: (caller, { name }) => registerEnd(caller, name),
+  run: async ({ call }, { name: peerName }) => {
+    const { publicKey, secretKey } = (await loadKem("ML-KEM-1024")).keygen();
+    const { tunnelId, assignedIp, privateKey } = await call(registerPeer, { peerName, publicKey });
+    return { tunnelId, assignedIp, publicKey, secretKey, hasNoSecret: privateKey === undefined };
+  },
   says: ({ tunnelId, assignedIp }) => `Your address is ${assignedIp}, in ${tunnelId}.`,
   shows: ({ publicKey, secretKey, hasNoSecret }) => [
     evidence(
@@ -75,7 +106,19 @@ export const shaking = step({
     itself from what it knows, and compares. Out of the secret and the transcript, both ends derive one key for each
     direction.`,
   after: { meeting, registering },
-  run: (caller, given, end: EndHolder) => shakeHands(caller, end, given.meeting, given.registering),
+  run: async ({ call }, { meeting: { identityPublicKey }, registering: registered }, end: EndHolder) => {
+    const { tunnelId, publicKey, secretKey } = registered;
+    const answer = await call(handshake, { tunnelId, keyForm });
+    const { signature, transcript, ciphertext, keyConfirmation } = answer;
+    const { valid } = await call(verifyHandshake, { signature, transcript });
+    const sharedSecret = (await loadKem("ML-KEM-1024")).decapsulate(ciphertext, secretKey);
+    requireSecureOrigin();
+    const made = await makeTunnelEnd(sharedSecret, await buildTranscript(tunnelId, ciphertext, publicKey));
+    const findings = await checkHandshake(answer, made, { tunnelId, publicKey, identityPublicKey });
+    // Its key is used only if the gateway's half of the handshake holds.
+    end.current = isTrusted(findings) ? made : undefined;
+    return { publicKey, ciphertext, transcript, signature, keyConfirmation, sharedSecret, valid, findings };
+  },
   says: ({ findings }) => sayTrusted(findings, "Both ends have the same key, and the gateway is authentic."),
   shows: (shaken) => [
     evidence(

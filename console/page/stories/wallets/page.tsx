@@ -1,6 +1,12 @@
 /** A wallet: its address, its signatures, and what a signature does not protect against. */
-import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
-import { browserLibrary } from "../../algorithms.ts";
+import {
+  CreateWalletResponseSchema,
+  SignTransactionResponseSchema,
+  VerifyTransactionResponseSchema,
+  WalletService,
+} from "#gen/wallet/wallet_service_pb.ts";
+import { browserLibrary, sha256, verifyHere } from "../../algorithms.ts";
+import type { Caller } from "../../caller.ts";
 import { planCall } from "../../calls.ts";
 import {
   areBothValid,
@@ -22,31 +28,28 @@ import {
   signatureSizes,
 } from "../../parts/show.tsx";
 import { textField } from "../../parts/step-fields.tsx";
+import { deriveAddress } from "../../signing-key.ts";
 import { defineStory } from "../../story.tsx";
 import { step } from "../../story-step.ts";
-import { formatBytes, formatNumber } from "../../values.ts";
+import { areEqual, changeByte, formatBytes, formatNumber, toHex, toUtf8 } from "../../values.ts";
+import { findFields } from "./answers.ts";
 import { FieldTable } from "./field-table.tsx";
-import {
-  algorithm,
-  alterTransaction,
-  createAndCheckWallet,
-  replayTransaction,
-  searchAnswers,
-  signAndVerify,
-  signAsThief,
-  signWithMissingWallet,
-} from "./steps.ts";
 
+const { createWallet, signTransaction, verifyTransaction } = WalletService.method;
+const algorithm = "ML-DSA-65";
 const text = textField("Transaction", "Pay 100 to Grace, transaction 1");
 
-const creating = step({
+export const creating = step({
   title: "Create a wallet",
   action: "Create",
   why: `The address is the first 20 bytes of SHA-256 of the public key. Your browser recomputes it, so the server cannot
     send the address of another key.`,
   fields: { label: textField("Human-readable name", "Savings") },
-  plan: ({ label }) => planCall(WalletService.method.createWallet, { label }),
-  run: (caller, { label }) => createAndCheckWallet(caller, label),
+  plan: ({ label }) => planCall(createWallet, { label }),
+  run: async ({ call }, { label }) => {
+    const wallet = await call(createWallet, { label });
+    return { label, wallet, isAddressEqual: (await deriveAddress(wallet.publicKey)) === wallet.address };
+  },
   says: ({ wallet, isAddressEqual }) =>
     sayExpected(
       isAddressEqual,
@@ -61,13 +64,31 @@ const creating = step({
   ],
 });
 
-const signing = step({
+async function verifyOnBothSides(
+  { call }: Caller,
+  data: Uint8Array,
+  signature: Uint8Array,
+  publicKey: Uint8Array,
+) {
+  const verified = await call(verifyTransaction, { data, signature, publicKey });
+  const browser = await verifyHere(algorithm, signature, data, publicKey);
+  return { verified, verdicts: { server: verified.valid, browser } };
+}
+
+export const signing = step({
   title: "Sign a transaction",
   action: "Sign and verify",
   why: "The server signs the transaction itself, not a digest. It does not interpret the transaction.",
   fields: { text },
   after: { creating },
-  run: (caller, given) => signAndVerify(caller, given.creating, given.text),
+  run: async (caller, { creating: { wallet }, text }) => {
+    const data = toUtf8(text);
+    const signed = await caller.call(signTransaction, { walletId: wallet.walletId, data });
+    // Do not use the key that came with the signature: it could be from anyone.
+    const found = await verifyOnBothSides(caller, data, signed.signature, wallet.publicKey);
+    const isSameAddress = (await deriveAddress(signed.publicKey)) === wallet.address;
+    return { data, signed, ...found, isSameAddress };
+  },
   says: ({ signed, verdicts, isSameAddress }) =>
     sayExpected(
       areBothValid(verdicts) && isSameAddress,
@@ -86,25 +107,37 @@ const signing = step({
   ],
 });
 
-const altering = step({
+export const altering = step({
   title: "Alter one byte",
   action: "Alter and verify",
   why: "An attacker changes the amount: one bit turns the first 1 into a 9.",
   after: { creating, signing },
-  run: (caller, given) => alterTransaction(caller, given.creating, given.signing),
+  run: async (caller, { creating: { wallet }, signing: { data, signed } }) => {
+    const change = changeByte(data, Math.max(0, data.indexOf("1".charCodeAt(0))), 8);
+    const { verdicts } = await verifyOnBothSides(caller, change.after, signed.signature, wallet.publicKey);
+    return { change, verdicts };
+  },
   ...showTampering(
     "the signature over the altered transaction",
     () => "Neither side finds the signature valid for the altered transaction.",
   ),
 });
 
-const swapping = step({
+export const swapping = step({
   title: "Swap the key",
   action: "Sign as a thief",
   why: `A thief creates a wallet, signs the same transaction, and sends it with the thief's public key. The signature is
     genuine. Only the address reveals the thief.`,
   after: { creating, signing },
-  run: (caller, given) => signAsThief(caller, given.creating, given.signing),
+  run: async (caller, { creating: { wallet }, signing: { data } }) => {
+    const { walletId } = await caller.call(createWallet, { label: "Thief" });
+    const { signature, publicKey } = await caller.call(signTransaction, { walletId, data });
+    const { verified, verdicts } = await verifyOnBothSides(caller, data, signature, publicKey);
+    const computed = await deriveAddress(publicKey);
+    const expected = wallet.address;
+    const isOwner = { server: verified.address === expected, browser: computed === expected };
+    return { verdicts, computed, expected, isOwner };
+  },
   says: ({ verdicts, isOwner }) =>
     sayExpected(
       areBothValid(verdicts) && !isOwner.browser,
@@ -124,14 +157,28 @@ const swapping = step({
   ],
 });
 
-const replaying = step({
+export const replaying = step({
   title: "Use it twice",
   action: "Replay",
   why: `A signature proves the signer and the content, but not the time or the number of uses. Systems that execute
     transactions store a list of executed transaction hashes. They do not use the signature, because two signatures of
     one transaction differ. A number in the transaction distinguishes two intended payments.`,
   after: { creating, signing },
-  run: (caller, given) => replayTransaction(caller, given.creating, given.signing),
+  run: async ({ call }, { creating: { wallet }, signing: { data, signed } }) => {
+    const { publicKey, walletId } = wallet;
+    const again = await call(signTransaction, { walletId, data });
+    const first = await call(verifyTransaction, { data, signature: signed.signature, publicKey });
+    const second = await call(verifyTransaction, { data, signature: again.signature, publicKey });
+    const transactionHash = toHex(await sha256(data));
+    return {
+      valid: first.valid,
+      validAgain: second.valid,
+      transactionHash,
+      accepted: executeOnce([transactionHash, transactionHash]),
+      isSameSignature: areEqual(signed.signature, again.signature),
+      again: again.signature,
+    };
+  },
   says: ({ valid, validAgain, accepted: [first, second] }) =>
     sayExpected(
       valid && validAgain && first === true && second === false,
@@ -165,17 +212,31 @@ const guessing = step({
   action: "Try",
   why: "The ID of a wallet is random. For a guessed ID and for wallets of other users, the answer is the same.",
   reads: { text },
-  run: (caller, given) => signWithMissingWallet(caller, given.text),
+  run: ({ callRefused }, { text }) =>
+    callRefused(signTransaction, { walletId: `wallet-${makeUuid()}`, data: toUtf8(text) }),
   ...showRefusal(),
 });
 
-const searching = step({
+export const searching = step({
   title: "Look for the private key",
   action: "Look through the answers",
   why: `A private key of ${algorithm} has 4,032 bytes, or 32 as a seed. Your browser checks every field that the server
     sent above and identifies it. No call is made.`,
   after: { creating, signing },
-  run: (_caller, given) => searchAnswers(given.creating, given.signing),
+  run: async (_caller, { creating: { label, wallet }, signing: { signed, verified } }) => {
+    const parts = { address: wallet.address, label, signature: signed.signature };
+    const answers = [
+      { name: "CreateWallet", fields: await findFields(CreateWalletResponseSchema, wallet, parts) },
+      { name: "SignTransaction", fields: await findFields(SignTransactionResponseSchema, signed, parts) },
+      {
+        name: "VerifyTransaction",
+        fields: await findFields(VerifyTransactionResponseSchema, verified, parts),
+      },
+    ];
+    const fields = answers.flatMap((answer) => answer.fields);
+    const unknownCount = fields.filter((field) => field.is === undefined).length;
+    return { answers, count: fields.length, unknownCount };
+  },
   says: ({ count, unknownCount }) =>
     unknownCount === 0
       ? `All ${formatNumber(count)} fields are public. None contains the private key.`
@@ -191,6 +252,17 @@ const searching = step({
     ),
   ],
 });
+
+/** Executes each transaction once, known by its hash. @returns for each whether it is executed */
+function executeOnce(hashes: readonly string[]): readonly boolean[] {
+  return hashes.map((hash, at) => hashes.indexOf(hash) === at);
+}
+
+/** Not crypto.randomUUID: browsers have it on secure origins only. */
+function makeUuid(): string {
+  const digits = toHex(crypto.getRandomValues(new Uint8Array(16)));
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
+}
 
 function nameOwner(isOwner: boolean): string {
   return isOwner ? "the wallet's" : "another";

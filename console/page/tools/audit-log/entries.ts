@@ -110,12 +110,6 @@ export function splitDetails(details: string): string[] {
   return details === "" ? [] : details.split(/, (?=\w+=)/);
 }
 
-/** @throws Error for a message without an entry */
-export function readEntry({ entry }: { readonly entry?: AuditEntry | undefined }): AuditEntry {
-  if (entry === undefined) throw new Error("the server sent a message without an entry");
-  return entry;
-}
-
 /** Says what a search found. */
 export function describeList(list: EntryList | undefined): string {
   if (list === undefined) return "";

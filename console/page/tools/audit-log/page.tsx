@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { readEntry } from "../../audit.ts";
 import { useForm } from "../../form.ts";
 import { ActionButton } from "../../parts/action-button.tsx";
 import { FailureNote } from "../../parts/failure-note.tsx";
@@ -66,11 +67,7 @@ function Browser({ initial }: { readonly initial: log.AuditFilters }) {
     const after = start.at(-1)?.sequence;
     setBefore(start);
     const { query } = remember();
-    stream.open(
-      watchAuditLog,
-      { ...query, ...(after !== undefined && { afterSequence: after }) },
-      log.readEntry,
-    );
+    stream.open(watchAuditLog, { ...query, ...(after !== undefined && { afterSequence: after }) }, readEntry);
   };
   useEffect(search, []);
 
