@@ -176,14 +176,16 @@ const mayImport: Record<string, RegExp> = {
   "services/service-module": /^(config|protocol|crypto|database|records|store|identity|services\/kms)$/,
   protocol: /^(gen|errors)$/,
   transcoding: /^(gen|errors|protocol)$/,
-  openapi: /^(answers|gen|errors|protocol|transcoding)$/,
+  "openapi/document": /^$/,
+  openapi: /^(openapi\/document|answers|gen|errors|protocol|transcoding)$/,
   "proto-archive": /^(gen|protocol|transcoding)$/,
   server: /^(gen|errors|protocol|transcoding|crypto)$/,
   cli: /^(gen|extension|client|protocol|crypto|services\/registry|cli\/operator)$/,
   "cli/operator":
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|tlog|open-store|identity)$|^services\//,
   // The page writes public keys as PEM.
-  console: /^(gen|client|protocol|crypto)$/,
+  // The reference reads the types of the description.
+  console: /^(gen|client|protocol|crypto|openapi\/document)$/,
   // What serves it bundles it, if the program runs from its sources.
   "console-pages": /^(protocol|console)$/,
   docs: /^(gen|errors|protocol|config|server|services\/registry|extension|extensions)$/,
@@ -209,6 +211,7 @@ function moduleOf(path: string): string {
     return second === "registry.ts" ? "services/registry" : "services/service-module";
   if (first === "services") return third === undefined ? first : `services/${second}`;
   if (first === "cli" && second === "operator") return "cli/operator";
+  if (first === "openapi" && second === "document.ts") return "openapi/document";
   return first.replace(/\.\w+$/, "");
 }
 

@@ -1,6 +1,18 @@
 /** The parts of an OpenAPI 3.1 document that this folder writes (spec.openapis.org/oas/v3.1.1, section 4.8). */
-import type { Json } from "../protocol/example.ts";
-import type { ExampleLinks } from "./example-links.ts";
+
+/** A value of JSON. */
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
+
+/** Where a field of an example takes its value from. */
+export interface ExampleLink {
+  /** The name of another example. */
+  readonly answerOf: string;
+  /** The path in its answer: "result.keyId". */
+  readonly path: string;
+}
+
+/** By the name of an example, and there by the path of the field in its request: "keyId". */
+export type ExampleLinks = Readonly<Record<string, Readonly<Record<string, ExampleLink>>>>;
 
 /** The keywords of JSON Schema (draft 2020-12) that are used here. */
 export interface Schema {

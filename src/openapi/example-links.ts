@@ -1,11 +1,6 @@
 /** Describes which examples take values from the answers to others, so that a page can fill them in. */
 import type { Answered, Example, ExampleValue } from "../protocol/example.ts";
-
-/** Where a field of an example takes its value from. */
-export type ExampleLink = Pick<Answered, "answerOf" | "path">;
-
-/** By the name of an example, and there by the path of the field in its request: "keyId". */
-export type ExampleLinks = Readonly<Record<string, Readonly<Record<string, ExampleLink>>>>;
+import type { ExampleLinks } from "./document.ts";
 
 /**
  * Describes the examples of one RPC.

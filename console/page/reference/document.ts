@@ -1,78 +1,21 @@
 /** The description of the REST calls, as /openapi.json has it, and its parts by reference. */
-
-/** A value of JSON. */
-export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
-
-/** Where a field of an example takes its value from. */
-export interface ExampleLink {
-  /** The name of another example. */
-  readonly answerOf: string;
-  /** The path in its answer: "result.keyId". */
-  readonly path: string;
-}
-
-export interface Schema {
-  readonly $ref?: string;
-  readonly type?: string | readonly string[];
-  readonly description?: string;
-  readonly enum?: readonly Json[];
-  readonly format?: string;
-  readonly contentEncoding?: string;
-  readonly minLength?: number;
-  readonly maxLength?: number;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly items?: Schema;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly anyOf?: readonly Schema[];
-}
-
-export interface MediaType {
-  readonly schema: Schema;
-  readonly example?: Json;
-  readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: Json }>>;
-}
-
-export interface Parameter {
-  readonly $ref?: string;
-  readonly name: string;
-  readonly in: "path" | "query" | "header";
-  readonly description?: string;
-  readonly required?: boolean;
-  readonly schema?: Schema;
-  readonly example?: Json;
-}
-
-export interface Response {
-  readonly $ref?: string;
-  readonly description: string;
-  readonly content?: Readonly<Record<string, MediaType>>;
-}
-
-/** One operation as the document has it. */
-interface RawOperation {
-  readonly operationId: string;
-  readonly tags: readonly string[];
-  readonly summary?: string;
-  readonly description?: string;
-  readonly parameters?: readonly Parameter[];
-  readonly requestBody?: { readonly content: Readonly<Record<string, MediaType>> };
-  readonly responses: Readonly<Record<string, Response>>;
-  readonly security: readonly Readonly<Record<string, readonly string[]>>[];
-  readonly "x-grpc": {
-    readonly method: string;
-    readonly request?: Json;
-    /** By the names of its examples, and there by fields: whose answers have the values. */
-    readonly examples?: Readonly<Record<string, Readonly<Record<string, ExampleLink>>>>;
-  };
-}
+import type {
+  Json,
+  MediaType,
+  OpenApiDocument,
+  Parameter,
+  Operation as RawOperation,
+  Reference,
+  Response,
+  Schema,
+} from "../../../src/openapi/document.ts";
 
 /** One operation, with its place and its references resolved. */
-export interface Operation extends RawOperation {
+export interface Operation extends Omit<RawOperation, "parameters" | "responses"> {
   readonly verb: string;
   readonly path: string;
   readonly parameters: readonly Parameter[];
+  readonly responses: Readonly<Record<string, Response>>;
   /** The text that a search reads, in lower case. */
   readonly text: string;
 }
@@ -95,27 +38,18 @@ export interface ApiDocument {
   resolve(schema: Schema): Schema;
 }
 
-export interface RawDocument {
-  readonly info: { readonly title: string; readonly version: string; readonly description: string };
-  readonly tags: readonly { readonly name: string; readonly description: string }[];
-  readonly paths: Readonly<Record<string, Readonly<Record<string, RawOperation>>>>;
-  readonly components: Readonly<
-    Record<"schemas" | "responses" | "parameters", Readonly<Record<string, unknown>>>
-  >;
-}
-
 /** Reads the description that the server gives of itself. @throws an Error if the server gives none */
 export async function loadDocument(): Promise<ApiDocument> {
   const response = await fetch("/openapi.json");
   if (!response.ok) throw new Error(`the server answered ${response.status}`);
-  // The server writes it from the types of src/openapi/document.ts.
-  return readDocument((await response.json()) as RawDocument);
+  // The server writes it from these types.
+  return readDocument((await response.json()) as OpenApiDocument);
 }
 
 /** Reads a description, and resolves the references that the page follows at once. */
-export function readDocument({ info, tags, paths, components }: RawDocument): ApiDocument {
-  const resolve = <T extends { readonly $ref?: string }>(value: T): T => {
-    if (value.$ref === undefined) return value;
+export function readDocument({ info, tags, paths, components }: OpenApiDocument): ApiDocument {
+  const resolve = <T extends object>(value: T | Reference): T => {
+    if (!("$ref" in value)) return value;
     const [, , part = "", name = ""] = value.$ref.split("/");
     // A reference names a part of the kind of its place.
     return components[part as keyof typeof components][name] as T;

@@ -1,5 +1,6 @@
 /** The fields of a message, with those of the messages in it folded. */
-import type { ApiDocument, Schema } from "./document.ts";
+import type { Schema } from "../../../src/openapi/document.ts";
+import type { ApiDocument } from "./document.ts";
 import { Prose } from "./prose.tsx";
 
 interface FieldListProps {

@@ -1,5 +1,6 @@
 /** One call: what it does and takes, its snippets, an answer, its errors, and a form that makes it. */
 import { useState } from "preact/hooks";
+import type { MediaType } from "../../../src/openapi/document.ts";
 import { CodeBlock } from "../parts/code-block.tsx";
 import { Choice } from "../parts/fields.tsx";
 import { Snippets } from "../parts/snippets.tsx";
@@ -9,7 +10,6 @@ import {
   type ApiDocument,
   isStream,
   listExamples,
-  type MediaType,
   nameOperation,
   needsToken,
   type Operation,

@@ -1,7 +1,7 @@
 /** One request to an operation: the values of its parameters and its body, and what HTTP and gRPC send of them. */
+import type { Json, Parameter } from "../../../src/openapi/document.ts";
 import { type HttpRequest, parseJson } from "../snippets/input.ts";
-import type { Json, Operation, Parameter } from "./document.ts";
-import { listExamples } from "./document.ts";
+import { listExamples, type Operation } from "./document.ts";
 
 /** The values that a reader has filled in. */
 export interface Draft {
@@ -101,6 +101,6 @@ function toJson(parameter: Parameter, text: string): Json {
   return text;
 }
 
-function isObject(value: Json): value is Record<string, Json> {
+function isObject(value: Json): value is { readonly [name: string]: Json } {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

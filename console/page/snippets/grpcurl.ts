@@ -1,4 +1,3 @@
-import type { JsonValue } from "@bufbuild/protobuf";
 import { type SnippetInput, tokenNote } from "./input.ts";
 import { quoteShell, writeJson } from "./literals.ts";
 import { joinBody, joinLines, shellToken } from "./shell.ts";
@@ -22,6 +21,6 @@ export function writeGrpcurl({ http, message, rpc, hasToken }: SnippetInput): st
 }
 
 /** grpcurl refuses null for a field that is not a message. Omitting the field means the same. */
-function omitNulls(message: JsonValue): unknown {
+function omitNulls(message: unknown): unknown {
   return JSON.parse(JSON.stringify(message, (_name, value) => (value === null ? undefined : value)));
 }

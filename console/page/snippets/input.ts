@@ -1,5 +1,6 @@
 /** The input of the writers of all languages. */
 import type { JsonValue } from "@bufbuild/protobuf";
+import type { Json } from "../../../src/openapi/document.ts";
 
 /** A request as HTTP sends it. */
 export interface HttpRequest {
@@ -14,7 +15,7 @@ export interface HttpRequest {
 export interface SnippetInput {
   readonly http: HttpRequest;
   /** The message of gRPC, or undefined if the body is not JSON. */
-  readonly message: JsonValue | undefined;
+  readonly message: Json | undefined;
   /** "kms.KmsService/Sign" */
   readonly rpc: string;
   /** Whether the call sends the token of the variable QSP_TOKEN. A snippet never has the token itself. */
