@@ -3,9 +3,9 @@
  * log-in and a log-out empty it.
  */
 import type { Message } from "@bufbuild/protobuf";
-import { useEffect, useState } from "preact/hooks";
 import { type FoundRecord, findRecord, toObject } from "./record-kinds.ts";
 import { watchSession } from "./session.ts";
+import { shareValue } from "./shared-value.ts";
 import type { SnippetCall } from "./snippets/call.ts";
 
 /** The part of the page that created a record. */
@@ -23,15 +23,12 @@ export interface CreatedRecord extends FoundRecord {
 /** A page that stays open for long forgets its oldest records. */
 const maxRecords = 1000;
 
-let records: readonly CreatedRecord[] = [];
-const listeners = new Set<() => void>();
+const records = shareValue((): readonly CreatedRecord[] => []);
 
-watchSession(() => keep([]));
+/** The records, oldest first, for a component. */
+export const useCreatedRecords = records.use;
 
-function keep(next: readonly CreatedRecord[]): void {
-  records = next.slice(-maxRecords);
-  for (const listener of listeners) listener();
-}
+watchSession(() => records.set([]));
 
 /** Notes what an answer says of a record: a new one, or the new state of one that was created here. */
 export function noteAnswer({ method, request }: SnippetCall, answer: Message, at: CreatedAt): void {
@@ -42,28 +39,18 @@ export function noteAnswer({ method, request }: SnippetCall, answer: Message, at
   }));
   if (found === undefined) return;
   const { isNew, ...record } = found;
-  if (isNew) keep([...records, { ...record, createdAt: new Date().toISOString(), at }]);
+  const created = { ...record, createdAt: new Date().toISOString(), at };
+  if (isNew) records.set([...records.get(), created].slice(-maxRecords));
   else noteStates([record]);
 }
 
 /** Notes states that the server has listed. */
 export function noteStates(listed: readonly Pick<CreatedRecord, "kind" | "id" | "state">[]): void {
   const stateOf = new Map(listed.map(({ kind, id, state }) => [`${kind} ${id}`, state]));
-  const next = records.map((record) => {
+  const before = records.get();
+  const next = before.map((record) => {
     const state = stateOf.get(`${record.kind} ${record.id}`);
     return state === undefined || state === record.state ? record : { ...record, state };
   });
-  if (next.some((record, at) => record !== records[at])) keep(next);
-}
-
-/** The records, oldest first, for a component. */
-export function useCreatedRecords(): readonly CreatedRecord[] {
-  const [shown, setShown] = useState(records);
-  useEffect(() => {
-    const show = (): void => setShown(records);
-    listeners.add(show);
-    show();
-    return () => void listeners.delete(show);
-  }, []);
-  return shown;
+  if (next.some((record, at) => record !== before[at])) records.set(next);
 }

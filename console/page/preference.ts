@@ -1,5 +1,5 @@
 /** A choice of the reader that all parts of the page share, and that the browser remembers. */
-import { useEffect, useState } from "preact/hooks";
+import { shareValue } from "./shared-value.ts";
 import { readStored, store } from "./storage.ts";
 
 export interface Preference<T extends string> {
@@ -16,29 +16,12 @@ export function createPreference<const T extends string>(
   storageName: string,
   options: readonly [T, ...T[]],
 ): Preference<T> {
-  const listeners = new Set<(choice: T) => void>();
-  let current = parse(readStored("localStorage", storageName));
-
-  function parse(text: string | undefined): T {
-    // An older version of the page may have stored something else.
-    return options.find((option) => option === text) ?? options[0];
-  }
-
-  function choose(choice: string): void {
-    current = parse(choice);
-    store("localStorage", storageName, current);
-    for (const listener of listeners) listener(current);
-  }
-
-  function use(): readonly [T, (choice: string) => void] {
-    const [choice, setChoice] = useState(current);
-    useEffect(() => {
-      listeners.add(setChoice);
-      setChoice(current);
-      return () => void listeners.delete(setChoice);
-    }, []);
-    return [choice, choose];
-  }
-
-  return { options, use };
+  // An older version of the page may have stored something else.
+  const parse = (text: string | undefined): T => options.find((option) => option === text) ?? options[0];
+  const chosen = shareValue(() => parse(readStored("localStorage", storageName)));
+  const choose = (choice: string): void => {
+    store("localStorage", storageName, parse(choice));
+    chosen.set(parse(choice));
+  };
+  return { options, use: () => [chosen.use(), choose] };
 }

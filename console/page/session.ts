@@ -1,5 +1,5 @@
 /** The token of the reader, for a server that requires one. The tab keeps it until it is closed. */
-import { useEffect, useState } from "preact/hooks";
+import { shareValue } from "./shared-value.ts";
 import { readStored, store } from "./storage.ts";
 
 /** A reader who has logged in. */
@@ -9,44 +9,26 @@ export interface Session {
 }
 
 const storageName = "qsp-session";
-const listeners = new Set<() => void>();
-let current = read();
 
-function read(): Session | undefined {
+const session = shareValue((): Session | undefined => {
   const text = readStored("sessionStorage", storageName);
   return text === undefined ? undefined : JSON.parse(text);
-}
+});
 
-export function getSession(): Session | undefined {
-  return current;
-}
+/** The session, for a component that shows it. */
+export const useSession = session.use;
+export const getSession = session.get;
+/** Calls a function when a user logs in or out. */
+export const watchSession = session.watch;
 
 /** Keeps a session, or forgets it. */
-export function setSession(session: Session | undefined): void {
-  current = session;
-  store("sessionStorage", storageName, session && JSON.stringify(session));
-  for (const listener of listeners) listener();
+export function setSession(next: Session | undefined): void {
+  store("sessionStorage", storageName, next && JSON.stringify(next));
+  session.set(next);
 }
 
 /** Ends the session if the server will never take its token again, so that the page asks to log in. */
 export function endRefusedSession(token: string | undefined, reason: string): void {
-  if (token === undefined || token !== current?.token) return;
+  if (token === undefined || token !== getSession()?.token) return;
   if (["TOKEN_EXPIRED", "TOKEN_REVOKED", "TOKEN_KEY_UNKNOWN"].includes(reason)) setSession(undefined);
-}
-
-/** Calls a function when a user logs in or out. */
-export function watchSession(listener: () => void): void {
-  listeners.add(listener);
-}
-
-/** The session, for a component that shows it. */
-export function useSession(): Session | undefined {
-  const [session, setShown] = useState(current);
-  useEffect(() => {
-    const show = (): void => setShown(current);
-    listeners.add(show);
-    show();
-    return () => void listeners.delete(show);
-  }, []);
-  return session;
 }
