@@ -112,6 +112,17 @@ describe("a token", { timeout }, () => {
     expect(stranger.authorizations).toEqual([undefined, "Bearer meant for it"]);
   });
 
+  it("of a login is not sent once it has expired", async () => {
+    const here = await loggedIn();
+    const logins = JSON.parse(readFileSync(loginsFile(here), "utf8"));
+    logins[server.url].expiresAt = "2020-01-31T12:00:00.000Z";
+    writeFileSync(loginsFile(here), JSON.stringify(logins));
+    expect(await qsp(["kms", "list"], here)).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("log in first: qsp login USERNAME"),
+    });
+  });
+
   it("comes from --token-file, or QSP_TOKEN, before that of a login", async () => {
     const token = tokenOf(await loggedIn());
     const here = place();
