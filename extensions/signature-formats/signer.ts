@@ -2,7 +2,7 @@
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import type { ApiClient } from "../../src/cli/connection/api-client.ts";
 import { parsePublicKey, readSecretKey, requireSigning } from "../../src/cli/keys/read-keys.ts";
-import { chooseKey, signWithAlgorithm } from "../../src/cli/signing/keys.ts";
+import { signWithAlgorithm } from "../../src/cli/signing/keys.ts";
 import { signContent } from "../../src/cli/signing/local.ts";
 import type { VerbInput } from "../../src/cli/verb.ts";
 import type { CryptoProvider, PublicKey } from "../../src/crypto/provider.ts";
@@ -17,15 +17,13 @@ export interface Signer {
 
 /** Finds the key that a command line names: --key or --key-file. @throws CliError */
 export async function openSigner(provider: CryptoProvider, { options, server }: VerbInput): Promise<Signer> {
-  const { keyId, keyFile } = chooseKey(options.text("key"), options.text("key-file"));
+  const { name, value: key } = options.one("key", "key-file");
+  if (name === "key") return openServerKey(provider, server, key);
   const context = new Uint8Array();
-  if (keyFile !== undefined) {
-    const secretKey = await readSecretKey(provider, keyFile);
-    requireSigning(secretKey.algorithm, keyFile);
-    const { publicKey } = secretKey;
-    return { publicKey, sign: (chunks) => signContent(provider, secretKey, { chunks, context }) };
-  }
-  return openServerKey(provider, server, keyId);
+  const secretKey = await readSecretKey(provider, key);
+  requireSigning(secretKey.algorithm, key);
+  const { publicKey } = secretKey;
+  return { publicKey, sign: (chunks) => signContent(provider, secretKey, { chunks, context }) };
 }
 
 /** Finds a key of the server. A name stands for one version from then on, whatever is rotated meanwhile. */

@@ -1,7 +1,13 @@
 /** Verbs that make one call, as declarations: what they ask, and how they say the answer. */
-import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type {
+  DescMessage,
+  DescMethodServerStreaming,
+  DescMethodUnary,
+  MessageInitShape,
+  MessageShape,
+} from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { askPages } from "./connection/api-client.ts";
+import { askPages, oneOf } from "./connection/api-client.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { facts, table, time } from "./output/output.ts";
 import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "./verb.ts";
@@ -9,8 +15,16 @@ import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "./
 /** What all of them declare. */
 interface Declaration<I extends DescMessage>
   extends Pick<VerbDeclaration, "line" | "meaning" | "example" | "options" | "operandFiles"> {
-  /** The request that the command line describes. */
-  ask(input: VerbInput): MessageInitShape<I> | Promise<MessageInitShape<I>>;
+  /** The request that the command line describes; by default an empty one. */
+  ask?(input: VerbInput): MessageInitShape<I> | Promise<MessageInitShape<I>>;
+}
+
+async function readRequest<I extends DescMessage>(
+  ask: Declaration<I>["ask"],
+  input: VerbInput,
+): Promise<MessageInitShape<I>> {
+  // Every message may be empty.
+  return (await ask?.(input)) ?? ({} as MessageInitShape<I>);
 }
 
 /** The names and values of an answer; those that are empty or undefined are left out. */
@@ -41,7 +55,7 @@ export function unaryVerb<I extends DescMessage, O extends DescMessage>(
     ...declared,
     async run(input) {
       const { files, output, server } = input;
-      const answer = await server.ask(method, await ask(input));
+      const answer = await server.ask(method, await readRequest(ask, input));
       const written = Object.fromEntries(
         Object.entries(writes).map(([option, part]) => [option, files.write(option, part(answer))]),
       );
@@ -77,16 +91,22 @@ function isYes(answer: object): boolean {
 /** A value of a column: a field of an item, or what is made of it. */
 type Column<Item> = (keyof Item & string) | ((item: Item) => unknown);
 
+type Columns<Item> = Readonly<Record<string, Column<Item>>>;
+
 /** How a list is shown. */
 export interface Listing<Page, Item> {
   readonly items: (page: Page) => Item[];
   /** The sentence for an empty list; undefined if a list always has items. */
   readonly none?: string | undefined;
-  readonly columns: Readonly<Record<string, Column<Item>>>;
+  readonly columns: Columns<Item>;
 }
 
 /** A verb that lists. */
-interface ListDeclaration<I extends DescMessage, Page, Item> extends Declaration<I>, Listing<Page, Item> {}
+interface ListDeclaration<I extends DescMessage, Page, Item>
+  extends Declaration<I>,
+    Omit<Listing<Page, Item>, "columns"> {
+  readonly columns: Columns<Item> | ((input: VerbInput) => Columns<Item>);
+}
 
 /** Declares a verb that requests all pages of a list, and prints them as one answer. */
 export function listVerb<I extends DescMessage, O extends DescMessage, Item extends object>(
@@ -95,7 +115,10 @@ export function listVerb<I extends DescMessage, O extends DescMessage, Item exte
 ): Verb {
   return declareVerb({
     ...declared,
-    run: async (input) => printList(method, input, await ask(input), { items, none, columns }),
+    async run(input) {
+      const shown = typeof columns === "function" ? columns(input) : columns;
+      return printList(method, input, await readRequest(ask, input), { items, none, columns: shown });
+    },
   });
 }
 
@@ -123,6 +146,26 @@ export async function printList<I extends DescMessage, O extends DescMessage, It
   return exitCodes.done;
 }
 
+/** Prints a row for each item of a stream, as soon as it comes. @param count ends after so many */
+export async function printStream<I extends DescMessage, O extends DescMessage, Item extends object>(
+  method: DescMethodServerStreaming<I, O>,
+  { output, server }: VerbInput,
+  request: MessageInitShape<I>,
+  columns: Columns<Item>,
+  itemOf: (answer: MessageShape<O>) => Item | undefined,
+  count = Number.POSITIVE_INFINITY,
+): Promise<number> {
+  let left = count;
+  for await (const answer of server.stream(method, oneOf(request))) {
+    const item = itemOf(answer);
+    if (item === undefined) continue;
+    output.answer(method.output, answer, () => toCells(item, columns).join("  "));
+    left -= 1;
+    if (left <= 0) break;
+  }
+  return exitCodes.done;
+}
+
 type Paged<Page> = Page & { nextPageToken: string };
 
 function isPaged<Page extends object>(page: Page): page is Paged<Page> {
@@ -130,7 +173,7 @@ function isPaged<Page extends object>(page: Page): page is Paged<Page> {
 }
 
 /** The cells of one row, in the order of the columns. */
-export function toCells<Item>(item: Item, columns: Readonly<Record<string, Column<Item>>>): string[] {
+function toCells<Item>(item: Item, columns: Columns<Item>): string[] {
   return Object.values(columns).map((column) =>
     toText(typeof column === "function" ? column(item) : item[column]),
   );

@@ -6,11 +6,10 @@ import type {
   MessageInitShape,
   MessageShape,
 } from "@bufbuild/protobuf";
-import { type Listing, printList, toCells } from "./call-verbs.ts";
+import { type Listing, printList, printStream } from "./call-verbs.ts";
 import type { Options, ParsedOptions } from "./command-line/options.ts";
 import { readTime } from "./command-line/time-options.ts";
-import { oneOf } from "./connection/api-client.ts";
-import { exitCodes, usageError } from "./exit-codes.ts";
+import { usageError } from "./exit-codes.ts";
 import { declareVerb, type Verb, type VerbDeclaration } from "./verb.ts";
 
 /** What such a verb declares. */
@@ -53,7 +52,7 @@ export function entryLogVerb<
     ...declared,
     options: { ...filterOptions(operations, user), ...own, ...afterOption },
     async run(input) {
-      const { operands, options, output, server } = input;
+      const { operands, options } = input;
       const [subject = ""] = operands;
       const isWatch = options.flag("watch") || options.flag("follow");
       if (!isWatch && options.flag("after")) throw usageError("--after needs --watch");
@@ -63,13 +62,8 @@ export function entryLogVerb<
       const request = ask(subject, readFilter(options));
       if (!isWatch) return printList(list, input, request, { items, none: "There are no entries.", columns });
       const afterSequence = options.whole("after", 0, Number.MAX_SAFE_INTEGER);
-      const requests = oneOf({ ...request, ...(afterSequence !== undefined && { afterSequence }) });
-      for await (const answer of server.stream(watch, requests)) {
-        const entry = entryOf(answer);
-        if (entry !== undefined)
-          output.answer(watch.output, answer, () => toCells(entry, columns).join("  "));
-      }
-      return exitCodes.done;
+      const after = { ...request, ...(afterSequence !== undefined && { afterSequence }) };
+      return printStream(watch, input, after, columns, entryOf);
     },
   });
 }

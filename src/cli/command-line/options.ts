@@ -56,6 +56,8 @@ export interface ParsedOptions {
   text(name: string): string | undefined;
   /** @throws CliError if it was not given */
   need(name: string): string;
+  /** The only one of several options that was given. @throws CliError unless exactly one was */
+  one<const Name extends string>(...names: readonly Name[]): { readonly name: Name; readonly value: string };
   flag(name: string): boolean;
   all(name: string): readonly string[];
   /** @throws CliError if it is not a whole number in this range */
@@ -225,6 +227,15 @@ function createParsedOptions(
       if (value !== undefined) return value;
       const { value: word = "", meaning = "" } = options[name] ?? {};
       throw usageError(`--${name} is missing; use --${name} ${word}: ${meaning}`);
+    },
+    one(...names) {
+      const [given, ...others] = names.flatMap((name) => {
+        const value = text(name);
+        return value === undefined ? [] : [{ name, value }];
+      });
+      if (given !== undefined && others.length === 0) return given;
+      const list = names.map((name) => `--${name}`).join(", ");
+      throw usageError(`use exactly one of ${list.replace(/, (?=[^,]*$)/, " and ")}`);
     },
     flag: (name) => values.has(name),
     all: (name) => values.get(name) ?? [],

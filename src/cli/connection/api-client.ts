@@ -184,6 +184,12 @@ export async function* oneOf<T>(request: T): AsyncGenerator<T> {
   yield request;
 }
 
+/** The requests of an upload: its header, and its content in chunks. */
+export async function* toUpload<Header>(header: Header, chunks: AsyncIterable<Uint8Array>) {
+  yield { part: { case: "header" as const, value: header } };
+  for await (const chunk of chunks) yield { part: { case: "chunk" as const, value: Uint8Array.from(chunk) } };
+}
+
 /** Requests all pages of a list. */
 export async function askPages<Page extends { readonly nextPageToken: string }>(
   ask: (pageToken: string) => Promise<Page>,

@@ -1,14 +1,13 @@
 /** The keys that sign and verify content of any size: those of the server, and local ones. */
-import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError } from "@connectrpc/connect";
-import { KmsService, type SignResult, type SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
+import { KmsService, type SignResult } from "#gen/kms/kms_service_pb.ts";
 import { isSignatureAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
-import { type ApiClient, theAnswer } from "../connection/api-client.ts";
-import { CliError, exitCodes, findReason, usageError } from "../exit-codes.ts";
-import { gather, readChunks, readSize, readText } from "../files/read.ts";
+import { type ApiClient, theAnswer, toUpload } from "../connection/api-client.ts";
+import { CliError, exitCodes, findReason } from "../exit-codes.ts";
+import { gather, readText } from "../files/read.ts";
 import { parsePublicKey, parsePublicKeys, requireSigning } from "../keys/read-keys.ts";
-import { createProgress, withProgress } from "../output/byte-progress.ts";
+import { readWithProgress } from "../output/byte-progress.ts";
 import type { VerbInput } from "../verb.ts";
 import { type Content, hashContent } from "./local.ts";
 
@@ -22,7 +21,7 @@ export interface Signed {
 
 /** Reads the content to sign or verify in chunks, with a progress bar. */
 export function readContent({ operands: [path = ""], options }: VerbInput): AsyncGenerator<Uint8Array> {
-  const chunks = withProgress(readChunks(path), createProgress(path, readSize(path)));
+  const chunks = readWithProgress(path);
   return options.flag("sha256") ? hashContent(chunks) : chunks;
 }
 
@@ -49,15 +48,12 @@ export async function findPublicKeys(
   provider: CryptoProvider,
   { options, server }: VerbInput,
 ): Promise<readonly PublicKey[]> {
-  const [keyId, file, certificate] = ["key", "public-key", "certificate"].map((name) => options.text(name));
-  if ([keyId, file, certificate].filter((value) => value !== undefined).length !== 1)
-    throw usageError("use exactly one of --key, --public-key and --certificate");
-  if (keyId !== undefined) return [await findServerKey(provider, server, keyId)];
-  const origin = file ?? certificate ?? "";
+  const { name, value: origin } = options.one("key", "public-key", "certificate");
+  if (name === "key") return [await findServerKey(provider, server, origin)];
   const publicKeys =
-    file === undefined
+    name === "certificate"
       ? [await readKeyOf(provider, origin)]
-      : parsePublicKeys(provider, readText(file), origin);
+      : parsePublicKeys(provider, readText(origin), origin);
   const [first] = publicKeys;
   // Keys for encapsulation among several only count.
   const canVerify = publicKeys.some(({ algorithm }) => isSignatureAlgorithm(algorithm));
@@ -70,16 +66,6 @@ async function readKeyOf(provider: CryptoProvider, file: string): Promise<Public
   const { exportPublicKey, readSigningCertificates } = await import("../../crypto/signing-certificates.ts");
   const [certificate] = readSigningCertificates(readText(file), file);
   return parsePublicKey(provider, exportPublicKey(certificate, file), file);
-}
-
-/** Requires exactly one of the two ways to name a key. */
-export function chooseKey(
-  keyId: string | undefined,
-  keyFile: string | undefined,
-): { keyId: string; keyFile?: undefined } | { keyFile: string; keyId?: undefined } {
-  if (keyId !== undefined && keyFile === undefined) return { keyId };
-  if (keyFile !== undefined && keyId === undefined) return { keyFile };
-  throw usageError("use exactly one of --key and --key-file");
 }
 
 /** Signs with a key of the server. */
@@ -104,9 +90,8 @@ export async function signWithAlgorithm(
     });
     return toSigned(result);
   }
-  const { result } = await theAnswer(
-    server.stream(KmsService.method.signStream, toRequests(keyId, context, chunks)),
-  );
+  const requests = toUpload({ keyId, context: Uint8Array.from(context) }, chunks);
+  const { result } = await theAnswer(server.stream(KmsService.method.signStream, requests));
   return toSigned(result);
 }
 
@@ -125,15 +110,6 @@ function toSigned(result: SignResult | undefined): Signed {
   if (result === undefined) throw new Error("the server answered without a signature");
   const { signature, algorithm, keyId } = result;
   return { signature, algorithm, keyId };
-}
-
-async function* toRequests(
-  keyId: string,
-  context: Uint8Array,
-  chunks: AsyncIterable<Uint8Array>,
-): AsyncGenerator<MessageInitShape<typeof SignStreamRequestSchema>> {
-  yield { part: { case: "header", value: { keyId, context: Uint8Array.from(context) } } };
-  for await (const chunk of chunks) yield { part: { case: "chunk", value: Uint8Array.from(chunk) } };
 }
 
 /** Maximum bytes of data in one message: the server's limit minus room for the other fields. */

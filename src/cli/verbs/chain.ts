@@ -1,8 +1,6 @@
 /** `qsp chain`: the chain of blocks of a server. */
 import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { listVerb, toCells, unaryVerb, verdictVerb } from "../call-verbs.ts";
-import { oneOf } from "../connection/api-client.ts";
-import { exitCodes } from "../exit-codes.ts";
+import { listVerb, printStream, unaryVerb, verdictVerb } from "../call-verbs.ts";
 import { readData } from "../files/read.ts";
 import { counted } from "../output/output.ts";
 import { declareVerb, type Verb } from "../verb.ts";
@@ -31,7 +29,6 @@ export const chainVerbs: readonly Verb[] = [
   listVerb(method.listValidators, {
     line: "chain validators",
     meaning: "Lists the validators; --json also shows their public keys.",
-    ask: () => ({}),
     items: ({ validators }) => validators,
     none: "There are no validators.",
     columns: {
@@ -62,7 +59,6 @@ export const chainVerbs: readonly Verb[] = [
   listVerb(method.getChain, {
     line: "chain list",
     meaning: "Lists the blocks, starting with genesis.",
-    ask: () => ({}),
     items: ({ blocks }) => blocks,
     columns,
   }),
@@ -71,7 +67,6 @@ export const chainVerbs: readonly Verb[] = [
     meaning:
       "Has the server verify every hash, link and signature of its chain. (qsp chain verify is the operator's: it reads\n" +
       "the store itself.)",
-    ask: () => ({}),
     say: ({ valid, blocksChecked, firstInvalidIndex, reason }) =>
       valid
         ? `The chain is valid: ${counted(blocksChecked, "block")}.`
@@ -85,17 +80,10 @@ export const chainVerbs: readonly Verb[] = [
     },
     meaning: "Shows blocks as the chain grows.",
     example: "qsp chain watch --from 0 --count 1",
-    async run({ options, output, server }) {
-      const fromIndex = options.whole("from", 0, Number.MAX_SAFE_INTEGER) ?? 0;
-      let left = options.whole("count", 1, Number.MAX_SAFE_INTEGER) ?? Number.POSITIVE_INFINITY;
-      for await (const answer of server.stream(method.watchBlocks, oneOf({ fromIndex }))) {
-        const { block } = answer;
-        if (block === undefined) continue;
-        output.answer(method.watchBlocks.output, answer, () => toCells(block, columns).join("  "));
-        left -= 1;
-        if (left <= 0) break;
-      }
-      return exitCodes.done;
+    async run(input) {
+      const fromIndex = input.options.whole("from", 0, Number.MAX_SAFE_INTEGER) ?? 0;
+      const count = input.options.whole("count", 1, Number.MAX_SAFE_INTEGER);
+      return printStream(method.watchBlocks, input, { fromIndex }, columns, ({ block }) => block, count);
     },
   }),
 ];

@@ -41,7 +41,6 @@ export const identityVerbs: readonly Verb[] = [
   verdictVerb(method.verifyIdentityLog, {
     line: "identity verify-log",
     meaning: "Has the server verify its whole log of identities: hashes, links and signed checkpoints.",
-    ask: () => ({}),
     say: ({ valid, entries, head, firstBrokenSequence, reason }) =>
       valid
         ? `The log of identities is valid.\n${facts({ entries: String(entries), head })}`

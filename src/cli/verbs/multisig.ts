@@ -38,7 +38,6 @@ export const multisigVerbs: readonly Verb[] = [
   listVerb(method.listWallets, {
     line: "multisig list",
     meaning: "Lists wallets of signers in the order of their creation.",
-    ask: () => ({}),
     items: ({ wallets }) => wallets,
     none: "There are no wallets of signers.",
     columns: {

@@ -83,11 +83,8 @@ export const proposalVerbs: readonly Verb[] = [
 ];
 
 function sign({ operands: [proposalId = ""], options, server }: VerbInput) {
-  const signer = options.text("signer");
-  const keyFile = options.text("key-file");
-  if ((signer === undefined) === (keyFile === undefined))
-    throw usageError("use exactly one of --signer and --key-file");
-  return keyFile === undefined ? { proposalId, signer: signer ?? "" } : signHere(server, proposalId, keyFile);
+  const { name, value } = options.one("signer", "key-file");
+  return name === "signer" ? { proposalId, signer: value } : signHere(server, proposalId, value);
 }
 
 function signHere(server: ApiClient, proposalId: string, keyFile: string) {

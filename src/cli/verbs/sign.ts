@@ -5,7 +5,7 @@ import { exitCodes, usageError } from "../exit-codes.ts";
 import { readSize } from "../files/read.ts";
 import { readSecretKey, requireSigning, withProvider } from "../keys/read-keys.ts";
 import { bytes } from "../output/output.ts";
-import { chooseKey, readContent, type Signed, signOnServer } from "../signing/keys.ts";
+import { readContent, type Signed, signOnServer } from "../signing/keys.ts";
 import { readContext, signContent } from "../signing/local.ts";
 import type { Verb, VerbInput } from "../verb.ts";
 
@@ -55,13 +55,13 @@ async function sign(
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<Signed> {
   const context = readContext(options.text("context"));
-  const { keyId, keyFile } = chooseKey(options.text("key"), options.text("key-file"));
-  if (keyFile === undefined && readSize(path) === 0)
+  const { name, value: key } = options.one("key", "key-file");
+  if (name === "key" && readSize(path) === 0)
     throw usageError(`the file ${path} has no content; a server-held key cannot sign it`);
-  if (keyFile === undefined) return signOnServer(server, keyId, { chunks, context });
+  if (name === "key") return signOnServer(server, key, { chunks, context });
   return withProvider(async (provider) => {
-    const secretKey = await readSecretKey(provider, keyFile);
-    requireSigning(secretKey.algorithm, keyFile);
+    const secretKey = await readSecretKey(provider, key);
+    requireSigning(secretKey.algorithm, key);
     const signature = await signContent(provider, secretKey, { chunks, context });
     return { signature, algorithm: secretKey.algorithm };
   });

@@ -27,7 +27,6 @@ export const walletVerbs: readonly Verb[] = [
   listVerb(method.listWallets, {
     line: "wallet list",
     meaning: "Lists wallets in the order of their creation.",
-    ask: () => ({}),
     items: ({ wallets }) => wallets,
     none: "There are no wallets.",
     columns: { WALLET: "walletId", ADDRESS: "address", CREATED: "createdAt", LABEL: "label" },

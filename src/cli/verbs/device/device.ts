@@ -36,7 +36,6 @@ export const deviceVerbs: readonly Verb[] = [
   listVerb(method.listDevices, {
     line: "device list",
     meaning: "Lists the devices of the server.",
-    ask: () => ({}),
     items: ({ devices }) => devices,
     none: "There are no devices.",
     columns: {

@@ -1,10 +1,9 @@
 /** `qsp device firmware`: sends an image of any size that its vendor signed. */
 
 import { existsSync } from "node:fs";
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import { IotService, type UpdateFirmwareStreamRequestSchema } from "#gen/iot/iot_service_pb.ts";
+import { IotService } from "#gen/iot/iot_service_pb.ts";
 import { inputFile } from "../../command-line/options.ts";
-import { theAnswer } from "../../connection/api-client.ts";
+import { theAnswer, toUpload } from "../../connection/api-client.ts";
 import { exitCodes, usageError } from "../../exit-codes.ts";
 import { readPublicKeyPem } from "../../keys/read-keys.ts";
 import { readWithProgress } from "../../output/byte-progress.ts";
@@ -52,19 +51,11 @@ async function update({ operands: [image = ""], options, output, server }: VerbI
     vendorPublicKeyPem: vendorFile === undefined ? "" : await readPublicKeyPem(vendorFile, "ML-DSA-87"),
     ...(version !== undefined && { version }),
   };
-  const requests = toRequests(header, readWithProgress(image));
+  const requests = toUpload(header, readWithProgress(image));
   const answer = await theAnswer(server.stream(method.updateFirmwareStream, requests));
   const { result, reason, firmwareHash } = answer;
   output.answer(method.updateFirmwareStream.output, answer, () =>
     facts({ result, reason, "SHA-256": firmwareHash, device: deviceId }),
   );
   return result === "FIRMWARE_ACCEPTED" ? exitCodes.done : exitCodes.no;
-}
-
-type Request = MessageInitShape<typeof UpdateFirmwareStreamRequestSchema>;
-type Header = Extract<NonNullable<Request["part"]>, { case: "header" }>["value"];
-
-async function* toRequests(header: Header, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Request> {
-  yield { part: { case: "header", value: header } };
-  for await (const chunk of chunks) yield { part: { case: "chunk", value: Uint8Array.from(chunk) } };
 }

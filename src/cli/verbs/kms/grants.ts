@@ -1,11 +1,11 @@
 /** `qsp kms grant`, `grants` and `revoke`: let other users use a key. */
 import type { Grant } from "#gen/kms/grant_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { printList, unaryVerb } from "../../call-verbs.ts";
+import { listVerb, unaryVerb } from "../../call-verbs.ts";
 import { readTime } from "../../command-line/time-options.ts";
 import { usageError } from "../../exit-codes.ts";
 import { time } from "../../output/output.ts";
-import { declareVerb, type Verb } from "../../verb.ts";
+import type { Verb } from "../../verb.ts";
 
 const { method } = KmsService;
 
@@ -44,32 +44,22 @@ export const kmsGrantVerbs: readonly Verb[] = [
     },
     say: ({ grant }) => describe(grant),
   }),
-  declareVerb({
+  listVerb(method.listGrants, {
     line: "kms grants [KEY]",
     options: { received: { meaning: "Lists the grants that you received, instead of those of your keys" } },
     meaning: "Lists grants in the order of their creation, without revoked and expired ones.",
     example: "qsp kms grants --received",
-    run(input) {
-      const [keyId = ""] = input.operands;
-      const received = input.options.flag("received");
-      return printList(
-        method.listGrants,
-        input,
-        { keyId, received },
-        {
-          items: ({ grants }) => grants,
-          none: "There are no grants.",
-          columns: {
-            GRANT: "grantId",
-            KEY: (grant) => nameKey(grant, received),
-            OWNER: "owner",
-            USER: "grantee",
-            EXPIRES: ({ expiresAt }) => time(expiresAt) || "never",
-            OPERATIONS: "operations",
-          },
-        },
-      );
-    },
+    ask: ({ operands: [keyId = ""], options }) => ({ keyId, received: options.flag("received") }),
+    items: ({ grants }) => grants,
+    none: "There are no grants.",
+    columns: ({ options }) => ({
+      GRANT: "grantId",
+      KEY: (grant: Grant) => nameKey(grant, options.flag("received")),
+      OWNER: "owner",
+      USER: "grantee",
+      EXPIRES: ({ expiresAt }: Grant) => time(expiresAt) || "never",
+      OPERATIONS: "operations",
+    }),
   }),
   unaryVerb(method.revokeGrant, {
     line: "kms revoke GRANT",

@@ -54,7 +54,6 @@ export const tunnelVerbs: readonly Verb[] = [
   listVerb(method.listTunnels, {
     line: "tunnel list",
     meaning: "Lists the tunnels of the gateway.",
-    ask: () => ({}),
     items: ({ tunnels }) => tunnels,
     none: "There are no tunnels.",
     columns: {
