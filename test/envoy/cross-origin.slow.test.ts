@@ -3,17 +3,21 @@ import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { openBrowser } from "../../console/test/browser.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { describeEdge, startBackend, startTestEdge, type TestEdge } from "./edge-tools.ts";
 
 /** A call of a page; the answer must contain a text, after base64 in the text mode. */
 interface PageCall {
   readonly name: string;
+  readonly method?: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Characters are bytes. */
   readonly body?: string;
+  /** 200 if left out. */
+  readonly status?: number;
   readonly contains: string;
 }
 
@@ -39,6 +43,15 @@ const calls: readonly PageCall[] = [
     headers: { "content-type": "application/json" },
     body: '{"data":"aGVsbG8="}',
     contains: "signature",
+  },
+  {
+    name: "REST by QUERY",
+    method: "QUERY",
+    path: "/api/grpc/verify",
+    headers: { "content-type": "application/json" },
+    body: "{}",
+    status: 400,
+    contains: "FIELD_INVALID",
   },
   {
     name: "Connect",
@@ -85,8 +98,7 @@ const calls: readonly PageCall[] = [
 ];
 
 describeEdge("a page of another origin, through Envoy", () => {
-  const ends: (() => void | Promise<void>)[] = [];
-  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
+  const atEnd = endAfterAll();
   let edge: TestEdge;
   let listed: Page;
   let unlisted: Page;
@@ -116,18 +128,15 @@ describeEdge("a page of another origin, through Envoy", () => {
     // Another name of the same server of pages is another origin.
     await unlisted.goto(`http://localhost:${port}`);
   }, 180_000);
-  afterAll(async () => {
-    for (const end of ends.reverse()) await end();
-  });
 
   /** Calls from a page, and reads the answer until it contains the text. */
-  const callFrom = (page: Page, { path, headers = {}, body, contains }: PageCall) =>
+  const callFrom = (page: Page, { method = "POST", path, headers = {}, body, contains }: PageCall) =>
     page.evaluate(
-      async ({ url, headers, body, contains }) => {
+      async ({ method, url, headers, body, contains }) => {
         try {
           const answer = await fetch(url, {
             headers,
-            ...(body !== undefined && { method: "POST", body }),
+            ...(body !== undefined && { method, body }),
           });
           const { status } = answer;
           const type = answer.headers.get("content-type") ?? "";
@@ -151,12 +160,12 @@ describeEdge("a page of another origin, through Envoy", () => {
           return { failed: error instanceof Error ? error.name : "" };
         }
       },
-      { url: `${edge.url}${path}`, headers, body, contains },
+      { method, url: `${edge.url}${path}`, headers, body, contains },
     );
 
   it.each(calls)("may call $name if its origin is listed", async (call) => {
     const grpcStatus = call.contains === "" ? "12" : null;
-    expect(await callFrom(listed, call)).toEqual({ status: 200, isThere: true, grpcStatus });
+    expect(await callFrom(listed, call)).toEqual({ status: call.status ?? 200, isThere: true, grpcStatus });
   });
 
   it.each(calls)("may not call $name if its origin is not listed", async (call) => {

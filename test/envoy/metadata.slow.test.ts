@@ -2,9 +2,10 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { OutgoingHttpHeaders } from "node:http2";
 import https from "node:https";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startProbe } from "../server/probe.ts";
+import { beforeAll, describe, expect, it } from "vitest";
+import { serveProbe } from "../server/probe.ts";
 import { envelope, grpcStatusOf, jsonRefusalOf, type RawAnswer, request } from "../server/raw.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { connectHttp2, describeEdge, startTestEdge, type TestEdge } from "./edge-tools.ts";
 
 const limit = 16_384;
@@ -35,15 +36,11 @@ const forms: readonly Form[] = [
 const grpc: Form = { name: "gRPC", path: rpc, type: "application/grpc", body: empty, refusal: byTrailers };
 
 describeEdge("metadata through Envoy", () => {
-  const ends: (() => void | Promise<void>)[] = [];
-  afterAll(async () => {
-    for (const end of ends.reverse()) await end();
-  });
+  const atEnd = endAfterAll();
   let edge: TestEdge;
   beforeAll(async () => {
-    const probe = await startProbe({}, { maxMetadataBytes: 17_408 });
-    ends.push(probe.end);
-    edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, (end) => void ends.push(end));
+    const probe = await serveProbe({}, { maxMetadataBytes: 17_408 }, atEnd);
+    edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, atEnd);
   }, 180_000);
 
   /** Sends a request with so many bytes of metadata over HTTP/2, pseudo-headers counted. */

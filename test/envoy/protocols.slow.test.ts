@@ -5,13 +5,14 @@ import {
   createGrpcWebTransport,
 } from "@connectrpc/connect-node";
 import { credentials, Client as GrpcJsClient } from "@grpc/grpc-js";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { run } from "../interop/tools.ts";
 import { request } from "../server/raw.ts";
 import { verifiesOutside } from "../services/node-crypto.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { refusal } from "../support/refusal.ts";
 import type { RunningServer } from "../support/start-server.ts";
 import {
@@ -26,11 +27,7 @@ import {
 const data = new TextEncoder().encode("hello");
 
 describeEdge("through Envoy", () => {
-  const ends: (() => void | Promise<void>)[] = [];
-  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
-  afterAll(async () => {
-    for (const end of ends.reverse()) await end();
-  });
+  const atEnd = endAfterAll();
   let server: RunningServer;
   let edge: TestEdge;
   beforeAll(async () => {

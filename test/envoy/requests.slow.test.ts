@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { request } from "../server/raw.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import {
   connectHttp2,
   describeEdge,
@@ -11,11 +12,7 @@ import {
 import { type PlainBackend, startPlainBackend, tellHeaders } from "./plain-backend.ts";
 
 describeEdge("a request that Envoy passes on", () => {
-  const ends: (() => void | Promise<void>)[] = [];
-  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
-  afterAll(async () => {
-    for (const end of ends.reverse()) await end();
-  });
+  const atEnd = endAfterAll();
   let edge: TestEdge;
   beforeAll(async () => {
     const backend = await startPlainBackend(tellHeaders, atEnd);

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { request } from "../server/raw.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { connectHttp2, describeEdge, startTestEdge, type TestEdge } from "./edge-tools.ts";
 import { type Answer, startPlainBackend } from "./plain-backend.ts";
 
 describeEdge("Envoy with services.yaml", () => {
-  const ends: (() => void | Promise<void>)[] = [];
-  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
-  afterAll(async () => {
-    for (const end of ends.reverse()) await end();
-  });
+  const atEnd = endAfterAll();
   let edge: TestEdge;
   beforeAll(async () => {
     const start = async (name: string) => (await startPlainBackend(answerWith(name), atEnd)).authority;

@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { readFileSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { startProbe } from "../server/probe.ts";
+import { beforeAll, expect, it, onTestFinished } from "vitest";
+import { serveProbe } from "../server/probe.ts";
 import { request } from "../server/raw.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
   connectHttp2,
@@ -26,15 +27,11 @@ const groups = [
 ];
 
 describeEdge("Envoy's TLS", () => {
-  const ends: (() => void | Promise<void>)[] = [];
-  afterAll(async () => {
-    for (const end of ends.reverse()) await end();
-  });
+  const atEnd = endAfterAll();
   let edge: TestEdge;
   beforeAll(async () => {
-    const probe = await startProbe();
-    ends.push(probe.end);
-    edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, (end) => void ends.push(end));
+    const probe = await serveProbe({}, {}, atEnd);
+    edge = await startTestEdge({ backends: [`127.0.0.1:${probe.port}`] }, atEnd);
   }, 180_000);
 
   it.each(groups)("agrees on $group with who offers $offers, and logs it", async (row) => {

@@ -1,7 +1,8 @@
 /** Clients that call without a pause, and know which of their calls they had sent when the server was told to stop. */
 import net from "node:net";
 import { onTestFinished } from "vitest";
-import { decodeFrames, encodeCall, encodeFrame, frameTypes, preface } from "../server/frames.ts";
+import { decodeFrames, encodeCall } from "../server/frames.ts";
+import { frameTypes, opening, writeFrame } from "../support/http2-frames.ts";
 
 /** The calls of one client. */
 export interface LoadClient {
@@ -88,7 +89,7 @@ export function loadHttp2(
     for (const { type, flags, streamId, payload } of decodeFrames(rest)) {
       rest = rest.subarray(9 + payload.length);
       const isFlagged = (flags & 1) === 1;
-      if (type === frameTypes.ping && !isFlagged) socket.write(encodeFrame(type, 1, 0, payload));
+      if (type === frameTypes.ping && !isFlagged) socket.write(writeFrame(type, 1, 0, payload));
       if (type === frameTypes.goaway) isStopped = true;
       if (type !== frameTypes.headers || !isFlagged) continue;
       answered += 1;
@@ -112,7 +113,9 @@ export function loadHttp2(
     }
   };
   // A window for all answers.
-  socket.write(Buffer.concat([preface, encodeFrame(frameTypes.window, 0, 0, Buffer.from([0x3f, 0, 0, 0]))]));
+  socket.write(
+    Buffer.concat([opening, writeFrame(frameTypes.windowUpdate, 0, 0, Buffer.from([0x3f, 0, 0, 0]))]),
+  );
   socket.once("connect", fill);
   return {
     stop: () => {

@@ -1,8 +1,9 @@
 /** One caller's flood is no other caller's: all of ada's calls succeed, in time, whatever mallory does. */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { type Battlefield, type Noticed, startBattlefield } from "../bench/floods.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 /** Milliseconds of each flood. */
@@ -10,22 +11,13 @@ const measureMs = 15_000;
 /** Milliseconds that a call may take on a machine with two cores that does nothing else. */
 const limitMs = 2000;
 
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 let field: Battlefield;
 
 beforeAll(async () => {
-  field = await startBattlefield(
-    join(
-      makeTemporaryDirectory((end) => void ends.push(end)),
-      "data",
-    ),
-  );
-  ends.push(() => field.stop());
+  field = await startBattlefield(join(makeTemporaryDirectory(atEnd), "data"));
+  atEnd(() => field.stop());
 }, 300_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 describe("a user's signatures and log-ins", { timeout: 1_800_000 }, () => {
   it.each([

@@ -4,8 +4,8 @@ import http2 from "node:http2";
 import net from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, onTestFinished, vi } from "vitest";
-import { encodeFrame, frameTypes } from "../server/frames.ts";
 import { envelope } from "../server/raw.ts";
+import { emptySettings, frameTypes, writeFrame } from "../support/http2-frames.ts";
 
 /** How a peer treats a connection. */
 export type Behaviour = (socket: net.Socket) => void;
@@ -180,13 +180,12 @@ function setting(id: number, value: number): Buffer {
   return bytes;
 }
 
-const settings = encodeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0));
-const after = (...frames: Uint8Array[]): Behaviour => greet(Buffer.concat([settings, ...frames]));
+const after = (...frames: Uint8Array[]): Behaviour => greet(Buffer.concat([emptySettings, ...frames]));
 /** Frames that need an open stream: ours sends its first request with, or soon after, its preface. */
 const onRequest =
   (...frames: Uint8Array[]): Behaviour =>
   (socket) => {
-    socket.write(settings);
+    socket.write(emptySettings);
     let seen = Buffer.alloc(0);
     const look = (bytes: Buffer): void => {
       seen = Buffer.concat([seen, bytes]);
@@ -227,69 +226,71 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
   ...Object.fromEntries(
     [...Array(11).keys()].map((kind) => [
       `sends a frame of type ${kind} with garbage`,
-      onRequest(encodeFrame(kind, 0x05, kind % 2, randomBytes(kind, 40))),
+      onRequest(writeFrame(kind, 0x05, kind % 2, randomBytes(kind, 40))),
     ]),
   ),
   ...Object.fromEntries(
     goawayCodes.map((code) => [
       `says GOAWAY ${code} at once`,
-      after(encodeFrame(frameTypes.goaway, 0, 0, numbers(0, code))),
+      after(writeFrame(frameTypes.goaway, 0, 0, numbers(0, code))),
     ]),
   ),
   ...Object.fromEntries(
     goawayCodes.map((code) => [
       `says GOAWAY ${code} to the request, and closes`,
       ((socket) => {
-        onRequest(encodeFrame(frameTypes.goaway, 0, 0, numbers(0, code)))(socket);
+        onRequest(writeFrame(frameTypes.goaway, 0, 0, numbers(0, code)))(socket);
         socket.on("data", (bytes: Buffer) => void (hasHeaders(bytes) && socket.end()));
       }) satisfies Behaviour,
     ]),
   ),
   "says GOAWAY because of too many pings": after(
-    encodeFrame(frameTypes.goaway, 0, 0, Buffer.concat([numbers(0, 11), Buffer.from("too_many_pings")])),
+    writeFrame(frameTypes.goaway, 0, 0, Buffer.concat([numbers(0, 11), Buffer.from("too_many_pings")])),
   ),
   ...Object.fromEntries(
     resetCodes.map((code) => [
       `resets the request with ${code}`,
-      onRequest(encodeFrame(frameTypes.rst, 0, 1, numbers(code))),
+      onRequest(writeFrame(frameTypes.rstStream, 0, 1, numbers(code))),
     ]),
   ),
   ...Object.fromEntries(
     [0, 2, 8].map((code) => [
       `begins an answer and resets it with ${code}`,
       onRequest(
-        encodeFrame(frameTypes.headers, 4, 1, grpcHead),
-        encodeFrame(frameTypes.rst, 0, 1, numbers(code)),
+        writeFrame(frameTypes.headers, 4, 1, grpcHead),
+        writeFrame(frameTypes.rstStream, 0, 1, numbers(code)),
       ),
     ]),
   ),
-  "resets a stream that nobody opened": after(encodeFrame(frameTypes.rst, 0, 7, numbers(2))),
-  "sends DATA before HEADERS": onRequest(encodeFrame(frameTypes.data, 1, 1, envelope(""))),
-  "ends with HEADERS that have no status": onRequest(encodeFrame(frameTypes.headers, 5, 1, field("x", "y"))),
+  "resets a stream that nobody opened": after(writeFrame(frameTypes.rstStream, 0, 7, numbers(2))),
+  "sends DATA before HEADERS": onRequest(writeFrame(frameTypes.data, 1, 1, envelope(""))),
+  "ends with HEADERS that have no status": onRequest(writeFrame(frameTypes.headers, 5, 1, field("x", "y"))),
   "sends HEADERS with a broken block": onRequest(
-    encodeFrame(frameTypes.headers, 5, 1, Buffer.from([0xff, 0xff, 0xff])),
+    writeFrame(frameTypes.headers, 5, 1, Buffer.from([0xff, 0xff, 0xff])),
   ),
   "sends headers of 2 MB": onRequest(
-    encodeFrame(frameTypes.headers, 1, 1, Buffer.concat([grpcHead, manyFields])),
-    ...Array<Buffer>(130).fill(encodeFrame(frameTypes.continuation, 0, 1, manyFields)),
-    encodeFrame(frameTypes.continuation, 4, 1, manyFields),
+    writeFrame(frameTypes.headers, 1, 1, Buffer.concat([grpcHead, manyFields])),
+    ...Array<Buffer>(130).fill(writeFrame(frameTypes.continuation, 0, 1, manyFields)),
+    writeFrame(frameTypes.continuation, 4, 1, manyFields),
   ),
   "sends CONTINUATION without end": pour(
-    Buffer.concat([settings, encodeFrame(frameTypes.headers, 0, 1, grpcHead)]),
-    encodeFrame(frameTypes.continuation, 0, 1, manyFields),
+    Buffer.concat([emptySettings, writeFrame(frameTypes.headers, 0, 1, grpcHead)]),
+    writeFrame(frameTypes.continuation, 0, 1, manyFields),
   ),
   "sends empty CONTINUATION without end": pour(
-    Buffer.concat([settings, encodeFrame(frameTypes.headers, 0, 1, grpcHead)]),
-    Buffer.concat(Array<Buffer>(1000).fill(encodeFrame(frameTypes.continuation, 0, 1, Buffer.alloc(0)))),
+    Buffer.concat([emptySettings, writeFrame(frameTypes.headers, 0, 1, grpcHead)]),
+    Buffer.concat(Array<Buffer>(1000).fill(writeFrame(frameTypes.continuation, 0, 1, Buffer.alloc(0)))),
   ),
-  "pushes a stream": onRequest(encodeFrame(frameTypes.push, 4, 1, Buffer.concat([numbers(2), grpcHead]))),
-  "opens a window of no bytes": after(encodeFrame(frameTypes.window, 0, 0, numbers(0))),
-  "opens a window beyond the limit": after(encodeFrame(frameTypes.window, 0, 0, numbers(0x7fffffff))),
-  "sends SETTINGS of a wrong length": after(encodeFrame(frameTypes.settings, 0, 0, Buffer.alloc(5))),
-  "sets a window beyond the limit": after(encodeFrame(frameTypes.settings, 0, 0, setting(4, 0xffffffff))),
-  "sets frames of no bytes": after(encodeFrame(frameTypes.settings, 0, 0, setting(5, 0))),
+  "pushes a stream": onRequest(
+    writeFrame(frameTypes.pushPromise, 4, 1, Buffer.concat([numbers(2), grpcHead])),
+  ),
+  "opens a window of no bytes": after(writeFrame(frameTypes.windowUpdate, 0, 0, numbers(0))),
+  "opens a window beyond the limit": after(writeFrame(frameTypes.windowUpdate, 0, 0, numbers(0x7fffffff))),
+  "sends SETTINGS of a wrong length": after(writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(5))),
+  "sets a window beyond the limit": after(writeFrame(frameTypes.settings, 0, 0, setting(4, 0xffffffff))),
+  "sets frames of no bytes": after(writeFrame(frameTypes.settings, 0, 0, setting(5, 0))),
   "acknowledges SETTINGS that nobody sent": after(
-    ...Array<Buffer>(10).fill(encodeFrame(frameTypes.settings, 1, 0, Buffer.alloc(0))),
+    ...Array<Buffer>(10).fill(writeFrame(frameTypes.settings, 1, 0, Buffer.alloc(0))),
   ),
   "sends a frame of 16 MB": after(
     Buffer.from([0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]),
@@ -299,20 +300,18 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
 
 /** Peers that keep a connection busy or useless, so that only a deadline ends a call. */
 export const endlessFrames: Readonly<Record<string, Behaviour>> = {
-  "lets nobody open a stream": after(encodeFrame(frameTypes.settings, 0, 0, setting(3, 0))),
-  "lets nobody send a body": after(encodeFrame(frameTypes.settings, 0, 0, setting(4, 0))),
-  "sends SETTINGS without end": pour(settings, Buffer.concat(Array<Buffer>(1000).fill(settings))),
+  "lets nobody open a stream": after(writeFrame(frameTypes.settings, 0, 0, setting(3, 0))),
+  "lets nobody send a body": after(writeFrame(frameTypes.settings, 0, 0, setting(4, 0))),
+  "sends SETTINGS without end": pour(emptySettings, Buffer.concat(Array<Buffer>(1000).fill(emptySettings))),
   "sends PING without end": pour(
-    settings,
-    Buffer.concat(Array<Buffer>(1000).fill(encodeFrame(frameTypes.ping, 0, 0, Buffer.alloc(8)))),
+    emptySettings,
+    Buffer.concat(Array<Buffer>(1000).fill(writeFrame(frameTypes.ping, 0, 0, Buffer.alloc(8)))),
   ),
   "sends empty DATA without end": (socket) => {
-    socket.write(settings);
-    const piece = Buffer.concat(
-      Array<Buffer>(1000).fill(encodeFrame(frameTypes.data, 0, 1, Buffer.alloc(0))),
-    );
+    socket.write(emptySettings);
+    const piece = Buffer.concat(Array<Buffer>(1000).fill(writeFrame(frameTypes.data, 0, 1, Buffer.alloc(0))));
     socket.once("data", () => {
-      pour(encodeFrame(frameTypes.headers, 4, 1, grpcHead), piece)(socket);
+      pour(writeFrame(frameTypes.headers, 4, 1, grpcHead), piece)(socket);
     });
     followEnd(socket);
   },

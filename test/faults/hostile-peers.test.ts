@@ -3,6 +3,7 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import {
@@ -17,19 +18,18 @@ import {
 const maxTakenBytes = 32 * 1024 * 1024;
 
 describe("ConnectPeer to a peer that", { timeout: 120_000 }, () => {
-  const ends: (() => void)[] = [];
+  const atEnd = endAfterAll();
   let server: RunningServer;
   beforeAll(async () => {
-    const dataDir = makeTemporaryDirectory((end) => ends.push(end));
+    const dataDir = makeTemporaryDirectory(atEnd);
     server = await startServer({ dataDir });
   });
   afterAll(async () => {
     await server.stop("SIGKILL");
-    for (const end of ends) end();
   });
 
   async function connectTo(behaviour: Behaviour): Promise<unknown> {
-    const hostile = await startHostilePeer(behaviour, (end) => ends.push(end));
+    const hostile = await startHostilePeer(behaviour, atEnd);
     const client = createClient(BlockchainService, createGrpcTransport({ baseUrl: server.url }));
     const { peer } = await client.connectPeer({ address: `127.0.0.1:${hostile.port}` });
     await waitUntilClosed(hostile);

@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { ItemSchema } from "../gen/probing/probe_pb.ts";
 import { afterOneMessage, always, crash, hang, refuseAtLength, refuseText } from "../server/failing.ts";
-import { serveGuarded } from "../server/guarded.ts";
 import { type ProbeBehaviour, serveProbe } from "../server/probe.ts";
 import { findPython } from "./python.ts";
 import {
@@ -153,32 +152,6 @@ describe.each([
       const closed = server.close();
       expect(await outcome).toMatchObject({ code: Code.Unavailable, reason: "SHUTTING_DOWN" });
       await closed;
-    });
-
-    it.each([
-      ["without a token", "Sign", {}, Code.Unauthenticated, "TOKEN_MISSING"],
-      ["without a token", "WatchAuditLog", {}, Code.Unauthenticated, "TOKEN_MISSING"],
-      [
-        "with a forged token",
-        "Sign",
-        { authorization: "forged" },
-        Code.Unauthenticated,
-        "TOKEN_SIGNATURE_INVALID",
-      ],
-      [
-        "with a forged token",
-        "WatchAuditLog",
-        { authorization: "forged" },
-        Code.Unauthenticated,
-        "TOKEN_SIGNATURE_INVALID",
-      ],
-      ["in another role", "VerifyAuditLog", { authorization: "ada" }, Code.PermissionDenied, "ROLE_MISSING"],
-    ] as const)("%s, calling %s", async (_who, method, headers, code, reason) => {
-      const port = await serveGuarded();
-      const path = `/kms.KmsService/${method}`;
-      const kind = { serverStreaming: method === "WatchAuditLog" };
-      const outcome = await client.call({ authority: `127.0.0.1:${port}`, path, headers, ...kind });
-      expect(outcome).toMatchObject({ code, reason });
     });
 
     it("and makes its next call on the same connection", async () => {

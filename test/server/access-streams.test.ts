@@ -19,12 +19,7 @@ async function serveStream(check: () => void, metrics = createMetrics()) {
     },
   };
   const { server, url } = await serve({
-    services: [
-      createServiceImplSpec<typeof BlockchainService>(
-        BlockchainService,
-        chain as ServiceImpl<typeof BlockchainService>,
-      ),
-    ],
+    services: [createServiceImplSpec<typeof BlockchainService>(BlockchainService, chain)],
     metrics,
     access: {
       mode: "token",

@@ -1,17 +1,13 @@
-/** What answers tell browsers, and which pages of other origins may call. */
-import { once } from "node:events";
-import http from "node:http";
 import http2 from "node:http2";
-import https from "node:https";
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { refuse } from "../../src/errors.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import type { AtEnd } from "../support/at-end.ts";
+import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { runToEndHere } from "../support/run-here.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { envelope, exchangeBytes, type RawAnswer, readStream } from "./raw.ts";
-import { serve } from "./serve.ts";
+import { envelope, exchangeBytes, type RawAnswer, readStream, requestHttp1 } from "./raw.ts";
+import { type BareOptions, serve } from "./serve.ts";
 import { makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
 
 const timeout = 180_000;
@@ -90,29 +86,20 @@ async function start({
   isTls?: boolean;
 } = {}): Promise<Required<Pick<Place, "port">> & Place> {
   const dataDir = isTls ? await makeCertificates(atEnd) : undefined;
-  const { server, port } = await serve({
-    services: [createServiceImplSpec<typeof Probe>(Probe, handlers as ServiceImpl<typeof Probe>)],
+  const options: BareOptions = {
+    services: [createServiceImplSpec<typeof Probe>(Probe, handlers)],
     limits: { maxDrainMs: 0 },
     corsOrigins,
     tls: dataDir === undefined ? [] : [pairOf(dataDir)],
-  });
-  atEnd(() => {
-    server.destroy();
-    return server.close();
-  });
+  };
+  const { port } = await serve(options, atEnd);
   return { port, ca: dataDir && trustIn(dataDir) };
 }
 
-async function askHttp1({ port, ca }: Place, { body, ...request }: Request): Promise<RawAnswer> {
-  const options = { host: "127.0.0.1", port, agent: false, ...request };
-  const req =
-    ca === undefined ? http.request(options) : https.request({ ...options, ca, servername: "localhost" });
-  req.end(body);
-  const [res] = await once(req, "response");
-  const chunks: Buffer[] = await Array.fromAsync(res);
-  const { statusCode: status, headers, trailers } = res;
-  return { status, headers, trailers, body: Buffer.concat(chunks) };
-}
+const askHttp1 = ({ port, ca }: Place, { path, ...request }: Request): Promise<RawAnswer> =>
+  ca === undefined
+    ? requestHttp1(`http://127.0.0.1:${port}${path}`, request)
+    : requestHttp1(`https://127.0.0.1:${port}${path}`, { ...request, ca, servername: "localhost" });
 
 async function askHttp2(
   { port, ca }: Place,
@@ -155,8 +142,7 @@ function varyOf({ headers }: RawAnswer): string[] {
 }
 
 describe.each(versions)("over $over", { timeout }, ({ ask }) => {
-  const ends: (() => void | Promise<void>)[] = [];
-  const atEnd: AtEnd = (end) => void ends.push(end);
+  const atEnd = endAfterAll();
   let plain: Place;
   let secure: Place;
   let open: Place;
@@ -165,9 +151,6 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
     secure = await start({ atEnd, isTls: true });
     open = await start({ atEnd, corsOrigins: [listed, "http://localhost:5173"] });
   }, timeout);
-  afterAll(async () => {
-    for (const end of ends.reverse()) await end();
-  });
 
   it.each(Object.entries(requests))(
     "%s forbids to guess its type and to pass its address on, and names no software",
@@ -211,27 +194,12 @@ describe.each(versions)("over $over", { timeout }, ({ ask }) => {
   );
 
   it.each([
-    {
-      what: "Connect",
-      path: "/probing.Probe/Ask",
-      method: "POST",
-      names: "content-type,connect-protocol-version",
-    },
-    {
-      what: "gRPC-Web",
-      path: "/probing.Probe/Ask",
-      method: "POST",
-      names: "content-type,x-grpc-web,x-user-agent",
-    },
-    {
-      what: "REST with a token",
-      path: "/probe/ask",
-      method: "DELETE",
-      names: "authorization,idempotency-key",
-    },
-    { what: "REST without headers", path: "/probe/look", method: "PATCH", names: undefined },
-    { what: "a path that nobody has", path: "/nowhere", method: "PUT", names: "authorization" },
-  ])("a listed origin that asks first may make a call of $what", async ({ path, method, names }) => {
+    ["Connect", "POST", "/probing.Probe/Ask", "content-type,connect-protocol-version"],
+    ["gRPC-Web", "POST", "/probing.Probe/Ask", "content-type,x-grpc-web,x-user-agent"],
+    ["REST with a token", "DELETE", "/probe/ask", "authorization,idempotency-key"],
+    ["REST without headers", "PATCH", "/probe/look", undefined],
+    ["a path that nobody has", "PUT", "/nowhere", "authorization"],
+  ])("a listed origin that asks first may make a call of %s", async (_what, method, path, names) => {
     const asked = {
       origin: "http://localhost:5173",
       "access-control-request-method": method,

@@ -62,26 +62,23 @@ const refusals: Record<string, Refused> = {
   },
 };
 
-const types = ["application/grpc", "application/grpc+proto"];
 const methods = ["Ask", "Watch", "Collect", "Chat"];
 
-describe.each(types)("a gRPC call with %s that fails before its first message", (type) => {
-  describe.each(Object.entries(refusals))("for %s", (_name, refused) => {
+describe.each(Object.entries(refusals))(
+  "a gRPC call that fails before its first message, for %s,",
+  (_name, refused) => {
     it.each(methods)("ends %s in one HEADERS frame with the whole status", async (method) => {
       const { port } = await serveProbe(refused.behaviour, refused.limits);
-      const connection = connectFramed(port);
-      const headers = {
-        ":path": `/probing.Probe/${method}`,
-        "content-type": type,
-        te: "trailers",
-        ...refused.headers,
-      };
-      const answer = await connection.send(headers, refused.body ?? envelope(""));
+      const headers = { ":path": `/probing.Probe/${method}`, "content-type": "application/grpc" };
+      const answer = await connectFramed(port).send(
+        { ...headers, ...refused.headers },
+        refused.body ?? envelope(""),
+      );
       expect(endOf(answer)).toEqual({ status: "headers", frames: ["HEADERS END_STREAM"], ...refused.end });
       expect(answer.headers["content-type"]).toBe("application/grpc+proto");
     });
-  });
-});
+  },
+);
 
 describe("a gRPC-Web call that no handler answers", () => {
   it("tells a client of connect-web why", async () => {
@@ -98,20 +95,17 @@ describe("a gRPC call", () => {
   const call = (connection: FramedConnection, method: string, body: Uint8Array | undefined = envelope("")) =>
     connection.send({ ":path": `/probing.Probe/${method}`, "content-type": "application/grpc" }, body);
 
-  it.each([["without a message", Buffer.alloc(0)]])(
-    "that takes one message and comes %s ends in one HEADERS frame",
-    async (_what, body) => {
-      const { port } = await serveProbe();
-      for (const method of ["Ask", "Watch"]) {
-        expect(endOf(await call(connectFramed(port), method, body))).toEqual({
-          status: "headers",
-          frames: ["HEADERS END_STREAM"],
-          code: Code.Unimplemented,
-          reason: "NOT_IMPLEMENTED",
-        });
-      }
-    },
-  );
+  it("that takes one message and comes without a message ends in one HEADERS frame", async () => {
+    const { port } = await serveProbe();
+    for (const method of ["Ask", "Watch"]) {
+      expect(endOf(await call(connectFramed(port), method, Buffer.alloc(0)))).toEqual({
+        status: "headers",
+        frames: ["HEADERS END_STREAM"],
+        code: Code.Unimplemented,
+        reason: "NOT_IMPLEMENTED",
+      });
+    }
+  });
 
   it("above the number of calls at a time ends in one HEADERS frame, while its request is open", async () => {
     const { port } = await serveProbe({}, { maxCalls: 0, maxStreams: 0 });
@@ -125,22 +119,6 @@ describe("a gRPC call", () => {
       });
       stream.write(envelope(""));
       expect(endOf(await read(stream))).toMatchObject({ status: "headers", reason: "SERVER_BUSY" });
-    }
-  });
-
-  it("that does not arrive in time ends in one HEADERS frame", async () => {
-    const { port } = await serveProbe({}, { maxReceiveMs: 20 });
-    const { session, read } = connectFramed(port);
-    for (const type of ["application/grpc", "application/grpc+json"]) {
-      const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": type };
-      const stream = session.request(headers);
-      stream.write(envelope("{}").subarray(0, 6));
-      expect(endOf(await read(stream))).toEqual({
-        status: "headers",
-        frames: ["HEADERS END_STREAM"],
-        code: Code.DeadlineExceeded,
-        reason: "REQUEST_TOO_SLOW",
-      });
     }
   });
 

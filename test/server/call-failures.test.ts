@@ -1,30 +1,22 @@
 /** The metrics that say why calls fail, and which program runs. */
 import { createServiceImplSpec } from "@connectrpc/connect";
-import { pino } from "pino";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { reasons } from "../../src/errors.ts";
 import { createMetrics } from "../../src/server/metrics.ts";
-import { createServer } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { outcomeOf } from "../support/refusal.ts";
-import { defaultLimits } from "./default-limits.ts";
 import { connectProbe, type ProbeBehaviour } from "./probe.ts";
+import { serve } from "./serve.ts";
 
 async function serveCounting(behaviour: ProbeBehaviour) {
   const metrics = createMetrics();
-  const server = await createServer({
-    services: [createServiceImplSpec<typeof Probe>(Probe, behaviour)],
-    logger: pino({ level: "silent" }),
-    limits: defaultLimits,
-    metrics,
-  });
-  onTestFinished(() => server.destroy());
-  const { port } = await server.listen(0, "127.0.0.1");
+  const services = [createServiceImplSpec<typeof Probe>(Probe, behaviour)];
+  const { url } = await serve({ services, metrics });
   const readFailures = async (): Promise<string[]> => {
     const { text } = await metrics.expose();
     return text.split("\n").filter((line) => line.startsWith("qsp_call_failures_total{"));
   };
-  return { url: `http://127.0.0.1:${port}`, readFailures, metrics };
+  return { url, readFailures, metrics };
 }
 
 describe("the metrics of failed calls", () => {

@@ -18,10 +18,6 @@ async function start(limits: Partial<ServerLimits>, dataDir?: string, trustedPro
   const metrics = createMetrics();
   const tlsPairs = dataDir === undefined ? [] : [pairOf(dataDir)];
   const local = await serve({ services: [], metrics, limits, tls: tlsPairs, trustedProxies });
-  onTestFinished(async () => {
-    local.server.destroy();
-    await local.server.close();
-  });
   const countRefused = async (): Promise<string[]> =>
     (await metrics.expose()).text
       .split("\n")

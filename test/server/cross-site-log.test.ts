@@ -1,25 +1,13 @@
-import { Writable } from "node:stream";
-import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import { pino } from "pino";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { createServiceImplSpec } from "@connectrpc/connect";
+import { describe, expect, it } from "vitest";
 import { createCrossSiteLog } from "../../src/server/cross-site-log.ts";
-import { createServer } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import { defaultLimits } from "./default-limits.ts";
 import { connectHttp2, request } from "./raw.ts";
-
-type Line = Record<string, unknown>;
+import { collectLines, serve } from "./serve.ts";
 
 /** A log over a clock of the test. */
 function openLog() {
-  const lines: Line[] = [];
-  const sink = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      lines.push(JSON.parse(chunk.toString()) as Line);
-      done();
-    },
-  });
-  const logger = pino({ level: "warn" }, sink);
+  const { lines, logger } = collectLines("warn");
   const clock = { nowMs: 1 };
   const log = createCrossSiteLog(logger, () => clock.nowMs);
   const refuse = (origin: string | undefined, times = 1): void => {
@@ -95,15 +83,8 @@ describe("the lines about pages of other origins", () => {
 describe("a server that refuses a page of another origin", () => {
   it("counts each refusal, and writes a line with the ID of the answer", async () => {
     const { logger, lines } = openLog();
-    const server = await createServer({
-      services: [createServiceImplSpec<typeof Probe>(Probe, {} as ServiceImpl<typeof Probe>)],
-      logger,
-      limits: defaultLimits,
-      corsOrigins: ["https://allowed.example"],
-    });
-    onTestFinished(() => server.destroy());
-    const { port } = await server.listen(0, "127.0.0.1");
-    const url = `http://127.0.0.1:${port}`;
+    const services = [createServiceImplSpec<typeof Probe>(Probe, {})];
+    const { url } = await serve({ services, logger, corsOrigins: ["https://allowed.example"] });
     const count = async () =>
       /^qsp_requests_refused_total\{reason="CROSS_SITE_REFUSED"\} (\d+)$/m.exec(
         await (await fetch(`${url}/metrics`)).text(),

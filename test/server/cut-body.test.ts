@@ -1,12 +1,13 @@
 /** Requests over HTTP/2 that are cut before their end: no handler takes the part that came for the whole. */
 import { once } from "node:events";
-import net from "node:net";
+import type net from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { KmsService, SignRequestSchema, SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
-import { envelope } from "./raw.ts";
+import { flags, frameTypes, opening, writeFields, writeFrame, writeUint32 } from "../support/http2-frames.ts";
+import { connectTcp, envelope } from "./raw.ts";
 import { serve } from "./serve.ts";
 
 const codes = { NO_ERROR: 0, INTERNAL_ERROR: 2, CANCEL: 8 } as const;
@@ -43,10 +44,8 @@ async function serveSlowly(
   implementation: Partial<ServiceImpl<typeof KmsService>>,
 ): Promise<{ readonly port: number; countAdmitted(): number }> {
   let admitted = 0;
-  const { server, port } = await serve({
-    services: [
-      createServiceImplSpec<typeof KmsService>(KmsService, implementation as ServiceImpl<typeof KmsService>),
-    ],
+  const { port } = await serve({
+    services: [createServiceImplSpec<typeof KmsService>(KmsService, implementation)],
     access: {
       mode: "token",
       authenticate: async () => {
@@ -56,40 +55,15 @@ async function serveSlowly(
       },
     },
   });
-  onTestFinished(() => {
-    server.destroy();
-    return server.close();
-  });
   return { port, countAdmitted: () => admitted };
-}
-
-function frame(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
-  const head = Buffer.alloc(9);
-  head.writeUIntBE(payload.length, 0, 3);
-  head.writeUInt8(type, 3);
-  head.writeUInt8(flags, 4);
-  head.writeUInt32BE(streamId, 5);
-  return Buffer.concat([head, payload]);
-}
-
-/** Header fields without compression: literals that enter no table (RFC 7541, section 6.2.2). */
-function encodeHeaders(headers: Readonly<Record<string, string>>): Buffer {
-  const text = (value: string) => Buffer.concat([Buffer.of(value.length), Buffer.from(value)]);
-  const fields = Object.entries(headers).map(([name, value]) =>
-    Buffer.concat([Buffer.of(0), text(name), text(value)]),
-  );
-  return Buffer.concat(fields);
 }
 
 /** Opens a connection whose frames the test writes. */
 async function connect(port: number): Promise<net.Socket> {
-  const socket = net.connect(port, "127.0.0.1");
-  onTestFinished(() => void socket.destroy());
-  socket.on("error", () => {});
+  const socket = connectTcp(port);
   await once(socket, "connect");
   socket.resume();
-  const settings = frame(4, 0, 0, new Uint8Array());
-  socket.write(Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settings]));
+  socket.write(opening);
   return socket;
 }
 
@@ -121,32 +95,24 @@ const forms = {
 /** Ways to cut the first stream, after some last bytes. */
 const cuts: Record<string, (socket: net.Socket, last: Uint8Array) => void> = {};
 for (const [name, code] of Object.entries(codes))
-  cuts[`RST_STREAM with ${name}`] = (socket, last) => {
-    const reason = Buffer.alloc(4);
-    reason.writeUInt32BE(code);
-    socket.write(Buffer.concat([last, frame(3, 0, 1, reason)]));
-  };
+  cuts[`RST_STREAM with ${name}`] = (socket, last) =>
+    void socket.write(Buffer.concat([last, writeFrame(frameTypes.rstStream, 0, 1, writeUint32(code))]));
 cuts["the end of the connection"] = (socket, last) => void socket.end(last);
 
 describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) => {
-  const build = (port: number, flags = 0, headers: Readonly<Record<string, string>> = {}): Buffer =>
-    Buffer.concat([
-      frame(
-        1,
-        4,
-        1,
-        encodeHeaders({
-          ":method": "POST",
-          ":scheme": "http",
-          ":authority": `127.0.0.1:${port}`,
-          ":path": path,
-          "content-type": type,
-          authorization: "ada",
-          ...headers,
-        }),
-      ),
-      frame(0, flags, 1, body),
+  const build = (port: number, flag = 0, headers: readonly (readonly [string, string])[] = []): Buffer => {
+    const fields = writeFields([
+      [":method", "POST"],
+      [":scheme", "http"],
+      [":authority", `127.0.0.1:${port}`],
+      [":path", path],
+      ["content-type", type],
+      ["authorization", "ada"],
+      ...headers,
     ]);
+    const head = writeFrame(frameTypes.headers, flags.endHeaders, 1, fields);
+    return Buffer.concat([head, writeFrame(frameTypes.data, flag, 1, body)]);
+  };
 
   it("a request with END_STREAM is whole", async () => {
     const { findings, implementation } = observe();
@@ -159,8 +125,8 @@ describe.each(Object.entries(forms))("over %s", (_form, { path, type, body }) =>
   it("a request with END_STREAM that announced more bytes is not", async () => {
     const { findings, implementation } = observe();
     const { port } = await serveSlowly(implementation);
-    (await connect(port)).write(build(port, 1, { "content-length": String(body.length + 8) }));
-    (await connect(port)).write(build(port, 1, { "content-length": String(body.length) }));
+    (await connect(port)).write(build(port, 1, [["content-length", String(body.length + 8)]]));
+    (await connect(port)).write(build(port, 1, [["content-length", String(body.length)]]));
     await expect.poll(() => findings.filter((found) => found !== "cut").length).toBeGreaterThan(0);
     await setTimeout(20);
     expect(findings.filter((found) => found !== "cut")).toHaveLength(1);

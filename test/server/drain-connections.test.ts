@@ -7,8 +7,9 @@ import tls from "node:tls";
 import { createServiceImplSpec } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import { decodeFrames, encodeCall, encodeFrame, frameTypes, preface, type RawFrame } from "./frames.ts";
-import { serveProbe } from "./probe.ts";
+import { frameTypes, opening, writeFrame } from "../support/http2-frames.ts";
+import { decodeFrames, encodeCall, type RawFrame } from "./frames.ts";
+import { echo, serveProbe } from "./probe.ts";
 import { connectTcp, envelope, readStream, readToEnd } from "./raw.ts";
 import { serve } from "./serve.ts";
 import { makeCertificates, pairOf, trustIn } from "./tls-clients.ts";
@@ -128,10 +129,10 @@ function connectRaw2(port: number) {
       frames.push(one);
       rest = rest.subarray(9 + one.payload.length);
       if (one.type === frameTypes.ping && one.flags === 0)
-        socket.write(encodeFrame(frameTypes.ping, 1, 0, one.payload));
+        socket.write(writeFrame(frameTypes.ping, 1, 0, one.payload));
     }
   });
-  socket.write(preface);
+  socket.write(opening);
   return { socket, closed, frames };
 }
 
@@ -179,7 +180,7 @@ describe("a server that stops, over HTTP/2,", () => {
   it("does not wait long for a client that answers no pings", async () => {
     const { server, port } = await serveProbe({}, { maxDrainMs });
     const socket = connectTcp(port);
-    socket.write(preface);
+    socket.write(opening);
     await once(socket, "data");
     const rest = readToEnd(socket);
     await server.close();
@@ -190,14 +191,8 @@ describe("a server that stops, over HTTP/2,", () => {
 describe("a server that stops, over TLS,", () => {
   async function serveTls() {
     const dataDir = await makeCertificates();
-    const services = [
-      createServiceImplSpec<typeof Probe>(Probe, { look: (item) => item, ask: (item) => item }),
-    ];
+    const services = [createServiceImplSpec<typeof Probe>(Probe, echo)];
     const local = await serve({ services, tls: [pairOf(dataDir)], limits: { maxDrainMs } });
-    onTestFinished(async () => {
-      local.server.destroy();
-      await local.server.close();
-    });
     return { ...local, ca: trustIn(dataDir) };
   }
 

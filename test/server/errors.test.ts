@@ -1,20 +1,20 @@
 import { gzipSync } from "node:zlib";
-import { Code, ConnectError } from "@connectrpc/connect";
 import { beforeAll, describe, expect, it } from "vitest";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { StoreFailureError } from "../../src/database/store-error.ts";
 import { refuse } from "../../src/errors.ts";
 import { explainFailure } from "../../src/services/explain-failure.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
 import { drain } from "../support/streams.ts";
-import { connectProbe, protocols, serveProbe, startProbe } from "./probe.ts";
+import { afterOneMessage } from "./failing.ts";
+import { connectProbe, protocols, serveProbe } from "./probe.ts";
 import { connectHttp2, envelope, grpcStatusOf, jsonRefusalOf, request } from "./raw.ts";
 
+const atEnd = endAfterAll();
 let url: string;
 beforeAll(async () => {
-  const probe = await startProbe();
-  url = probe.url;
-  return probe.end;
+  ({ url } = await serveProbe({}, {}, atEnd));
 });
 
 const invalidField = { code: "invalid_argument", reason: "FIELD_INVALID" };
@@ -113,27 +113,6 @@ describe("a refused REST call", () => {
   });
 });
 
-describe("an RPC that there is not", () => {
-  const paths = ["/probing.Probe/Nothing", "/probing.Nobody/Ask", "/nothing"];
-
-  it.each(paths)("is refused over gRPC by trailers alone: %s", async (path) => {
-    const type = "application/grpc";
-    const answer = await request(connectHttp2(url), { ":path": path, "content-type": type }, envelope(""));
-    expect(answer.status).toBe(200);
-    expect(answer.headers["content-type"]).toMatch(/^application\/grpc/);
-    expect(grpcStatusOf(answer)).toEqual({ status: Code.Unimplemented, reason: "RPC_NOT_FOUND" });
-    expect(answer.body).toHaveLength(0);
-  });
-
-  it.each(paths)("is refused over gRPC-Web: %s", async (path) => {
-    const headers = { ":path": path, "content-type": "application/grpc-web+proto" };
-    const answer = await request(connectHttp2(url), headers, envelope(""));
-    expect(answer.status).toBe(200);
-    expect(answer.headers["content-type"]).toMatch(/^application\/grpc-web/);
-    expect(grpcStatusOf(answer)).toEqual({ status: Code.Unimplemented, reason: "RPC_NOT_FOUND" });
-  });
-});
-
 describe("a request on the path of an RPC that is of no protocol", () => {
   it.each(["image/jpeg", "application/grpc+foo", "text/plain", "application/json; charset=latin1"])(
     "is refused with 415 if its type is %s",
@@ -147,25 +126,23 @@ describe("a request on the path of an RPC that is of no protocol", () => {
       expect(jsonRefusalOf(await answer.text()).reason).toBe("MEDIA_TYPE_UNSUPPORTED");
     },
   );
+});
 
-  it("is refused with 415 if it has no type", async () => {
-    const answer = await request(connectHttp2(url), { ":path": "/probing.Probe/Ask" }, "x");
-    expect(answer.status).toBe(415);
-    expect(jsonRefusalOf(answer.body).reason).toBe("MEDIA_TYPE_UNSUPPORTED");
-  });
-
-  it.each(["GET", "PUT", "DELETE"])("is refused with 405 and Allow if its method is %s", async (method) => {
-    const answer = await fetch(`${url}/probing.Probe/Ask`, { method });
-    expect(answer.status).toBe(405);
-    expect(answer.headers.get("allow")).toBe("POST");
-    expect(jsonRefusalOf(await answer.text()).reason).toBe("METHOD_NOT_ALLOWED");
+describe("JSON over Connect with an unknown field", () => {
+  it("is refused, also in a stream", async () => {
+    const send = (path: string, type: string, body: string | Buffer) =>
+      request(connectHttp2(url), { ":path": path, "content-type": type }, body);
+    const unary = await send("/probing.Probe/Ask", "application/json", '{"nobody":1}');
+    expect(jsonRefusalOf(unary.body)).toEqual(invalidField);
+    const stream = await send("/probing.Probe/Watch", "application/connect+json", envelope('{"nobody":1}'));
+    expect(endOfStream(stream.body)).toEqual(invalidField);
   });
 });
 
 describe("an integer beyond 2^53 - 1 that JSON would round", () => {
   const json = { method: "POST", headers: { "content-type": "application/json" } };
-  const get = (message: string) =>
-    fetch(`${url}/probing.Probe/Look?connect=v1&encoding=json&message=${encodeURIComponent(message)}`);
+  const number = `{"number":${unsafe}}`;
+  const look = "/probing.Probe/Look?connect=v1&encoding=json";
 
   it.each([unsafe, `-${unsafe}`, "9007199254740992", "1e30", "123456789012345678901234567890"])(
     "is refused as %s over Connect, and the field is named",
@@ -182,173 +159,52 @@ describe("an integer beyond 2^53 - 1 that JSON would round", () => {
     expect(await answer.json()).toMatchObject({ number: unsafe });
   });
 
+  it.each([
+    ["in a compressed body", "/probing.Probe/Ask", { "content-encoding": "gzip" }, gzipSync(number)],
+    ["in a Connect GET", `${look}&message=${encodeURIComponent(number)}`, {}, undefined],
+    [
+      "in a Connect GET with base64",
+      `${look}&base64=1&message=${Buffer.from(number).toString("base64url")}`,
+      {},
+      undefined,
+    ],
+  ])("is refused %s", async (_where, path, headers, body) => {
+    const own = { ":path": path, ...(body && { "content-type": "application/json" }), ...headers };
+    expect(jsonRefusalOf((await request(connectHttp2(url), own, body)).body)).toEqual(invalidField);
+  });
+
+  it.each(["Watch", "Collect", "Chat"])("is refused in a stream of %s", async (method) => {
+    const send = (type: string) => {
+      const headers = { ":path": `/probing.Probe/${method}`, "content-type": type };
+      return request(connectHttp2(url), headers, envelope(number));
+    };
+    expect(endOfStream((await send("application/connect+json")).body)).toEqual(invalidField);
+    for (const type of ["application/grpc+json", "application/grpc-web+json"])
+      expect(grpcStatusOf(await send(type))).toEqual({ status: 3, reason: "FIELD_INVALID" });
+  });
+
   it("is not mistaken for 2^53 - 1 itself", async () => {
     const answer = await fetch(`${url}/probing.Probe/Ask`, { ...json, body: '{"number":9007199254740991}' });
     expect(await answer.json()).toMatchObject({ number: "9007199254740991" });
   });
-
-  it("is refused in a compressed body", async () => {
-    const answer = await fetch(`${url}/probing.Probe/Ask`, {
-      method: "POST",
-      headers: { ...json.headers, "content-encoding": "gzip" },
-      body: gzipSync(`{"number":${unsafe}}`),
-    });
-    expect(jsonRefusalOf(await answer.text())).toEqual(invalidField);
-  });
-
-  it("is refused in a Connect GET, and taken as a string", async () => {
-    expect(jsonRefusalOf(await (await get(`{"number":${unsafe}}`)).text())).toEqual(invalidField);
-    expect(await (await get(`{"number":"${unsafe}"}`)).json()).toMatchObject({ number: unsafe });
-  });
-
-  it("is refused in a Connect GET with base64", async () => {
-    const message = Buffer.from(`{"number":${unsafe}}`).toString("base64url");
-    const query = `connect=v1&encoding=json&base64=1&message=${message}`;
-    const answer = await fetch(`${url}/probing.Probe/Look?${query}`);
-    expect(jsonRefusalOf(await answer.text())).toEqual(invalidField);
-  });
-
-  it.each(["Watch", "Collect", "Chat"])("is refused in a Connect stream of %s", async (method) => {
-    const answer = await request(
-      connectHttp2(url),
-      { ":path": `/probing.Probe/${method}`, "content-type": "application/connect+json" },
-      envelope(`{"number":${unsafe}}`),
-    );
-    expect(endOfStream(answer.body)).toEqual(invalidField);
-  });
-
-  it.each(["application/grpc+json", "application/grpc-web+json"])("is refused over %s", async (type) => {
-    for (const method of ["Ask", "Watch"]) {
-      const answer = await request(
-        connectHttp2(url),
-        { ":path": `/probing.Probe/${method}`, "content-type": type },
-        envelope(`{"number":${unsafe}}`),
-      );
-      expect(grpcStatusOf(answer)).toEqual({ status: 3, reason: "FIELD_INVALID" });
-    }
-  });
-});
-
-describe("bytes that are no message of the request's type", () => {
-  /** Field 1 says that 5 bytes follow; 1 does. */
-  const malformed = Uint8Array.of(0x0a, 0x05, 0x61);
-
-  it.each([
-    "application/grpc",
-    "application/grpc+proto",
-    "application/grpc-web",
-    "application/grpc-web+proto",
-  ])("are refused over %s, in calls of every kind", async (type) => {
-    const session = connectHttp2(url);
-    for (const method of ["Ask", "Watch", "Collect", "Chat"]) {
-      const headers = { ":path": `/probing.Probe/${method}`, "content-type": type };
-      const answer = await request(session, headers, envelope(malformed));
-      expect([method, grpcStatusOf(answer)]).toEqual([
-        method,
-        { status: Code.InvalidArgument, reason: "MESSAGE_MALFORMED" },
-      ]);
-    }
-  });
-
-  it("are refused in a Connect GET", async () => {
-    const message = Buffer.from(malformed).toString("base64url");
-    const query = `connect=v1&encoding=proto&base64=1&message=${message}`;
-    const answer = await fetch(`${url}/probing.Probe/Look?${query}`);
-    expect(jsonRefusalOf(await answer.text())).toEqual({
-      code: "invalid_argument",
-      reason: "MESSAGE_MALFORMED",
-    });
-  });
-
-  it.each(["Watch", "Collect", "Chat"])("are refused in a Connect stream of %s", async (method) => {
-    const headers = { ":path": `/probing.Probe/${method}`, "content-type": "application/connect+proto" };
-    const answer = await request(connectHttp2(url), headers, envelope(malformed));
-    expect(endOfStream(answer.body)).toEqual({ code: "invalid_argument", reason: "MESSAGE_MALFORMED" });
-  });
-});
-
-describe("JSON that is not of the request's type, over Connect,", () => {
-  it.each([
-    ["an unknown field", '{"nobody":1}', invalidField],
-    ["a wrong type", '{"text":5}', invalidField],
-  ])("is refused: %s", async (_what, body, expected) => {
-    const answer = await fetch(`${url}/probing.Probe/Ask`, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body,
-    });
-    expect([answer.status, jsonRefusalOf(await answer.text())]).toEqual([400, expected]);
-  });
-
-  it("is refused in a stream: an unknown field", async () => {
-    const headers = { ":path": "/probing.Probe/Watch", "content-type": "application/connect+json" };
-    const answer = await request(connectHttp2(url), headers, envelope('{"nobody":1}'));
-    expect(endOfStream(answer.body)).toEqual(invalidField);
-  });
 });
 
 describe.each(protocols)("over %s", (protocol) => {
-  it("a fault of the server tells nothing but that it happened", async () => {
-    const broken = await serveProbe({
-      ask: () => {
-        throw new Error("select * from secrets");
-      },
+  it("a stream that has begun ends with the code, the reason and the fields of a refusal", async () => {
+    const { url } = await serveProbe(afterOneMessage);
+    const expected = { code: "InvalidArgument", reason: "KEY_INVALID", fields: ["text"] };
+    expect(await refusal(drain(connectProbe(protocol, url).watch({})))).toEqual(expected);
+  });
+
+  it("a stream that has begun tells nothing of a fault but that it happened", async () => {
+    const { url } = await serveProbe({
       async *watch() {
         yield { text: "one" };
         throw new TypeError("password=hunter2");
       },
     });
-    const client = connectProbe(protocol, broken.url);
-    for (const call of [() => client.ask({}), () => drain(client.watch({}))]) {
-      const error = await failureOf(call());
-      expect(describeRefusal(error)).toEqual({ code: "Internal", reason: "INTERNAL" });
-      expect(error.rawMessage).toBe("internal error");
-      expect(JSON.stringify([...error.metadata])).not.toMatch(/secrets|hunter2/);
-    }
-  });
-
-  it("a refusal arrives with its code, its reason and its fields, also in a stream", async () => {
-    const refused = () =>
-      refuse("KEY_INVALID", "text: is no key", { field: "text" }, [
-        { field: "text", description: "is no key" },
-      ]);
-    const { url: refusingUrl } = await serveProbe({
-      ask: () => {
-        throw refused();
-      },
-      async *watch() {
-        yield { text: "one" };
-        throw refused();
-      },
-    });
-    const client = connectProbe(protocol, refusingUrl);
-    const expected = { code: "InvalidArgument", reason: "KEY_INVALID", fields: ["text"] };
-    expect(await refusal(client.ask({}))).toEqual(expected);
-    expect(await refusal(drain(client.watch({})))).toEqual(expected);
-  });
-});
-
-describe("a handler's own ConnectError", () => {
-  it.each([
-    [Code.NotFound, 404],
-    [Code.AlreadyExists, 409],
-    [Code.PermissionDenied, 403],
-    [Code.ResourceExhausted, 429],
-    [Code.FailedPrecondition, 400],
-    [Code.Aborted, 409],
-    [Code.OutOfRange, 400],
-    [Code.Unimplemented, 501],
-    [Code.Unavailable, 503],
-    [Code.Unauthenticated, 401],
-    [Code.DataLoss, 500],
-    [Code.Canceled, 499],
-  ])("with code %i travels over REST with status %i", async (code, status) => {
-    const { url: failingUrl } = await serveProbe({
-      look: () => {
-        throw new ConnectError("no", code);
-      },
-    });
-    expect((await fetch(`${failingUrl}/probe/look`)).status).toBe(status);
+    const error = await failureOf(drain(connectProbe(protocol, url).watch({})));
+    expect([describeRefusal(error).reason, error.rawMessage]).toEqual(["INTERNAL", "internal error"]);
   });
 });
 

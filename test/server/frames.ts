@@ -9,6 +9,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import { Duplex } from "node:stream";
 import { onTestFinished } from "vitest";
+import { flags, frameTypes, writeFields, writeFrame } from "../support/http2-frames.ts";
 import { envelope, type RawAnswer, readStream } from "./raw.ts";
 
 /** A frame of a stream (RFC 9113, section 4.1). A header block of several frames counts as one. */
@@ -53,16 +54,6 @@ export interface RawFrame {
   readonly payload: Buffer;
 }
 
-/** Writes a frame, valid or not (RFC 9113, section 4.1). */
-export function encodeFrame(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
-  const head = Buffer.alloc(frameHeaderBytes);
-  head.writeUIntBE(payload.length, 0, 3);
-  head.writeUInt8(type, 3);
-  head.writeUInt8(flags, 4);
-  head.writeUInt32BE(streamId, 5);
-  return Buffer.concat([head, payload]);
-}
-
 /** Reads the whole frames that bytes begin with. */
 export function decodeFrames(bytes: Buffer): RawFrame[] {
   const frames: RawFrame[] = [];
@@ -80,42 +71,18 @@ export function decodeFrames(bytes: Buffer): RawFrame[] {
   return frames;
 }
 
-/** The types of RFC 9113, section 6. */
-export const frameTypes = {
-  data: 0,
-  headers: 1,
-  rst: 3,
-  settings: 4,
-  push: 5,
-  ping: 6,
-  goaway: 7,
-  window: 8,
-  continuation: 9,
-} as const;
-
-/** What a client begins with (RFC 9113, section 3.4). */
-export const preface = Buffer.concat([
-  Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-  encodeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0)),
-]);
-
-/** Values in the encoding of RFC 7541, sections 5.2 and 6.2.2. */
-const literal = (text: string): Buffer => Buffer.concat([Buffer.from([text.length]), Buffer.from(text)]);
-
 /** A gRPC call in frames. */
 export function encodeCall(streamId: number, path: string, message: Uint8Array): Buffer {
-  // POST, http, and the path, the authority and the content type by the names of the static table.
-  const head = Buffer.concat([
-    Buffer.from([0x83, 0x86, 0x04]),
-    literal(path),
-    Buffer.from([0x01]),
-    literal("localhost"),
-    Buffer.from([0x0f, 0x10]),
-    literal("application/grpc"),
+  const fields = writeFields([
+    [":method", "POST"],
+    [":scheme", "http"],
+    [":path", path],
+    [":authority", "localhost"],
+    ["content-type", "application/grpc"],
   ]);
   return Buffer.concat([
-    encodeFrame(frameTypes.headers, 4, streamId, head),
-    encodeFrame(frameTypes.data, 1, streamId, envelope(message)),
+    writeFrame(frameTypes.headers, flags.endHeaders, streamId, fields),
+    writeFrame(frameTypes.data, flags.endStream, streamId, envelope(message)),
   ]);
 }
 

@@ -4,7 +4,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import { setTimeout } from "node:timers/promises";
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { connectHttp2, envelope, readStream } from "./raw.ts";
 import { serve } from "./serve.ts";
@@ -29,13 +29,8 @@ async function startWatched() {
       running.delete(signal);
     },
   };
-  const { server, port } = await serve({
-    services: [
-      createServiceImplSpec<typeof BlockchainService>(
-        BlockchainService,
-        chain as ServiceImpl<typeof BlockchainService>,
-      ),
-    ],
+  const { port } = await serve({
+    services: [createServiceImplSpec<typeof BlockchainService>(BlockchainService, chain)],
     access: {
       mode: "token",
       authenticate: async (authorization) => {
@@ -52,10 +47,6 @@ async function startWatched() {
         };
       },
     },
-  });
-  onTestFinished(() => {
-    server.destroy();
-    return server.close();
   });
   const url = `http://127.0.0.1:${port}`;
   return {

@@ -5,9 +5,10 @@ import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { encodeGrpcMessage } from "../../src/server/grpc-message.ts";
 import { ItemSchema } from "../gen/probing/probe_pb.ts";
 import { isMissing, run } from "../interop/tools.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { failureOf } from "../support/refusal.ts";
 import { drain } from "../support/streams.ts";
-import { connectProbe, protocols, startProbe } from "./probe.ts";
+import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
 import { connectHttp2, envelope, grpcStatusOf, request } from "./raw.ts";
 
 describe("a text for grpc-message", () => {
@@ -30,13 +31,14 @@ const texts = [
   " a tab\t, a line break\nand spaces at the ends ",
 ];
 
+const atEnd = endAfterAll();
 let url: string;
 beforeAll(async () => {
   // No details, for clients that find the status in these read the text there.
   const fail = ({ text }: { text: string }): never => {
     throw new ConnectError(text, Code.InvalidArgument);
   };
-  const probe = await startProbe({
+  const behaviour: ProbeBehaviour = {
     ask: fail,
     // biome-ignore lint/correctness/useYield: it fails before there is an answer
     async *watch(item) {
@@ -48,9 +50,8 @@ beforeAll(async () => {
         fail(item);
       }
     },
-  });
-  url = probe.url;
-  return probe.end;
+  };
+  ({ url } = await serveProbe(behaviour, {}, atEnd));
 });
 
 describe.each(texts)("the text of a refusal: %j", (text) => {

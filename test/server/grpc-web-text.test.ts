@@ -1,11 +1,9 @@
-/** gRPC-Web in its text mode, application/grpc-web-text: what the npm client (test/interop) does not send, too. */
-import http from "node:http";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { ItemSchema } from "../gen/probing/probe_pb.ts";
 import { serveProbe } from "./probe.ts";
-import { connectHttp2, envelope, grpcStatusOf, type RawAnswer, request } from "./raw.ts";
+import { connectHttp2, envelope, grpcStatusOf, type RawAnswer, request, requestHttp1 } from "./raw.ts";
 
 const item = (text: string) => envelope(toBinary(ItemSchema, create(ItemSchema, { text })));
 const textType = "application/grpc-web-text";
@@ -33,17 +31,7 @@ const over = {
   "HTTP/2": (url: string, path: string, type: string, body: string) =>
     request(connectHttp2(url), { ":path": path, "content-type": type }, body),
   "HTTP/1.1": (url: string, path: string, type: string, body: string) =>
-    new Promise<RawAnswer>((resolve, reject) => {
-      const sent = http.request(`${url}${path}`, { method: "POST", headers: { "content-type": type } });
-      sent.on("error", reject);
-      sent.on("response", async (answer) => {
-        const chunks: Buffer[] = [];
-        for await (const chunk of answer) chunks.push(chunk);
-        const { statusCode: status = 0, headers } = answer;
-        resolve({ status, headers, trailers: {}, body: Buffer.concat(chunks) });
-      });
-      sent.end(body);
-    }),
+    requestHttp1(`${url}${path}`, { method: "POST", headers: { "content-type": type }, body }),
 } as const;
 
 const ask = "/probing.Probe/Ask";

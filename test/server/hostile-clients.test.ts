@@ -4,6 +4,7 @@ import http2 from "node:http2";
 import net from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { emptySettings, opening, preface, writeFrame } from "../support/http2-frames.ts";
 import { createOutgoing } from "../support/streams.ts";
 import { connectProbe, serveProbe } from "./probe.ts";
 import {
@@ -13,7 +14,6 @@ import {
   exchangeBytes,
   grpcStatusOf,
   jsonRefusalOf,
-  readStream,
   readToEnd,
   request,
 } from "./raw.ts";
@@ -23,10 +23,6 @@ import type { LocalServer } from "./serve.ts";
 const limits = { maxHeaderMs: 20_000, maxReceiveMs: 20_000 };
 /** The same where a test waits until the time is over. */
 const hastyLimits = { maxHeaderMs: 400, maxReceiveMs: 400 };
-
-const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-const emptySettings = frame(4, 0, 0, Buffer.alloc(0));
-
 let local: LocalServer;
 /** Another client, whose calls go on all the while. */
 let bystander: { stop(): Promise<number> };
@@ -93,7 +89,7 @@ describe("a connection that sends", () => {
   it("the preface of HTTP/2 byte by byte is served", async () => {
     const socket = connectTcp(local.port);
     socket.setNoDelay(true);
-    for (const byte of Buffer.concat([preface, emptySettings])) {
+    for (const byte of opening) {
       socket.write(Buffer.of(byte));
       await delay(1);
     }
@@ -105,14 +101,6 @@ describe("a connection that sends", () => {
   it("half of its headers is answered with 408 after the time for headers", async () => {
     const socket = connectTcp((await serveHastily()).port);
     socket.write("GET /probe/look HTTP/1.1\r\nhost: x\r\nx-half: ");
-    const answer = await readToEnd(socket);
-    expect(answer).toMatch(/^HTTP\/1\.1 408 /);
-    expect(refusalIn(answer).reason).toBe("REQUEST_TOO_SLOW");
-  });
-
-  it("half of its body is answered with 408 after the time for bodies", async () => {
-    const socket = connectTcp((await serveHastily()).port);
-    socket.write(post("/probe/ask", 'content-length: 100\r\nconnection: close\r\n\r\n{"text":'));
     const answer = await readToEnd(socket);
     expect(answer).toMatch(/^HTTP\/1\.1 408 /);
     expect(refusalIn(answer).reason).toBe("REQUEST_TOO_SLOW");
@@ -171,22 +159,13 @@ describe("a connection that sends", () => {
   it.each([
     ["PRI and then nonsense", "PRI * HTTP/2.0\r\n\r\nnonsense, and more of it\r\n\r\n"],
     ["PRI as a method", "PRI / HTTP/1.1\r\nhost: x\r\n\r\n"],
-    ["HTTP/2 without SETTINGS", Buffer.concat([preface, frame(0, 0, 1, Buffer.from("x"))])],
-    [
-      "a frame larger than allowed",
-      Buffer.concat([preface, emptySettings, frame(0, 0, 1, Buffer.alloc(20_000))]),
-    ],
-    [
-      "a frame of a stream that is not open",
-      Buffer.concat([preface, emptySettings, frame(0, 0, 7, Buffer.from("x"))]),
-    ],
-    [
-      "headers that are no HPACK",
-      Buffer.concat([preface, emptySettings, frame(1, 5, 1, Buffer.alloc(50, 0xff))]),
-    ],
-    ["SETTINGS of 5 bytes", Buffer.concat([preface, frame(4, 0, 0, Buffer.alloc(5))])],
-    ["WINDOW_UPDATE of nothing", Buffer.concat([preface, emptySettings, frame(8, 0, 0, Buffer.alloc(4))])],
-    ["random frames", Buffer.concat([preface, emptySettings, randomBytes(4096)])],
+    ["HTTP/2 without SETTINGS", Buffer.concat([preface, writeFrame(0, 0, 1, Buffer.from("x"))])],
+    ["a frame larger than allowed", Buffer.concat([opening, writeFrame(0, 0, 1, Buffer.alloc(20_000))])],
+    ["a frame of a stream that is not open", Buffer.concat([opening, writeFrame(0, 0, 7, Buffer.from("x"))])],
+    ["headers that are no HPACK", Buffer.concat([opening, writeFrame(1, 5, 1, Buffer.alloc(50, 0xff))])],
+    ["SETTINGS of 5 bytes", Buffer.concat([preface, writeFrame(4, 0, 0, Buffer.alloc(5))])],
+    ["WINDOW_UPDATE of nothing", Buffer.concat([opening, writeFrame(8, 0, 0, Buffer.alloc(4))])],
+    ["random frames", Buffer.concat([opening, randomBytes(4096)])],
   ])("%s is closed", async (_what, bytes) => {
     const socket = connectTcp(local.port);
     socket.write(bytes);
@@ -195,32 +174,6 @@ describe("a connection that sends", () => {
 });
 
 describe("a call over HTTP/2 that", () => {
-  it.each(["application/grpc", "application/grpc+json", "application/grpc-web+proto"])(
-    "never ends its request is refused after the time for bodies, with %s",
-    async (type) => {
-      const session = connectHttp2((await serveHastily()).url);
-      const stream = session.request({
-        ":method": "POST",
-        ":path": "/probing.Probe/Ask",
-        "content-type": type,
-      });
-      stream.write(envelope("{}").subarray(0, 6));
-      const answer = await readStream(stream);
-      expect(grpcStatusOf(answer)).toEqual({ status: 4, reason: "REQUEST_TOO_SLOW" });
-    },
-  );
-
-  it("never ends its request is refused after the time for bodies, over Connect", async () => {
-    const session = connectHttp2((await serveHastily()).url);
-    const headers = { ":method": "POST", ":path": "/probing.Probe/Ask", "content-type": "application/json" };
-    const stream = session.request(headers);
-    stream.write("{");
-    expect(jsonRefusalOf((await readStream(stream)).body)).toEqual({
-      code: "deadline_exceeded",
-      reason: "REQUEST_TOO_SLOW",
-    });
-  });
-
   it("is a stream may take longer than that between two messages", async () => {
     const items = createOutgoing<{ text: string }>();
     const { url } = await serveHastily();
@@ -230,19 +183,6 @@ describe("a call over HTTP/2 that", () => {
     items.send({ text: "b" });
     items.end();
     expect((await call).text).toBe("ab");
-  });
-
-  it("ends in the middle of a message is refused", async () => {
-    const session = connectHttp2(local.url);
-    for (const [type, method] of [
-      ["application/grpc", "Ask"],
-      ["application/grpc", "Watch"],
-      ["application/grpc-web+proto", "Ask"],
-    ] as const) {
-      const headers = { ":path": `/probing.Probe/${method}`, "content-type": type };
-      const answer = await request(session, headers, Buffer.from([0, 0, 0, 0, 9, 1, 2]));
-      expect([type, method, grpcStatusOf(answer).status]).toEqual([type, method, 3]);
-    }
   });
 
   it("is reset while it runs is told so, and the connection goes on", async () => {
@@ -282,8 +222,8 @@ describe("a flood of", () => {
 
   it("PING frames", async () => {
     const socket = connectTcp(local.port);
-    socket.write(Buffer.concat([preface, emptySettings]));
-    const ping = frame(6, 0, 0, Buffer.alloc(8));
+    socket.write(opening);
+    const ping = writeFrame(6, 0, 0, Buffer.alloc(8));
     socket.write(Buffer.concat(Array(20_000).fill(ping)));
     socket.resume();
     await expectServed();
@@ -370,16 +310,6 @@ function startBystander(): { stop(): Promise<number> } {
       return running;
     },
   };
-}
-
-/** A frame (RFC 9113, section 4.1). */
-function frame(type: number, flags: number, streamId: number, payload: Buffer): Buffer {
-  const header = Buffer.alloc(9);
-  header.writeUIntBE(payload.length, 0, 3);
-  header.writeUInt8(type, 3);
-  header.writeUInt8(flags, 4);
-  header.writeUInt32BE(streamId, 5);
-  return Buffer.concat([header, payload]);
 }
 
 function post(path: string, rest: string): string {

@@ -6,7 +6,7 @@ import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { flags, frameTypes, preface, writeFields, writeFrame, writeUint32 } from "../support/http2-frames.ts";
+import { flags, frameTypes, opening, writeFields, writeFrame, writeUint32 } from "../support/http2-frames.ts";
 import { connectTcp, envelope } from "./raw.ts";
 import { serve } from "./serve.ts";
 
@@ -43,20 +43,13 @@ async function start() {
   const calls: Partial<ServiceImpl<typeof PqcService>> = {
     getHealth: async () => ({ status: "success" }),
   };
-  const { server, port, url } = await serve({
+  const { port, url } = await serve({
     services: [
-      createServiceImplSpec<typeof BlockchainService>(
-        BlockchainService,
-        chain as ServiceImpl<typeof BlockchainService>,
-      ),
-      createServiceImplSpec<typeof PqcService>(PqcService, calls as ServiceImpl<typeof PqcService>),
+      createServiceImplSpec<typeof BlockchainService>(BlockchainService, chain),
+      createServiceImplSpec<typeof PqcService>(PqcService, calls),
     ],
     limits: { maxWriteMs: 100, maxReceiveMs: 1000 },
     pages: [async (app) => void app.get("/large", async () => "x".repeat(200_000))],
-  });
-  onTestFinished(() => {
-    server.destroy();
-    return server.close();
   });
   /** A later connection has been served: the server has seen what came before. */
   const settle = async (): Promise<void> => {
@@ -81,9 +74,8 @@ const get = [
 
 /** HEADERS, and what follows them in the same segment. */
 function openStream(fields: readonly (readonly [string, string])[], ...frames: Uint8Array[]): Buffer {
-  const settings = writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0));
   const headers = writeFrame(frameTypes.headers, flags.endHeaders, 1, writeFields(fields));
-  return Buffer.concat([preface, settings, headers, ...frames]);
+  return Buffer.concat([opening, headers, ...frames]);
 }
 
 describe("an HTTP/2 stream that is reset in the segment of its headers", () => {
@@ -125,10 +117,9 @@ describe("a caller of HTTP/2 who leaves", () => {
     const { port, watches, settle } = await start();
     const socket = connectTcp(port);
     const path = [":path", "/api/blockchain/chain/watch"] as const;
-    const settings = writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0));
     const fields = writeFields([[":method", method], path, ...get.slice(1, 3)]);
     const headers = writeFrame(frameTypes.headers, flags.endHeaders | flags.endStream, 1, fields);
-    socket.write(Buffer.concat([preface, settings, headers]));
+    socket.write(Buffer.concat([opening, headers]));
     await expect.poll(() => watches.begun).toBe(1);
     socket.write(writeFrame(frameTypes.rstStream, 0, 1, writeUint32(8)));
     await settle();

@@ -13,6 +13,7 @@ import { findMessageLimit } from "../../src/protocol/message-limit.ts";
 import { findAccess } from "../../src/protocol/service-profile.ts";
 import { collectProfiles } from "../../src/services/registry.ts";
 import { compileRoutes } from "../../src/transcoding/routes.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { envelope, grpcStatusOf, jsonRefusalOf, type RawAnswer, request } from "./raw.ts";
 import { type LocalServer, serve } from "./serve.ts";
@@ -35,17 +36,14 @@ const specs = packages
 const methods = specs.flatMap(({ service }) => service.methods);
 const routes = compileRoutes(specs, profiles);
 
+const atEnd = endAfterAll();
 let local: LocalServer;
 let session: http2.ClientHttp2Session;
 beforeAll(async () => {
-  local = await serve({ services: specs, profiles, limits: { maxMessageBytes } });
+  local = await serve({ services: specs, profiles, limits: { maxMessageBytes } }, atEnd);
   session = http2.connect(local.url);
 });
-afterAll(async () => {
-  session.destroy();
-  local.server.destroy();
-  await local.server.close();
-});
+afterAll(() => session.destroy());
 
 /** How one protocol carries a message. */
 interface Form {

@@ -1,39 +1,23 @@
-import { Writable } from "node:stream";
-import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import { pino } from "pino";
+import { createServiceImplSpec } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createServer, type Server } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import { defaultLimits } from "./default-limits.ts";
 import { connectHttp2, exchangeBytes, jsonRefusalOf, request } from "./raw.ts";
+import { collectLines, serve } from "./serve.ts";
 
-let server: Server;
+let lines: unknown[];
 let url: string;
 let port: number;
-let log: string;
 beforeEach(async () => {
-  log = "";
-  const destination = new Writable({
-    write: (chunk, _encoding, callback) => {
-      log += chunk;
-      callback();
-    },
-  });
-  server = await createServer({
-    services: [createServiceImplSpec<typeof Probe>(Probe, {} as ServiceImpl<typeof Probe>)],
-    logger: pino({ level: "warn" }, destination),
-    limits: defaultLimits,
+  const collected = collectLines("warn");
+  lines = collected.lines;
+  ({ url, port } = await serve({
+    services: [createServiceImplSpec<typeof Probe>(Probe, {})],
+    logger: collected.logger,
     pages: [async (app) => void app.get("/console/:name", (_request, reply) => reply.send("a page"))],
-  });
-  port = (await server.listen(0, "127.0.0.1")).port;
-  url = `http://127.0.0.1:${port}`;
+  }));
 });
-afterEach(async () => {
-  server.destroy();
-  await server.close();
-  // What a caller does wrong is no fault of the server.
-  expect(log).toBe("");
-});
+// What a caller does wrong is no fault of the server.
+afterEach(() => expect(lines).toEqual([]));
 
 /** Sends a request over HTTP/1.1 and over HTTP/2 and reads the status, the header allow and the reason of each. */
 async function send(method: string, path: string, headers: Record<string, string> = {}) {

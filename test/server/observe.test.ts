@@ -1,30 +1,15 @@
-import { Writable } from "node:stream";
 import { createServiceImplSpec } from "@connectrpc/connect";
-import { pino } from "pino";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { createServer } from "../../src/server/server.ts";
+import { describe, expect, it } from "vitest";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { failureOf, refusal } from "../support/refusal.ts";
-import { defaultLimits } from "./default-limits.ts";
 import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
+import { collectLines, serve } from "./serve.ts";
 
 /** Serves with a log that the test reads. */
-async function serveLogging(behaviour: ProbeBehaviour, level: pino.Level) {
-  const lines: Record<string, unknown>[] = [];
-  const sink = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      lines.push(JSON.parse(chunk.toString()) as Record<string, unknown>);
-      done();
-    },
-  });
-  const server = await createServer({
-    services: [createServiceImplSpec<typeof Probe>(Probe, behaviour)],
-    logger: pino({ level }, sink),
-    limits: defaultLimits,
-  });
-  onTestFinished(() => server.destroy());
-  const { port } = await server.listen(0, "127.0.0.1");
-  return { lines, url: `http://127.0.0.1:${port}` };
+async function serveLogging(behaviour: ProbeBehaviour, level: string) {
+  const { lines, logger } = collectLines(level);
+  const services = [createServiceImplSpec<typeof Probe>(Probe, behaviour)];
+  return { lines, ...(await serve({ services, logger })) };
 }
 
 describe.each(protocols)("over %s", (protocol) => {

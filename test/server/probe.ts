@@ -9,7 +9,8 @@ import {
 import { onTestFinished } from "vitest";
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import { type LocalServer, serve } from "./serve.ts";
+import type { AtEnd } from "../support/at-end.ts";
+import { type BareOptions, type LocalServer, serve } from "./serve.ts";
 
 /** What the test wants of the calls; those that it leaves out give back what they are given. */
 export type ProbeBehaviour = Partial<ServiceImpl<typeof Probe>>;
@@ -31,31 +32,32 @@ export const echo: ServiceImpl<typeof Probe> = {
   },
 };
 
-/** Serves until the test has finished. */
-export async function serveProbe(
+/** Serves until the test has finished, or until `atEnd`. */
+export function serveProbe(
   behaviour: ProbeBehaviour = {},
   limits: Partial<ServerLimits> = {},
+  atEnd?: AtEnd,
 ): Promise<LocalServer> {
-  const { end, ...local } = await startProbe(behaviour, limits);
-  onTestFinished(end);
-  return local;
+  const services = [createServiceImplSpec<typeof Probe>(Probe, { ...echo, ...behaviour })];
+  return serve({ services, limits: { maxDrainMs: 0, ...limits } }, atEnd);
 }
 
-/** Serves until it is ended. */
-export async function startProbe(
-  behaviour: ProbeBehaviour = {},
-  limits: Partial<ServerLimits> = {},
-): Promise<LocalServer & { end(): Promise<void> }> {
-  const implementation = { ...echo, ...behaviour };
-  const local = await serve({
-    services: [createServiceImplSpec<typeof Probe>(Probe, implementation)],
-    limits: { maxDrainMs: 0, ...limits },
-  });
-  const end = (): Promise<void> => {
-    local.server.destroy();
-    return local.server.close();
+/** Serves until the test has finished, and counts the calls that reach a handler. */
+export async function serveCounted(options: Partial<BareOptions> = {}) {
+  let handled = 0;
+  const count = <T>(item: T): T => {
+    handled += 1;
+    return item;
   };
-  return { ...local, end };
+  const handlers: ProbeBehaviour = {
+    ask: count,
+    look: count,
+    async *watch(item) {
+      yield count(item);
+    },
+  };
+  const services = [createServiceImplSpec<typeof Probe>(Probe, handlers)];
+  return { ...(await serve({ services, ...options })), handled: () => handled };
 }
 
 /** The protocols in all their forms. Only those over HTTP/2 can talk both ways at once. */

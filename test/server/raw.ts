@@ -1,5 +1,8 @@
 /** Requests written by hand, for what no client would send. */
+import { once } from "node:events";
+import http from "node:http";
 import http2 from "node:http2";
+import https from "node:https";
 import net from "node:net";
 import { fromBinary } from "@bufbuild/protobuf";
 import { onTestFinished } from "vitest";
@@ -63,6 +66,20 @@ export function readStream(stream: http2.ClientHttp2Stream): Promise<RawAnswer> 
       if (status !== undefined) resolve({ status, headers, trailers, body: Buffer.concat(chunks) });
     });
   });
+}
+
+/** Sends one request over HTTP/1.1, on a connection of its own, and reads the answer. */
+export async function requestHttp1(
+  url: string,
+  { body, ...options }: https.RequestOptions & { ALPNProtocols?: string[]; body?: string | Uint8Array } = {},
+): Promise<RawAnswer> {
+  const send = url.startsWith("https:") ? https.request : http.request;
+  const sent = send(url, { agent: false, ...options });
+  sent.end(body);
+  const [received] = await once(sent, "response");
+  const chunks: Buffer[] = await Array.fromAsync(received);
+  const { statusCode: status, headers, trailers } = received;
+  return { status, headers, trailers, body: Buffer.concat(chunks) };
 }
 
 /** Puts flags and length before a message, as gRPC does. */

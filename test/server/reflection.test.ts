@@ -84,34 +84,20 @@ describe.each([
     expect(originalRequest).toMatchObject({ host: "example.org", messageRequest: question });
   });
 
-  const symbols = [
-    ["a service", "pqc.PqcService"],
-    ["a method", "pqc.PqcService.SignData"],
-    ["a message", "pqc.SignDataRequest"],
-    ["a field", "pqc.SignDataRequest.data"],
-  ];
-  it.each(symbols)("finds the file of %s, and sends it first", async (_what, value) => {
-    const [file] = await filesOf(open(), { case: "fileContainingSymbol", value });
-    expect(file?.name).toBe("pqc/pqc_service.proto");
-  });
-
+  const descriptor = "google/protobuf/descriptor.proto";
   it.each([
+    ["a service", "pqc.PqcService", "pqc/pqc_service.proto"],
+    ["a method", "pqc.PqcService.SignData", "pqc/pqc_service.proto"],
+    ["a message", "pqc.SignDataRequest", "pqc/pqc_service.proto"],
+    ["a field", "pqc.SignDataRequest.data", "pqc/pqc_service.proto"],
     ["an enum", "qsp.Access", "qsp/access.proto"],
     ["a value of an enum", "qsp.ACCESS_PUBLIC", "qsp/access.proto"],
     ["an extension", "qsp.access", "qsp/access.proto"],
-    [
-      "a nested message",
-      "google.protobuf.DescriptorProto.ExtensionRange",
-      "google/protobuf/descriptor.proto",
-    ],
-    [
-      "a value of a nested enum",
-      "google.protobuf.FieldDescriptorProto.TYPE_BYTES",
-      "google/protobuf/descriptor.proto",
-    ],
+    ["a nested message", "google.protobuf.DescriptorProto.ExtensionRange", descriptor],
+    ["a value of a nested enum", "google.protobuf.FieldDescriptorProto.TYPE_BYTES", descriptor],
     ["a oneof", "google.api.HttpRule.pattern", "google/api/http.proto"],
     ["a type of the errors' details", "google.rpc.ErrorInfo", "google/rpc/error_details.proto"],
-  ])("finds the file of %s", async (_what, value, name) => {
+  ])("finds the file of %s, and sends it first", async (_what, value, name) => {
     const [file] = await filesOf(open(), { case: "fileContainingSymbol", value });
     expect(file?.name).toBe(name);
   });

@@ -4,19 +4,18 @@
  */
 import { once } from "node:events";
 import { Code, createServiceImplSpec } from "@connectrpc/connect";
-import { pino } from "pino";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Access } from "#gen/qsp/access_pb.ts";
 import { refuse } from "../../src/errors.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { createMetrics, type Metrics } from "../../src/server/metrics.ts";
-import { createServer } from "../../src/server/server.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
-import { defaultLimits } from "./default-limits.ts";
+import { type AtEnd, endAfterAll } from "../support/at-end.ts";
 import { always, crash, hang, refuseText } from "./failing.ts";
 import { connectFramed, type FramedAnswer } from "./frames.ts";
 import { echo, type ProbeBehaviour } from "./probe.ts";
 import { connectTcp, envelope, grpcStatusOf, jsonRefusalOf, type RawAnswer } from "./raw.ts";
+import { type BareOptions, collectLines, serve } from "./serve.ts";
 
 type Version = "HTTP/1.1" | "HTTP/2";
 
@@ -35,60 +34,22 @@ const ask = "/probing.Probe/Ask";
 const watch = "/probing.Probe/Watch";
 const look = "/probing.Probe/Look?connect=v1&encoding=json&message=";
 
+const rpc = (name: string, protocol: Form["protocol"], path: string, type: string): Form => {
+  return { name, protocol, method: "POST", path, type, isStream: path !== ask };
+};
 const forms: readonly Form[] = [
-  { name: "gRPC", protocol: "grpc", method: "POST", path: ask, type: "application/grpc+proto" },
-  { name: "gRPC with JSON", protocol: "grpc", method: "POST", path: ask, type: "application/grpc+json" },
-  {
-    name: "a stream of gRPC",
-    protocol: "grpc",
-    method: "POST",
-    path: watch,
-    type: "application/grpc+proto",
-    isStream: true,
-  },
-  {
-    name: "a stream of a gRPC client",
-    protocol: "grpc",
-    method: "POST",
-    path: "/probing.Probe/Collect",
-    type: "application/grpc+proto",
-    isStream: true,
-  },
-  {
-    name: "a conversation over gRPC",
-    protocol: "grpc",
-    method: "POST",
-    path: "/probing.Probe/Chat",
-    type: "application/grpc+proto",
-    isStream: true,
-  },
-  { name: "gRPC-Web", protocol: "grpc-web", method: "POST", path: ask, type: "application/grpc-web+proto" },
-  {
-    name: "gRPC-Web as text",
-    protocol: "grpc-web",
-    method: "POST",
-    path: ask,
-    type: "application/grpc-web-text+proto",
-  },
-  {
-    name: "a stream of gRPC-Web",
-    protocol: "grpc-web",
-    method: "POST",
-    path: watch,
-    type: "application/grpc-web+proto",
-    isStream: true,
-  },
-  { name: "Connect", protocol: "connect", method: "POST", path: ask, type: "application/proto" },
-  { name: "Connect with JSON", protocol: "connect", method: "POST", path: ask, type: "application/json" },
+  rpc("gRPC", "grpc", ask, "application/grpc+proto"),
+  rpc("gRPC with JSON", "grpc", ask, "application/grpc+json"),
+  rpc("a stream of gRPC", "grpc", watch, "application/grpc+proto"),
+  rpc("a stream of a gRPC client", "grpc", "/probing.Probe/Collect", "application/grpc+proto"),
+  rpc("a conversation over gRPC", "grpc", "/probing.Probe/Chat", "application/grpc+proto"),
+  rpc("gRPC-Web", "grpc-web", ask, "application/grpc-web+proto"),
+  rpc("gRPC-Web as text", "grpc-web", ask, "application/grpc-web-text+proto"),
+  rpc("a stream of gRPC-Web", "grpc-web", watch, "application/grpc-web+proto"),
+  rpc("Connect", "connect", ask, "application/proto"),
+  rpc("Connect with JSON", "connect", ask, "application/json"),
   { name: "Connect by GET", protocol: "connect", method: "GET", path: look },
-  {
-    name: "a stream of Connect",
-    protocol: "connect-stream",
-    method: "POST",
-    path: watch,
-    type: "application/connect+json",
-    isStream: true,
-  },
+  rpc("a stream of Connect", "connect-stream", watch, "application/connect+json"),
   { name: "REST", protocol: "rest", method: "POST", path: "/probe/ask", type: "application/json" },
   { name: "a stream of REST", protocol: "rest", method: "GET", path: "/probe/watch", isStream: true },
   { name: "a page", protocol: "page", method: "GET", path: "/livez" },
@@ -99,7 +60,11 @@ const isFramed = ({ protocol }: Form): boolean =>
 const isJson = ({ type = "json" }: Form): boolean => type.endsWith("json");
 const hasBody = ({ method }: Form): boolean => method === "POST";
 const isCall = ({ protocol }: Form): boolean => protocol !== "page";
+const isRest = ({ protocol }: Form): boolean => protocol === "rest";
 const isRpc = ({ protocol }: Form): boolean => protocol !== "page" && protocol !== "rest";
+
+/** Whether the status of the answer is one of HTTP. */
+const isOneOfHttp = ({ protocol }: Form): boolean => protocol === "connect" || protocol === "rest";
 
 /** A request in parts that a row of the table changes. */
 interface Sent {
@@ -115,10 +80,8 @@ interface Sent {
 
 /** A row of the table. */
 interface Row {
-  readonly reason: string;
-  readonly code: Code;
-  /** The status of HTTP where the protocol leaves it to the reason. */
-  readonly status: number;
+  /** The status is that of HTTP where the protocol leaves it to the reason. */
+  readonly refusal: readonly [reason: string, code: Code, status: number];
   readonly limits?: Partial<ServerLimits>;
   readonly behaviour?: ProbeBehaviour;
   /** Whether only admins may call. */
@@ -177,58 +140,62 @@ const unwritable = { data: 5 as unknown as Uint8Array<ArrayBuffer> };
 
 const rows: Readonly<Record<string, Row>> = {
   "a host that is not allowed": {
-    reason: "HOST_NOT_ALLOWED",
-    code: Code.PermissionDenied,
-    status: 403,
+    refusal: ["HOST_NOT_ALLOWED", Code.PermissionDenied, 403],
     change: withHeaders({ host: "elsewhere.example" }),
     isEarly: true,
     counted: "request",
   },
   "a page of another site": {
-    reason: "CROSS_SITE_REFUSED",
-    code: Code.PermissionDenied,
-    status: 403,
+    refusal: ["CROSS_SITE_REFUSED", Code.PermissionDenied, 403],
     change: withHeaders({ origin: "https://elsewhere.example" }),
     isEarly: true,
     counted: "request",
   },
   "metadata above the limit": {
-    reason: "METADATA_TOO_LARGE",
-    code: Code.ResourceExhausted,
-    status: 431,
+    refusal: ["METADATA_TOO_LARGE", Code.ResourceExhausted, 431],
     change: withHeaders({ "x-large": "x".repeat(20_000) }),
     isEarly: true,
     counted: "request",
   },
   "a header that occurs twice": {
-    reason: "HTTP_INVALID",
-    code: Code.InvalidArgument,
-    status: 400,
+    refusal: ["HTTP_INVALID", Code.InvalidArgument, 400],
     change: withHeaders({ "idempotency-key": ["one", "two"] }),
     isEarly: true,
     counted: "request",
   },
   "a body without a type": {
-    reason: "MEDIA_TYPE_UNSUPPORTED",
-    code: Code.InvalidArgument,
-    status: 415,
+    refusal: ["MEDIA_TYPE_UNSUPPORTED", Code.InvalidArgument, 415],
     change: only(hasBody, () => ({ headers: { "content-type": undefined }, body: Buffer.from("x") })),
     as: (form) => (form.protocol === "rest" ? "rest" : "connect"),
     isEarly: true,
     counted: "request",
   },
   "an RPC that does not exist": {
-    reason: "RPC_NOT_FOUND",
-    code: Code.Unimplemented,
-    status: 404,
+    refusal: ["RPC_NOT_FOUND", Code.Unimplemented, 404],
     change: only(isRpc, ({ path }) => ({ path: path.replace(/(Ask|Look|Watch|Collect|Chat)/, "Nothing") })),
     isEarly: true,
     counted: "nothing",
   },
+  "a service that does not exist": {
+    refusal: ["RPC_NOT_FOUND", Code.Unimplemented, 404],
+    change: only(
+      ({ protocol }) => protocol.startsWith("grpc"),
+      () => ({ path: "/probing.Nobody/Ask" }),
+    ),
+    isEarly: true,
+    counted: "nothing",
+  },
+  "a path that is not UTF-8": {
+    refusal: ["TARGET_INVALID", Code.InvalidArgument, 400],
+    change: only(
+      (form) => !isRpc(form),
+      () => ({ path: "/probe/%ff" }),
+    ),
+    as: asRest,
+    counted: "nothing",
+  },
   "a path that does not exist": {
-    reason: "ROUTE_NOT_FOUND",
-    code: Code.NotFound,
-    status: 404,
+    refusal: ["ROUTE_NOT_FOUND", Code.NotFound, 404],
     change: only(
       (form) => !isRpc(form),
       () => ({ path: "/nothing" }),
@@ -237,42 +204,32 @@ const rows: Readonly<Record<string, Row>> = {
     counted: "nothing",
   },
   "a method that nobody registered": {
-    reason: "METHOD_UNKNOWN",
-    code: Code.Unimplemented,
-    status: 501,
+    refusal: ["METHOD_UNKNOWN", Code.Unimplemented, 501],
     change: () => ({ method: "BREW" }),
     as: asRest,
     counted: "nothing",
     ends: isHttp1,
   },
   "a method that the path does not take": {
-    reason: "METHOD_NOT_ALLOWED",
-    code: Code.Unimplemented,
-    status: 405,
+    refusal: ["METHOD_NOT_ALLOWED", Code.Unimplemented, 405],
     change: () => ({ method: "DELETE", headers: { "content-type": undefined }, body: undefined }),
     as: asRest,
     counted: "nothing",
   },
   "a type that no protocol has": {
-    reason: "MEDIA_TYPE_UNSUPPORTED",
-    code: Code.InvalidArgument,
-    status: 415,
+    refusal: ["MEDIA_TYPE_UNSUPPORTED", Code.InvalidArgument, 415],
     change: only(hasBody, withHeaders({ "content-type": "image/jpeg" })),
     as: asRest,
     counted: ({ protocol }) => (protocol === "rest" ? "call" : "nothing"),
   },
   "gRPC over HTTP/1.1": {
-    reason: "HTTP_INVALID",
-    code: Code.InvalidArgument,
-    status: 400,
+    refusal: ["HTTP_INVALID", Code.InvalidArgument, 400],
     change: (form, version) => (form.protocol === "grpc" && isHttp1(version) ? {} : undefined),
     as: asRest,
     counted: "nothing",
   },
   "no room for calls": {
-    reason: "SERVER_BUSY",
-    code: Code.ResourceExhausted,
-    status: 429,
+    refusal: ["SERVER_BUSY", Code.ResourceExhausted, 429],
     limits: { maxCalls: 0, maxStreams: 0 },
     change: only(isCall),
     isEarly: true,
@@ -281,54 +238,55 @@ const rows: Readonly<Record<string, Row>> = {
     isLogged: ({ isStream = false }) => isStream,
   },
   "a call above the rate": {
-    reason: "RATE_LIMITED",
-    code: Code.ResourceExhausted,
-    status: 429,
+    refusal: ["RATE_LIMITED", Code.ResourceExhausted, 429],
     limits: { maxCallsPerSecond: 0.001 },
     change: only(isCall),
     isEarly: true,
     counted: "call",
   },
   "no token": {
-    reason: "TOKEN_MISSING",
-    code: Code.Unauthenticated,
-    status: 401,
+    refusal: ["TOKEN_MISSING", Code.Unauthenticated, 401],
     isGuarded: true,
     change: only(isCall),
+    headers: (form) => (isOneOfHttp(form) ? { "www-authenticate": "Bearer" } : {}),
     isEarly: true,
     counted: "call",
   },
   "a role that may not call": {
-    reason: "ROLE_MISSING",
-    code: Code.PermissionDenied,
-    status: 403,
+    refusal: ["ROLE_MISSING", Code.PermissionDenied, 403],
     isGuarded: true,
     change: only(isCall, withHeaders({ authorization: "ada" })),
+    // RFC 6750, section 3.
+    headers: (form) => (isOneOfHttp(form) ? { "www-authenticate": 'Bearer error="insufficient_scope"' } : {}),
     isEarly: true,
     counted: "call",
   },
   "a timeout that is no time": {
-    reason: "TIMEOUT_INVALID",
-    code: Code.InvalidArgument,
-    status: 400,
+    refusal: ["TIMEOUT_INVALID", Code.InvalidArgument, 400],
     change: only(isCall, (form) => ({ headers: timeout(form, "soon", "soon") })),
     isEarly: "streams",
     counted: "call",
   },
   "another version of Connect": {
-    reason: "HTTP_INVALID",
-    code: Code.InvalidArgument,
-    status: 400,
+    refusal: ["HTTP_INVALID", Code.InvalidArgument, 400],
     change: only(
       ({ protocol }) => protocol.startsWith("connect"),
       ({ path }) => ({ path: path.replace("v1", "v2"), headers: { "connect-protocol-version": "2" } }),
     ),
     counted: "call",
   },
+  "a parameter that does not exist": {
+    refusal: ["PARAMETER_UNKNOWN", Code.InvalidArgument, 400],
+    change: only(isRest, ({ path }) => ({ path: `${path}?none=1` })),
+    counted: "call",
+  },
+  "an answer in a form that does not exist": {
+    refusal: ["NOT_ACCEPTABLE", Code.InvalidArgument, 406],
+    change: only(isRest, withHeaders({ accept: "text/html" })),
+    counted: "call",
+  },
   "a compression that the server does not know": {
-    reason: "ENCODING_UNSUPPORTED",
-    code: Code.Unimplemented,
-    status: 415,
+    refusal: ["ENCODING_UNSUPPORTED", Code.Unimplemented, 415],
     change: only(hasBody, (form) => {
       const header = {
         "connect-stream": "connect-content-encoding",
@@ -344,17 +302,13 @@ const rows: Readonly<Record<string, Row>> = {
     counted: "call",
   },
   "a message above the limit": {
-    reason: "BODY_TOO_LARGE",
-    code: Code.ResourceExhausted,
-    status: 413,
+    refusal: ["BODY_TOO_LARGE", Code.ResourceExhausted, 413],
     limits: { maxMessageBytes: 1000 },
     change: withMessage(large),
     counted: "call",
   },
   "a message above the limit that is only announced": {
-    reason: "BODY_TOO_LARGE",
-    code: Code.ResourceExhausted,
-    status: 413,
+    refusal: ["BODY_TOO_LARGE", Code.ResourceExhausted, 413],
     limits: { maxMessageBytes: 1000 },
     change: only(
       (form) => form.protocol === "grpc" || (form.isStream === true && isFramed(form)),
@@ -363,16 +317,12 @@ const rows: Readonly<Record<string, Row>> = {
     counted: "call",
   },
   "a request that ends within a message": {
-    reason: "BODY_INCOMPLETE",
-    code: Code.InvalidArgument,
-    status: 400,
+    refusal: ["BODY_INCOMPLETE", Code.InvalidArgument, 400],
     change: only(isFramed, (form) => ({ body: pack(form, "{}").subarray(0, 6) })),
     counted: "call",
   },
   "bytes that are no message": {
-    reason: "MESSAGE_MALFORMED",
-    code: Code.InvalidArgument,
-    status: 400,
+    refusal: ["MESSAGE_MALFORMED", Code.InvalidArgument, 400],
     change: only(
       (form) => !isJson(form),
       withMessage(() => Buffer.of(0x0a, 5, 0x61)),
@@ -380,9 +330,7 @@ const rows: Readonly<Record<string, Row>> = {
     counted: "call",
   },
   "a text that is no JSON": {
-    reason: "JSON_INVALID",
-    code: Code.InvalidArgument,
-    status: 400,
+    refusal: ["JSON_INVALID", Code.InvalidArgument, 400],
     change: only(
       isJson,
       withMessage(() => "{"),
@@ -390,9 +338,7 @@ const rows: Readonly<Record<string, Row>> = {
     counted: "call",
   },
   "a field that is not valid": {
-    reason: "FIELD_INVALID",
-    code: Code.InvalidArgument,
-    status: 400,
+    refusal: ["FIELD_INVALID", Code.InvalidArgument, 400],
     change: only(
       (form) => isCall(form) && isJson(form),
       (form) => {
@@ -403,9 +349,7 @@ const rows: Readonly<Record<string, Row>> = {
     counted: "call",
   },
   "several messages where one belongs": {
-    reason: "NOT_IMPLEMENTED",
-    code: Code.Unimplemented,
-    status: 501,
+    refusal: ["NOT_IMPLEMENTED", Code.Unimplemented, 501],
     change: only(
       (form) => isFramed(form) && /Ask|Watch/.test(form.path),
       (form) => ({ body: pack(form, empty(form), 2) }),
@@ -413,17 +357,13 @@ const rows: Readonly<Record<string, Row>> = {
     counted: "call",
   },
   "a message of too many parts": {
-    reason: "MESSAGE_TOO_COMPLEX",
-    code: Code.InvalidArgument,
-    status: 400,
+    refusal: ["MESSAGE_TOO_COMPLEX", Code.InvalidArgument, 400],
     limits: { maxMessageElements: 2 },
     change: withMessage(complex),
     counted: "call",
   },
   "a request that does not arrive in time": {
-    reason: "REQUEST_TOO_SLOW",
-    code: Code.DeadlineExceeded,
-    status: 408,
+    refusal: ["REQUEST_TOO_SLOW", Code.DeadlineExceeded, 408],
     limits: { maxReceiveMs: 50 },
     change: only(
       (form) => hasBody(form) && form.isStream !== true,
@@ -433,33 +373,25 @@ const rows: Readonly<Record<string, Row>> = {
     ends: isHttp1,
   },
   "a deadline that passes": {
-    reason: "DEADLINE_EXCEEDED",
-    code: Code.DeadlineExceeded,
-    status: 504,
+    refusal: ["DEADLINE_EXCEEDED", Code.DeadlineExceeded, 504],
     behaviour: fail(hang),
     change: only(isCall, (form) => ({ headers: timeout(form, "20m", "20") })),
     counted: "call",
   },
   "a handler that refuses": {
-    reason: "KEY_INVALID",
-    code: Code.InvalidArgument,
-    status: 400,
+    refusal: ["KEY_INVALID", Code.InvalidArgument, 400],
     behaviour: fail(refuseText),
     change: only(isCall),
     counted: "call",
   },
   "a handler that breaks": {
-    reason: "INTERNAL",
-    code: Code.Internal,
-    status: 500,
+    refusal: ["INTERNAL", Code.Internal, 500],
     behaviour: fail(crash),
     change: only(isCall),
     counted: "call",
   },
   "an answer that cannot be written": {
-    reason: "INTERNAL",
-    code: Code.Internal,
-    status: 500,
+    refusal: ["INTERNAL", Code.Internal, 500],
     behaviour: { ask: () => unwritable, look: () => unwritable },
     change: only((form) => isCall(form) && form.isStream !== true),
     // The handler has succeeded. The log has the fault.
@@ -469,19 +401,16 @@ const rows: Readonly<Record<string, Row>> = {
 };
 
 /** Makes a server of a row, with what it counts and logs. */
-async function serveRow({ limits, behaviour, isGuarded = false }: Row) {
-  const lines: Record<string, unknown>[] = [];
+async function serveRow({ limits, behaviour, isGuarded = false }: Row, atEnd: AtEnd) {
+  const { lines, logger } = collectLines();
   const metrics = createMetrics();
   const admins = Object.fromEntries(
     Probe.methods.map(({ name }) => [name, { access: Access.ADMIN, scope: "", comment: "Does it." }]),
   );
-  const server = await createServer({
+  const options: BareOptions = {
     services: [createServiceImplSpec<typeof Probe>(Probe, { ...echo, ...behaviour })],
-    logger: pino(
-      { level: "debug" },
-      { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) },
-    ),
-    limits: { ...defaultLimits, maxDrainMs: 0, ...limits },
+    logger,
+    limits: { maxDrainMs: 0, ...limits },
     metrics,
     isHostAllowed: (host) => host === "127.0.0.1",
     ...(isGuarded && {
@@ -495,9 +424,9 @@ async function serveRow({ limits, behaviour, isGuarded = false }: Row) {
         },
       },
     }),
-  });
-  const { port } = await server.listen(0, "127.0.0.1");
-  return { server, port, metrics, lines };
+  };
+  const { port } = await serve(options, atEnd);
+  return { port, metrics, lines };
 }
 
 /** What every answer of a refusal has. */
@@ -511,7 +440,7 @@ interface Refusal {
 }
 
 function expectedOf(row: Row, form: Form): Refusal {
-  const { reason, code, status } = row;
+  const [reason, code, status] = row.refusal;
   const protocol = row.as?.(form) ?? form.protocol;
   const snake = (Code[code] ?? "").replace(/(?<=[a-z])(?=[A-Z])/g, "_");
   const common = { reason, cacheControl: undefined };
@@ -721,19 +650,20 @@ async function countOf(metrics: Metrics, reason: string) {
 }
 
 describe.each(Object.entries(rows))("%s", (_what, row) => {
+  const atEnd = endAfterAll();
   let local: Awaited<ReturnType<typeof serveRow>>;
   beforeAll(async () => {
-    local = await serveRow(row);
+    local = await serveRow(row, atEnd);
     // The first call is within the rate.
     if (row.limits?.maxCallsPerSecond !== undefined) await fetch(`http://127.0.0.1:${local.port}/probe/look`);
-    return () => local.server.destroy();
   });
 
   it.each(listCells(row))("is refused in $name over $version", async ({ form, version, sent }) => {
     const { port, metrics, lines } = local;
+    const [reason] = row.refusal;
     const counted = typeof row.counted === "function" ? row.counted(form) : row.counted;
     const connect = version === "HTTP/2" ? connectOver2 : connectOver1;
-    const before = await countOf(metrics, row.reason);
+    const before = await countOf(metrics, reason);
     const connection = connect(port);
     const first = await connection.send(complete(form, sent, undefined));
     expect(refusalOf(first)).toEqual(expectedOf(row, form));
@@ -755,7 +685,7 @@ describe.each(Object.entries(rows))("%s", (_what, row) => {
     }
     connection.expectNoMore();
     const times = row.ends?.(version) ? 1 : 2;
-    const after = await countOf(metrics, row.reason);
+    const after = await countOf(metrics, reason);
     expect({ call: after.call - before.call, request: after.request - before.request }).toEqual({
       call: counted === "call" ? times : 0,
       request: counted === "request" ? times : 0,

@@ -2,42 +2,19 @@
 import { once } from "node:events";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
-import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { lacksBrowser, needsBrowser, openBrowser } from "../../console/test/browser.ts";
 import { createHostCheck } from "../../src/server/request-head.ts";
-import { Probe } from "../gen/probing/probe_pb.ts";
-import { serve } from "./serve.ts";
+import { serveCounted } from "./probe.ts";
 
 const timeout = 180_000;
-const allowed = "https://console.example.com";
 
-/** Serves probing.Probe as a server without access control does, and counts the calls that reach a handler. */
-async function start(allowedHosts: readonly string[] = []) {
-  let handled = 0;
-  const answer = <T>(item: T): T => {
-    handled += 1;
-    return item;
-  };
-  const handlers: Partial<ServiceImpl<typeof Probe>> = {
-    ask: answer,
-    look: answer,
-    async *watch(item) {
-      yield answer(item);
-    },
-  };
-  const { server, url, port } = await serve({
-    services: [createServiceImplSpec<typeof Probe>(Probe, handlers as ServiceImpl<typeof Probe>)],
-    isHostAllowed: createHostCheck(allowedHosts, "127.0.0.1"),
-    corsOrigins: [allowed],
+const start = () =>
+  serveCounted({
+    isHostAllowed: createHostCheck([], "127.0.0.1"),
+    corsOrigins: ["https://console.example.com"],
   });
-  onTestFinished(() => {
-    server.destroy();
-    return server.close();
-  });
-  return { url, port, handled: () => handled };
-}
 
 describe.skipIf(lacksBrowser)(`a page of another origin in Chromium${needsBrowser}`, { timeout }, () => {
   let browser: Browser;

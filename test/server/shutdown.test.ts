@@ -2,16 +2,18 @@ import { once } from "node:events";
 import type http2 from "node:http2";
 import net from "node:net";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { ConnectError } from "@connectrpc/connect";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { HealthCheckRequestSchema, HealthCheckResponseSchema } from "#gen/grpc/health/v1/health_pb.ts";
 import { ServerReflectionRequestSchema } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { SignDataRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
-import { describeRefusal, failureOf, refusal } from "../support/refusal.ts";
+import { opening } from "../support/http2-frames.ts";
+import { describeRefusal, refusal } from "../support/refusal.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { createOutgoing } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { connectProbe, protocols, serveProbe } from "./probe.ts";
+import { connectProbe, type ProbeBehaviour, protocols, serveProbe } from "./probe.ts";
 import { connectHttp2, connectTcp, envelope, readStream, readToEnd, request } from "./raw.ts";
 
 const post =
@@ -86,75 +88,50 @@ describe("the program, told to stop,", { timeout: 120_000 }, () => {
 });
 
 describe.each(protocols)("a server that stops, over %s,", (protocol) => {
-  it("lets a call finish", async () => {
-    const { entered, leave, ask } = makeGate();
-    const { server, url } = await serveProbe({ ask }, { maxDrainMs: 600_000 });
-    const call = connectProbe(protocol, url).ask({});
-    await entered;
+  /** Begins a call, or a stream that has sent a message and is to send another. */
+  async function begin(kind: string, maxDrainMs: number) {
+    const gate = makeGate();
+    const behaviour: ProbeBehaviour = {
+      ask: gate.ask,
+      async *watch() {
+        yield {};
+        yield await gate.ask();
+      },
+    };
+    const { server, url } = await serveProbe(behaviour, { maxDrainMs });
+    const client = connectProbe(protocol, url);
+    const readLast = async (): Promise<string> => {
+      let last = "";
+      for await (const { text } of client.watch({})) last = text;
+      return last;
+    };
+    const text = kind === "call" ? client.ask({}).then((answer) => answer.text) : readLast();
+    const outcome = text.catch((error: unknown) => ConnectError.from(error));
+    await gate.entered;
+    return { outcome, leave: gate.leave, server };
+  }
+
+  it.each(["call", "stream"])("lets a %s finish", async (kind) => {
+    const { outcome, leave, server } = await begin(kind, 600_000);
     const closed = server.close();
     leave();
-    expect((await call).text).toBe("left");
+    expect(await outcome).toBe("left");
     await closed;
   });
 
-  it("lets a stream finish", async () => {
-    const gate = makeGate();
-    const { server, url } = await serveProbe(
-      {
-        async *watch() {
-          yield { text: "one" };
-          yield await gate.ask();
-        },
-      },
-      { maxDrainMs: 600_000 },
-    );
-    const texts: string[] = [];
-    const reading = (async () => {
-      for await (const { text } of connectProbe(protocol, url).watch({})) texts.push(text);
-    })();
-    await gate.entered;
-    const closed = server.close();
-    gate.leave();
-    await reading;
-    expect(texts).toEqual(["one", "left"]);
-    await closed;
-  });
-
-  it("breaks off a call that outlasts the limit, and says that it may be tried again", async () => {
-    const gate = makeGate();
-    const { server, url } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 20 });
-    const call = failureOf(connectProbe(protocol, url).ask({}));
-    await gate.entered;
-    const closed = server.close();
-    const error = await call;
-    expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "SHUTTING_DOWN" });
-    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n } }]);
-    expect(error.metadata.get("retry-after")).toBe("1");
-    await closed;
-  });
-
-  it("breaks off a stream that outlasts the limit, and says that it may be tried again", async () => {
-    const gate = makeGate();
-    const { server, url } = await serveProbe(
-      {
-        async *watch() {
-          yield { text: "one" };
-          yield await gate.ask();
-        },
-      },
-      { maxDrainMs: 20 },
-    );
-    const items = connectProbe(protocol, url).watch({})[Symbol.asyncIterator]();
-    await items.next();
-    const call = failureOf(items.next());
-    await gate.entered;
-    const closed = server.close();
-    const error = await call;
-    expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "SHUTTING_DOWN" });
-    expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n } }]);
-    expect(error.metadata.get("retry-after")).toBe("1");
-    await closed;
-  });
+  it.each(["call", "stream"])(
+    "breaks off a %s that outlasts the limit, and says when to try again",
+    async (kind) => {
+      const { outcome, server } = await begin(kind, 20);
+      const closed = server.close();
+      const error = await outcome;
+      if (!(error instanceof ConnectError)) throw new Error(`the ${kind} has ended`);
+      expect(describeRefusal(error)).toEqual({ code: "Unavailable", reason: "SHUTTING_DOWN" });
+      expect(error.findDetails(RetryInfoSchema)).toMatchObject([{ retryDelay: { seconds: 1n } }]);
+      expect(error.metadata.get("retry-after")).toBe("1");
+      await closed;
+    },
+  );
 });
 
 describe("a server that stops", () => {
@@ -201,24 +178,12 @@ describe("a server that stops", () => {
     await closed;
   });
 
-  it("does not wait for a client of HTTP/1.1 that keeps its connection after the answer", async () => {
-    const gate = makeGate();
-    const { server, port } = await serveProbe({ ask: gate.ask }, { maxDrainMs: 600_000 });
-    const socket = connectTcp(port);
-    socket.write(post);
-    await gate.entered;
-    const closed = server.close();
-    gate.leave();
-    await once(socket, "data");
-    await Promise.all([closed, readToEnd(socket)]);
-  });
-
   it("ends after its limit although a client of HTTP/2 does not end its side of the connection", async () => {
     const { server, port } = await serveProbe({}, { maxDrainMs: 100 });
     const socket = net.connect({ host: "127.0.0.1", port, allowHalfOpen: true });
     onTestFinished(() => void socket.destroy());
     socket.on("error", () => {});
-    socket.write(Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), emptySettings]));
+    socket.write(opening);
     await once(socket, "data");
     await server.close();
   });
@@ -261,9 +226,6 @@ describe("a server that stops", () => {
     await closed;
   });
 });
-
-/** An empty SETTINGS frame (RFC 9113, section 6.5), with which a client begins. */
-const emptySettings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 
 /** A handler that says when it was entered, and answers when it may leave. */
 function makeGate() {

@@ -1,9 +1,6 @@
-/** Requests that are no calls, in numbers. */
-import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
-import { expect, it, onTestFinished } from "vitest";
-import { Probe } from "../gen/probing/probe_pb.ts";
+import { expect, it } from "vitest";
+import { serveProbe } from "./probe.ts";
 import { connectHttp2, request } from "./raw.ts";
-import { serve } from "./serve.ts";
 
 const floods = {
   "paths that do not exist": { ":path": "/nope" },
@@ -14,14 +11,7 @@ const floods = {
 };
 
 it.each(Object.entries(floods))("let a call pass that comes after them: %s", async (_what, head) => {
-  const { server, url } = await serve({
-    services: [
-      createServiceImplSpec<typeof Probe>(Probe, { look: () => ({}) } as unknown as ServiceImpl<
-        typeof Probe
-      >),
-    ],
-  });
-  onTestFinished(() => server.destroy());
+  const { url } = await serveProbe({ look: () => ({}) });
   const session = connectHttp2(url);
   const order: string[] = [];
   // All in one segment. Without a pace they would be answered in their order.

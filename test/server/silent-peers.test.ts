@@ -2,14 +2,19 @@
 import { once } from "node:events";
 import type net from "node:net";
 import { expect, it } from "vitest";
-import { flags, frameTypes, preface, writeFields, writeFrame } from "../support/http2-frames.ts";
+import {
+  emptySettings,
+  flags,
+  frameTypes,
+  opening,
+  writeFields,
+  writeFrame,
+} from "../support/http2-frames.ts";
 import { serveProbe } from "./probe.ts";
 import { connectTcp, readToEnd } from "./raw.ts";
 
 /** The first bytes of a PING that asks: length 8, type, no flags, stream 0. */
 const ping = Buffer.from([0, 0, 8, frameTypes.ping, 0, 0, 0, 0, 0]);
-/** SETTINGS without any. */
-const emptySettings = writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0));
 /** GOAWAY with NO_ERROR: its sender opens no more streams. */
 const goaway = writeFrame(frameTypes.goaway, 0, 0, Buffer.alloc(8));
 
@@ -41,7 +46,7 @@ function openStream(port: number): net.Socket {
   const socket = connectTcp(port);
   const headers = writeFrame(frameTypes.headers, flags.endHeaders, 1, fields);
   const message = writeFrame(frameTypes.data, flags.endStream, 1, Buffer.alloc(5));
-  socket.write(Buffer.concat([preface, emptySettings, headers, message]));
+  socket.write(Buffer.concat([opening, headers, message]));
   return socket;
 }
 

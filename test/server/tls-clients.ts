@@ -3,7 +3,6 @@ import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import http2 from "node:http2";
-import https from "node:https";
 import net, { type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { type ConnectionOptions, connect, type TLSSocket } from "node:tls";
@@ -16,7 +15,7 @@ import { qsp } from "../cli/operator/authority.ts";
 import type { AtEnd } from "../support/at-end.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import type { RawAnswer } from "./raw.ts";
+import { type RawAnswer, requestHttp1 as requestHttp1Of } from "./raw.ts";
 
 /** Where somebody serves, and what to trust there. */
 export interface TlsPlace {
@@ -100,18 +99,11 @@ export async function connectSession(
 }
 
 /** Sends one request over HTTP/1.1, on a connection of its own. */
-export async function requestHttp1(
+export const requestHttp1 = (
   { port, ca }: TlsPlace,
   path: string,
-  { body, ...options }: https.RequestOptions & { ALPNProtocols?: string[]; body?: string | Uint8Array } = {},
-): Promise<RawAnswer> {
-  const req = https.request({ host: "127.0.0.1", port, ca, path, agent: false, ...options });
-  req.end(body);
-  const [res] = await once(req, "response");
-  const chunks: Buffer[] = await Array.fromAsync(res);
-  const { statusCode: status, headers, trailers } = res;
-  return { status, headers, trailers, body: Buffer.concat(chunks) };
-}
+  options: Parameters<typeof requestHttp1Of>[1] = {},
+): Promise<RawAnswer> => requestHttp1Of(`https://127.0.0.1:${port}${path}`, { ca, ...options });
 
 /** The first thing that a client of TLS sends. */
 export async function captureClientHello(): Promise<Buffer> {

@@ -136,6 +136,14 @@ describe("the files of --tls-cert and --tls-key", () => {
       { key: exportKey("sec1", "passphrase") },
       /server\.key: .*is encrypted; decrypt it first/,
     ],
+    ["no bytes", { certificate: "" }, /server\.crt: no certificate in PEM/],
+    ["no PEM", { certificate: "this is no PEM\n" }, /server\.crt: no certificate in PEM/],
+    ["a key that is no PEM", { key: "this is no PEM\n" }, /server\.key: /],
+    [
+      "a broken key",
+      { key: pair.secretKeyPem.replace(/\n[^\n]{8}/, "\n!!!!!!!!") },
+      /server\.key: the PRIVATE KEY in line 1 is not valid base64/,
+    ],
     [
       "a block that is no key",
       { key: encodePem("PRIVATE KEY", Uint8Array.of(1)) },
@@ -150,4 +158,15 @@ describe("the files of --tls-cert and --tls-key", () => {
   ])("are refused with %s", (_, input, message) => {
     expect(() => read(input)).toThrow(message);
   });
+
+  it.each(["certificate", "key"] as const)(
+    "are refused with a %s that is not there, or a directory",
+    (which) => {
+      const directory = makeTemporaryDirectory();
+      const good = join(directory, "good.pem");
+      writeFileSync(good, pair.secretKeyPem + pair.certificatePem);
+      for (const bad of [join(directory, "nowhere"), directory])
+        expect(() => readTlsOptions([{ certificate: good, key: good, [which]: bad }])).toThrow(bad);
+    },
+  );
 });

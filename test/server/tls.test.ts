@@ -1,25 +1,24 @@
 /** The server's own TLS: who gets which group, protocol and certificate, and what bad clients and bad files do. */
-import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
+import { randomBytes, X509Certificate } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import type http2 from "node:http2";
 import { join } from "node:path";
 import { type ConnectionOptions, connect } from "node:tls";
-import { create, toBinary } from "@bufbuild/protobuf";
-import { createClient, createServiceImplSpec, type ServiceImpl, type Transport } from "@connectrpc/connect";
+import { createClient, createServiceImplSpec, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { pino } from "pino";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { ServerReflectionRequestSchema } from "#gen/grpc/reflection/v1/reflection_pb.ts";
+import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { watchTls } from "../../src/server/tls.ts";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { isMissing, run } from "../interop/tools.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { type Run, runToEndHere } from "../support/run-here.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
-import { connectTcp, envelope, exchangeBytes, jsonRefusalOf, readStream, readToEnd, request } from "./raw.ts";
+import { connectTcp, exchangeBytes, jsonRefusalOf, readToEnd, request } from "./raw.ts";
 import { serve } from "./serve.ts";
 import {
   captureClientHello,
@@ -91,14 +90,11 @@ const alerts = {
 };
 
 describe("the program with --tls-cert and --tls-key", { timeout }, () => {
-  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd = endAfterAll();
   let server: TlsServer;
   beforeAll(async () => {
-    server = await startTlsServer((end) => void ends.push(end));
+    server = await startTlsServer(atEnd);
   }, timeout);
-  afterAll(async () => {
-    for (const end of ends.reverse()) await end();
-  });
 
   it.each(groups)("agrees on $group with who offers $offers", async ({ curves, group }) => {
     const socket = await shakeHands(server, { ecdhCurve: curves });
@@ -292,40 +288,6 @@ describe("a server with TLS that has a time for headers", { timeout }, () => {
 describe("a server with TLS that is told to stop", { timeout }, () => {
   const longerThanTests = { maxHeaderMs: 2 * timeout, maxDrainMs: 2 * timeout };
 
-  it("says so, lets running calls finish, takes no new ones, and ends with 0", async () => {
-    const server = await startTlsServer();
-    const session = await connectSession(server);
-    const idle = await shakeHands(server);
-    idle.write("GET /livez HTTP/1.1\r\nhost: x\r\n\r\n");
-    await once(idle, "data");
-    const idleEnd = readToEnd(idle);
-    const goaway = once(session, "goaway");
-    // A call that lasts until its client ends it.
-    const stream = session.request({
-      ":method": "POST",
-      ":path": "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
-      "content-type": "application/grpc",
-    });
-    const answer = readStream(stream);
-    const ask = async (): Promise<number> => {
-      const chunk = once(stream, "data");
-      const message = { messageRequest: { case: "listServices", value: "" } } as const;
-      const asked = create(ServerReflectionRequestSchema, message);
-      stream.write(envelope(toBinary(ServerReflectionRequestSchema, asked)));
-      return (await chunk)[0].length;
-    };
-    expect(await ask()).toBeGreaterThan(0);
-    server.process.kill("SIGTERM");
-    const [code] = await goaway;
-    expect(code).toBe(0);
-    await idleEnd;
-    await expect(shakeHands(server)).rejects.toMatchObject({ code: "ECONNREFUSED" });
-    expect(await ask()).toBeGreaterThan(0);
-    stream.end();
-    expect((await answer).trailers["grpc-status"]).toBe("0");
-    expect(await server.exit).toMatchObject({ code: 0, signal: null });
-  });
-
   it.each([
     { what: "has sent nothing yet", begin: async () => Buffer.alloc(0) },
     { what: "is in the middle of a handshake", begin: captureClientHello },
@@ -399,45 +361,20 @@ describe("the look for renewed certificates", () => {
 });
 
 describe("a start with TLS ends with code 2 and one sentence if", { timeout }, () => {
-  const ends: (() => void)[] = [];
+  const atEnd = endAfterAll();
   let dataDir: string;
   beforeAll(async () => {
-    dataDir = await makeCertificates((end) => void ends.push(end as () => void));
-    const { key } = pairOf(dataDir);
-    const secret = readFileSync(key, "utf8");
-    const cipher = { cipher: "aes-256-cbc", passphrase: "passphrase" };
-    const encrypted = createPrivateKey(secret).export({ type: "pkcs8", format: "pem", ...cipher });
-    writeFileSync(join(dataDir, "encrypted.key"), encrypted);
-    writeFileSync(join(dataDir, "text"), "this is no PEM\n");
-    writeFileSync(join(dataDir, "empty"), "");
-    writeFileSync(join(dataDir, "broken.key"), secret.replace(/\n[^\n]{8}/, "\n!!!!!!!!"));
-    const { certificate } = pairOf(dataDir);
-    const tail = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    writeFileSync(join(dataDir, "chain.crt"), readFileSync(certificate, "utf8") + tail);
+    dataDir = await makeCertificates(atEnd);
   }, timeout);
-  afterAll(() => {
-    for (const end of ends) end();
-  });
 
-  it.each([
-    { what: "the certificate is not there", certificate: "nowhere.crt" },
-    { what: "the key is not there", key: "nowhere.key" },
-    { what: "the certificate is a directory", certificate: "tls" },
-    { what: "the certificate is empty", certificate: "empty" },
-    { what: "the certificate is no PEM", certificate: "text" },
-    { what: "the certificate is a key", certificate: "tls/gateway.key" },
-    { what: "the key is no PEM", key: "text" },
-    { what: "the key is a certificate", key: "tls/gateway.crt" },
-    { what: "the key is broken", key: "broken.key" },
-    { what: "the key is encrypted", key: "encrypted.key" },
-    { what: "the key is that of another certificate", key: "tls/gateway-mldsa.key" },
-    { what: "the rest of the chain is broken", certificate: "chain.crt" },
-  ])("$what, and names the file", async ({ certificate = "tls/gateway.crt", key = "tls/gateway.key" }) => {
-    const { code, stdout, stderr } = await begin(join(dataDir, certificate), join(dataDir, key));
+  // Other files are in tls-files.test.ts.
+  it("the key is that of another certificate, and names the file", async () => {
+    const key = tlsFile(dataDir, "gateway-mldsa.key");
+    const { code, stdout, stderr } = await begin(tlsFile(dataDir, "gateway.crt"), key);
     expect(stderr).toMatch(/^qsp: [^\n]+\n$/);
     const lines = stdout.split("\n").filter((line) => line !== "" && !line.startsWith("Created a new "));
     expect([code, lines]).toEqual([2, []]);
-    expect(stderr).toContain(certificate === "tls/gateway.crt" ? key : certificate);
+    expect(stderr).toContain(key);
     expectNoSecret(stderr, readFileSync(tlsFile(dataDir, "gateway.key"), "utf8"));
   });
 
@@ -496,17 +433,9 @@ async function livez(place: TlsPlace): Promise<number> {
 /** Serves probing.Probe with TLS until the test has finished. */
 async function serveTls(limits: { maxHeaderMs: number; maxDrainMs?: number }) {
   const dataDir = await makeCertificates();
-  const services = [createServiceImplSpec<typeof Probe>(Probe, {} as ServiceImpl<typeof Probe>)];
-  const { server, port } = await serve({
-    services,
-    limits: { maxDrainMs: 0, ...limits },
-    tls: [pairOf(dataDir)],
-  });
-  onTestFinished(() => {
-    server.destroy();
-    return server.close();
-  });
-  return { server, port, ca: trustIn(dataDir) };
+  const services = [createServiceImplSpec<typeof Probe>(Probe, {})];
+  const local = await serve({ services, limits: { maxDrainMs: 0, ...limits }, tls: [pairOf(dataDir)] });
+  return { ...local, ca: trustIn(dataDir) };
 }
 
 /** Watches a pair with a clock that stands still, and counts what comes of it. */

@@ -1,6 +1,6 @@
 /** The codec of an RPC knows bytes of answers, and leaves requests to the descriptor. */
 import { createServiceImplSpec } from "@connectrpc/connect";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { Probe } from "../gen/probing/probe_pb.ts";
 import { serve } from "./serve.ts";
 
@@ -11,11 +11,10 @@ it.each([
   ["json", "none", 400],
 ])("a message of application/%s, %j, is answered with %i", async (type, body, status) => {
   const knowsNothing = { write: () => undefined };
-  const { server, url } = await serve({
+  const { url } = await serve({
     services: [createServiceImplSpec<typeof Probe>(Probe, { ask: (item) => item })],
     codecs: new Map([[Probe.method.ask, knowsNothing]]),
   });
-  onTestFinished(() => server.destroy());
   const headers = { "content-type": `application/${type}` };
   expect((await fetch(`${url}/probing.Probe/Ask`, { method: "POST", headers, body })).status).toBe(status);
 });

@@ -30,6 +30,12 @@ export function writeFrame(type: number, flag: number, streamId: number, payload
   return Buffer.concat([head, payload]);
 }
 
+/** SETTINGS without any. */
+export const emptySettings = writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(0));
+
+/** What a client begins with. */
+export const opening = Buffer.concat([preface, emptySettings]);
+
 /** Writes a number of four bytes, as RST_STREAM and WINDOW_UPDATE have it. */
 export function writeUint32(value: number): Buffer {
   const bytes = Buffer.alloc(4);
