@@ -232,17 +232,6 @@ describe("a body that does not come", () => {
     });
   }
 
-  it("ends when the caller's deadline passes", async () => {
-    const parts = { body: stalled("{"), headers: { "grpc-timeout": "20m" } };
-    const answer = await send(serveRules([rule]).transcoder, "POST /v1", parts);
-    expect(refusalOf(answer)).toEqual({
-      status: 504,
-      code: "DEADLINE_EXCEEDED",
-      reason: "DEADLINE_EXCEEDED",
-      fields: [],
-    });
-  });
-
   it("ends when the caller goes away", async () => {
     const caller = new AbortController();
     const answer = send(serveRules([rule]).transcoder, "POST /v1", {

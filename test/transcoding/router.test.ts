@@ -1,6 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { send } from "./client.ts";
-import { invalid, notAllowed, notFound, outcome, type RuledRpc, received, serveRules } from "./rules.ts";
+import {
+  invalid,
+  notAllowed,
+  notFound,
+  outcome,
+  readRule,
+  received,
+  serveRules,
+  type WrittenRule,
+} from "./rules.ts";
 
 describe("a template against a path", () => {
   /** What the variable `name` was given; undefined: there is no such path. */
@@ -161,11 +170,11 @@ describe("a path that is no percent-encoded UTF-8 is refused", () => {
 });
 
 describe("several templates for one path", () => {
-  const literal = { rpc: "Literal", get: "/v1/x" };
-  const one = { rpc: "One", get: "/v1/{name}" };
-  const rest = { rpc: "Rest", get: "/v1/{name=**}" };
-  const verb = { rpc: "Verb", get: "/v1/{name}:go" };
-  const rows: [what: string, rules: RuledRpc[], path: string, rpc: string, name?: string][] = [
+  const literal = "Literal: GET /v1/x";
+  const one = "One: GET /v1/{name}";
+  const rest = "Rest: GET /v1/{name=**}";
+  const verb = "Verb: GET /v1/{name}:go";
+  const rows: [what: string, rules: WrittenRule[], path: string, rpc: string, name?: string][] = [
     ["a literal goes before *", [one, literal], "/v1/x", "Literal"],
     ["* serves what no literal does", [literal, one], "/v1/y", "One", "y"],
     ["a literal goes before **", [rest, literal], "/v1/x", "Literal"],
@@ -173,72 +182,54 @@ describe("several templates for one path", () => {
     ["** serves several segments", [one, rest], "/v1/y/z", "Rest", "y/z"],
     ["** serves no segment", [one, rest], "/v1", "Rest"],
     ["** serves an empty segment", [one, rest], "/v1/", "Rest"],
-    ["nothing goes before ** of no segment", [rest, { rpc: "Bare", get: "/v1" }], "/v1", "Bare"],
+    ["nothing goes before ** of no segment", [rest, "Bare: GET /v1"], "/v1", "Bare"],
     ["a verb goes before none", [one, verb], "/v1/a:go", "Verb", "a"],
     ["an unknown verb is no verb", [one, verb], "/v1/a:stop", "One", "a:stop"],
     ["an encoded colon begins no verb", [one, verb], "/v1/a%3Ago", "One", "a:go"],
     ["an empty segment has no verb", [one, verb], "/v1/:go", "One", ":go"],
-    [
-      "a verb goes before a literal with a colon",
-      [{ rpc: "Colon", get: "/v1/a%3Ago" }, verb],
-      "/v1/a:go",
-      "Verb",
-      "a",
-    ],
-    [
-      "a verb of ** goes before *",
-      [one, { rpc: "RestVerb", get: "/v1/{name=**}:go" }],
-      "/v1/a:go",
-      "RestVerb",
-      "a",
-    ],
-    [
-      "a verb of * goes before that of **",
-      [{ rpc: "RestVerb", get: "/v1/{name=**}:go" }, verb],
-      "/v1/a:go",
-      "Verb",
-      "a",
-    ],
+    ["a verb goes before a literal with a colon", ["Colon: GET /v1/a%3Ago", verb], "/v1/a:go", "Verb", "a"],
+    ["a verb of ** goes before *", [one, "RestVerb: GET /v1/{name=**}:go"], "/v1/a:go", "RestVerb", "a"],
+    ["a verb of * goes before that of **", ["RestVerb: GET /v1/{name=**}:go", verb], "/v1/a:go", "Verb", "a"],
     ["an encoded literal is a literal", [one, literal], "/v1/%78", "Literal"],
     ["a name of Object.prototype is no literal", [one, literal], "/v1/constructor", "One", "constructor"],
     [
       "a literal that leads nowhere is left for *",
-      [{ get: "/v1/x/y" }, { rpc: "Star", get: "/v1/{name}/z" }],
+      ["GET /v1/x/y", "Star: GET /v1/{name}/z"],
       "/v1/x/z",
       "Star",
       "x",
     ],
     [
       "two steps are taken back",
-      [{ get: "/v1/a/b/c" }, { get: "/v1/a/*/d" }, { rpc: "Far", get: "/v1/{name}/b/e" }],
+      ["GET /v1/a/b/c", "GET /v1/a/*/d", "Far: GET /v1/{name}/b/e"],
       "/v1/a/b/e",
       "Far",
       "a",
     ],
     [
       "* that leads nowhere is left for **",
-      [{ get: "/v1/*/y" }, { rpc: "Rest", get: "/v1/{name=**}" }],
+      ["GET /v1/*/y", "Rest: GET /v1/{name=**}"],
       "/v1/x/z",
       "Rest",
       "x/z",
     ],
     [
       "** of a shorter prefix serves what a longer one does not",
-      [{ get: "/v1/a/*/y" }, { rpc: "Rest", get: "/{name=**}" }],
+      ["GET /v1/a/*/y", "Rest: GET /{name=**}"],
       "/v1/a/b/z",
       "Rest",
       "v1/a/b/z",
     ],
     [
       "** of a longer prefix goes before that of a shorter one",
-      [{ get: "/v1/**" }, { rpc: "Long", get: "/v1/a/{name=**}" }],
+      ["GET /v1/**", "Long: GET /v1/a/{name=**}"],
       "/v1/a/b/c",
       "Long",
       "b/c",
     ],
     [
       "the first literal decides, not the number of literals",
-      [{ get: "/v1/*/y" }, { rpc: "First", get: "/v1/x/{name}" }],
+      ["GET /v1/*/y", "First: GET /v1/x/{name}"],
       "/v1/x/y",
       "First",
       "y",
@@ -250,7 +241,7 @@ describe("several templates for one path", () => {
       ["declared the other way round", rules.toReversed()],
     ] as const) {
       it(`${what} (${order})`, async () => {
-        const named = ordered.map((rule, index) => ({ rpc: `Other${index}`, ...rule }));
+        const named = ordered.map((rule, index) => ({ rpc: `Other${index}`, ...readRule(rule) }));
         const request = name === undefined ? {} : { name };
         expect(await outcome(named, `GET ${path}`)).toEqual({ rpc, request });
       });
@@ -259,87 +250,46 @@ describe("several templates for one path", () => {
 });
 
 describe("several methods for one path", () => {
-  const rows: [what: string, rules: RuledRpc[], line: string, rpc: string, name?: string][] = [
+  const rows: [what: string, rules: WrittenRule[], line: string, rpc: string, name?: string][] = [
     [
       "a literal without the method is left for *",
-      [{ post: "/v1/x" }, { rpc: "Star", get: "/v1/{name}" }],
+      ["POST /v1/x", "Star: GET /v1/{name}"],
       "GET /v1/x",
       "Star",
       "x",
     ],
     [
       "* without the method is left for **",
-      [{ post: "/v1/*" }, { rpc: "Rest", get: "/v1/{name=**}" }],
+      ["POST /v1/*", "Rest: GET /v1/{name=**}"],
       "GET /v1/x",
       "Rest",
       "x",
     ],
     [
       "a verb without the method is left for none",
-      [{ post: "/v1/*:go" }, { rpc: "Plain", get: "/v1/{name}" }],
+      ["POST /v1/*:go", "Plain: GET /v1/{name}"],
       "GET /v1/a:go",
       "Plain",
       "a:go",
     ],
-    [
-      "a method goes before any method",
-      [{ custom: { kind: "*", path: "/v1/*" } }, { rpc: "Get", get: "/v1/{name}" }],
-      "GET /v1/a",
-      "Get",
-      "a",
-    ],
-    [
-      "any method serves the others",
-      [{ get: "/v1/*" }, { rpc: "Any", custom: { kind: "*", path: "/v1/{name}" } }],
-      "DELETE /v1/a",
-      "Any",
-      "a",
-    ],
-    [
-      "any method of a literal goes before a method of *",
-      [{ get: "/v1/*" }, { rpc: "Any", custom: { kind: "*", path: "/v1/x" } }],
-      "GET /v1/x",
-      "Any",
-    ],
-    [
-      "any method is any method",
-      [{ rpc: "Any", custom: { kind: "*", path: "/v1/{name}" } }],
-      "BREW /v1/a",
-      "Any",
-      "a",
-    ],
-    [
-      "any method is OPTIONS too",
-      [{ rpc: "Any", custom: { kind: "*", path: "/v1/{name}" } }],
-      "OPTIONS /v1/a",
-      "Any",
-      "a",
-    ],
-    [
-      "OPTIONS can be a method of its own",
-      [{ rpc: "Options", custom: { kind: "OPTIONS", path: "/v1/{name}" } }],
-      "OPTIONS /v1/a",
-      "Options",
-      "a",
-    ],
-    ["HEAD is GET", [{ rpc: "Get", get: "/v1/{name}" }, { post: "/v1/x" }], "HEAD /v1/x", "Get", "x"],
-    [
-      "HEAD can be a method of its own",
-      [{ get: "/v1/*" }, { rpc: "Head", custom: { kind: "HEAD", path: "/v1/{name}" } }],
-      "HEAD /v1/a",
-      "Head",
-      "a",
-    ],
+    ["a method goes before any method", ["* /v1/*", "Get: GET /v1/{name}"], "GET /v1/a", "Get", "a"],
+    ["any method serves the others", ["GET /v1/*", "Any: * /v1/{name}"], "DELETE /v1/a", "Any", "a"],
+    ["any method of a literal goes before a method of *", ["GET /v1/*", "Any: * /v1/x"], "GET /v1/x", "Any"],
+    ["any method is any method", ["Any: * /v1/{name}"], "BREW /v1/a", "Any", "a"],
+    ["any method is OPTIONS too", ["Any: * /v1/{name}"], "OPTIONS /v1/a", "Any", "a"],
+    ["OPTIONS can be a method of its own", ["Options: OPTIONS /v1/{name}"], "OPTIONS /v1/a", "Options", "a"],
+    ["HEAD is GET", ["Get: GET /v1/{name}", "POST /v1/x"], "HEAD /v1/x", "Get", "x"],
+    ["HEAD can be a method of its own", ["GET /v1/*", "Head: HEAD /v1/{name}"], "HEAD /v1/a", "Head", "a"],
     [
       "HEAD is the GET of the path rather than any method of it",
-      [{ rpc: "Get", get: "/v1/{name}" }, { custom: { kind: "*", path: "/v1/*" } }],
+      ["Get: GET /v1/{name}", "* /v1/*"],
       "HEAD /v1/a",
       "Get",
       "a",
     ],
     [
       "HEAD is the GET of the path rather than any method of everything",
-      [{ rpc: "Get", get: "/v1/{name}" }, { custom: { kind: "*", path: "/**" } }],
+      ["Get: GET /v1/{name}", "* /**"],
       "HEAD /v1/a",
       "Get",
       "a",
@@ -347,7 +297,7 @@ describe("several methods for one path", () => {
   ];
   for (const [what, rules, line, rpc, name] of rows) {
     it(what, async () => {
-      const named = rules.map((rule, index) => ({ rpc: `Other${index}`, ...rule }));
+      const named = rules.map((rule, index) => ({ rpc: `Other${index}`, ...readRule(rule) }));
       const { transcoder, calls } = serveRules(named);
       expect((await send(transcoder, line)).status).toBe(200);
       expect(calls).toEqual([{ rpc, request: name === undefined ? {} : { name } }]);
@@ -358,25 +308,25 @@ describe("several methods for one path", () => {
     expect(await received({ get: "/v1/{name}" }, "get /v1/a")).toEqual(notAllowed);
   });
 
-  const allows: [what: string, rules: RuledRpc[], line: string, allow: string][] = [
-    ["one method", [{ post: "/v1/x" }], "GET /v1/x", "OPTIONS, POST"],
-    ["GET and so HEAD", [{ get: "/v1/x" }], "POST /v1/x", "GET, HEAD, OPTIONS"],
-    ["a method of its own", [{ custom: { kind: "PURGE", path: "/v1/x" } }], "GET /v1/x", "OPTIONS, PURGE"],
+  const allows: [what: string, rules: WrittenRule[], line: string, allow: string][] = [
+    ["one method", ["POST /v1/x"], "GET /v1/x", "OPTIONS, POST"],
+    ["GET and so HEAD", ["GET /v1/x"], "POST /v1/x", "GET, HEAD, OPTIONS"],
+    ["a method of its own", ["PURGE /v1/x"], "GET /v1/x", "OPTIONS, PURGE"],
     [
       "the methods of every template that fits",
-      [{ post: "/v1/x" }, { get: "/v1/{name}" }, { delete: "/v1/**" }],
+      ["POST /v1/x", "GET /v1/{name}", "DELETE /v1/**"],
       "PUT /v1/x",
       "DELETE, GET, HEAD, OPTIONS, POST",
     ],
     [
       "no methods of templates that do not fit",
-      [{ post: "/v1/x" }, { get: "/v1/y" }, { put: "/v1/x/y" }, { delete: "/v1/x:go" }],
+      ["POST /v1/x", "GET /v1/y", "PUT /v1/x/y", "DELETE /v1/x:go"],
       "GET /v1/x",
       "OPTIONS, POST",
     ],
     [
       "the methods with the verb and, as it may be no verb, without",
-      [{ post: "/v1/*:go" }, { get: "/v1/*" }],
+      ["POST /v1/*:go", "GET /v1/*"],
       "PUT /v1/a:go",
       "GET, HEAD, OPTIONS, POST",
     ],
@@ -401,14 +351,14 @@ describe("several methods for one path", () => {
   });
 
   it("OPTIONS * asks about the server (RFC 9110, section 9.3.7)", async () => {
-    const { transcoder, calls } = serveRules([{ get: "/{name=**}" }]);
+    const { transcoder, calls } = serveRules(["GET /{name=**}"]);
     const answer = await send(transcoder, "OPTIONS *");
     expect(answer).toMatchObject({ status: 204, text: "" });
     expect(calls).toEqual([]);
   });
 
   it("no other method has the target * (RFC 9112, section 3.2.4)", async () => {
-    const { transcoder, calls } = serveRules([{ get: "/{name=**}" }]);
+    const { transcoder, calls } = serveRules(["GET /{name=**}"]);
     expect((await send(transcoder, "GET *")).status).toBeGreaterThanOrEqual(400);
     expect(calls).toEqual([]);
   });
@@ -421,7 +371,7 @@ describe("several methods for one path", () => {
 describe("many routes", () => {
   it("are searched in time that does not explode with the wildcards among them", async () => {
     const depth = 14;
-    const rules = Array.from({ length: 2 ** 8 }, (_, bits): RuledRpc => {
+    const rules = Array.from({ length: 2 ** 8 }, (_, bits): WrittenRule => {
       const segments = Array.from({ length: depth }, (_, at) => ((bits >> (at % 8)) & 1 ? "*" : "a"));
       return { get: `/${segments.join("/")}/end${bits}` };
     });
@@ -437,26 +387,13 @@ describe("many routes", () => {
 });
 
 describe("the routing order", () => {
-  const shadowed: RuledRpc[] = [
-    { rpc: "Mint", post: "/v1/mint" },
-    { rpc: "Get", get: "/v1/{name}" },
-  ];
-  const rows: [what: string, rules: RuledRpc[], line: string, allow: string][] = [
+  const shadowed: WrittenRule[] = ["Mint: POST /v1/mint", "Get: GET /v1/{name}"];
+  const rows: [what: string, rules: WrittenRule[], line: string, allow: string][] = [
     ["a literal hides *", shadowed, "GET /v1/mint", "OPTIONS, POST"],
     ["a literal hides * from HEAD", shadowed, "HEAD /v1/mint", "OPTIONS, POST"],
-    ["* hides **", [{ post: "/v1/*" }, { get: "/v1/{name=**}" }], "GET /v1/x", "OPTIONS, POST"],
-    [
-      "a verb hides a path without one",
-      [{ post: "/v1/*:go" }, { get: "/v1/{name}" }],
-      "GET /v1/a:go",
-      "OPTIONS, POST",
-    ],
-    [
-      "the rest of a literal hides *",
-      [{ post: "/v1/x/**" }, { get: "/v1/*/{name}" }],
-      "GET /v1/x/y",
-      "OPTIONS, POST",
-    ],
+    ["* hides **", ["POST /v1/*", "GET /v1/{name=**}"], "GET /v1/x", "OPTIONS, POST"],
+    ["a verb hides a path without one", ["POST /v1/*:go", "GET /v1/{name}"], "GET /v1/a:go", "OPTIONS, POST"],
+    ["the rest of a literal hides *", ["POST /v1/x/**", "GET /v1/*/{name}"], "GET /v1/x/y", "OPTIONS, POST"],
   ];
   for (const [what, rules, line, allow] of rows) {
     it(`"path" answers ${line} with 405: ${what}`, async () => {
@@ -473,7 +410,7 @@ describe("the routing order", () => {
   }
 
   it('"path" still goes back where the more specific template does not lead to the end', async () => {
-    const rules: RuledRpc[] = [{ post: "/v1/x/y" }, { rpc: "Get", get: "/v1/{name}/z" }];
+    const rules: WrittenRule[] = ["POST /v1/x/y", "Get: GET /v1/{name}/z"];
     const { transcoder, calls } = serveRules(rules, {}, { routingOrder: "path" });
     expect((await send(transcoder, "GET /v1/x/z")).status).toBe(200);
     expect(calls).toEqual([{ rpc: "Get", request: { name: "x" } }]);

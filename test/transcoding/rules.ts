@@ -48,6 +48,23 @@ export interface RuledRpc extends Rule {
   readonly output?: DescMessage;
 }
 
+/** The same, or as one line: "Get: GET /v1/{name}" of an RPC with a name, "POST /v1/{name} body: *". */
+export type WrittenRule = RuledRpc | string;
+
+/** Reads a rule that is written as one line. */
+export function readRule(rule: WrittenRule): RuledRpc {
+  if (typeof rule !== "string") return rule;
+  const parts = /^(?:(?<rpc>\w+): )?(?<kind>\S+) (?<path>\S+)(?: body: (?<body>\S+))?$/.exec(rule)?.groups;
+  if (parts === undefined) throw new Error(`"${rule}" is no rule`);
+  const { rpc, kind = "", path = "", body } = parts;
+  const method = patterns.find((name) => name.toUpperCase() === kind);
+  return {
+    ...(method === undefined ? { custom: { kind, path } } : { [method]: path }),
+    ...(rpc && { rpc }),
+    ...(body && { body }),
+  };
+}
+
 /** What the implementation of an RPC was called with, in the JSON form. */
 export interface Call {
   readonly rpc: string;
@@ -58,9 +75,11 @@ const registry = createRegistry(...collectFiles([EverythingSchema.file]));
 const patterns = ["get", "put", "post", "delete", "patch"] as const;
 
 /** Makes the descriptor of a service of which each rule is one RPC, named after its place: Rpc1, Rpc2. */
-export function describeService(rules: readonly RuledRpc[], name = "testing.Ruled"): DescService {
+export function describeService(rules: readonly WrittenRule[], name = "testing.Ruled"): DescService {
   const methods = rules.map(describeMethod);
-  const types = rules.flatMap(({ input, output }) => [input ?? EverythingSchema, output ?? EverythingSchema]);
+  const types = rules
+    .map(readRule)
+    .flatMap(({ input, output }) => [input ?? EverythingSchema, output ?? EverythingSchema]);
   const files = new Map(types.map(({ file }) => [file.proto.name, file]));
   const file = create(FileDescriptorProtoSchema, {
     name: `${name}.proto`,
@@ -74,7 +93,8 @@ export function describeService(rules: readonly RuledRpc[], name = "testing.Rule
   return service;
 }
 
-function describeMethod({ rpc, input, output, ...rule }: RuledRpc, index: number): MethodDescriptorProto {
+function describeMethod(written: WrittenRule, index: number): MethodDescriptorProto {
+  const { rpc, input, output, ...rule } = readRule(written);
   const options = create(MethodOptionsSchema);
   setExtension(options, http, createRule(rule));
   return create(MethodDescriptorProtoSchema, {
@@ -108,7 +128,7 @@ export interface Ruled {
 
 /** Serves rules. Each RPC answers with what it is given here, or else with an empty message. */
 export function serveRules(
-  rules: readonly RuledRpc[],
+  rules: readonly WrittenRule[],
   answer: Record<string, unknown> = {},
   options: Partial<RestOptions> = {},
 ): Ruled {
@@ -141,7 +161,7 @@ function isUnary(method: DescMethod): method is DescMethodUnary {
 
 /** Calls a server of some rules once and tells what came of it: the call, or the refusal. */
 export async function outcome(
-  rules: readonly RuledRpc[],
+  rules: readonly WrittenRule[],
   line: string,
   parts?: RequestParts,
 ): Promise<Call | Refusal> {
@@ -153,7 +173,7 @@ export async function outcome(
 
 /** Calls the one rule and gives the request that its RPC received, or the refusal. */
 export async function received(
-  rule: RuledRpc,
+  rule: WrittenRule,
   line: string,
   parts?: RequestParts,
 ): Promise<JsonValue | Refusal> {

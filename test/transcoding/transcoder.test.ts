@@ -138,16 +138,6 @@ describe("a call", () => {
     expect(signal.reason).toMatchObject({ code: Code.Canceled });
   });
 
-  it("ends with its deadline, also if its implementation does not look at the signal", async () => {
-    const transcoder = serveLibrary({ getBook: () => new Promise(() => {}) });
-    const answer = send(transcoder, "GET /v1/books/a", { headers: { "grpc-timeout": "20m" } });
-    expect(refusalOf(await answer)).toMatchObject({
-      status: 504,
-      code: "DEADLINE_EXCEEDED",
-      reason: "DEADLINE_EXCEEDED",
-    });
-  });
-
   it("tells its implementation when the server shuts down", async () => {
     const shutdown = new AbortController();
     const { promise: started, resolve } = Promise.withResolvers<void>();
