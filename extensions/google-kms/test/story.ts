@@ -1,6 +1,7 @@
 /** What each of Google's clients does without a key, over gRPC and over REST. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type AccessServer, startAccessServer } from "../../../test/access/access-server.ts";
+import { endAfterAll } from "../../../test/support/at-end.ts";
 import { type RunningServer, startServer } from "../../../test/support/start-server.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import { computeCrc32c } from "../crc32c.ts";
@@ -84,16 +85,15 @@ function testOpenServer({ start, errors }: GoogleProgram): void {
 }
 
 function testTokens({ start, errors }: GoogleProgram): void {
-  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd = endAfterAll();
   let server: AccessServer;
   let client: GoogleClient;
   beforeAll(async () => {
-    server = await startAccessServer({ atEnd: (end) => void ends.push(end) });
+    server = await startAccessServer({ atEnd });
     client = start(new URL(server.url).host);
   }, 300_000);
   afterAll(async () => {
     await client.end();
-    for (const end of ends.reverse()) await end();
   });
 
   describe.each(["grpc", "rest"] as const)("over %s with --auth token", (transport) => {

@@ -1,19 +1,16 @@
 /** The description of forms, which calls of OAuth 2 take beside JSON. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
 import { findOperation } from "../../../test/openapi/call-examples.ts";
 import { createCheck } from "../../../test/openapi/check-schema.ts";
+import { endAfterAll } from "../../../test/support/at-end.ts";
 
 let api: ApiServer;
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 
 beforeAll(async () => {
-  api = await startApi("open", (end) => void ends.push(end));
+  api = await startApi("open", atEnd);
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 describe("the body of a call of OAuth 2, in the API description", () => {
   const [formType, json] = ["application/x-www-form-urlencoded", "application/json"];
