@@ -1,7 +1,8 @@
 /** The answers that the API description shows: a server's own, complete, of today's shape, and without secrets. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { MediaType } from "../../src/openapi/document.ts";
 import type { Json } from "../../src/protocol/example.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 import { callExamples, listOperations, loadExamples } from "./call-examples.ts";
 import { type CheckSchema, createCheck } from "./check-schema.ts";
@@ -15,17 +16,13 @@ let api: ApiServer;
 let fresh: Readonly<Record<string, Json>>;
 let check: CheckSchema;
 
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 
 beforeAll(async () => {
-  api = await startApi("open", (end) => void ends.push(end));
+  api = await startApi("open", atEnd);
   check = createCheck(api.document);
   fresh = readAnswers(await callExamples(api, examples));
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 /** Every text of an answer, with the name of its field. */
 function listTexts(value: Json, name = ""): [name: string, text: string][] {

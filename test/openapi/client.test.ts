@@ -1,7 +1,8 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { run } from "../interop/tools.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 
@@ -63,10 +64,9 @@ const settings = {
 
 let api: ApiServer;
 let directory: string;
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 
 beforeAll(async () => {
-  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
   api = await startApi("open", atEnd);
   directory = makeTemporaryDirectory(atEnd);
   const input = join(directory, "openapi.json");
@@ -79,10 +79,6 @@ beforeAll(async () => {
   const { code, stderr } = await run(process.execPath, [generate, input, join(directory, "client")]);
   if (code !== 0) throw new Error(stderr);
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 describe("a client that @hey-api/openapi-ts generates from /openapi.json", { timeout: 180_000 }, () => {
   it("passes a strict type check, and fails it where a request is not as described", async () => {

@@ -1,11 +1,12 @@
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
 import { errorNames } from "../../src/openapi/failures.ts";
 import { fillExample } from "../../src/protocol/example.ts";
 import { isAlwaysRefused } from "../../src/protocol/service-profile.ts";
 import { collectProfiles } from "../../src/services/registry.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 import {
@@ -24,15 +25,11 @@ const profiles = collectProfiles(await loadPackages());
 
 const modes = ["open", "token"] as const;
 const servers = new Map<string, ApiServer>();
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 
 beforeAll(async () => {
-  for (const mode of modes) servers.set(mode, await startApi(mode, (end) => void ends.push(end)));
+  for (const mode of modes) servers.set(mode, await startApi(mode, atEnd));
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 function serverOf(mode: string): ApiServer {
   const server = servers.get(mode);

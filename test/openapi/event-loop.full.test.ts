@@ -1,15 +1,12 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import type { TurnReport } from "./measure-turns.ts";
 
-const ends: (() => void | Promise<void>)[] = [];
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
+const atEnd = endAfterAll();
 
 /** What a fresh server sends of its pages and its description, each for the first time. */
 const targets = [
@@ -24,9 +21,9 @@ const maxTurnMs = 50;
 
 describe("the first request for the description and for each page", { timeout: 120_000 }, () => {
   it(`keeps the event loop for less than ${maxTurnMs} ms of CPU at a time`, async () => {
-    const dataDir = makeTemporaryDirectory((end) => void ends.push(end));
+    const dataDir = makeTemporaryDirectory(atEnd);
     const child = fork(join(import.meta.dirname, "measure-turns.ts"), [dataDir], { execArgv: [] });
-    ends.push(() => void child.kill("SIGKILL"));
+    atEnd(() => void child.kill("SIGKILL"));
     const [{ url }] = (await once(child, "message")) as [TurnReport];
     const answers = await Promise.all(
       targets.map(async ([path, accept]) => {

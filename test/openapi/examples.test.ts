@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import type { Parameter } from "../../src/openapi/document.ts";
 import { type Example, type ExampleValue, fillExample } from "../../src/protocol/example.ts";
 import { collectProfiles } from "../../src/services/registry.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 import {
@@ -22,17 +23,13 @@ let api: ApiServer;
 let outcomes: ReadonlyMap<string, Outcome>;
 let check: CheckSchema;
 
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 
 beforeAll(async () => {
-  api = await startApi("open", (end) => void ends.push(end));
+  api = await startApi("open", atEnd);
   check = createCheck(api.document);
   outcomes = await callExamples(api, examples);
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 function outcomeOf(name: string): Outcome {
   const outcome = outcomes.get(name);

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { endAfterAll } from "../support/at-end.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 
 let api: ApiServer;
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 
 beforeAll(async () => {
-  api = await startApi("open", (end) => void ends.push(end));
+  api = await startApi("open", atEnd);
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 /** The description leaves out the calls of Google's interface that are always refused, with 501. */
 function listRefused(path: string): string[] {

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { endAfterAll } from "../support/at-end.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 
 let api: ApiServer;
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 
 beforeAll(async () => {
-  api = await startApi("open", (end) => void ends.push(end));
+  api = await startApi("open", atEnd);
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 function get(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Response> {
   return fetch(api.url + path, { method, headers });

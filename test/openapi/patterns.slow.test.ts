@@ -1,6 +1,7 @@
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { isMissing, run } from "../interop/tools.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 
 /** Which texts each pattern matches, by pattern and text. */
@@ -49,16 +50,12 @@ const texts = [
 
 let api: ApiServer;
 let patterns: readonly string[];
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 
 beforeAll(async () => {
-  api = await startApi("open", (end) => void ends.push(end));
+  api = await startApi("open", atEnd);
   patterns = [...new Set(findPatterns(api.document))];
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 /** Every value of a keyword "pattern", at any depth. */
 function findPatterns(part: unknown): string[] {

@@ -1,19 +1,15 @@
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import { endAfterAll } from "../support/at-end.ts";
 import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { isToolMissing, pythonTool } from "./openapi-tools.ts";
 import { acceptedFindings } from "./schemathesis-exceptions.ts";
 import { isAccepted, readReport } from "./schemathesis-report.ts";
 
-const ends: (() => void | Promise<void>)[] = [];
-const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
+const atEnd = endAfterAll();
 
 /** With this seed and number of examples, a run makes about 3,000 calls, most of them in the phase "coverage". */
 const maxExamples = "4";

@@ -3,10 +3,11 @@ import { globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "n
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { isMissing } from "../interop/tools.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { execute, extractProtos, type ProtoServer, startProtoServer } from "./server.ts";
 
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 const folder = makeTemporaryDirectory(afterAll);
 let server: ProtoServer;
 let protos: string;
@@ -14,16 +15,12 @@ let protos: string;
 let own: readonly string[];
 
 beforeAll(async () => {
-  server = await startProtoServer((end) => void ends.push(end));
+  server = await startProtoServer(atEnd);
   protos = await extractProtos(server, folder);
   own = globSync("**/*.proto", { cwd: protos }).filter(
     (path) => !/^(google|grpc|buf|envoy|udpa|validate|xds)\//.test(path),
   );
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 /** Runs protoc with the archive as its only include path, and lists the files that it writes. */
 async function generate(...flags: readonly string[]): Promise<string[]> {

@@ -4,24 +4,21 @@ import { createFileRegistry, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { ServerReflection as V1 } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as V1alpha } from "#gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { execute, extractProtos, type ProtoServer, startProtoServer } from "./server.ts";
 
 const root = join(import.meta.dirname, "../..");
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 let server: ProtoServer;
 
 beforeAll(async () => {
-  server = await startProtoServer((end) => void ends.push(end));
+  server = await startProtoServer(atEnd);
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 function get(path: string, headers: Record<string, string> = {}, method = "GET"): Promise<Response> {
   return fetch(server.url + path, { method, headers });
@@ -65,7 +62,7 @@ describe.each([
 });
 
 it("every server gives the same bytes", { timeout: 180_000 }, async () => {
-  const other = await startProtoServer((end) => void ends.push(end));
+  const other = await startProtoServer(atEnd);
   for (const path of ["/protos.binpb", "/protos.tar.gz"])
     expect(await other.fetchBytes(path)).toEqual(await server.fetchBytes(path));
 });
@@ -184,13 +181,11 @@ describe("/protos.binpb", { timeout: 180_000 }, () => {
   });
 
   it("has only what a server with fewer services serves", async () => {
-    const ends: (() => void | Promise<void>)[] = [];
-    const small = await startProtoServer((end) => void ends.push(end), ["--services", "iot"]);
+    const small = await startProtoServer(atEnd, ["--services", "iot"]);
     const { file } = fromBinary(FileDescriptorSetSchema, await small.fetchBytes("/protos.binpb"));
     const names = file.map(({ name }) => name);
     expect(names).toContain("iot/iot_service.proto");
     expect(names).not.toContain("kms/kms_service.proto");
-    for (const end of ends.reverse()) await end();
   });
 });
 

@@ -38,7 +38,6 @@ export const installations: Readonly<Record<string, string>> = {
   openssl: `${withApt("openssl")}, from Debian 13 for version 3.5`,
   "openapi-generator": as("install_openapi_tools"),
   "openapi-python-client": as("install_openapi_tools"),
-  "openapi-spec-validator": as("install_openapi_tools"),
   PostgreSQL: withApt("postgresql"),
   prometheus: withApt("prometheus"),
   promtool: withApt("prometheus"),
