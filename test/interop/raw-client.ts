@@ -1,9 +1,8 @@
 /** Clients in other languages that make gRPC calls with bytes as messages: test/interop/clients. */
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
+import { spawnSync } from "node:child_process";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { afterAll } from "vitest";
+import { startLineClient } from "../support/line-client.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 /** What a client sends. */
@@ -60,27 +59,11 @@ export function startGoClient(): RawClient {
 }
 
 function start(program: string, args: readonly string[]): RawClient {
-  const child = spawn(program, args, { stdio: ["pipe", "pipe", "ignore"] });
-  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const closed = once(child, "close");
+  const { ask, end } = startLineClient<object, RawOutcome>(program, args);
+  const defaults = { headers: {}, clientStreaming: false, serverStreaming: false, gzip: false };
   return {
-    async call({ message = new Uint8Array(), ...call }) {
-      const line = {
-        headers: {},
-        clientStreaming: false,
-        serverStreaming: false,
-        gzip: false,
-        ...call,
-        message: Buffer.from(message).toString("base64"),
-      };
-      child.stdin.write(`${JSON.stringify(line)}\n`);
-      const { done, value } = await lines.next();
-      if (done === true) throw new Error(`${program} ended with ${child.exitCode} before it answered`);
-      return JSON.parse(value);
-    },
-    async end() {
-      child.stdin.end();
-      await closed;
-    },
+    call: ({ message = new Uint8Array(), ...call }) =>
+      ask({ ...defaults, ...call, message: Buffer.from(message).toString("base64") }),
+    end,
   };
 }

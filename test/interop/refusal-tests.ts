@@ -3,7 +3,6 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { NftService } from "#gen/nft/nft_service_pb.ts";
-import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
@@ -15,7 +14,6 @@ import type { Tested } from "./client-tests.ts";
 export const oddId = 'no such/key? "é" & 100%+😀';
 
 const data = Buffer.from("hello").toString("base64");
-const bytes = (count: number): string => Buffer.alloc(count).toString("base64");
 
 type Refused = readonly [title: string, method: DescMethod, request: Members, code: string, reason: string];
 
@@ -48,28 +46,6 @@ const refused: readonly Refused[] = [
     { pageToken: oddId },
     "INVALID_ARGUMENT",
     "FIELD_INVALID",
-  ],
-  ["an empty request", PqcService.method.signData, {}, "INVALID_ARGUMENT", "FIELD_INVALID"],
-  [
-    "an unknown algorithm",
-    PqcService.method.signData,
-    { data, algorithm: "RSA" },
-    "INVALID_ARGUMENT",
-    "FIELD_INVALID",
-  ],
-  [
-    "a signature of an impossible length",
-    PqcService.method.verifySignature,
-    { data, signature: data, publicKey: bytes(1952) },
-    "INVALID_ARGUMENT",
-    "LENGTH_INVALID",
-  ],
-  [
-    "a key of an impossible length",
-    PqcService.method.verifySignature,
-    { data, signature: bytes(3309), publicKey: data },
-    "INVALID_ARGUMENT",
-    "KEY_INVALID",
   ],
   ["a call without a token", TokenService.method.getSecureData, {}, "UNAUTHENTICATED", "TOKEN_MISSING"],
 ];
