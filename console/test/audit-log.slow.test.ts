@@ -1,7 +1,7 @@
 /** The audit log of the console, in a real browser. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { lacksBrowser, needsBrowser, textOf } from "./browser.ts";
-import { expectFits, screenshotDir, takePictures } from "./pictures.ts";
+import { expectFits } from "./expect-fits.ts";
 import { callKms, openStory, setUpStage } from "./telling.ts";
 
 describe.skipIf(lacksBrowser)(
@@ -89,12 +89,6 @@ describe.skipIf(lacksBrowser)(
     it("has no barrier and does not scroll sideways on a phone", async () => {
       await expect.poll(() => rows().count()).toBeGreaterThan(1);
       await expectFits(page(), "phone");
-    });
-
-    it.skipIf(screenshotDir === undefined)("has its picture taken", async () => {
-      await page().goto(`${stage().server.url}/#/keys/audit?key=name/life`);
-      await expect.poll(() => rows().count()).toBe(4);
-      await takePictures(page(), "audit");
     });
   },
 );

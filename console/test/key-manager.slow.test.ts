@@ -2,7 +2,7 @@
 import type { Locator, Page } from "playwright-core";
 import { describe, expect, it } from "vitest";
 import { lacksBrowser, needsBrowser, textOf } from "./browser.ts";
-import { expectFits, screenshotDir, takePictures, unfold } from "./pictures.ts";
+import { expectFits } from "./expect-fits.ts";
 import { callKms, meddle, openStory, setUpStage } from "./telling.ts";
 
 describe.skipIf(lacksBrowser)(
@@ -128,18 +128,6 @@ describe.skipIf(lacksBrowser)(
       await page().getByLabel("Label (team=payments)").fill("stage=live");
       await page().getByRole("button", { name: "Filter by label" }).click();
       await expect.poll(names).toEqual(["release/signing", "release/signing"]);
-    });
-
-    it.skipIf(screenshotDir === undefined)("has its picture taken", async () => {
-      await choose(page(), "release/signing");
-      await takePictures(page(), "keys");
-      await choose(page(), "shared");
-      await page()
-        .getByRole("heading", { level: 2, name: /^shared/ })
-        .waitFor();
-      await actionOf(page(), "Destroy at once").getByRole("button").click();
-      await unfold(page());
-      await takePictures(page(), "forms");
     });
 
     it("loads more keys than a page has", async () => {

@@ -1,6 +1,5 @@
 import { createPublicKey } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -20,9 +19,10 @@ import {
   visit,
   visitIn,
 } from "./browser.ts";
+import { unfold, viewports } from "./expect-fits.ts";
+import { readStory } from "./telling.ts";
+import { maskTold, toldStories } from "./told-stories.ts";
 
-/** Where pictures of all pages go, for a person to look at. */
-const screenshotDir = process.env.QSP_TEST_SCREENSHOTS;
 /** Compressed bytes that the whole console may have. */
 const maxTransferBytes = 300_000;
 
@@ -47,8 +47,7 @@ const viewPaths = readPaths("views");
 // The stories make the keys and entries that the tools show.
 const paths = ["", ...storyPaths, ...toolPaths, ...viewPaths];
 
-const desk = { width: 1280, height: 900 };
-const phone = { width: 360, height: 740 };
+const { desk, phone } = viewports;
 
 const dataDir = makeTemporaryDirectory(afterAll);
 let server: RunningServer;
@@ -70,14 +69,16 @@ async function openFirst(path: string, options: BrowserContextOptions = {}): Pro
   return page;
 }
 
-/** Does all steps of a story, chooses a record of a tool, breaks the signature of the home page. */
-async function openWhole(page: Page, path: string): Promise<void> {
+/** Does all steps of a story, chooses a record of a tool, breaks the signature of the home page. @returns the story */
+async function openWhole(page: Page, path: string): Promise<string | undefined> {
+  let story: string | undefined;
   if (toolPaths.includes(path)) await openRecord(page, path);
   else if (path === "") await breakSignature(page);
   else if (path === "algorithms") await page.locator(".algorithms tbody tr").first().waitFor();
   else if (path === "activity") await page.locator(".line-chart").first().waitFor();
-  else await runStory(page);
+  else story = (await readStory(page)).text;
   await unfold(page);
+  return story;
 }
 
 /** Flips a bit of the signature on the home page, once it is verified. */
@@ -93,19 +94,6 @@ async function openRecord(page: Page, path: string): Promise<void> {
   if (path !== "keys/manage") return;
   await record.getByRole("link").first().click();
   await page.locator(".panel .facts-list").waitFor();
-}
-
-function unfold(page: Page): Promise<unknown> {
-  return page.evaluate("document.querySelectorAll('main details').forEach((part) => { part.open = true; })");
-}
-
-/** As a reader finds the page who has pressed all buttons and unfolded one call. */
-function foldAllButOne(page: Page): Promise<unknown> {
-  return page.evaluate(
-    `document.querySelectorAll("main details").forEach((part) => { part.open = false; });
-     document.querySelector("main details.call")?.setAttribute("open", "");
-     scrollTo(0, 0)`,
-  );
 }
 
 /** Expects that nothing is wider than the page, once it has followed a change of its width. */
@@ -177,7 +165,7 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
     let page: Page;
     /** Compressed bytes of each file that the tab has loaded. */
     const sizes = new Map<string, number>();
-    const told = new Set<string>();
+    const told = new Map<string, string | undefined>();
 
     beforeAll(async () => {
       const context = await browser.newContext();
@@ -200,13 +188,19 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
       // A tool shows what the stories made.
       if (toolPaths.includes(path) && !told.has("keys")) await tell("keys");
       await page.goto(`${server.url}/#/${path}`);
-      await openWhole(page, path);
-      told.add(path);
+      told.set(path, await openWhole(page, path));
     }
 
     for (const path of paths) {
       describe(`#/${path}`, () => {
         beforeAll(() => tell(path), 60_000);
+
+        if (storyPaths.includes(path)) {
+          it("says what came of each step, and which side checked what", () => {
+            const story = maskTold(told.get(path) ?? "");
+            expect(story.split("\n")).toEqual(toldStories[path]?.trim().split("\n"));
+          });
+        }
 
         for (const colorScheme of ["light", "dark"] as const) {
           // Without reduced motion, colours of one theme fade into those of the other while they are looked at.
@@ -222,21 +216,6 @@ describe.skipIf(lacksBrowser)(`the console, in a real browser${needsBrowser}`, {
           await page.setViewportSize(phone);
           await unfold(page);
           await expectNoScrolling(page, phone.width);
-        });
-
-        const lacksPlace = screenshotDir === undefined ? " (needs QSP_TEST_SCREENSHOTS)" : "";
-        it.skipIf(screenshotDir === undefined)(`has its picture taken${lacksPlace}`, async () => {
-          const directory = screenshotDir ?? "";
-          await mkdir(directory, { recursive: true });
-          await foldAllButOne(page);
-          for (const colorScheme of ["light", "dark"] as const) {
-            for (const [size, viewport] of Object.entries({ desk, phone })) {
-              await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-              await page.setViewportSize(viewport);
-              const name = `${path.replace("/", "-") || "home"}-${colorScheme}-${size}.png`;
-              await page.screenshot({ path: join(directory, name), fullPage: true });
-            }
-          }
         });
 
         if (path === "sign" || path === "tokens") {

@@ -1,20 +1,11 @@
-/** The stories in a real browser: each told to its end, and what only a page can do wrong. console/test/steps has the rest. */
+/** The stories in a real browser: what only a page can do wrong. page.slow.test.ts tells each to its end. */
 import { describe, expect, it } from "vitest";
 import { checksOf, lacksBrowser, needsBrowser, runStep, runStory, stepOf, textOf } from "./browser.ts";
-import { callKms, openStory, recordCalls, runSteps, setUpStage, tellStory } from "./telling.ts";
-import { maskTold, toldStories } from "./told-stories.ts";
+import { callKms, openStory, recordCalls, runSteps, setUpStage } from "./telling.ts";
 
 const title = `the console's stories, in a real browser${needsBrowser}`;
 describe.skipIf(lacksBrowser)(title, { timeout: 180_000 }, () => {
   const stage = setUpStage();
-
-  describe.each(Object.entries(toldStories))("the story %s", (path, expected) => {
-    const told = tellStory(stage, path);
-
-    it("says what came of each step, and which side checked what", () => {
-      expect(maskTold(told().text).split("\n")).toEqual(expected.trim().split("\n"));
-    });
-  });
 
   describe("sign and verify", () => {
     const page = openStory(stage, "sign");

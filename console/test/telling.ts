@@ -72,6 +72,17 @@ export interface ToldStory {
   readonly text: string;
 }
 
+/** Does all steps of the story that a page shows. */
+export async function readStory(page: Page): Promise<ToldStory> {
+  const outcomes = await runStory(page);
+  const titles = await page.locator("li.step:has(.act) h2").allInnerTexts();
+  const checks = await Promise.all(titles.map((title) => checksOf(page, title)));
+  const lines = outcomes.map((says, at) =>
+    checks[at]?.length ? `${says} [${checks[at].join(", ")}]` : says,
+  );
+  return { outcomes, text: lines.join("\n") };
+}
+
 /** Tells a story once, for all tests of a block. @param logIn who tells it, where the server wants to know */
 export function tellStory(
   stage: () => Stage,
@@ -87,15 +98,8 @@ export function tellStory(
       await page.getByLabel("Password").fill(logIn.password);
       await page.getByRole("button", { name: "Log in" }).click();
     }
-    const outcomes = await runStory(page);
-    const titles = await page.locator("li.step:has(.act) h2").allInnerTexts();
-    const checks = await Promise.all(titles.map((title) => checksOf(page, title)));
+    told = await readStory(page);
     expect({ complaints, foreign }).toEqual({ complaints: [], foreign: [] });
-    const lines = outcomes.map((says, at) => [
-      says,
-      ...(checks[at]?.length ? [`[${checks[at].join(", ")}]`] : []),
-    ]);
-    told = { outcomes, text: lines.map((line) => line.join(" ")).join("\n") };
     await page.context().close();
   }, 180_000);
   return () => found(told);

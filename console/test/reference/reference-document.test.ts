@@ -1,21 +1,18 @@
 /** How the reference reads the description of the calls. */
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeAll, expect, it } from "vitest";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
+import { endAfterAll } from "../../../test/support/at-end.ts";
 import { type ApiDocument, type Operation, readDocument } from "../../page/reference/document.ts";
 import { listSources } from "../../page/reference/example-sources.ts";
 
 let api: ApiServer;
 let page: ApiDocument;
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 
 beforeAll(async () => {
-  api = await startApi("open", (end) => void ends.push(end));
+  api = await startApi("open", atEnd);
   page = readDocument(JSON.parse(JSON.stringify(api.document)));
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 function find(rpc: string): Operation {
   const found = page.operations.find((one) => one["x-grpc"].method === rpc);

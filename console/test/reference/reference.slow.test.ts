@@ -3,6 +3,7 @@ import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
 import { listOperations } from "../../../test/openapi/call-examples.ts";
+import { endAfterAll } from "../../../test/support/at-end.ts";
 import { findBarriers } from "../axe.ts";
 import { lacksBrowser, needsBrowser, openBrowser } from "../browser.ts";
 
@@ -11,16 +12,15 @@ const widths = { phone: 390, desk: 1440 } as const;
 describe.skipIf(lacksBrowser)(`the reference page in a browser${needsBrowser}`, { timeout: 180_000 }, () => {
   let api: ApiServer;
   let browser: Browser;
-  const ends: (() => void | Promise<void>)[] = [];
+  const atEnd = endAfterAll();
 
   beforeAll(async () => {
-    api = await startApi("open", (end) => void ends.push(end));
+    api = await startApi("open", atEnd);
     browser = await openBrowser();
   }, 180_000);
 
   afterAll(async () => {
     await browser?.close();
-    for (const end of ends.reverse()) await end();
   });
 
   /** Opens the page in a fresh tab, which may complain of nothing and ask nobody else for anything. */

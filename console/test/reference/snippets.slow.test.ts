@@ -3,13 +3,14 @@ import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
 import { transform } from "esbuild";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { fillExample, type Json } from "../../../src/protocol/example.ts";
 import { findPython } from "../../../test/interop/python.ts";
 import { isMissing, run } from "../../../test/interop/tools.ts";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";
 import { loadExamples } from "../../../test/openapi/call-examples.ts";
+import { endAfterAll } from "../../../test/support/at-end.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
 import {
   type ApiDocument,
@@ -31,10 +32,9 @@ let api: ApiServer;
 let page: ApiDocument;
 let token: string;
 let directory: string;
-const ends: (() => void | Promise<void>)[] = [];
+const atEnd = endAfterAll();
 
 beforeAll(async () => {
-  const atEnd = (end: () => void | Promise<void>): void => void ends.push(end);
   api = await startApi("open", atEnd);
   directory = makeTemporaryDirectory(atEnd);
   page = readDocument(JSON.parse(JSON.stringify(api.document)));
@@ -45,10 +45,6 @@ beforeAll(async () => {
   });
   token = ((await issued.json()) as { token: string }).token;
 }, 180_000);
-
-afterAll(async () => {
-  for (const end of ends.reverse()) await end();
-});
 
 function findOperation(id: string): Operation {
   const found = page.operations.find(({ operationId }) => operationId === id);
