@@ -684,13 +684,9 @@ async function serveClientOf(trustedProxies: readonly string[]): Promise<string>
       yield { text: readClientAddress(context) };
     },
   };
-  const { server, url } = await serve({
+  const { url } = await serve({
     services: [createServiceImplSpec<typeof Probe>(Probe, implementation as never)],
     trustedProxies,
-  });
-  onTestFinished(() => {
-    server.destroy();
-    return server.close();
   });
   return url;
 }

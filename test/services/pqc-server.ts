@@ -41,16 +41,20 @@ export async function startPqcServer(
     revocations: createRevocations(store),
   };
   const parts = { provider, issuer, accounts, issuerUrl: undefined, logIn: logInAnyone(issuer) };
-  const { server, url } = await serve({
-    services: [
-      createServiceImplSpec<typeof PqcService>(PqcService, pqcService(parts)),
-      createServiceImplSpec<typeof TokenService>(TokenService, tokenService(parts)),
-    ],
-    access: {
-      mode: "open",
-      authenticate: (authorization) => authenticate(issuer, accounts, authorization, undefined),
+  const { server, url } = await serve(
+    {
+      services: [
+        createServiceImplSpec<typeof PqcService>(PqcService, pqcService(parts)),
+        createServiceImplSpec<typeof TokenService>(TokenService, tokenService(parts)),
+      ],
+      access: {
+        mode: "open",
+        authenticate: (authorization) => authenticate(issuer, accounts, authorization, undefined),
+      },
     },
-  });
+    // `close` ends it.
+    () => {},
+  );
   const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1" });
   return {
     pqc: createClient(PqcService, transport),

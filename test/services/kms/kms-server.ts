@@ -128,12 +128,15 @@ export async function startKmsServer(
   const keys = createKmsStore(store, clock);
   const cache = createKeyCache({ provider, keys });
   const parts = { provider, store, keys, cache, users: undefined, now: clock };
-  const { server, url } = await serve({
-    services: [createServiceImplSpec<typeof KmsService>(KmsService, kmsService(parts))],
-    access: { mode: auth, authenticate: async (authorization) => callerNamed(authorization) },
-    ...explanations,
-    limits,
-  });
+  const { server, url } = await serve(
+    {
+      services: [createServiceImplSpec<typeof KmsService>(KmsService, kmsService(parts))],
+      access: { mode: auth, authenticate: async (authorization) => callerNamed(authorization) },
+      ...explanations,
+      limits,
+    },
+    atEnd,
+  );
   const { grpc, connect, disconnect } = openConnections(url);
   const stop = async (): Promise<void> => {
     disconnect();
