@@ -11,6 +11,7 @@ import {
   oneof as oneofOption,
   type Rule,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
+import { listNames, listOneofRules } from "../protocol/oneof-rules.ts";
 import { allowZero } from "./absence.ts";
 import { describeBytes } from "./base64.ts";
 import type { Schema } from "./document.ts";
@@ -179,17 +180,8 @@ export function sayMessageRules(desc: DescMessage): string[] {
   });
   if (!hasOption(desc, messageOption)) return sentences;
   const rules = getOption(desc, messageOption);
-  const oneofs = rules.oneof.map(({ fields, required }) => {
-    const names = listNames(
-      fields.map((name) => desc.fields.find((field) => field.name === name)?.jsonName ?? name),
-    );
-    return `give ${required ? "exactly" : "at most"} one of ${names}`;
-  });
+  const oneofs = listOneofRules(desc).map(({ text }) => text);
   return [...sentences, ...oneofs, ...rules.cel.map(sayRule), ...rules.celExpression.map(sayExpression)];
-}
-
-function listNames(names: readonly string[]): string {
-  return names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`;
 }
 
 function sayRule({ message, expression }: Rule): string {

@@ -14,6 +14,7 @@ import {
   restoreError,
   toConnectError,
 } from "../../errors.ts";
+import { listOneofRules } from "../../protocol/oneof-rules.ts";
 import { requestIdHeader } from "../request-ids.ts";
 import { cutOff, mapStream } from "./streams.ts";
 import { describeRule } from "./validation.ts";
@@ -171,13 +172,20 @@ function readFaults(error: ConnectError, input: DescMessage, hint: FindHint): Ru
   return violations.map(({ field, message, ruleId }) => {
     const path = field === undefined ? [] : pathFromViolationProto(input, field);
     const advice = ruleId === "string.in" ? hint(path) : undefined;
-    const rule = describeRule(message);
+    const rule = ruleId === "message.oneof" ? describeOneof(input, message) : describeRule(message);
     const description = advice === undefined ? rule : describeAdvice(advice, rule);
     const name = path.map(describePart).join("").replace(/^\./, "");
     // A rule over several fields has no field path. Its message names the fields.
     if (name === "") return { fields: findNamed(input, description), description, sentence: description };
     return { fields: [name], description, sentence: `${name}: ${description}` };
   });
+}
+
+/** Says which fields go together: the validator uses their names in the proto. */
+function describeOneof(input: DescMessage, message: string): string {
+  return (
+    listOneofRules(input).find(({ fields }) => message.includes(` of ${fields.join(", ")} `))?.text ?? message
+  );
 }
 
 /** The advice comes first: the list of a rule may have many names. */
