@@ -12,7 +12,7 @@ import { listSettings } from "../../src/config.ts";
 import { isMissing } from "../interop/tools.ts";
 import { password } from "../support/passwords.ts";
 import { loadSettings, verbTable } from "../support/whole-program.ts";
-import { launch, program, qspDone, runQsp, timeout, useServer } from "./qsp.ts";
+import { launch, program, qspDone, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 /** Without services, which run until a signal. Their own tests start them. */
@@ -215,51 +215,6 @@ describe("the help", { timeout }, () => {
   it("has an example of its own for each verb", () => {
     for (const { name, example } of verbs) expect(example).toContain(`qsp ${name}`);
     expect(new Set(verbs.map(({ example }) => example)).size).toBe(verbs.length);
-  });
-
-  it("shows a verb's operands, options, exit codes and example, and calls no server", async () => {
-    const { code, stdout } = await runQsp(["kms", "create", "--help"], {
-      ...server.place(),
-      url: "http://127.0.0.1:1",
-    });
-    expect(code).toBe(0);
-    for (const part of ["qsp kms create [ALIAS]", "--algorithm NAME", "$ qsp kms create invoices", "130"])
-      expect(stdout).toContain(part);
-  });
-
-  it.each([[[]], [["help"]], [["--help"]]])(
-    "lists verbs, groups of them on one line, and the exit codes for qsp %j",
-    async (args) => {
-      const { code, stdout } = await runQsp(args, server.place());
-      expect(code).toBe(0);
-      const list = stdout.slice(0, stdout.indexOf("Options of verbs"));
-      for (const { name } of verbs)
-        expect(list).toMatch(new RegExp(`^ {2}(?:${name} |${name.split(" ")[0]} …) *\\S`, "m"));
-      // A screen.
-      expect(list.split("\n").length).toBeLessThan(45);
-      for (const part of ["Exit codes:", "the server refused", "qsp serve --help"])
-        expect(stdout).toContain(part);
-    },
-  );
-
-  it("lists every verb on a line of its own for qsp help all", async () => {
-    const { code, stdout } = await runQsp(["help", "all"], server.place());
-    expect(code).toBe(0);
-    for (const { name } of verbs) expect(stdout).toMatch(new RegExp(`^ {2}${name} .*[.]$`, "m"));
-  });
-
-  it.each([[["kms", "--help"]], [["help", "kms"]]])("lists the verbs of a group for qsp %j", async (args) => {
-    const { code, stdout } = await runQsp(args, server.place());
-    expect(code).toBe(0);
-    expect(stdout).toContain("kms rotate KEY");
-    expect(stdout).not.toContain("device");
-  });
-
-  it("of the operator's verbs shows the settings that say which store it is", async () => {
-    const help = await qspDone(["backup", "--help"], server.place());
-    for (const part of ["qsp backup FILE", "--database-url URL", "qsp serve --help"])
-      expect(help).toContain(part);
-    expect(help).not.toContain("--max-calls");
   });
 
   it("of serve shows all settings with their variables", async () => {

@@ -53,42 +53,10 @@ describe("qsp kms import", { timeout }, () => {
     },
   );
 
-  it("signs on the server as the key of the file does", async () => {
-    const place = server.place();
-    await qspDone(["keygen", "signer"], place);
-    await qspDone(["kms", "import", "signer.key", "--name", "signer"], place);
-    writeFileSync(join(place.cwd, "f"), "hello");
-    await qspDone(["sign", "f", "--key", "name/signer"], place);
-    const line = ["verify", "f", "--signature", "f.sig", "--public-key", "signer.pub"];
-    expect(await qspDone(line, place)).toContain("the signature is valid");
-  });
-
   it("reads standard input", async () => {
     const stdin = pem(makePair("ml-dsa-44"));
     const { code, stdout } = await runQsp(["kms", "import", "-"], { ...server.place(), stdin });
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^origin +IMPORTED$/m) });
-  });
-
-  it.each([
-    ["an Ed25519 key", () => pem(makePair("ed25519")), [], "does not contain a secret key"],
-    ["text", () => "hello", [], "does not contain a secret key"],
-    ["nothing", () => "", [], "does not contain a secret key"],
-    [
-      "a public key",
-      () => makePair("ml-dsa-44").publicKey.export({ format: "pem", type: "spki" }),
-      [],
-      "PUBLIC KEY",
-    ],
-    ["a raw seed alone", () => seed(makePair("ml-dsa-44")), [], "--algorithm"],
-    ["another algorithm", () => der(makePair("ml-dsa-44")), ["--algorithm", "ML-DSA-65"], "ML-DSA-44"],
-    ["an unknown algorithm", () => der(makePair("ml-dsa-44")), ["--algorithm", "RSA"], '"RSA"'],
-    ["a seed too short", () => Buffer.alloc(31), ["--algorithm", "ML-DSA-65"], "32 or 4032 bytes"],
-    ["too many bytes", () => Buffer.alloc(16_385), [], "larger than 16384 bytes"],
-  ])("refuses %s before it calls the server", async (_what, make, options, named) => {
-    const place = { ...server.place(), url: "http://127.0.0.1:1" };
-    writeFileSync(join(place.cwd, "key"), make());
-    const { code, stderr } = await qsp(["kms", "import", "key", ...options], place);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(named) });
   });
 
   it("prints no byte of the key, and takes no name twice", async () => {

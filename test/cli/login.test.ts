@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { isMissing } from "../interop/tools.ts";
 import { password } from "../support/passwords.ts";
 import { loginsFile, useGuardedServer } from "./guarded-server.ts";
-import { launch, program, qsp, qspDone, qspJson, type RunOptions, timeout } from "./qsp.ts";
+import { launch, program, qsp, qspDone, type RunOptions, timeout } from "./qsp.ts";
 
 const server = useGuardedServer();
 const { place, loggedIn, tokenOf } = server;
@@ -32,39 +32,6 @@ async function listen() {
 }
 
 describe("qsp login", { timeout }, () => {
-  it("is in the log of identities, by the user whom it is about", async () => {
-    const here = await loggedIn();
-    const [header = "", ...entries] = (await qspDone(["identity", "log", "ada"], here)).split("\n");
-    expect(header).toMatch(/ SUBJECT +BY +ADDRESS /);
-    expect(entries.find((line) => line.includes(" LOG_IN "))).toMatch(/ OK +ada +ada +127\.0\.0\.1/);
-  });
-
-  it("lets later calls in, with a token that is kept for its owner alone and printed nowhere", async () => {
-    const here = place();
-    expect(await qsp(["kms", "list"], here)).toMatchObject({
-      code: 3,
-      stderr: expect.stringContaining("log in first: qsp login USERNAME (UNAUTHENTICATED, TOKEN_MISSING)"),
-    });
-    const stdout = await qspDone(["login", "ada", "--json"], { ...here, stdin: `${password}\n` });
-    expect(JSON.parse(stdout)).toMatchObject({ url: server.url, username: "ada" });
-    expect(stdout).not.toContain(tokenOf(here));
-    await qspDone(["kms", "list"], here);
-    expect([
-      statSync(loginsFile(here)).mode & 0o777,
-      statSync(join(loginsFile(here), "..")).mode & 0o777,
-    ]).toEqual([0o600, 0o700]);
-  });
-
-  it("refuses a wrong password, and keeps what was there", async () => {
-    const here = await loggedIn();
-    const before = tokenOf(here);
-    expect(await qsp(["login", "ada"], { ...here, stdin: "wrong\n" })).toMatchObject({
-      code: 3,
-      stderr: expect.stringContaining("LOGIN_FAILED"),
-    });
-    expect(tokenOf(here)).toBe(before);
-  });
-
   it("asks without the token of an earlier login, which may be a dead one", async () => {
     const here = await loggedIn();
     const logins = JSON.parse(readFileSync(loginsFile(here), "utf8"));
@@ -139,95 +106,4 @@ describe("a token", { timeout }, () => {
     writeFileSync(join(here.cwd, "token"), `${token}\n`);
     return here;
   }
-
-  it("is no flag", async () => {
-    expect(await qsp(["kms", "list", "--token", "x"], place())).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("--token is not an option"),
-    });
-  });
-
-  it("is gone after qsp logout", async () => {
-    const here = await loggedIn();
-    await qspDone(["logout"], here);
-    expect(readFileSync(loginsFile(here), "utf8")).toBe("{}\n");
-    expect((await qsp(["kms", "list"], here)).code).toBe(3);
-  });
-
-  it("is not sent in clear to another machine, unless it is told to", async () => {
-    const far = { ...place(), url: "http://192.0.2.1:8080", env: { QSP_TOKEN: "secret" } };
-    expect(await qsp(["kms", "list"], far)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("https"),
-    });
-    expect(await qsp(["login", "ada"], { ...far, env: {}, stdin: password })).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining("https"),
-    });
-  });
-
-  it("of a damaged file is not guessed", async () => {
-    const here = await loggedIn();
-    writeFileSync(loginsFile(here), "{");
-    expect(await qsp(["kms", "list"], here)).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining(loginsFile(here)),
-    });
-  });
-});
-
-describe("while the server wants tokens", { timeout }, () => {
-  it("says whose role does not do", async () => {
-    const here = await loggedIn("bob");
-    expect(await qsp(["call", "kms.KmsService/VerifyAuditLog"], here)).toMatchObject({
-      code: 3,
-      stderr: expect.stringContaining("(PERMISSION_DENIED, ROLE_MISSING)"),
-    });
-  });
-
-  it("a device that authenticated sends with a token of its own", async () => {
-    const here = await loggedIn();
-    await qspDone(["device", "register"], here);
-    rmSync(loginsFile(here));
-    expect(await qsp(["device", "send", "21.5"], here)).toMatchObject({ code: 3 });
-    await qspDone(["device", "authenticate"], here);
-    expect(await qspJson(["device", "send", "21.6"], here)).toMatchObject({ verified: true });
-    expect(await qspDone(["device", "stream"], { ...here, stdin: "21.7\n" })).toMatch(/is verified/);
-  });
-
-  it("health needs no token", async () => {
-    expect((await qsp(["health"], place())).code).toBe(0);
-  });
-});
-
-describe("a user with a grant", { timeout }, () => {
-  it("finds it, and signs with the key even without GET_KEY, until it is revoked", async () => {
-    const owner = await loggedIn("ada");
-    const grantee = await loggedIn("bob");
-    await qspDone(["kms", "create", "--name", "lent"], owner);
-    const line = ["kms", "grant", "name/lent", "bob", "--operations", "SIGN", "--expires", "1d"];
-    const { grantId } = (await qspJson(line, owner)).grant as { grantId: string };
-    expect(await qspDone(["kms", "grants", "--received"], grantee)).toMatch(
-      / user\/ada\/name\/lent +ada +bob /,
-    );
-    writeFileSync(join(grantee.cwd, "f"), "hello");
-    expect(await qspDone(["sign", "f", "--key", "user/ada/name/lent"], grantee)).toContain("ML-DSA-65");
-    await qspDone(["kms", "revoke", grantId], owner);
-    expect(await qsp(["sign", "f", "--key", "user/ada/name/lent"], grantee)).toMatchObject({
-      code: 3,
-      stderr: expect.stringContaining("KEY_NOT_FOUND"),
-    });
-    const { auditLog } = await qspJson(["kms", "audit", "name/lent", "--user", "bob"], owner);
-    expect(auditLog).toContainEqual(expect.objectContaining({ operation: "SIGN", outcome: "OK" }));
-  });
-});
-
-describe("a grant to sign", { timeout }, () => {
-  it("suffices for a signature", async () => {
-    const [ada, bob] = [await loggedIn("ada"), await loggedIn("bob")];
-    await qspDone(["kms", "create", "--name", "shared"], ada);
-    await qspDone(["kms", "grant", "name/shared", "bob", "--operations", "SIGN"], ada);
-    writeFileSync(join(bob.cwd, "file"), "hello");
-    expect((await qsp(["sign", "file", "--key", "user/ada/name/shared"], bob)).code).toBe(0);
-  });
 });

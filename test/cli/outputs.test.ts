@@ -25,7 +25,7 @@ import { loadAllVerbs } from "../../src/cli/groups.ts";
 import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { verbTable } from "../support/whole-program.ts";
-import { launch, qsp, qspDone, type RunOptions, timeout, useServer } from "./qsp.ts";
+import { launch, qspDone, type RunOptions, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 const isRoot = process.geteuid?.() === 0;
@@ -50,86 +50,6 @@ async function makePlace() {
 }
 
 describe("no output replaces an input, another output or a secret key", { timeout }, () => {
-  /** A command line, and the names that its sentence must have. */
-  type Mistake = readonly [readonly string[], ...string[]];
-  /** Names of the secret key: the file that is read, and the one that would be written. */
-  const otherNames: Readonly<Record<string, readonly [string, string]>> = {
-    "through a link": ["k.key", "link"],
-    "by its link": ["link", "k.key"],
-    "by a hard link": ["k.key", "hard"],
-    "on a detour": ["k.key", "sub/../k.key"],
-  };
-  const mistakes: Readonly<Record<string, Mistake>> = {
-    "the secret key": [
-      ["sign", "f", "--key-file", "k.key", "--out", "k.key"],
-      "--out would replace k.key,",
-      "--key-file",
-    ],
-    ...Object.fromEntries(
-      Object.entries(otherNames).map(([way, [keyFile, out]]): [string, Mistake] => [
-        `the secret key ${way}`,
-        [["sign", "f", "--key-file", keyFile, "--out", out], "--out", "--key-file"],
-      ]),
-    ),
-    "the secret key by default": [["sign", "k", "--key-file", "k.sig"], "k.sig", "--key-file"],
-    "the document": [["sign", "f", "--key-file", "k.key", "--out", "f"], "--out would replace f,", "FILE"],
-    "the ciphertext": [
-      ["kms", "encapsulate", "KEM", "--ciphertext", "x", "--secret", "x"],
-      "--secret",
-      "--ciphertext",
-    ],
-    "a file behind a link to nothing": [
-      ["kms", "encapsulate", "KEM", "--ciphertext", "dangling", "--secret", "nothing"],
-      "--secret",
-      "--ciphertext",
-    ],
-    "the other list of keys": [["kms", "public-keys", "--pem", "y", "--jwks", "./y"], "--pem", "--jwks"],
-    "the transaction": [["wallet", "sign", "W", "@f", "--out", "f"], "--out", "TRANSACTION"],
-    "the file of the token": [
-      ["kms", "get", "K", "--token-file", "f", "--public-key", "f"],
-      "--public-key",
-      "--token-file",
-    ],
-    "the file of the CA": [["kms", "get", "K", "--ca", "f", "--public-key", "f"], "--public-key", "--ca"],
-    "the file of log-ins": [
-      ["kms", "get", "K", "--public-key", "state/qsp/logins.json"],
-      "--public-key",
-      "qsp login",
-    ],
-    "the reading of a device": [["device", "send", "@d.json", "--device", "d.json"], "--device", "READING"],
-    "the vendor's key": [
-      ["device", "register", "--device", "k.pub", "--vendor-key", "k.pub"],
-      "k.pub already exists",
-    ],
-    "an earlier secret": [
-      ["kms", "encapsulate", "KEM", "--ciphertext", "x", "--secret", "k.key"],
-      "k.key already exists",
-    ],
-    "an earlier key": [["keygen", "k"], "k.key already exists"],
-    "a backup": [["backup", "f", "--data-dir", "data"], "f already exists"],
-  };
-
-  it.each(Object.entries(mistakes))(
-    "%s remains, and the sentence names both",
-    async (_, [args, ...names]) => {
-      const place = await makePlace();
-      const before = contentsOf(place);
-      const env = { QSP_CA: "" };
-      const { code, stdout, stderr } = await qsp(args, { ...place, env });
-      expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-      expect(stderr).toMatch(/^qsp: [^\n]+; name [^\n]+\n$/);
-      for (const name of names) expect(stderr).toContain(name);
-      expect(contentsOf(place)).toEqual(before);
-    },
-  );
-
-  it("the file of QSP_CA remains", async () => {
-    const place = await makePlace();
-    const run = await qsp(["kms", "get", "K", "--public-key", "f"], { ...place, env: { QSP_CA: "f" } });
-    expect(run).toMatchObject({ code: 2, stderr: expect.stringContaining("QSP_CA") });
-    expect(readFileSync(join(place.cwd, "f"), "utf8")).toBe("a document");
-  });
-
   const jwk = { kty: "AKP", alg: "ML-DSA-65", pub: "AA", priv: "AA" };
   const p256 = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
   /** The files that no output may replace. */
@@ -179,14 +99,6 @@ describe("no output replaces an input, another output or a secret key", { timeou
     await qspDone(["sign", "k.key", "--key-file", "k.key", "--out", "out"], place);
     await qspDone(["sign", "/dev/null", "--key-file", "k.key", "--out", "/dev/null"], place);
     expect(existsSync("/dev/null")).toBe(true);
-  });
-
-  it("standard input is read by one of them", async () => {
-    const { code, stderr } = await qsp(["sign", "-", "--key-file", "-"], await makePlace());
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr: expect.stringContaining("--key-file and FILE are both -"),
-    });
   });
 });
 
@@ -356,25 +268,6 @@ describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
     const piped = "cat pipe | wc -c & qsp sign f --key-file k.key --out pipe; wait";
     expect((await inShell(piped, place)).stdout).toMatch(/^\s*3309$/m);
     expect(existsSync(join(place.cwd, "-"))).toBe(false);
-  });
-
-  it.each([
-    [["sign", "f", "--key-file", "k.key", "--out", "-", "--json"], "--out - and --json"],
-    [["kms", "public-keys", "--pem", "-", "--jwks", "-"], "--pem and --jwks are both -"],
-    [["device", "send", "1", "--device", "-"], "--device - is not a file"],
-    [["backup", "-", "--data-dir", "data"], "a backup cannot go to standard output"],
-  ])("- is refused where it cannot be: %j", async (args, sentence) => {
-    const { code, stderr } = await qsp(args, await makePlace());
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(sentence) });
-  });
-
-  it.each([
-    ["sub", "sub is a directory"],
-    ["none/out", "the directory none does not exist"],
-    ["f/out", "f/out cannot be written"],
-  ])("that cannot be written says why: %s", async (out, sentence) => {
-    const { code, stderr } = await qsp(["sign", "f", "--key-file", "k.key", "--out", out], await makePlace());
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(sentence) });
   });
 
   it.skipIf(isRoot)("does not replace a file that its user may not write", () => {

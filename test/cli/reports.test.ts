@@ -9,34 +9,6 @@ import { qsp, runQsp, timeout, useServer } from "./qsp.ts";
 const server = useServer();
 
 describe("an error with --json", { timeout }, () => {
-  const lines: readonly (readonly [readonly string[], Record<string, unknown>])[] = [
-    [["kms", "get", "key-none"], { code: "NOT_FOUND", reason: "KEY_NOT_FOUND", exitCode: 3 }],
-    [
-      ["kms", "create", "--algorithm", "RSA"],
-      {
-        code: "INVALID_ARGUMENT",
-        reason: "FIELD_INVALID",
-        exitCode: 3,
-        fieldViolations: [{ field: "algorithm", description: expect.any(String) }],
-      },
-    ],
-    [["kms", "get"], { code: "INVALID_ARGUMENT", reason: "INPUT_INVALID", exitCode: 2 }],
-    [["kms", "crate"], { code: "INVALID_ARGUMENT", reason: "INPUT_INVALID", exitCode: 2 }],
-    [
-      ["kms", "list", "--url", "http://127.0.0.1:1"],
-      { code: "UNAVAILABLE", reason: "SERVER_UNREACHABLE", exitCode: 4 },
-    ],
-  ];
-
-  it.each(lines)("is one line of JSON on standard error: qsp %j", async (args, expected) => {
-    const { code, stdout, stderr } = await qsp([...args, "--json"], server.place());
-    expect({ code, stdout }).toEqual({ code: expected.exitCode, stdout: "" });
-    expect(stderr).toMatch(/^[^\n]+\n$/);
-    const error = JSON.parse(stderr);
-    expect(error).toEqual({ status: "error", message: expect.any(String), fieldViolations: [], ...expected });
-    expect(error.message).not.toBe("");
-  });
-
   it("is not JSON where --json is an operand", () => {
     expect([wantsJson(["kms", "get", "--json"]), wantsJson(["kms", "get", "--", "--json"])]).toEqual([
       true,

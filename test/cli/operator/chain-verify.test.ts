@@ -64,9 +64,4 @@ describe("chain verify", { timeout }, () => {
       stdout: expect.stringMatching(new RegExp(`^The chain is broken at block 2: ${reason}, .*\\n$`)),
     });
   });
-
-  it("refuses a data directory without a store", async () => {
-    const { code, stderr } = await runToEndHere(["chain", "verify", "--data-dir", makeTemporaryDirectory()]);
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining("does not exist") });
-  });
 });

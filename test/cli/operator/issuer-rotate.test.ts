@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openIssuer, rotateIssuerKey } from "../../../src/identity/issuer.ts";
@@ -7,7 +6,6 @@ import { makeStoreDirectory } from "../../support/empty-store.ts";
 import { makeSqlitePlace } from "../../support/on-both.ts";
 import { password } from "../../support/passwords.ts";
 import { refusal } from "../../support/refusal.ts";
-import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { keyIdOf, runCommand, startTokenServer, type TokenServer } from "./command-line.ts";
 import { addAda, keysOf, logIn, openParts, rotate, rotateByProgram } from "./issuer-place.ts";
 
@@ -126,30 +124,6 @@ describe("qsp issuer rotate", () => {
 });
 
 describe("qsp issuer rotate", { timeout }, () => {
-  it.each([
-    { what: "a word that it does not know", words: ["now"] },
-    { what: "a word too many", words: ["revoke", "revoke"] },
-  ])("refuses $what, with code 2 and a sentence, and makes no key", async ({ words }) => {
-    const directory = makeTemporaryDirectory();
-    const result = await runCommand({ settings: ["--data-dir", directory] }, ["issuer", "rotate", ...words]);
-    expect(result).toEqual({ code: 2, stdout: "", stderr: expect.stringMatching(/^qsp: [^\n]+\n$/) });
-  });
-
-  it("refuses where there is no store, and makes none", async () => {
-    const directory = join(makeTemporaryDirectory(), "mistyped");
-    const result = await runCommand({ settings: ["--data-dir", directory] }, ["issuer", "rotate"]);
-    expect(result).toEqual({ code: 2, stdout: "", stderr: expect.stringMatching(/^qsp: [^\n]+\n$/) });
-  });
-
-  it.each([
-    { words: [], rest: "Tokens of the previous key are accepted until they expire, within an hour." },
-    { words: ["revoke"], rest: "Servers refuse tokens of the previous keys within a second." },
-  ])("$words says how long earlier tokens are accepted", async ({ words, rest }) => {
-    const place = { settings: ["--data-dir", await makeStoreDirectory()] };
-    const { stdout } = await runCommand(place, ["issuer", "rotate", ...words]);
-    expect(stdout).toMatch(new RegExp(`^Tokens are signed with the key \\S+ from now on\\. ${rest}\n$`));
-  });
-
   it("works in a store that no server has used yet, which then signs with that key", async () => {
     const place = { settings: ["--data-dir", await makeStoreDirectory()] };
     await runCommand(place, ["user", "add", "ada"], password);

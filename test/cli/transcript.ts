@@ -1,0 +1,110 @@
+/**
+ * Transcripts: command lines, each with all that it prints.
+ *
+ * A line that begins with "# " is the title of a part, which runs in a directory of its own. A line that begins with "$ "
+ * is a command: `qsp`, which runs in this process, or one of a shell. Below it is what it printed: lines of standard
+ * error begin with "! ", and an exit code other than 0 stands at the end in brackets. `npx vitest run test/cli -u`
+ * records all of it anew.
+ *
+ * What differs from run to run has a name: the second wallet of a part is wallet-2, and a command may name it so.
+ */
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { Run } from "../support/run-here.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+import { launch, qsp, type RunOptions } from "./qsp.ts";
+
+/** IDs, addresses and hashes, each with the kind that names it. */
+const identifiers =
+  /\b(key|wallet|multisig|proposal|token|contract|device|tunnel|grant)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(0x)[0-9a-f]{40}\b|\b()[0-9a-f]{64}\b/g;
+
+/** What stands for a value of a part, both ways. */
+interface Names {
+  readonly byValue: Map<string, string>;
+  readonly byName: Map<string, string>;
+}
+
+/** Runs all commands of a transcript again. @returns the transcript as it is now */
+export async function replay(transcript: string, url: string): Promise<string> {
+  const lines = transcript.split("\n").filter((line) => /^[#$] /.test(line));
+  const written: string[] = [];
+  let place: RunOptions = { cwd: makeTemporaryDirectory(), url };
+  let names: Names = { byValue: new Map(), byName: new Map() };
+  for (const line of lines) {
+    if (line.startsWith("# ")) {
+      if (written.length > 0) written.push("");
+      place = { cwd: makeTemporaryDirectory(), url };
+      names = { byValue: new Map(), byName: new Map() };
+      written.push(line);
+      continue;
+    }
+    const command = line.slice(2).replaceAll(/\b[a-z]+-\d+\b/g, (name) => names.byName.get(name) ?? name);
+    const { code, stdout, stderr } = await runCommand(command, place);
+    const texts = [stdout, stderr].map((text) => nameValues(text, place, names, transcript));
+    const [output = [], errors = []] = texts.map((text) =>
+      text.split("\n").slice(0, text === "" ? 0 : undefined),
+    );
+    written.push(
+      line,
+      ...output,
+      ...errors.map((error) => `! ${error}`),
+      ...(code === 0 ? [] : [`[${code}]`]),
+    );
+  }
+  return `${written.join("\n")}\n`;
+}
+
+/** Runs `qsp` here, a statement in the store, or anything else in a shell. */
+function runCommand(command: string, place: RunOptions): Promise<Run> {
+  const [, variables = "", words = "", , stdin = ""] =
+    /^((?:[A-Z_]+=\S+ )*)qsp ?(.*?)( <<< '([^']*)')?$/.exec(command) ?? [];
+  if (command.startsWith("sql ")) return runSql(command.slice("sql ".length), place);
+  if (!/^(?:[A-Z_]+=\S+ )*qsp\b/.test(command)) return launch("sh", ["-c", command], place).end;
+  const env = Object.fromEntries(variables.split(" ").flatMap((one) => (one ? [one.split("=", 2)] : [])));
+  return qsp(splitWords(words), { ...place, env, stdin });
+}
+
+/** Runs a statement in the store of the directory `data`. */
+async function runSql(statement: string, { cwd }: RunOptions): Promise<Run> {
+  const database = new DatabaseSync(join(cwd, "data", "qsp.db"));
+  database.exec(statement);
+  database.close();
+  return { code: 0, stdout: "", stderr: "" };
+}
+
+/** The words of a command line, with quotes as a shell has them. */
+function splitWords(line: string): string[] {
+  const words = line.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? [];
+  return words.map((word) => word.replaceAll(/'([^']*)'|"([^"]*)"/g, "$1$2"));
+}
+
+/** Writes names for what differs from run to run, unless the transcript itself has it. */
+function nameValues(text: string, { cwd, url = "" }: RunOptions, names: Names, transcript: string): string {
+  return text
+    .trimEnd()
+    .replaceAll(cwd, "DIRECTORY")
+    .replaceAll(url, "URL")
+    .replaceAll(identifiers, (value, kind, address) => {
+      const known = names.byValue.get(value);
+      if (known !== undefined) return known;
+      const family = kind ?? (address ? "address" : "hash");
+      const count = [...names.byName.keys()].filter((name) => name.startsWith(`${family}-`)).length;
+      const name = `${family}-${count + 1}`;
+      names.byValue.set(value, name);
+      names.byName.set(name, value);
+      return name;
+    })
+    .replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (time) =>
+      isOfCommand(time, transcript) ? time : "TIME",
+    )
+    .replaceAll(/(?:[0-9A-F]{2}:){31}[0-9A-F]{2}/g, "FINGERPRINT")
+    .replaceAll(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, "UUID")
+    .replaceAll(/\b[0-9a-f]{16}…/g, "HASH…")
+    .replaceAll(/Ms":[\d.]+/g, 'Ms":MS')
+    .replaceAll(/(-----BEGIN [A-Z ]+-----)[^-]+/g, "$1…")
+    .replaceAll(/[\w+/-]{43,}={0,2}/g, (value) => (/\d/.test(value) ? "BASE64" : value));
+}
+
+function isOfCommand(value: string, transcript: string): boolean {
+  return transcript.split("\n").some((line) => line.startsWith("$ ") && line.includes(value));
+}
