@@ -160,6 +160,11 @@ export async function startAccessServer(options: StartOptions): Promise<AccessSe
   };
 }
 
+/** Makes some users, as many as a test may want. */
+export async function makePeople({ makePerson }: AccessServer): Promise<[Person, Person, Person, Person]> {
+  return [await makePerson(), await makePerson(), await makePerson(), await makePerson()];
+}
+
 /** An access token of a client as it is now, for itself. */
 export async function issueToClient(
   { clients, issuer }: Office,

@@ -13,9 +13,8 @@ import type { ReasonName } from "../../src/errors.ts";
 import { findAccess, findScope, isAlwaysRefused } from "../../src/protocol/service-profile.ts";
 import { collectProfiles, listScopes, servicePackages } from "../../src/services/registry.ts";
 import type { AtEnd } from "../support/at-end.ts";
-import { describeClient, secret } from "../support/clients.ts";
-import { loadFlags, loadFromExtensions } from "../support/extension-tests.ts";
-import { hashCheaply } from "../support/passwords.ts";
+import { describeClient } from "../support/clients.ts";
+import { loadFlags } from "../support/extension-tests.ts";
 import { describeRefusal } from "../support/refusal.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import {
@@ -29,17 +28,17 @@ import {
 import {
   answerChallenge,
   emptyRow,
+  loadRows,
   makeRecords,
+  nameOf,
   type Records,
   type Row,
   registerDevice,
-  rows as rowsOfCore,
 } from "./rpc-rows.ts";
 
 const packages = await loadPackages();
 const profiles = collectProfiles(packages);
-const rowsOfExtensions = await loadFromExtensions<{ readonly rows: readonly Row[] }>("access-rows");
-const rows = [...rowsOfCore, ...rowsOfExtensions.flatMap((module) => module.rows)];
+const rows = await loadRows();
 const services = [...new Set([...(await findCoreServices()), ...listServices()])];
 const methods = services.flatMap((service) => service.methods);
 const ends: (() => void | Promise<void>)[] = [];
@@ -54,14 +53,8 @@ beforeAll(async () => {
   // Every caller asks for a challenge of one device.
   const args = ["--max-challenges-per-device", "1000", ...(await loadFlags(atEnd))];
   server = await startAccessServer({ atEnd, database, args });
-  const guest = { username: "guest", password: "a password that is long enough" };
-  const passwordHash = hashCheaply(guest.password);
-  await server.office.users.add({ name: guest.username, role: "user", passwordHash }, new Date());
-  const owner = await server.makePerson("user", ownerName);
-  await server.office.clients.add(describeClient("client"), new Date());
-  const client = { clientId: "client", clientSecret: secret };
-  made = await makeRecords(owner, { guest, client, authority: new URL(server.url).host });
-  tokens = { ...(await makeTokens(owner)), tokenOfOpenServer };
+  made = await makeRecords(server, ownerName);
+  tokens = { ...(await makeTokens(made.owner)), tokenOfOpenServer };
   await fillLogs();
 }, timeout);
 
@@ -423,10 +416,6 @@ function encode(json: unknown): string {
 
 function flipFirst(base64url: string): string {
   return (base64url.startsWith("A") ? "B" : "A") + base64url.slice(1);
-}
-
-function nameOf({ parent, name }: DescMethod): string {
-  return `${parent.typeName}.${name}`;
 }
 
 function scopeOf(method: DescMethod): string {

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { present } from "../services/answers.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
-import { describeAccess, type Person } from "./access-server.ts";
+import { describeAccess, makePeople, type Person } from "./access-server.ts";
 
 const data = bytesOf("hello");
 
@@ -67,7 +67,7 @@ describeAccess("the audit log", (shared) => {
 
   it("shows an owner who tried to use their key without a grant", async () => {
     const server = await shared();
-    const [ada, mallory] = [await server.makePerson(), await server.makePerson()];
+    const [ada, mallory] = await makePeople(server);
     const keyId = await makeUsedKey(ada);
     await refusal(mallory.kms.sign({ keyId, data }));
     const { auditLog } = await ada.kms.getAuditLog({ keyId, user: mallory.name });
@@ -112,7 +112,7 @@ describeAccess("the audit log", (shared) => {
 
   it("is watched by an owner with the same limits and filters", async () => {
     const server = await shared();
-    const [ada, bob] = [await server.makePerson(), await server.makePerson()];
+    const [ada, bob] = await makePeople(server);
     await makeUsedKey(bob);
     const keyId = await makeUsedKey(ada);
     const stop = new AbortController();

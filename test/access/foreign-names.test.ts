@@ -5,7 +5,7 @@ import { KmsService, SignStreamHeaderSchema } from "#gen/kms/kms_service_pb.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { outcomeOf } from "../support/refusal.ts";
-import { type AccessServer, type Person, startAccessServer, timeout } from "./access-server.ts";
+import { type AccessServer, makePeople, type Person, startAccessServer, timeout } from "./access-server.ts";
 
 const data = bytesOf("hello");
 type Call = (kms: Person["kms"], keyId: string) => Promise<unknown>;
@@ -75,7 +75,7 @@ describe("a name of another user", { timeout }, () => {
   });
 
   it.each(Object.entries(calls))("takes as many queries if it exists as if not: %s", async (_, call) => {
-    const [victim, mallory] = [await server.makePerson(), await server.makePerson()];
+    const [victim, mallory] = await makePeople(server);
     await victim.kms.createKey({ algorithm: "ML-DSA-44", name: "there" });
     // Now the cache has the key.
     await victim.kms.sign({ keyId: "name/there", data });

@@ -6,7 +6,7 @@ import type { SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { present } from "../services/answers.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { failureOf, refusal } from "../support/refusal.ts";
-import { describeAccess, type Person } from "./access-server.ts";
+import { describeAccess, makePeople, type Person } from "./access-server.ts";
 
 const data = bytesOf("hello");
 const notFound = { code: "NotFound", reason: "KEY_NOT_FOUND" };
@@ -62,11 +62,7 @@ async function findMessage(call: Promise<unknown>): Promise<string> {
 describeAccess("a grant", (shared) => {
   it.each(Object.keys(uses))("of %s allows this operation and no other", async (granted) => {
     const server = await shared();
-    const [owner, grantee, other] = [
-      await server.makePerson(),
-      await server.makePerson(),
-      await server.makePerson(),
-    ];
+    const [owner, grantee, other] = await makePeople(server);
     const { keyId } = await makeKey(owner);
     await grant(owner, keyId, grantee, [granted]);
     for (const [operation, use] of Object.entries(uses)) {
@@ -82,7 +78,7 @@ describeAccess("a grant", (shared) => {
 
   it("of SIGN allows a certificate request, and one of other operations does not", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
     const request = { keyId, subject: "CN=release" };
     await grant(owner, keyId, grantee, ["VERIFY", "GET_KEY"]);
@@ -93,7 +89,7 @@ describeAccess("a grant", (shared) => {
 
   it("of a KEM key allows to encapsulate, but not to decapsulate", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner, { algorithm: "ML-KEM-512" });
     await grant(owner, keyId, grantee, ["ENCAPSULATE"]);
     const { result } = await grantee.kms.encapsulate({ keyId });
@@ -103,7 +99,7 @@ describeAccess("a grant", (shared) => {
 
   it("ends at once on every server when it is revoked, for calls in progress too", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
     const { grantId } = await grant(owner, keyId, grantee, ["SIGN"]);
     const callers = Array.from({ length: 8 }, async () => {
@@ -129,7 +125,7 @@ describeAccess("a grant", (shared) => {
     "%s stays ended if its record is put back behind the server's back",
     async (target) => {
       const server = await shared();
-      const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+      const [owner, grantee] = await makePeople(server);
       const { keyId, name = "" } = await makeKey(owner);
       const handle = target === "of a key" ? keyId : `name/${name}`;
       const { grantId } = await grant(owner, handle, grantee, Object.keys(uses));
@@ -156,7 +152,7 @@ describeAccess("a grant", (shared) => {
 
   it("has no effect after its end, and is no longer listed", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
     // Each is to end soon, but only after the key has been used.
     const granted: unknown[] = [];
@@ -184,11 +180,7 @@ describeAccess("a grant", (shared) => {
 
   it("of a name covers its versions to come, and one of a key does not", async () => {
     const server = await shared();
-    const [owner, grantee, narrow] = [
-      await server.makePerson(),
-      await server.makePerson(),
-      await server.makePerson(),
-    ];
+    const [owner, grantee, narrow] = await makePeople(server);
     const { keyId, name = "" } = await makeKey(owner);
     await present((await owner.kms.createGrant({ name, grantee: grantee.name, operations: ["SIGN"] })).grant);
     await grant(owner, keyId, narrow, ["VERIFY"]);
@@ -204,7 +196,7 @@ describeAccess("a grant", (shared) => {
 
   it("does not give a bare name a meaning: it is the caller's own in every call", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const { keyId, name = "" } = await makeKey(owner);
     await grant(owner, `name/${name}`, grantee, Object.keys(uses));
     const calls = { ...uses, ...changes, CreateCsr: createCsr, BatchSign: batchSign, SignStream: signStream };
@@ -226,11 +218,7 @@ describeAccess("a grant", (shared) => {
 
   it("of a KEM key does not put it in the place of another's", async () => {
     const server = await shared();
-    const [owner, grantee, mallory] = [
-      await server.makePerson(),
-      await server.makePerson(),
-      await server.makePerson(),
-    ];
+    const [owner, grantee, mallory] = await makePeople(server);
     const { name = "" } = await makeKey(mallory, { algorithm: "ML-KEM-512" });
     const { keyId } = await makeKey(owner, { algorithm: "ML-KEM-512", name });
     const encapsulate = (handle: string) => grantee.kms.encapsulate({ keyId: handle });
@@ -247,12 +235,7 @@ describeAccess("a grant", (shared) => {
 
   it("shows the full name to a grantee who calls with the bare one, and to nobody else", async () => {
     const server = await shared();
-    const [owner, second, grantee, other] = [
-      await server.makePerson(),
-      await server.makePerson(),
-      await server.makePerson(),
-      await server.makePerson(),
-    ];
+    const [owner, second, grantee, other] = await makePeople(server);
     const { name = "" } = await makeKey(owner);
     await makeKey(second, { name });
     const bare = `name/${name}`;
@@ -280,7 +263,7 @@ describeAccess("a grant", (shared) => {
 
   it("is created for one's own name even by an administrator, who sees all keys", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const admin = await server.makePerson("admin");
     const { name = "" } = await makeKey(owner);
     const give = (fields: object) =>
@@ -296,7 +279,7 @@ describeAccess("a grant", (shared) => {
 
   it("counts after any number of grants of other operations", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
     for (let i = 0; i < 12; i += 1) await grant(owner, keyId, grantee, ["VERIFY"]);
     await grant(owner, keyId, grantee, ["SIGN"]);
@@ -305,11 +288,7 @@ describeAccess("a grant", (shared) => {
 
   it("of one version shows no other, and names of others do not show whether they exist", async () => {
     const server = await shared();
-    const [owner, grantee, other] = [
-      await server.makePerson(),
-      await server.makePerson(),
-      await server.makePerson(),
-    ];
+    const [owner, grantee, other] = await makePeople(server);
     const { keyId, name = "" } = await makeKey(owner);
     const { newKey } = await owner.kms.rotateKey({ keyId: `name/${name}` });
     await grant(owner, present(newKey).keyId, grantee, ["GET_KEY"]);
@@ -325,11 +304,7 @@ describeAccess("a grant", (shared) => {
 
   it("reveals nothing else: no list, no entry, no export, no other grant", async () => {
     const server = await shared();
-    const [owner, grantee, other] = [
-      await server.makePerson(),
-      await server.makePerson(),
-      await server.makePerson(),
-    ];
+    const [owner, grantee, other] = await makePeople(server);
     const { keyId } = await makeKey(owner);
     const { grantId } = await grant(owner, keyId, grantee, Object.keys(uses));
     await grant(owner, keyId, other, ["SIGN"]);
@@ -346,7 +321,7 @@ describeAccess("a grant", (shared) => {
 
   it("names the owner also if an administrator makes it by the key's ID", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const admin = await server.makePerson("admin");
     const { keyId } = await makeKey(owner);
     const { grantId } = await grant(admin, keyId, grantee, ["SIGN"]);
@@ -359,7 +334,7 @@ describeAccess("a grant", (shared) => {
 
   it("leaves the key with its owner, who sees in the log who used it", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
     await grant(owner, keyId, grantee, ["SIGN"]);
     await grantee.kms.sign({ keyId, data });
@@ -374,7 +349,7 @@ describeAccess("a grant", (shared) => {
 
   it("is refused for a user who does not exist, for oneself, for a past end, and without operations", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
     const give = (fields: object) =>
       refusal(owner.kms.createGrant({ keyId, grantee: grantee.name, operations: ["SIGN"], ...fields }));
@@ -392,7 +367,7 @@ describeAccess("a grant", (shared) => {
 
   it("is not inherited by a new user of the same name", async () => {
     const server = await shared();
-    const [owner, grantee] = [await server.makePerson(), await server.makePerson()];
+    const [owner, grantee] = await makePeople(server);
     const { keyId } = await makeKey(owner);
     await grant(owner, keyId, grantee, ["SIGN"]);
     await server.office.users.remove(grantee.name);

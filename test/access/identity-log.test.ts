@@ -75,61 +75,6 @@ describeAccess("the log of identities over calls", (shared) => {
     }
   });
 
-  it("is for auditors and administrators", async () => {
-    const server = await shared();
-    const [user, auditor, admin] = [
-      await server.makePerson("user"),
-      await server.makePerson("auditor"),
-      await server.makePerson("admin"),
-    ];
-    const watch = async (log: Client<typeof IdentityLogService>) => {
-      for await (const _ of log.watchIdentityLog({ afterSequence: 0 })) break;
-    };
-    const missing = { code: "PermissionDenied", reason: "ROLE_MISSING" };
-    expect(await refusal(logOf(user).getIdentityLog({}))).toEqual(missing);
-    expect(await refusal(watch(logOf(user)))).toEqual(missing);
-    expect(await refusal(logOf(user).verifyIdentityLog({}))).toEqual(missing);
-    for (const person of [auditor, admin]) {
-      expect(await logOf(person).getIdentityLog({})).toMatchObject({ status: "success" });
-      await watch(logOf(person));
-      expect(await logOf(person).verifyIdentityLog({})).toMatchObject({ valid: true });
-    }
-  });
-
-  it("has the same answer over REST", async () => {
-    const server = await shared();
-    const { token, name, ...clients } = await server.makePerson("auditor");
-    const query = new URLSearchParams({
-      subject: name,
-      operation: "CREATE_USER",
-      user: "operator",
-      outcome: "OK",
-    });
-    const answer = await server.rest(`GET /api/auth/audit?${query}`, undefined, {
-      authorization: `Bearer ${token}`,
-    });
-    const [entry] = (await logOf(clients).getIdentityLog({ subject: name })).entries;
-    expect(await answer.json()).toEqual({
-      status: "success",
-      entries: [
-        {
-          subject: name,
-          operation: "CREATE_USER",
-          user: "operator",
-          timestamp: timestampDate(present(present(entry).timestamp)).toISOString(),
-          details: entry?.details,
-          sequence: entry?.sequence,
-          outcome: "OK",
-          entryHash: entry?.entryHash,
-          clientAddress: "",
-          requestId: "",
-        },
-      ],
-      nextPageToken: "",
-      totalSize: 1,
-    });
-  });
-
   it("is a chain that anyone can compute again, whose end the server signs", async () => {
     const server = await shared();
     await logInTwice(server);

@@ -1,6 +1,6 @@
 /** Lists of a user's own keys, narrowed and page by page. */
 import { expect, it } from "vitest";
-import { describeAccess } from "./access-server.ts";
+import { describeAccess, makePeople } from "./access-server.ts";
 
 describeAccess("the lists of a user's keys", (shared) => {
   it.each([
@@ -11,7 +11,7 @@ describeAccess("the lists of a user's keys", (shared) => {
     ["all of them", { label: "team=a", usage: "SIGN", status: "ACTIVE", algorithm: "ML-DSA-44" }],
   ])("continue page by page with %s", async (_what, filter) => {
     const server = await shared();
-    const [ada, bob] = [await server.makePerson(), await server.makePerson()];
+    const [ada, bob] = await makePeople(server);
     const key = { algorithm: "ML-DSA-44", labels: { team: "a" } };
     await bob.kms.createKey(key);
     await ada.kms.createKey(key);
@@ -46,7 +46,7 @@ describeAccess("the lists of a user's keys", (shared) => {
 
   it("of public keys and grants continue too", async () => {
     const server = await shared();
-    const [ada, bob] = [await server.makePerson(), await server.makePerson()];
+    const [ada, bob] = await makePeople(server);
     const key = { algorithm: "ML-DSA-44", name: "mine", labels: { team: "a" } };
     await ada.kms.createKey(key);
     await ada.kms.rotateKey({ keyId: "name/mine" });

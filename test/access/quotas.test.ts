@@ -1,6 +1,7 @@
 /** What one user may keep of what all share, with quotas small enough to use up. */
-import { afterAll, expect, it, onTestFinished } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { present } from "../services/answers.ts";
+import { endAfterAll } from "../support/at-end.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { failureOf, refusal } from "../support/refusal.ts";
 import {
@@ -10,6 +11,7 @@ import {
   makeDatabase,
   startAccessServer,
 } from "./access-server.ts";
+import { kinds, makeMultisig, makeProposal } from "./owned-records.ts";
 import { answerChallenge, registerDevice } from "./rpc-rows.ts";
 
 const data = bytesOf("hello");
@@ -23,12 +25,17 @@ const settings = {
 };
 const args = Object.entries(settings).flatMap(([flag, limit]) => [flag, String(limit)]);
 
-/** Calls that add one to what a quota counts, over and over; three are allowed. */
-const adding: Readonly<Record<string, (clients: Clients) => Promise<() => Promise<unknown>>>> = {
-  keys:
-    async ({ kms }) =>
-    () =>
-      kms.createKey({}),
+/** Makes what adds one to what a quota counts, over and over; three are allowed. */
+type Prepare = (clients: Clients) => Promise<() => Promise<unknown>>;
+
+const { proposals: _, ...plainKinds } = kinds;
+const adding: Readonly<Record<string, Prepare>> = {
+  ...Object.fromEntries(
+    Object.entries(plainKinds).map(([name, { make }]): [string, Prepare] => [
+      name,
+      async (clients) => () => make(clients),
+    ]),
+  ),
   "keys, by rotation": async ({ kms }) => {
     let keyId: string | undefined;
     return async () => {
@@ -37,42 +44,14 @@ const adding: Readonly<Record<string, (clients: Clients) => Promise<() => Promis
       keyId = present(key).keyId;
     };
   },
-  devices:
-    async ({ iot }) =>
-    () =>
-      iot.registerDevice({}),
-  tunnels:
-    async ({ vpn }) =>
-    () =>
-      vpn.registerPeer({}),
-  contracts:
-    async ({ dapp }) =>
-    () =>
-      dapp.deployContract({ code: "contract" }),
-  wallets:
-    async ({ wallet }) =>
-    () =>
-      wallet.createWallet({}),
-  "signers of wallets":
-    async ({ defi }) =>
-    () =>
-      defi.createMultisig({ signerCount: 1, threshold: 1 }),
-  proposals: async ({ defi }) => {
-    const { walletId } = await defi.createMultisig({ signerCount: 1, threshold: 1 });
-    return () => defi.createProposal({ walletId, data });
+  proposals: async (clients) => {
+    const walletId = await makeMultisig(clients);
+    return () => makeProposal(clients, walletId);
   },
-  validators:
-    async ({ chain }) =>
-    () =>
-      chain.registerNode({}),
   blocks: async ({ chain }) => {
     await chain.registerNode({});
     return () => chain.addBlock({ data });
   },
-  tokens:
-    async ({ nft }) =>
-    () =>
-      nft.mint({ name: "art" }),
   transfers: async ({ nft }) => {
     const { tokenId } = await nft.mint({ name: "art" });
     return () => nft.transfer({ tokenId, newOwner: `0x${"ab".repeat(20)}` });
@@ -80,16 +59,12 @@ const adding: Readonly<Record<string, (clients: Clients) => Promise<() => Promis
 };
 
 describeAccess("quotas of a user", () => {
-  const ends: (() => void | Promise<void>)[] = [];
-  const atEnd = (end: () => void | Promise<void>) => void ends.push(end);
+  const atEnd = endAfterAll();
   let server: Promise<AccessServer> | undefined;
   const start = (): Promise<AccessServer> => {
     server ??= startAccessServer({ atEnd, args });
     return server;
   };
-  afterAll(async () => {
-    for (const end of ends.reverse()) await end();
-  });
 
   for (const [name, prepare] of Object.entries(adding)) {
     it(`refuse one more than the limit, and leave other users theirs: ${name}`, async () => {

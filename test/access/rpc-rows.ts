@@ -16,8 +16,11 @@ import { present } from "../services/answers.ts";
 import { makeSigner, type Signer } from "../services/node-crypto.ts";
 import { type Connected, connectPeer, sealAsPeer } from "../services/vpn-peer.ts";
 import { bytesOf } from "../support/bytes.ts";
+import { describeClient, secret } from "../support/clients.ts";
+import { loadFromExtensions } from "../support/extension-tests.ts";
+import { hashCheaply } from "../support/passwords.ts";
 import { wrapKeyFile } from "../support/wrap-key.ts";
-import type { Clients, Person } from "./access-server.ts";
+import type { AccessServer, Clients, Person } from "./access-server.ts";
 
 const data = bytesOf("hello");
 const address = `0x${"ab".repeat(20)}`;
@@ -54,11 +57,14 @@ export interface Records {
   readonly tokenId: string;
 }
 
-/** Makes the records. */
-export async function makeRecords(
-  owner: Person,
-  more: Pick<Records, "authority" | "guest" | "client">,
-): Promise<Records> {
+/** Makes the records, and somebody who owns them. */
+export async function makeRecords(server: AccessServer, ownerName?: string): Promise<Records> {
+  const { users, clients } = server.office;
+  const guest = { username: "guest", password: "a password that is long enough" };
+  const passwordHash = hashCheaply(guest.password);
+  await users.add({ name: guest.username, role: "user", passwordHash }, new Date());
+  await clients.add(describeClient("client"), new Date());
+  const owner = await server.makePerson("user", ownerName);
   const { kms, iot, vpn, wallet, defi, chain, nft } = owner;
   const { keyId } = present((await kms.createKey({})).result);
   const { signature } = present((await kms.sign({ keyId, data })).result);
@@ -68,11 +74,13 @@ export async function makeRecords(
   const { tunnelId: otherTunnelId } = await vpn.registerPeer({});
   await vpn.handshake({ tunnelId: otherTunnelId });
   return {
-    ...more,
     owner,
+    authority: new URL(server.url).host,
+    guest,
+    client: { clientId: "client", clientSecret: secret },
     keyId,
     signature,
-    grantId: await makeGrant(owner, keyId, more.guest.username),
+    grantId: await makeGrant(owner, keyId, guest.username),
     kemKeyId,
     ciphertext,
     device: await registerDevice(owner),
@@ -187,8 +195,8 @@ const defi = DefiService.method;
 const chain = BlockchainService.method;
 const nft = NftService.method;
 
-/** One for every RPC. */
-export const rows: readonly Row[] = [
+/** One for every RPC of the core. */
+const rows: readonly Row[] = [
   row(pqc.signData, () => ({ data })),
   row(pqc.verifySignature, () => signed),
   row(pqc.exchangeKeys, () => ({})),
@@ -327,6 +335,17 @@ export const rows: readonly Row[] = [
   row(nft.getToken, ({ tokenId }) => ({ tokenId }), tokenHidden),
   row(nft.getHistory, ({ tokenId }) => ({ tokenId }), tokenHidden),
 ];
+
+/** Loads those of every RPC, also of extensions. */
+export async function loadRows(): Promise<readonly Row[]> {
+  const modules = await loadFromExtensions<{ readonly rows: readonly Row[] }>("access-rows");
+  return [...rows, ...modules.flatMap((module) => module.rows)];
+}
+
+/** "kms.KmsService.Sign". */
+export function nameOf({ parent, name }: DescMethod): string {
+  return `${parent.typeName}.${name}`;
+}
 
 /** Wraps a fresh key for an import by the owner. */
 async function wrapFresh({ kms }: Person) {

@@ -4,7 +4,7 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { describe, expect, it, onTestFinished } from "vitest";
 import { ServerReflection } from "#gen/grpc/reflection/v1/reflection_pb.ts";
 import { refusal } from "../support/refusal.ts";
-import { type AccessServer, startAccessServer, timeout } from "./access-server.ts";
+import { type AccessServer, makePeople, startAccessServer, timeout } from "./access-server.ts";
 
 const limited = { code: "ResourceExhausted", reason: "CONCURRENCY_LIMITED" };
 
@@ -25,7 +25,7 @@ type Person = Awaited<ReturnType<AccessServer["makePerson"]>>;
 describe("streams of one user", { timeout }, () => {
   it("are refused beyond --max-streams-per-user, and those of others are not", async () => {
     const server = await start("--max-streams-per-user", "2");
-    const [ada, bob] = [await server.makePerson(), await server.makePerson()];
+    const [ada, bob] = await makePeople(server);
     await ada.chain.registerNode({});
     const first = await watchBlocks(ada);
     await watchBlocks(ada);

@@ -1,0 +1,82 @@
+/** Secret keys of records, sealed in the database, that somebody changed there. */
+import type { Kysely } from "kysely";
+import { describe, expect, it } from "vitest";
+import type { Schema } from "../../src/database/schema.ts";
+import { present } from "../services/answers.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
+import { describeRefusal, failureOf } from "../support/refusal.ts";
+import { type Clients, describeAccess } from "./access-server.ts";
+import { kinds, makeProposal } from "./owned-records.ts";
+
+const data = bytesOf("hello");
+
+/** What somebody may do to a secret. */
+type Change = (db: Kysely<Schema>, identity: string, other: string) => Promise<unknown>;
+
+const changes: Readonly<Record<string, Change>> = {
+  "was changed": async (db, identity) => {
+    const { ciphertext } = await readSecret(db, identity);
+    return writeSecret(db, identity, { ciphertext: flipBit(ciphertext, 20) });
+  },
+  "is gone": (db, identity) => db.deleteFrom("sealed_secrets").where("identity", "=", identity).execute(),
+  "is that of another record": async (db, identity, other) => {
+    const { identity: _, ...row } = await readSecret(db, other);
+    return writeSecret(db, identity, row);
+  },
+};
+
+function readSecret(db: Kysely<Schema>, identity: string): Promise<Schema["sealed_secrets"]> {
+  return db
+    .selectFrom("sealed_secrets")
+    .selectAll()
+    .where("identity", "=", identity)
+    .executeTakeFirstOrThrow();
+}
+
+function writeSecret(db: Kysely<Schema>, identity: string, row: Partial<Schema["sealed_secrets"]>) {
+  return db.updateTable("sealed_secrets").set(row).where("identity", "=", identity).execute();
+}
+
+/** What has a secret: how it is made, and a call that needs its secret. The first part of its identity is its table. */
+interface Keeper {
+  readonly make: (clients: Clients) => Promise<string>;
+  readonly use: (clients: Clients, id: string) => Promise<unknown>;
+}
+
+const keepers: Readonly<Record<string, Keeper>> = {
+  kms_keys: { make: kinds.keys.make, use: ({ kms }, keyId) => kms.sign({ keyId, data }) },
+  iot_devices: { make: kinds.devices.make, use: kinds.devices.uses[0] },
+  vpn_tunnels: { make: kinds.tunnels.make, use: kinds.tunnels.uses[0] },
+  wallets: { make: kinds.wallets.make, use: kinds.wallets.uses[0] },
+  blockchain_validators: { make: kinds.validators.make, use: kinds.validators.uses[0] },
+  defi_signers: {
+    make: async ({ defi }) => {
+      const { walletId, signers } = await defi.createMultisig({ signerCount: 1, threshold: 1 });
+      return `${walletId}/${present(signers[0])}`;
+    },
+    use: async (clients, id) => {
+      const [walletId = "", signer = ""] = id.split("/");
+      return clients.defi.signProposal({ proposalId: await makeProposal(clients, walletId), signer });
+    },
+  },
+};
+
+describeAccess("a record whose sealed secret", (shared) => {
+  describe.each(Object.entries(changes))("%s", (_what, change) => {
+    it.each(Object.entries(keepers))(
+      "is damaged and named, and others are not: %s",
+      async (table, keeper) => {
+        const server = await shared();
+        const ada = await server.makePerson();
+        const [hurt, sound] = [await keeper.make(ada), await keeper.make(ada)];
+        const [identity, other] = [hurt, sound].map((id) => `${table}/${id}/secret-key`) as [string, string];
+        await server.tamper((db) => change(db, identity, other));
+        const error = await failureOf(keeper.use(ada, hurt));
+        const reason = table === "kms_keys" ? "KEY_DAMAGED" : "RECORD_DAMAGED";
+        expect(describeRefusal(error)).toEqual({ code: "DataLoss", reason });
+        expect(error.rawMessage).toContain(hurt.split("/").at(-1));
+        await keeper.use(ada, sound);
+      },
+    );
+  });
+});
