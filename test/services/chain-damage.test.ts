@@ -208,15 +208,6 @@ describeService("BlockchainService.AddBlock", BlockchainService, (start) => {
   it.each<[string, Change]>([
     ["validator's key", validator((row) => ({ public_key: flipBit(row.public_key, 20) }))],
     ["validator's name", validator(() => ({ name: "mine" }))],
-    [
-      "validator's sealed key",
-      async (db) => {
-        const rows = db.selectFrom("sealed_secrets").selectAll();
-        const row = await rows.where("identity", "like", "blockchain_validators/%").executeTakeFirstOrThrow();
-        const update = db.updateTable("sealed_secrets").set({ ciphertext: flipBit(row.ciphertext, 20) });
-        await update.where("identity", "=", row.identity).execute();
-      },
-    ],
     ["head", head({ chain_length: 1 })],
   ])("adds nothing when somebody changed the %s", async (_what, change) => {
     const server = await start();

@@ -3,11 +3,9 @@ import { connect, createServer, type Socket } from "node:net";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { expect, it, onTestFinished } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
-import { refusal } from "../support/refusal.ts";
-import { reused } from "../support/refusals.ts";
 import { present, readPages } from "./answers.ts";
 import { addBlocks } from "./chain.ts";
-import { describeService, freshOrder } from "./service-server.ts";
+import { describeService } from "./service-server.ts";
 
 /** A port of this machine where nobody listens. */
 async function closedPort(): Promise<number> {
@@ -83,15 +81,5 @@ describeService("BlockchainService.ConnectPeer", BlockchainService, (start, shar
     const gate = await countingGate(Number(peer.authority.split(":")[1]));
     expect((await client.connectPeer({ address: gate.address })).peer?.peerStatus).toBe("CONNECTED");
     await expect.poll(() => gate.open.size).toBe(0);
-  });
-
-  it("of one Idempotency-Key gives the first answer again", async () => {
-    const [{ client }, peer] = [await start(), await start()];
-    const order = freshOrder();
-    const first = await client.connectPeer({ address: peer.authority }, order);
-    await peer.client.registerNode({});
-    await addBlocks(peer.client, 1);
-    expect(await client.connectPeer({ address: peer.authority }, order)).toEqual(first);
-    expect(await refusal(client.connectPeer({ address: "127.0.0.1:1" }, order))).toEqual(reused);
   });
 });

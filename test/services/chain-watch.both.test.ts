@@ -1,6 +1,3 @@
-import { createInterface } from "node:readline";
-import { Readable } from "node:stream";
-import type { ReadableStream } from "node:stream/web";
 import { expect, it, onTestFinished } from "vitest";
 import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { bytesOf } from "../support/bytes.ts";
@@ -29,22 +26,6 @@ function watch(client: ChainClient, fromIndex?: number) {
     }
     return blocks;
   };
-}
-
-/** The same over REST, as lines of JSON. */
-async function watchLines(url: string) {
-  const stop = new AbortController();
-  onTestFinished(() => stop.abort());
-  const response = await fetch(url, { signal: stop.signal });
-  const body = Readable.fromWeb(present(response.body ?? undefined) as ReadableStream);
-  body.on("error", () => {});
-  const lines = createInterface(body)[Symbol.asyncIterator]();
-  const take = async (count: number) => {
-    const values: { status: string; block: { index: number; blockHash: string } }[] = [];
-    while (values.length < count) values.push(JSON.parse((await lines.next()).value ?? ""));
-    return values;
-  };
-  return { status: response.status, type: response.headers.get("content-type"), take };
 }
 
 describeService("BlockchainService.WatchBlocks", BlockchainService, (start, shared) => {
@@ -92,22 +73,6 @@ describeService("BlockchainService.WatchBlocks", BlockchainService, (start, shar
     const watchers = from(0, 5).map(() => watch(client, 0)(11));
     await Promise.all(from(0, 10).map((i) => client.addBlock({ data: bytesOf(`${i}`) })));
     expect(await Promise.all(watchers)).toEqual(Array(5).fill(await readChain(client)));
-  });
-
-  it("is newline-delimited JSON over REST", async () => {
-    const { client, url } = await start();
-    await client.registerNode({});
-    await addBlocks(client, 3);
-    const { status, type, take } = await watchLines(`${url}/api/blockchain/chain/watch?fromIndex=2`);
-    expect([status, type]).toEqual([200, "application/x-ndjson"]);
-    const old = await take(2);
-    const fresh = take(50);
-    await Promise.all(from(0, 50).map((i) => client.addBlock({ data: bytesOf(`${i}`) })));
-    const lines = [...old, ...(await fresh)];
-    expect(new Set(lines.map((line) => line.status))).toEqual(new Set(["success"]));
-    const hashes = (await readChain(client)).slice(2).map(({ blockHash }) => blockHash);
-    expect(lines.map(({ block }) => block.blockHash)).toEqual(hashes);
-    expect(indexesOf(lines.map(({ block }) => block))).toEqual(from(2, 52));
   });
 
   it.each([

@@ -6,10 +6,10 @@ import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import type { Schema } from "../../src/database/schema.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { failureOf, outcomesOf, refusal } from "../support/refusal.ts";
-import { damaged, reused } from "../support/refusals.ts";
+import { damaged } from "../support/refusals.ts";
 import { present } from "./answers.ts";
 import { type Proposed, propose, readProposal } from "./proposals.ts";
-import { describeReplicas, describeService, freshOrder } from "./service-server.ts";
+import { describeReplicas, describeService } from "./service-server.ts";
 
 const executedAlready = { code: "FailedPrecondition", reason: "PROPOSAL_EXECUTED" };
 const expired = { code: "FailedPrecondition", reason: "PROPOSAL_EXPIRED" };
@@ -67,42 +67,10 @@ describeService("DefiService.ExecuteProposal", DefiService, (_start, shared) => 
     expect((await client.executeProposal({ proposalId })).executed).toBe(true);
   });
 
-  it("lets one of 64 win who race", async () => {
-    const { client } = await shared();
-    const { proposalId } = await propose(client, { signed: 2 });
-    const calls = Array.from({ length: 64 }, () => client.executeProposal({ proposalId }));
-    expect(await outcomesOf(calls)).toEqual({ answered: 1, refusals: Array(63).fill(executedAlready) });
-    const { totalSize, proposals } = await client.listProposals({ proposalStatus: "EXECUTED" });
-    expect(totalSize).toBe(proposals.length);
-  });
-
   it("refuses an unknown proposal", async () => {
     const { client } = await shared();
     const call = client.executeProposal({ proposalId: "proposal-x" });
     expect(await refusal(call)).toEqual({ code: "NotFound", reason: "PROPOSAL_NOT_FOUND" });
-  });
-
-  it("of one Idempotency-Key gives the first answer again", async () => {
-    const { client } = await shared();
-    const { proposalId } = await propose(client, { signed: 2 });
-    const order = freshOrder();
-    const first = await client.executeProposal({ proposalId }, order);
-    expect(await client.executeProposal({ proposalId }, order)).toEqual(first);
-    const other = await propose(client, { signed: 2 });
-    const call = client.executeProposal({ proposalId: other.proposalId }, order);
-    expect(await refusal(call)).toEqual(reused);
-  });
-
-  it("of one Idempotency-Key executes for all of 20 callers at once, ten times over", async () => {
-    const { client } = await shared();
-    const outcomes: unknown[] = [];
-    for (let round = 0; round < 10; round += 1) {
-      const { proposalId } = await propose(client, { signerCount: 1, threshold: 1, signed: 1 });
-      const order = freshOrder();
-      const calls = Array.from({ length: 20 }, () => client.executeProposal({ proposalId }, order));
-      outcomes.push(await outcomesOf(calls));
-    }
-    expect(outcomes).toEqual(Array(10).fill({ answered: 20, refusals: [] }));
   });
 });
 
@@ -195,20 +163,5 @@ describeService("a proposal that somebody changed in the database", DefiService,
     await client.executeProposal({ proposalId: proposed.proposalId });
     await tamper((db) => proposalRow(() => ({ proposal_status: "PENDING" }))(db, proposed));
     expect(await refusal(client.executeProposal({ proposalId: proposed.proposalId }))).toEqual(damaged);
-  });
-
-  it("takes no signature with a signer whose sealed key was changed", async () => {
-    const { client, tamper } = await shared();
-    const { proposalId, signers } = await propose(client);
-    const [one = "", other = ""] = signers;
-    await tamper(async (db) => {
-      const rows = db.selectFrom("sealed_secrets").selectAll();
-      const row = await rows.where("identity", "like", `%/${one}/secret-key`).executeTakeFirstOrThrow();
-      const update = db.updateTable("sealed_secrets").set({ ciphertext: flipBit(row.ciphertext, 20) });
-      await update.where("identity", "=", row.identity).execute();
-    });
-    expect(await refusal(client.signProposal({ proposalId, signer: one }))).toEqual(damaged);
-    const { proposal } = await client.signProposal({ proposalId, signer: other });
-    expect(proposal?.signedBy).toEqual([other]);
   });
 });

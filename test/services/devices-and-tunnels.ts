@@ -1,11 +1,12 @@
 /** iot.IotService and vpn.VpnService of the whole app, on either database, and the streams of their callers. */
 import { type Client, createClient } from "@connectrpc/connect";
 import { onTestFinished } from "vitest";
-import { IotService } from "#gen/iot/iot_service_pb.ts";
+import { type Device, IotService } from "#gen/iot/iot_service_pb.ts";
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { type Config, readConfig } from "../../src/config.ts";
 import { storeSettings } from "../../src/settings/store-settings.ts";
 import type { AtEnd } from "../support/at-end.ts";
+import { present, readPages } from "./answers.ts";
 import {
   describeOnSqlite,
   describeTwoOnOne,
@@ -92,4 +93,13 @@ export function connectTo(url: string): Clients {
     connectVpn: createClient(VpnService, connect),
     disconnect,
   };
+}
+
+/** A device as the list shows it. */
+export async function findListed(iot: IotClient, deviceId: string): Promise<Device> {
+  const { rows } = await readPages(
+    (pageToken) => iot.listDevices({ pageToken }),
+    ({ devices }) => devices,
+  );
+  return present(rows.find((device) => device.deviceId === deviceId));
 }

@@ -13,7 +13,13 @@ import { startServer } from "../support/start-server.ts";
 import { createOutgoing, streamOf } from "../support/streams.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present } from "./answers.ts";
-import { connectTo, describeApp, describeReplicas, type IotClient } from "./devices-and-tunnels.ts";
+import {
+  connectTo,
+  describeApp,
+  describeReplicas,
+  findListed,
+  type IotClient,
+} from "./devices-and-tunnels.ts";
 import { makeSigner, type Signer, sha256 } from "./node-crypto.ts";
 import { registerOwn, signedReading } from "./own-device.ts";
 
@@ -57,11 +63,6 @@ const headerOf = (value: Header = {}, { publicKey, sign }: Signer = vendor): Par
 
 async function registerPinned({ registerDevice }: IotClient): Promise<string> {
   return (await registerDevice({ vendorPublicKey: vendor.publicKey })).deviceId;
-}
-
-async function findListed({ listDevices }: IotClient, deviceId: string) {
-  const { devices } = await listDevices({});
-  return present(devices.find((device) => device.deviceId === deviceId));
 }
 
 describeApp("iot.IotService.UpdateFirmwareStream", (_start, shared) => {
@@ -158,12 +159,6 @@ describeApp("iot.IotService.UpdateFirmwareStream", (_start, shared) => {
       code: "FailedPrecondition",
       reason: "VENDOR_MISSING",
     });
-  });
-
-  it("refuses a chunk above the limit of a message", async () => {
-    const { iot } = await shared();
-    const large = iot.updateFirmwareStream(streamOf(headerOf(), chunk(new Uint8Array(5 * mebibyte))));
-    expect(await refusal(large)).toMatchObject({ code: "ResourceExhausted", reason: "BODY_TOO_LARGE" });
   });
 
   it("does not install what came of an image when the connection of its sender breaks", async () => {
@@ -316,12 +311,6 @@ describeApp("iot.IotService.StreamTelemetry", (_start, shared) => {
       code: "DataLoss",
       reason: "RECORD_DAMAGED",
     });
-  });
-
-  it("accepts each sequence once when three streams race with the same readings", async () => {
-    const { iot } = await shared();
-    const { reading } = await registerReader(iot);
-    await expectEachOnce(reading, [iot, iot, iot]);
   });
 });
 

@@ -23,13 +23,6 @@ describe("the issuing key", () => {
     expect(answers).toEqual([keys, true]);
   });
 
-  it("is another one in another data directory", async () => {
-    const keyIdOf = async ({ tokens }: PqcServer) => (await tokens.getJwks({})).keys[0]?.kid;
-    const one = await visit(makeTemporaryDirectory(), startMs, keyIdOf);
-    const other = await visit(makeTemporaryDirectory(), startMs, keyIdOf);
-    expect(one).not.toBe(other);
-  });
-
   it("is nowhere in the store but sealed", async () => {
     const dataDir = makeTemporaryDirectory();
     await visit(dataDir, startMs, async ({ tokens }) => tokens.getHealth({}));
@@ -125,20 +118,6 @@ describe("a foreign key among those of the issuer", () => {
     await server.close();
     const keysLater = await visit(dataDir, startMs, async ({ tokens }) => (await tokens.getJwks({})).keys);
     expect(keysLater.map((key) => key.kid)).not.toContain(kid);
-  });
-
-  it("is one of the issuer itself whose retirement was taken back: it is not accepted any more", async () => {
-    const dataDir = makeTemporaryDirectory();
-    const token = await visit(dataDir, startMs, async (server) => {
-      const issued = await server.tokens.issueToken({ username: "ada" });
-      await server.rotateKey();
-      return issued.token;
-    });
-    const database = new DatabaseSync(join(dataDir, "qsp.db"));
-    database.exec("update issuer_keys set retired_at_ms = null where retired_at_ms is not null");
-    database.close();
-    const answer = await visit(dataDir, startMs, ({ tokens }) => tokens.verifyToken({ token }));
-    expect(answer).toMatchObject({ valid: false });
   });
 });
 

@@ -1,11 +1,11 @@
 import { createPublicKey, decapsulate, generateKeyPairSync, verify } from "node:crypto";
 import { Code } from "@connectrpc/connect";
 import { ml_kem768_x25519 } from "@noble/post-quantum/hybrid.js";
-import { ml_dsa44, ml_dsa65, ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
+import { ml_dsa87 } from "@noble/post-quantum/ml-dsa.js";
 import { ml_kem512, ml_kem768, ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { failureOf, refusal } from "../support/refusal.ts";
-import { invalid, wrongKey } from "../support/refusals.ts";
+import { invalid, wrongKey, wrongLength } from "../support/refusals.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import xWingDraft from "../vectors/x-wing.json" with { type: "json" };
 import { type PqcServer, startPqcServer } from "./pqc-server.ts";
@@ -56,7 +56,6 @@ const nobleKems = {
   "ML-KEM-1024": ml_kem1024,
   "X-Wing": ml_kem768_x25519,
 };
-const nobleDsas = { "ML-DSA-44": ml_dsa44, "ML-DSA-65": ml_dsa65, "ML-DSA-87": ml_dsa87 };
 
 describe("PqcService.SignData", () => {
   describe.concurrent.each(signatureSets)("with %s", (algorithm, publicKeyBytes, _secret, signatureBytes) => {
@@ -77,14 +76,6 @@ describe("PqcService.SignData", () => {
     });
   });
 
-  it.each(Object.entries(nobleDsas))(
-    "makes a signature of %s that another library verifies",
-    async (algorithm, noble) => {
-      const { signature, publicKey } = await pqc.signData({ data, algorithm });
-      expect(noble.verify(signature, data, publicKey)).toBe(true);
-    },
-  );
-
   it("signs with ML-DSA-65 if no algorithm is named", async () => {
     expect((await pqc.signData({ data })).algorithm).toBe("ML-DSA-65");
   });
@@ -93,12 +84,6 @@ describe("PqcService.SignData", () => {
     const [one, other] = await Promise.all([pqc.signData({ data }), pqc.signData({ data })]);
     expect(one.publicKey).not.toEqual(other.publicKey);
     expect(one.signature).not.toEqual(other.signature);
-  });
-
-  it("signs a message of 3 MiB", async () => {
-    const large = new Uint8Array(3 * 1024 * 1024).fill(7);
-    const { signature, publicKey } = await pqc.signData({ data: large });
-    expect(ml_dsa65.verify(signature, large, publicKey)).toBe(true);
   });
 
   it("refuses a request without data", async () => {
@@ -157,52 +142,22 @@ describe("PqcService.VerifySignature", () => {
     expect((await pqc.verifySignature({ ...signed, publicKey })).valid).toBe(false);
   });
 
-  it("says false of a signature of zeros", async () => {
-    expect((await pqc.verifySignature({ ...signed, signature: new Uint8Array(3309) })).valid).toBe(false);
-  });
-
-  it.each([3308, 3310, 1])("refuses a signature of %i bytes", async (length) => {
-    expect(await refusal(pqc.verifySignature({ ...signed, signature: new Uint8Array(length) }))).toEqual({
-      code: "InvalidArgument",
-      reason: "LENGTH_INVALID",
-      fields: ["signature"],
-    });
-  });
-
-  it.each([1951, 1953, 32])("refuses a public key of %i bytes", async (length) => {
-    expect(await refusal(pqc.verifySignature({ ...signed, publicKey: new Uint8Array(length) }))).toEqual(
-      wrongKey("publicKey"),
-    );
-  });
-
-  it("refuses a public key of another algorithm", async () => {
-    const { publicKey } = await pqc.signData({ data, algorithm: "ML-DSA-44" });
-    expect(await refusal(pqc.verifySignature({ ...signed, publicKey }))).toEqual(wrongKey("publicKey"));
-  });
-
-  it("refuses PEM of another algorithm", async () => {
+  const ownPem = () => generateKeyPairSync("ml-dsa-65").privateKey.export({ type: "pkcs8", format: "pem" });
+  const pem = (publicKeyPem: string) => ({ publicKey: new Uint8Array(), publicKeyPem });
+  it.each<[string, (other: Awaited<ReturnType<typeof pqc.signData>>) => object, object]>([
+    ["a short signature", () => ({ signature: new Uint8Array(3308) }), wrongLength("signature")],
+    ["a long signature", () => ({ signature: new Uint8Array(3310) }), wrongLength("signature")],
+    ["a short public key", () => ({ publicKey: new Uint8Array(1951) }), wrongKey("publicKey")],
+    ["a long public key", () => ({ publicKey: new Uint8Array(1953) }), wrongKey("publicKey")],
+    ["a public key of another algorithm", ({ publicKey }) => ({ publicKey }), wrongKey("publicKey")],
+    ["PEM of another algorithm", ({ publicKeyPem }) => pem(publicKeyPem), wrongKey("publicKeyPem")],
+    ["no PEM", () => pem("hello"), wrongKey("publicKeyPem")],
+    ["a private key", () => pem(String(ownPem())), wrongKey("publicKeyPem")],
+    ["no data", () => ({ data: new Uint8Array() }), invalid("data")],
+    ["no signature", () => ({ signature: new Uint8Array() }), invalid("signature")],
+  ])("refuses %s", async (_what, changeOf, expected) => {
     const other = await pqc.signData({ data, algorithm: "ML-DSA-44" });
-    const { signature } = signed;
-    expect(await refusal(pqc.verifySignature({ data, signature, publicKeyPem: other.publicKeyPem }))).toEqual(
-      wrongKey("publicKeyPem"),
-    );
-  });
-
-  it.each([
-    ["no PEM", "hello"],
-    ["a private key", generateKeyPairSync("ml-dsa-65").privateKey.export({ type: "pkcs8", format: "pem" })],
-    ["a broken body", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"],
-  ])("refuses %s as publicKeyPem", async (_what, pem) => {
-    const { signature } = signed;
-    expect(await refusal(pqc.verifySignature({ data, signature, publicKeyPem: String(pem) }))).toEqual(
-      wrongKey("publicKeyPem"),
-    );
-  });
-
-  it.each(["data", "signature"] as const)("refuses a request without %s", async (field) => {
-    expect(await refusal(pqc.verifySignature({ ...signed, [field]: new Uint8Array() }))).toEqual(
-      invalid(field),
-    );
+    expect(await refusal(pqc.verifySignature({ ...signed, ...changeOf(other) }))).toEqual(expected);
   });
 
   it("refuses a request with two public keys, and one with none, and names both fields", async () => {

@@ -144,23 +144,9 @@ describe("TokenService.VerifyToken with a token", () => {
 
   const bad: [what: string, make: () => Promise<string>, reason: RegExp][] = [
     ["not a token", async () => "hello", /not a JWT/],
-    ["two parts", async () => (await adasToken()).split(".").slice(0, 2).join("."), /not a JWT/],
-    ["four parts", async () => `${await adasToken()}.AAAA`, /not a JWT/],
-    ["padded base64", async () => `${await adasToken()}=`, /not a JWT/],
-    ["a header that is no JSON", async () => withHeader("hello"), /header/],
     ["another payload", async () => forge(await adasToken()), /signature/],
-    ["a changed signature", async () => damage(await adasToken()), /signature/],
     ["a key of its own", async () => withKey(), /kid/],
     ["alg none", async () => withHeader({ alg: "none", typ: "JWT" }), /alg/],
-    ["alg HS256", async () => withHeader({ alg: "HS256", typ: "JWT", kid: await issuerKeyId() }), /alg/],
-    [
-      "alg ML-DSA-44",
-      async () => withHeader({ alg: "ML-DSA-44", typ: "JWT", kid: await issuerKeyId() }),
-      /alg/,
-    ],
-    ["no kid", async () => withHeader({ alg: "ML-DSA-65", typ: "JWT" }), /kid/],
-    ["crit", async () => withHeader({ ...(await goodHeader()), crit: ["exp"] }), /crit/],
-    ["jwk", async () => withHeader({ ...(await goodHeader()), jwk: {} }), /jwk/],
   ];
   it.each(bad)("says false of %s, and why", async (_what, make, reason) => {
     expect(await tokens.verifyToken({ token: await make() })).toMatchObject(invalid(reason));
@@ -222,33 +208,23 @@ describe("TokenService.VerifyToken with a signature", () => {
   });
 });
 
-describe.each(["getSecureData", "getCryptoInfo"] as const)("TokenService.%s", (method) => {
-  const call = (authorization?: string) =>
-    tokens[method]({}, authorization === undefined ? {} : withAuthorization(authorization));
+describe("the Authorization header", () => {
+  const call = (authorization: string) => tokens.getSecureData({}, withAuthorization(authorization));
 
   it.each(["Bearer", "bearer", "BEARER", "Bearer "])("lets a valid token pass after %j", async (scheme) => {
     expect((await call(`${scheme} ${await adasToken()}`)).status).toBe("success");
   });
 
-  const bad: [what: string, reason: string, make: () => Promise<string | undefined>][] = [
-    ["no token", "TOKEN_MISSING", async () => undefined],
-    ["another scheme", "TOKEN_MALFORMED", async () => "Basic YWRhOmFkYQ=="],
-    ["the scheme alone", "TOKEN_MALFORMED", async () => "Bearer"],
-    ["a token without a scheme", "TOKEN_MALFORMED", adasToken],
-    ["two tokens", "TOKEN_MALFORMED", async () => `Bearer ${await adasToken()} ${await adasToken()}`],
-    ["no token in the form of one", "TOKEN_MALFORMED", async () => "Bearer hello"],
-    ["alg none", "TOKEN_MALFORMED", async () => `Bearer ${withHeader({ alg: "none", typ: "JWT" })}`],
-    ["a forged payload", "TOKEN_SIGNATURE_INVALID", async () => `Bearer ${forge(await adasToken())}`],
-    ["a forged signature", "TOKEN_SIGNATURE_INVALID", async () => `Bearer ${damage(await adasToken())}`],
-    ["an unknown key", "TOKEN_KEY_UNKNOWN", async () => `Bearer ${withKey()}`],
-    ["an expired token", "TOKEN_EXPIRED", expiredToken],
-  ];
-  it.each(bad)("refuses %s with %s, and says how to authenticate", async (_what, reason, make) => {
+  it.each([
+    ["another scheme", async () => "Basic YWRhOmFkYQ=="],
+    ["the scheme alone", async () => "Bearer"],
+    ["a token without a scheme", adasToken],
+    ["two tokens", async () => `Bearer ${await adasToken()} ${await adasToken()}`],
+    ["no token in the form of one", async () => "Bearer hello"],
+  ])("is refused with %s, and the refusal says how to authenticate", async (_what, make) => {
     const error = await failureOf(call(await make()));
-    expect(await refusal(Promise.reject(error))).toEqual({ code: "Unauthenticated", reason });
-    const challenge = reason === "TOKEN_MISSING" ? "Bearer" : 'Bearer error="invalid_token"';
-    expect(error.metadata.get("www-authenticate")).toBe(challenge);
-    expect(error.rawMessage).toMatch(/\S/);
+    expect(await refusal(Promise.reject(error))).toMatchObject({ reason: "TOKEN_MALFORMED" });
+    expect(error.metadata.get("www-authenticate")).toBe('Bearer error="invalid_token"');
   });
 });
 
@@ -284,22 +260,8 @@ async function adasToken(): Promise<string> {
   return (await tokens.issueToken({ username: "ada" })).token;
 }
 
-async function expiredToken(): Promise<string> {
-  const token = await adasToken();
-  nowMs = startMs + lifetimeMs;
-  return `Bearer ${token}`;
-}
-
 async function issuerPublicKey(): Promise<Uint8Array> {
   return Buffer.from((await tokens.getJwks({})).keys[0]?.pub ?? "", "base64url");
-}
-
-async function issuerKeyId(): Promise<string> {
-  return (await tokens.getJwks({})).keys[0]?.kid ?? "";
-}
-
-async function goodHeader(): Promise<Record<string, unknown>> {
-  return { alg: "ML-DSA-65", typ: "JWT", kid: await issuerKeyId() };
 }
 
 function takeApart(token: string) {
@@ -316,13 +278,6 @@ function takeApart(token: string) {
 function forge(token: string): string {
   const [header, , signature] = token.split(".");
   return [header, encode({ ...takeApart(token).payload, sub: "admin" }), signature].join(".");
-}
-
-/** The token with one bit of its signature changed. */
-function damage(token: string): string {
-  const { signature } = takeApart(token);
-  signature.writeUInt8(signature.readUInt8(100) ^ 1, 100);
-  return `${token.slice(0, token.lastIndexOf("."))}.${signature.toString("base64url")}`;
 }
 
 /** A token with a header of the caller's, signed with nothing. */

@@ -4,11 +4,9 @@ import { expect, it } from "vitest";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { bytesOf, flipBit, unbase64 } from "../support/bytes.ts";
 import { refusal } from "../support/refusal.ts";
-import { invalid, reused, wrongKey, wrongLength } from "../support/refusals.ts";
-import { readPages, restRefusal } from "./answers.ts";
-import { anAddress, anId, aPem, aTime, base64Of } from "./expected.ts";
+import { invalid, wrongKey, wrongLength } from "../support/refusals.ts";
 import { addressOf, verifiesOutside } from "./node-crypto.ts";
-import { countRepeated, describeService, freshOrder, readSecret } from "./service-server.ts";
+import { describeService, freshOrder, readSecret } from "./service-server.ts";
 
 const data = bytesOf("pay 5 to bob");
 const unknown = { code: "NotFound", reason: "WALLET_NOT_FOUND" };
@@ -19,94 +17,6 @@ async function signed(wallet: Client<typeof WalletService>) {
   const { signature } = await wallet.signTransaction({ walletId: made.walletId, data });
   return { ...made, signature };
 }
-
-describeService("WalletService over REST", WalletService, (start, shared) => {
-  it("POST /api/wallet/create makes a wallet of an empty request", async () => {
-    const { rest } = await shared();
-    const { status, json } = await rest("POST /api/wallet/create", {});
-    expect(status).toBe(200);
-    expect(json).toEqual({
-      status: "success",
-      walletId: anId("wallet"),
-      address: anAddress,
-      publicKey: base64Of(1952),
-      publicKeyPem: aPem,
-      algorithm: "ML-DSA-65",
-      createdAt: aTime,
-      label: "",
-    });
-  });
-
-  it("POST /api/wallet/{walletId}/sign-transaction signs, POST /api/wallet/verify-transaction verifies", async () => {
-    const { rest } = await shared();
-    const { json: wallet } = await rest("POST /api/wallet/create", { label: "till 7" });
-    const { publicKey, publicKeyPem, address } = wallet;
-    const request = { data: data.toBase64() };
-    const signing = await rest(`POST /api/wallet/${wallet.walletId}/sign-transaction`, request);
-    expect(signing.json).toEqual({
-      status: "success",
-      signature: base64Of(3309),
-      publicKey,
-      publicKeyPem,
-      address,
-    });
-    const { signature } = signing.json;
-    const whole = { ...request, signature, publicKey };
-    const verdict = await rest("POST /api/wallet/verify-transaction", whole);
-    expect(verdict.json).toEqual({ status: "success", valid: true, address });
-    const other = await rest("POST /api/wallet/verify-transaction", { ...whole, data: "eA==" });
-    expect(other.json).toEqual({ status: "success", valid: false, address });
-  });
-
-  it("GET /api/wallet/list lists wallets, GET /api/wallet/health counts them", async () => {
-    const { rest } = await start();
-    expect((await rest("GET /api/wallet/list")).json).toEqual({
-      status: "success",
-      wallets: [],
-      nextPageToken: "",
-      totalSize: 0,
-    });
-    const { json } = await rest("POST /api/wallet/create", { label: "till 7" });
-    const { status: _, publicKeyPem: __, ...wallet } = json;
-    const { json: listed } = await rest("GET /api/wallet/list");
-    expect(listed).toEqual({ status: "success", wallets: [wallet], nextPageToken: "", totalSize: 1 });
-    const { json: health } = await rest("GET /api/wallet/health");
-    expect(health).toEqual({ status: "success", serviceStatus: "UP", walletCount: 1 });
-  });
-
-  it.each([
-    ["POST /api/wallet/create", { label: 5 }, "label"],
-    ["POST /api/wallet/create", { name: "x" }, "name"],
-    ["POST /api/wallet/wallet-x/sign-transaction", { data: "%" }, "data"],
-    ["POST /api/wallet/wallet-x/sign-transaction", {}, "data"],
-    ["POST /api/wallet/verify-transaction", { data: "eA==", signature: "eA==", key: "" }, "key"],
-    ["GET /api/wallet/list?pageSize=1001", undefined, "pageSize"],
-    ["GET /api/wallet/list?pageToken=x", undefined, "pageToken"],
-  ])("%s refuses %j: it names %s", async (line, body, field) => {
-    const { rest } = await shared();
-    expect(restRefusal(await rest(line, body))).toEqual({
-      status: 400,
-      code: "INVALID_ARGUMENT",
-      reason: expect.stringMatching(/^(FIELD_INVALID|JSON_INVALID|FIELD_CONTRADICTION)$/),
-      fields: [field],
-    });
-  });
-
-  it.each(["owner=x", "pageSize=1&pageSize=2"])("GET /api/wallet/list?%s is refused", async (query) => {
-    const { rest } = await shared();
-    const answer = await rest(`GET /api/wallet/list?${query}`);
-    expect(restRefusal(answer)).toMatchObject({
-      status: 400,
-      reason: expect.stringMatching(/^PARAMETER_(UNKNOWN|DUPLICATE)$/),
-    });
-  });
-
-  it("answers 404 for an unknown wallet", async () => {
-    const { rest } = await shared();
-    const answer = await rest("POST /api/wallet/wallet-x/sign-transaction", { data: "eA==" });
-    expect(restRefusal(answer)).toMatchObject({ status: 404, code: "NOT_FOUND", reason: "WALLET_NOT_FOUND" });
-  });
-});
 
 describeService("WalletService", WalletService, (start, shared) => {
   it("gives the address of the public key: the first 20 bytes of its SHA-256", async () => {
@@ -232,42 +142,5 @@ describeService("WalletService", WalletService, (start, shared) => {
     const { client } = await shared();
     const label = "ж".repeat(255);
     expect((await client.createWallet({ label })).label).toBe(label);
-  });
-
-  it("lists in the order of creation, page by page", async () => {
-    const { client } = await start();
-    const made: string[] = [];
-    for (let i = 0; i < 5; i += 1) made.push((await client.createWallet({ label: `${i}` })).walletId);
-    const pages = await readPages(
-      (pageToken) => client.listWallets({ pageSize: 2, pageToken }),
-      ({ wallets }) => wallets.map(({ walletId }) => walletId),
-    );
-    expect(pages).toEqual({ rows: made, sizes: [2, 2, 1], totals: [5] });
-    const whole = await client.listWallets({});
-    expect(whole.wallets.map(({ walletId }) => walletId)).toEqual(made);
-    expect(whole.nextPageToken).toBe("");
-  });
-
-  it.each([
-    ["a size below 0", { pageSize: -1 }, "pageSize"],
-    ["a size above 1000", { pageSize: 1001 }, "pageSize"],
-    [
-      "a token of another list",
-      { pageToken: Buffer.from("1.0123456789abcdef").toString("base64url") },
-      "pageToken",
-    ],
-  ])("refuses a page with %s", async (_what, request, field) => {
-    const { client } = await shared();
-    expect(await refusal(client.listWallets(request))).toEqual(invalid(field));
-  });
-
-  it("of one Idempotency-Key makes one wallet, also for 20 callers at once, and refuses another request", async () => {
-    const { client } = await start();
-    const counts = await countRepeated((order) => client.createWallet({ label: "one" }, order));
-    expect(counts).toEqual({ distinctOfTwo: 1, distinctOf20: 1 });
-    expect((await client.getHealth({})).walletCount).toBe(2);
-    const order = freshOrder();
-    await client.createWallet({ label: "one" }, order);
-    expect(await refusal(client.createWallet({ label: "other" }, order))).toEqual(reused);
   });
 });

@@ -104,19 +104,4 @@ describeKms("KmsService.CreateCsr", (start, shared) => {
       outcomes.filter((outcome) => outcome === "answer").length,
     );
   });
-
-  it("answers POST /api/kms/csr", async () => {
-    const { kms, rest } = await shared();
-    const { keyId } = await createKey(kms);
-    const { status, json } = await rest("POST /api/kms/csr", { keyId, subject: "CN=release" });
-    const result = {
-      csr: expect.stringMatching(/^MII/),
-      csrPem: expect.stringMatching(/^-----BEGIN CERTIFICATE REQUEST-----\n/),
-      keyId,
-      algorithm: "ML-DSA-44",
-      publicKey: expect.any(String),
-      publicKeyPem: expect.stringMatching(/^-----BEGIN PUBLIC KEY-----\n/),
-    };
-    expect([status, json]).toEqual([200, { status: "success", result }]);
-  });
 });

@@ -218,40 +218,6 @@ describeKms("the name of a key", (_start, shared) => {
 });
 
 describeKms("labels", (_start, shared) => {
-  it("find keys, with or without a name, after a rotation too", async () => {
-    const { kms } = await shared();
-    const name = freshName();
-    const labels = { team: `t${count}`, note: 'a "quoted": value' };
-    const plain = present((await kms.createKey({ algorithm: "ML-DSA-44", labels })).result);
-    const named = await createNamed(kms, name, { labels });
-    const next = present((await kms.rotateKey({ keyId: `name/${name}` })).newKey);
-    expect(next.labels).toEqual(labels);
-    const find = async (label: string) => (await kms.listKeys({ label })).keys.map(({ keyId }) => keyId);
-    expect(await find(`team=t${count}`)).toEqual([plain.keyId, named.keyId, next.keyId]);
-    expect(await find('note=a "quoted": value')).toEqual([plain.keyId, named.keyId, next.keyId]);
-    expect(await find(`team=T${count}`)).toEqual([]);
-    expect(await find(`team=t`)).toEqual([]);
-    expect(await find("quoted=value")).toEqual([]);
-  });
-
-  it("narrow lists together with all other filters, page by page", async () => {
-    const { kms } = await shared();
-    const labels = { list: freshName() };
-    for (const algorithm of ["ML-DSA-44", "ML-KEM-512", "ML-DSA-44"])
-      await kms.createKey({ algorithm, labels });
-    const filter = { label: `list=${labels.list}`, usage: "SIGN", status: "ACTIVE", algorithm: "ML-DSA-44" };
-    const first = await kms.listKeys({ ...filter, pageSize: 1 });
-    expect(first).toMatchObject({ keys: [{ usage: "SIGN" }], totalSize: 2 });
-    const second = await kms.listKeys({ ...filter, pageSize: 1, pageToken: first.nextPageToken });
-    expect(second).toMatchObject({ keys: [{ usage: "SIGN" }], nextPageToken: "", totalSize: 2 });
-    expect(second.keys[0]?.keyId).not.toBe(first.keys[0]?.keyId);
-    const other = { ...filter, usage: "KEM", pageToken: first.nextPageToken };
-    expect(await refusal(kms.listKeys(other))).toMatchObject({
-      reason: "FIELD_INVALID",
-      fields: ["pageToken"],
-    });
-  });
-
   it.each([
     ["65 of them", Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`l${i}`, ""]))],
     ["an empty name", { "": "x" }],

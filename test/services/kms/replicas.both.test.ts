@@ -83,26 +83,7 @@ describeReplicas("replicas", (startTwo) => {
     expect((await there.kms.getHealth({})).keyCount).toBe(1);
   });
 
-  it("agree on secrets", async () => {
-    const [here, there] = await start();
-    const { keyId } = await createKey(here.kms, { algorithm: "ML-KEM-768" });
-    const { ciphertext, sharedSecret } = present((await here.kms.encapsulate({ keyId })).result);
-    expect((await there.kms.decapsulate({ keyId, ciphertext })).result?.sharedSecret).toEqual(sharedSecret);
-  });
-
   describe.each(changes)("that %s a key,", (change) => {
-    it("refuse it everywhere once one of them has answered, 50 times over", async () => {
-      const [here, there] = await start();
-      const outcomes: unknown[] = [];
-      for (let round = 0; round < 50; round += 1) {
-        const { keyId } = await createKey(here.kms);
-        await there.kms.sign({ keyId, data });
-        await retire(here.kms, keyId, change);
-        outcomes.push(await refusal(there.kms.sign({ keyId, data })));
-      }
-      expect(outcomes).toEqual(Array(50).fill(stateRefuses));
-    });
-
     it("refuse it everywhere for each of its uses", async () => {
       const [here, there] = await start();
       const signing = await createKey(here.kms);

@@ -138,21 +138,6 @@ describeKms("a key that waits for its destruction", (_start, shared) => {
       fields: ["afterSeconds"],
     });
   });
-
-  it("is scheduled over REST in the query", async () => {
-    const { kms, rest } = await shared();
-    const { keyId } = await createKey(kms);
-    const { status, json } = await rest(`DELETE /api/kms/key/${keyId}?afterSeconds=3600`);
-    expect([status, json]).toStrictEqual([
-      200,
-      {
-        status: "success",
-        keyId,
-        newStatus: "DESTROY_SCHEDULED",
-        destroyAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
-      },
-    ]);
-  });
 });
 
 describeKms("a scheduled rotation", (start) => {

@@ -172,14 +172,6 @@ describeKms("KmsService.SignStream", (start, shared) => {
     expect((await closeAndReadDeeds(server)).slice(1)).toEqual([]);
   });
 
-  it("refuses a chunk of more than 4 MiB", async () => {
-    const { kms } = await shared();
-    const { keyId } = await createKey(kms);
-    const large = chunk(new Uint8Array(4 * mebibyte + 1));
-    const call = kms.signStream(partsOf(header(keyId), large));
-    expect(await refusal(call)).toEqual({ code: "ResourceExhausted", reason: "BODY_TOO_LARGE" });
-  });
-
   it.each(["SLH-DSA-SHA2-128f", "ML-KEM-512"])("refuses a key of %s as soon as it is named", async (name) => {
     const { kms } = await shared();
     const { keyId } = await createKey(kms, { algorithm: name });
