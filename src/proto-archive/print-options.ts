@@ -1,19 +1,15 @@
 /** Prints the options of descriptors, in the text format of protobuf. */
-import {
-  type DescExtension,
-  type DescField,
-  type DescMessage,
-  getExtension,
-  type Message,
-  type Registry,
-} from "@bufbuild/protobuf";
-import { isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
+import type { DescMessage, Message, Registry } from "@bufbuild/protobuf";
+import { toText } from "@bufbuild/protobuf/txtpb";
 
 /** An option as it appears in source: `deprecated`, `(google.api.http)`. */
 export interface PrintedOption {
   readonly name: string;
   readonly value: string;
 }
+
+/** An option in the text format: its name, in brackets if it is an extension, and a value, which may have several lines. */
+const option = /^(\[?)([\w.]+)\]?: (\{\n(?: .*\n)*\}|.*)$/gm;
 
 /** Lists the options that are set, one entry for each element of a repeated option. */
 export function listOptions(
@@ -22,10 +18,12 @@ export function listOptions(
   registry: Registry,
 ): PrintedOption[] {
   if (options === undefined) return [];
-  return listSet(reflect(schema, options), registry).flatMap(({ field, name, value }) => {
-    const printedName = field.kind === "extension" ? `(${name})` : name;
-    return printValues(field, value, registry).map((printed) => ({ name: printedName, value: printed }));
-  });
+  return [...toText(schema, options, { registry }).matchAll(option)].map(
+    ([, bracket, name = "", value = ""]) => ({
+      name: bracket === "" ? name : `(${name})`,
+      value: value.replace(/\n */g, " "),
+    }),
+  );
 }
 
 /** Prints the options after a declaration: ` [deprecated = true]`, or nothing. */
@@ -33,85 +31,4 @@ export function inBrackets(options: readonly PrintedOption[]): string {
   return options.length === 0
     ? ""
     : ` [${options.map(({ name, value }) => `${name} = ${value}`).join(", ")}]`;
-}
-
-/** Prints a string literal. */
-export function quote(text: string): string {
-  return quoteBytes(new TextEncoder().encode(text));
-}
-
-/** A field or an extension that is set in a message. */
-interface SetField {
-  readonly field: DescField | DescExtension;
-  readonly name: string;
-  readonly value: unknown;
-}
-
-function listSet(message: ReflectMessage, registry: Registry): SetField[] {
-  const fields = message.fields.filter((field) => message.isSet(field));
-  const numbers = new Set(message.message.$unknown?.map(({ no }) => no));
-  const extensions = [...numbers].flatMap((number) => registry.getExtensionFor(message.desc, number) ?? []);
-  return [
-    ...fields.map((field) => ({ field, name: field.name, value: message.get(field) })),
-    ...extensions.map((field) => ({
-      field,
-      name: field.typeName,
-      value: getExtension(message.message, field),
-    })),
-  ];
-}
-
-/** Prints a value; a repeated field has one for each element, and a map one for each entry. */
-function printValues(field: DescField | DescExtension, value: unknown, registry: Registry): string[] {
-  switch (field.fieldKind) {
-    case "scalar":
-      return [printScalar(value)];
-    case "enum":
-      return [enumName(field, value)];
-    case "message":
-      return [printMessage(field.message, value, registry)];
-    case "map":
-      throw new Error(`${field.name}: cannot print a map`);
-    default:
-      return [...(value as Iterable<unknown>)].map((element) => {
-        if (field.listKind === "enum") return enumName(field, element);
-        return field.listKind === "message"
-          ? printMessage(field.message, element, registry)
-          : printScalar(element);
-      });
-  }
-}
-
-function enumName({ enum: declaration, name }: DescField | DescExtension, value: unknown): string {
-  const found = declaration?.values.find(({ number }) => number === value);
-  if (found === undefined) throw new Error(`${name}: ${value} is not a value of ${declaration?.typeName}`);
-  return found.name;
-}
-
-/** A message is reflected if it comes from a field, and plain if it comes from an extension. */
-function printMessage(schema: DescMessage, value: unknown, registry: Registry): string {
-  const message = isReflectMessage(value, schema) ? value : reflect(schema, value as Message);
-  const parts = listSet(message, registry).flatMap(({ field, name, value: part }) => {
-    const printedName = field.kind === "extension" ? `[${name}]` : name;
-    return printValues(field, part, registry).map((printed) => `${printedName}: ${printed}`);
-  });
-  return parts.length === 0 ? "{}" : `{ ${parts.join(" ")} }`;
-}
-
-function printScalar(value: unknown): string {
-  if (typeof value === "string") return quote(value);
-  if (value instanceof Uint8Array) return quoteBytes(value);
-  if (value === Number.POSITIVE_INFINITY) return "inf";
-  if (value === Number.NEGATIVE_INFINITY) return "-inf";
-  return Number.isNaN(value) ? "nan" : String(value);
-}
-
-/** Everything outside of printable ASCII is escaped in octal, which every parser reads. */
-function quoteBytes(bytes: Uint8Array): string {
-  const characters = Array.from(bytes, (byte) => {
-    const character = String.fromCharCode(byte);
-    if (character === '"' || character === "\\") return `\\${character}`;
-    return byte >= 0x20 && byte < 0x7f ? character : `\\${byte.toString(8).padStart(3, "0")}`;
-  });
-  return `"${characters.join("")}"`;
 }

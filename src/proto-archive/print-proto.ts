@@ -20,7 +20,7 @@ import {
   ServiceOptionsSchema,
   FieldDescriptorProto_Type as Type,
 } from "@bufbuild/protobuf/wkt";
-import { inBrackets, listOptions, type PrintedOption, quote } from "./print-options.ts";
+import { inBrackets, listOptions, type PrintedOption } from "./print-options.ts";
 
 /** The exclusive end that protoc gives to the range `to max`. */
 const endOfMax = 536_870_912;
@@ -146,7 +146,7 @@ function printUnlabelled(field: FieldDescriptorProto, type: string, { registry }
   const options: PrintedOption[] = [];
   if (field.defaultValue !== "") options.push({ name: "default", value: printDefault(field) });
   if (field.jsonName !== "" && field.jsonName !== toJsonName(field.name))
-    options.push({ name: "json_name", value: quote(field.jsonName) });
+    options.push({ name: "json_name", value: JSON.stringify(field.jsonName) });
   options.push(...listOptions(FieldOptionsSchema, field.options, registry));
   return `${type} ${field.name} = ${field.number}${inBrackets(options)};`;
 }
@@ -159,7 +159,8 @@ function printType(field: FieldDescriptorProto): string {
 /** A default of bytes is escaped in the descriptor as it is in the source. */
 function printDefault({ type, defaultValue }: FieldDescriptorProto): string {
   if (type === Type.BYTES) return `"${defaultValue}"`;
-  return type === Type.STRING ? quote(defaultValue) : defaultValue;
+  // The escapes of JSON are among those of protos.
+  return type === Type.STRING ? JSON.stringify(defaultValue) : defaultValue;
 }
 
 /** The name that a compiler gives a field in JSON when the source names none. */
