@@ -1,6 +1,7 @@
 /** Lists, finds and creates keys. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
+import { kemNames, mlDsaNames, slhDsaNames } from "../../../../src/crypto/algorithms.ts";
 import type { Caller } from "../../caller.ts";
 import { shortenId } from "../key-id.ts";
 
@@ -8,12 +9,7 @@ const { createKey, getKey, listKeys } = KmsService.method;
 
 export const statuses = ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"];
 export const usages = ["SIGN", "KEM"];
-export const algorithms = [
-  "ML-DSA-44 ML-DSA-65 ML-DSA-87",
-  "SLH-DSA-SHA2-128s SLH-DSA-SHA2-128f SLH-DSA-SHA2-192s SLH-DSA-SHA2-192f SLH-DSA-SHA2-256s SLH-DSA-SHA2-256f",
-  "SLH-DSA-SHAKE-128s SLH-DSA-SHAKE-128f SLH-DSA-SHAKE-192s SLH-DSA-SHAKE-192f SLH-DSA-SHAKE-256s",
-  "SLH-DSA-SHAKE-256f ML-KEM-512 ML-KEM-768 ML-KEM-1024 X-Wing",
-].flatMap((line) => line.split(" "));
+export const algorithms = [...mlDsaNames, ...slhDsaNames, ...kemNames];
 
 /** Which keys the server lists; an empty text selects all. */
 export interface KeyFilters {
