@@ -25,11 +25,13 @@ export const fetchVerbs: readonly Verb[] = [
     say: ({ logs }) =>
       logs
         .map(({ log, origin, verifierKeys, witnessKeys }) => {
-          const keys = [
-            ...verifierKeys.map((key) => `key      ${key}`),
-            ...witnessKeys.map((key) => `witness  ${key}`),
+          const lines = [
+            ["log", log],
+            ["origin", origin],
+            ...verifierKeys.map((key) => ["key", key]),
+            ...witnessKeys.map((key) => ["witness", key]),
           ];
-          return [facts({ log, origin }), ...keys].join("\n");
+          return lines.map(([name = "", value]) => `${name.padEnd("witness".length)}  ${value}`).join("\n");
         })
         .join("\n\n"),
   }),

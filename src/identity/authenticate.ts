@@ -112,7 +112,7 @@ export async function requireNotRevoked(
 function tokenRevoked({ subject, access }: TokenClaims): ConnectError {
   const why =
     access === undefined
-      ? "the user was removed or has a new password; log in again"
+      ? "the user was removed or has a new password"
       : "it was revoked, or its client or user was removed or changed; request a new one";
   return refuse("TOKEN_REVOKED", `the token of ${subject} is no longer accepted: ${why}`, { subject });
 }
