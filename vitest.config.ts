@@ -1,6 +1,11 @@
 import os from "node:os";
 import { join } from "node:path";
-import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import {
+  configDefaults,
+  defineConfig,
+  type Plugin,
+  type TestProjectInlineConfiguration,
+} from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /** Tests that take long by nature: kills, memory, floods of load, programs of others. */
@@ -69,6 +74,16 @@ const quick = {
   provide: { databases: ["sqlite" as const] },
 };
 
+const threadFinder = join(import.meta.dirname, "test/support/compiled-threads.ts");
+
+/** Lets the code under test start threads from the compiled program. */
+const compiledThreads: Plugin = {
+  name: "compiled-threads",
+  enforce: "pre",
+  resolveId: (path, importer) =>
+    path.endsWith("/program-files.ts") && importer !== threadFinder ? threadFinder : undefined,
+};
+
 /** Tests of one kind, on both databases unless `provide` says otherwise. */
 function project(name: string, test: TestProjectInlineConfiguration["test"]): TestProjectInlineConfiguration {
   return { extends: true, test: { name, provide: { databases: ["sqlite", "postgres"] }, ...test } };
@@ -76,6 +91,7 @@ function project(name: string, test: TestProjectInlineConfiguration["test"]): Te
 
 // biome-ignore lint/style/noDefaultExport: vitest reads the default export
 export default defineConfig({
+  plugins: [compiledThreads],
   test: {
     // Halves the time that each program takes to start: most of it is spent on reading TypeScript.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.compile-cache") },

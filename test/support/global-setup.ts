@@ -4,12 +4,12 @@
  */
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { isFresh } from "../../src/setup/freshness.mjs";
+import { compiledFolder, inputsPath, isFresh } from "../../src/setup/freshness.mjs";
 import { findPostgres, type PostgresServer, startPostgres } from "./postgres-server.ts";
 import { quickDirectory } from "./quick-directory.ts";
 
@@ -17,6 +17,8 @@ declare module "vitest" {
   interface ProvidedContext {
     /** Where test files make their temporary directories. It goes with all that is left in it after the run. */
     temporaryDirectory: string;
+    /** The folder of the compiled program. */
+    compiledProgram: string;
     /**
      * Where a POST to `/<process id>` creates a database for that process and answers with its URL; absent when
      * PostgreSQL is not installed.
@@ -47,6 +49,10 @@ function isAlive(processId: number): boolean {
 /** Returns what ends all that the run has begun. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (!isFresh()) execFileSync(process.execPath, [compiler], { stdio: "inherit" });
+  project.provide(
+    "compiledProgram",
+    join(compiledFolder, JSON.parse(readFileSync(inputsPath, "utf8")).build),
+  );
   const directory = mkdtempSync(join(quickDirectory, "qsp-test-"));
   // Some programs of tests run as another user, and pass through here.
   chmodSync(directory, 0o711);
