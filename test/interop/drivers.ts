@@ -164,7 +164,7 @@ const http2 = { httpVersion: "2" } as const;
 const get = { useHttpGet: true };
 const json = { useBinaryFormat: false };
 
-/** Clients of npm packages. */
+/** Clients of npm packages that call from the process of the test. */
 export const npmDrivers: readonly Driver[] = [
   connectNode("Connect over HTTP/1.1", "streams", (baseUrl) => createConnectTransport({ baseUrl, ...http1 })),
   connectNode("Connect with GET over HTTP/1.1", "streams", (baseUrl) =>
@@ -191,14 +191,14 @@ export const npmDrivers: readonly Driver[] = [
     createGrpcWebTransport({ baseUrl, ...http1, ...json }),
   ),
   grpcJs,
-  bufCurl("grpcweb"),
 ];
 
-/** Programs of the machine, and other forms of the npm ones, which start a program for each call. */
+/** Those that start a program for each call. */
 export const otherDrivers: readonly Driver[] = [
   curl("curl over HTTP/1.1", ["--http1.1"]),
   curl("curl over HTTP/2", ["--http2-prior-knowledge"]),
   grpcurl,
   bufCurl("grpc"),
   bufCurl("connect"),
+  bufCurl("grpcweb"),
 ];
