@@ -12,9 +12,10 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 const slow = "{test,{console,extensions/*}/test}/**/*.slow.test.ts";
 /** Measurements of CPU, time and memory, whose limits hold on a machine that does nothing else. */
 const full = "{test,{console,extensions/*}/test}/**/*.full.test.ts";
-/** Slow tests that do more in `test:full`: 100,000 sequences, 100 kills, all vectors on all engines. */
+/** Slow tests that do more in `test:full`: 100,000 sequences, 100 kills, all vectors on all engines, all clients. */
 const longer = [
-  "test/faults/{exchange-fuzz,http-fuzz,kill,kill-lives,mutations}.slow.test.ts",
+  "test/faults/{drains,exchange-fuzz,http-fuzz,kill,kill-lives,mutations}.slow.test.ts",
+  "test/interop/clients.slow.test.ts",
   "test/vectors/official.slow.test.ts",
 ];
 const numbers = {

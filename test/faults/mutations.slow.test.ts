@@ -10,7 +10,7 @@ import { expectNothingHeld } from "./fuzz-server.ts";
 import { createRandom, mutate, type Random } from "./mutations.ts";
 
 /** How many requests of each kind; QSP_TEST_MUTATIONS=33334 makes 100,000 in all. */
-const requestsOfAKind = Number(process.env.QSP_TEST_MUTATIONS ?? 2500);
+const requestsOfAKind = Number(process.env.QSP_TEST_MUTATIONS ?? 800);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261121);
 const timeoutMs = 180_000 + requestsOfAKind * 60;
 

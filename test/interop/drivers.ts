@@ -193,12 +193,12 @@ export const npmDrivers: readonly Driver[] = [
   grpcJs,
 ];
 
-/** Those that start a program for each call. */
+/** Those that start a program for each call; the last only in `test:full`, for it is another form of one before. */
 export const otherDrivers: readonly Driver[] = [
   curl("curl over HTTP/1.1", ["--http1.1"]),
   curl("curl over HTTP/2", ["--http2-prior-knowledge"]),
   grpcurl,
-  bufCurl("grpc"),
   bufCurl("connect"),
   bufCurl("grpcweb"),
+  ...(process.env.QSP_TEST_LONG === "1" ? [bufCurl("grpc")] : []),
 ];
