@@ -60,15 +60,18 @@ class LongFirst extends BaseSequencer {
   }
 }
 
+/** Files of these folders that mock a module, or change what a process has once. */
+const alone = ["identity-log", "log-in", "log-in-cost", "master-key", "private-store"];
 /**
  * Quick tests whose files leave nothing behind in their process, and so may follow others there. A process of its own
- * costs each file a quarter of a second of CPU time and more, most of it for reading modules again.
+ * costs each file up to a second of CPU time, most of it for reading modules again.
  */
 const shared = [
   "console/test/**",
-  "test/{client,docs,envoy,formats,merkle,openapi,proto-archive,protocol,records,server}/**",
-  "test/{services,signed-notes,transcoding,vectors/own}/**",
-].map((folder) => `${folder}/!(*.slow|*.full).test.ts`);
+  "extensions/{google-kms,oauth}/test/**",
+  "test/{access,audit,client,crypto,database,docs,envoy,formats,identity,merkle,openapi,proto-archive,protocol}/**",
+  "test/{records,secrets,server,services,signed-notes,store,tlog,transcoding,vectors/own}/**",
+].map((folder) => `${folder}/!(*.slow|*.full|${alone.join("|")}).test.ts`);
 const quick = {
   include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],
   exclude: [...configDefaults.exclude, slow, full, smoke],
