@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Algorithm, mlDsaNames } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import type { CryptoProvider, KeyPair, SignatureOptions } from "../../src/crypto/provider.ts";
+import type { KeyPair, SignatureOptions } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";
@@ -11,14 +11,12 @@ const message = new TextEncoder().encode("a message");
 /** Lets a row pass what the types forbid, as a JavaScript caller can. */
 const untyped = (value: unknown) => value as never;
 
-describeProviders("%s, given bad input,", (name) => {
-  let provider: CryptoProvider;
-  let other: CryptoProvider;
+describeProviders("%s, given bad input,", async (provider, name) => {
+  const other = await createCryptoProvider("openssl");
+  afterAll(() => other.close());
   const keyPairs = new Map<Algorithm, KeyPair>();
 
   beforeAll(async () => {
-    provider = await createCryptoProvider(name);
-    other = await createCryptoProvider("openssl");
     const used = [
       "ML-DSA-44",
       "ML-DSA-65",
@@ -29,7 +27,6 @@ describeProviders("%s, given bad input,", (name) => {
     ] as const;
     for (const algorithm of used) keyPairs.set(algorithm, await provider.generateKeyPair(algorithm));
   });
-  afterAll(() => Promise.all([provider.close(), other.close()]));
 
   function keys(algorithm: Algorithm): KeyPair {
     const keyPair = keyPairs.get(algorithm);

@@ -29,15 +29,8 @@ async function generateCompositeKeyPair(provider: CryptoProvider): Promise<Compo
   );
 }
 
-describeProviders("composite signatures of %s", (name) => {
-  let provider: CryptoProvider;
-  let keyPair: CompositeKeyPair;
-  beforeAll(async () => {
-    provider = await createCryptoProvider(name);
-    keyPair = await generateCompositeKeyPair(provider);
-  });
-  afterAll(() => provider.close());
-
+describeProviders("composite signatures of %s", async (provider) => {
+  const keyPair = await generateCompositeKeyPair(provider);
   const verdictOn = (signature: Uint8Array, usedContext?: Uint8Array) =>
     verifyComposite(provider, keyPair.publicKey, message, signature, usedContext);
 
@@ -175,18 +168,13 @@ describe.skipIf(isSkipped)(`the official example of id-MLDSA65-ECDSA-P256-SHA512
     return Buffer.from(textOf(example ?? { id: field, expect: true }, field), "base64");
   };
 
-  describeProviders("verifies with %s", (name) => {
+  describeProviders("verifies with %s", (provider) => {
     it("and with no context", async () => {
-      const provider = await createCryptoProvider(name);
-      try {
-        const [raw, text, signature] = [readExample("pk"), readExample("m"), readExample("s")];
-        const publicKey = importCompositePublicKey(provider, raw);
-        expect(await verifyComposite(provider, publicKey, text, signature)).toEqual(both);
-        expect(await verifyComposite(provider, publicKey, text, signature, context)).toEqual(neither);
-        expect(await verifyComposite(provider, publicKey, message, signature)).toEqual(neither);
-      } finally {
-        await provider.close();
-      }
+      const [raw, text, signature] = [readExample("pk"), readExample("m"), readExample("s")];
+      const publicKey = importCompositePublicKey(provider, raw);
+      expect(await verifyComposite(provider, publicKey, text, signature)).toEqual(both);
+      expect(await verifyComposite(provider, publicKey, text, signature, context)).toEqual(neither);
+      expect(await verifyComposite(provider, publicKey, message, signature)).toEqual(neither);
     });
   });
 });

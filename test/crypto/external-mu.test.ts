@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Algorithm, mlDsaNames, signatureAlgorithms } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { mlDsa } from "../../src/crypto/noble.ts";
-import type { CryptoProvider, KeyPair, PublicKey, SignatureOptions } from "../../src/crypto/provider.ts";
+import type { KeyPair, PublicKey, SignatureOptions } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";
@@ -35,18 +35,15 @@ const cases = mlDsaNames.flatMap((algorithm) =>
 /** Lets a row pass what the types forbid, as a JavaScript caller can. */
 const untyped = (value: unknown) => value as never;
 
-describeProviders("an external mu of %s", (name) => {
-  let provider: CryptoProvider;
-  let other: CryptoProvider;
+describeProviders("an external mu of %s", async (provider, name) => {
+  const other = await createCryptoProvider("openssl");
+  afterAll(() => other.close());
   const keyPairs = new Map<Algorithm, KeyPair>();
 
   beforeAll(async () => {
-    provider = await createCryptoProvider(name);
-    other = await createCryptoProvider("openssl");
     for (const algorithm of [...mlDsaNames, "SLH-DSA-SHA2-128f", "ML-KEM-512", "ECDSA-P256"] as const)
       keyPairs.set(algorithm, await provider.generateKeyPair(algorithm));
   }, 180_000);
-  afterAll(() => Promise.all([provider.close(), other.close()]));
 
   function keys(algorithm: Algorithm): KeyPair {
     const keyPair = keyPairs.get(algorithm);

@@ -1,13 +1,10 @@
 /** New key pairs are lent, and erased whatever happens. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { withFreshKeyPair, withFreshKeyPairs } from "../../src/crypto/fresh-key-pair.ts";
 import type { CryptoProvider, KeyPair, SecretKey } from "../../src/crypto/provider.ts";
 
-let provider: CryptoProvider;
-beforeAll(async () => {
-  provider = await createCryptoProvider("openssl");
-});
+const provider = await createCryptoProvider("openssl");
 afterAll(() => provider.close());
 
 const isErased = (secretKey: SecretKey | undefined): boolean => {

@@ -1,7 +1,6 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import {
   generateWrappingKey,
   unwrap,
@@ -9,7 +8,6 @@ import {
   wrap,
   wrappingMethods,
 } from "../../src/crypto/hpke.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { isMissing, run } from "../interop/tools.ts";
 import { base64, bytesOf, unbase64 } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
@@ -101,13 +99,7 @@ describe.skipIf(isMissing("go"))("Go's crypto/hpke (needs Go 1.26)", { timeout: 
     writeFileSync(join(goDirectory, "main.go"), program);
   });
 
-  describeProviders("with %s", (name) => {
-    let provider: CryptoProvider;
-    beforeAll(async () => {
-      provider = await createCryptoProvider(name);
-    });
-    afterAll(() => provider.close());
-
+  describeProviders("with %s", (provider) => {
     it("opens what we wrap, with every method", async () => {
       const orders = await Promise.all(
         wrappingMethods.map(async (method) => {

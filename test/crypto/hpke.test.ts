@@ -1,6 +1,6 @@
 /** Wrapping keys with HPKE: what opens, and what does not. */
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import {
   generateWrappingKey,
@@ -11,7 +11,6 @@ import {
   wrap,
   wrappingMethods,
 } from "../../src/crypto/hpke.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";
@@ -26,13 +25,7 @@ const tagBytes = 16;
 const plaintext = bytesOf("a secret key in PKCS#8");
 const context = { info: bytesOf("import of key-1"), aad: bytesOf("ML-DSA-65") };
 
-describeProviders("HPKE with %s", (name) => {
-  let provider: CryptoProvider;
-  beforeAll(async () => {
-    provider = await createCryptoProvider(name);
-  });
-  afterAll(() => provider.close());
-
+describeProviders("HPKE with %s", (provider) => {
   describe.each(wrappingMethods)("%s", (method) => {
     const { enc: encBytes } = sizes[method];
     let publicKey: Uint8Array;

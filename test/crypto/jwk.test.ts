@@ -3,14 +3,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { decodeBase64url } from "../../src/crypto/base64url.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { readPublicJwks, toPublicJwk } from "../../src/crypto/jwk.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import type { JsonValue } from "../../src/crypto/strict-json.ts";
 import { refusal } from "./refusal.ts";
 
-let provider: CryptoProvider;
-beforeAll(async () => {
-  provider = await createCryptoProvider("openssl");
-});
+const provider = await createCryptoProvider("openssl");
 afterAll(() => provider.close());
 
 describe("a JSON Web Key", () => {

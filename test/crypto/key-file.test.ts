@@ -8,7 +8,7 @@ import { toPublicJwk } from "../../src/crypto/jwk.ts";
 import { encodePkcs8 } from "../../src/crypto/key-encoding.ts";
 import { importKeyFile } from "../../src/crypto/key-file.ts";
 import { encodePem } from "../../src/crypto/pem.ts";
-import type { CryptoProvider, SecretKey } from "../../src/crypto/provider.ts";
+import type { SecretKey } from "../../src/crypto/provider.ts";
 import { bytesOf, flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import draft from "../vectors/x-wing.json" with { type: "json" };
@@ -67,13 +67,7 @@ function listParts(
   ] as const;
 }
 
-describeProviders("a key file for %s", (name) => {
-  let provider: CryptoProvider;
-  beforeAll(async () => {
-    provider = await createCryptoProvider(name);
-  });
-  afterAll(() => provider.close());
-
+describeProviders("a key file for %s", (provider) => {
   it.each(families)("of %s gives the same key in every form", async (algorithm) => {
     const { secretKey } = await provider.generateKeyPair(algorithm);
     const forms = formsOf(secretKey);
@@ -126,11 +120,8 @@ describeProviders("a key file for %s", (name) => {
   });
 });
 
-describe("a key file", () => {
-  let provider: CryptoProvider;
-  beforeAll(async () => {
-    provider = await createCryptoProvider("openssl");
-  });
+describe("a key file", async () => {
+  const provider = await createCryptoProvider("openssl");
   afterAll(() => provider.close());
 
   it.each([

@@ -1,9 +1,7 @@
 import { shake128 } from "@noble/hashes/sha3.js";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import type { MlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { mlDsa, mlKem } from "../../src/crypto/noble.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 
 /**
@@ -32,13 +30,7 @@ function signWithNoble(algorithm: MlDsaAlgorithm, secretKey: Uint8Array): Uint8A
   return signature;
 }
 
-describeProviders("%s reproduces the accumulated hash of 100 rounds of", (name) => {
-  let provider: CryptoProvider;
-  beforeAll(async () => {
-    provider = await createCryptoProvider(name);
-  });
-  afterAll(() => provider.close());
-
+describeProviders("%s reproduces the accumulated hash of 100 rounds of", (provider) => {
   it.each(accumulatedSignatures)("$algorithm", { timeout: 120_000 }, async ({ algorithm, hash }) => {
     const input = shake128.create();
     const accumulated = shake128.create();

@@ -1,11 +1,9 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { type MlDsaAlgorithm, mlDsaNames } from "../../src/crypto/algorithms.ts";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { mlDsa } from "../../src/crypto/noble.ts";
 import { type MuRequest, MuWorkers } from "../../src/crypto/openssl/mu-workers.ts";
-import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { refusal } from "./refusal.ts";
 
@@ -15,13 +13,7 @@ const manyTurns = 10;
 /** The work may be done before a busy machine gives the event loop any time; then it is done again. */
 const attempts = 50;
 
-describeProviders("%s works beside the event loop", (name) => {
-  let provider: CryptoProvider;
-  beforeAll(async () => {
-    provider = await createCryptoProvider(name);
-  });
-  afterAll(() => provider.close());
-
+describeProviders("%s works beside the event loop", (provider, name) => {
   // The faster a provider, the more it does before the event loop has come round ten times.
   const count = { openssl: 64, native: 1000 }[name];
   /** Of signatures over mu, which noble makes for OpenSSL. */
@@ -90,7 +82,7 @@ describeProviders("%s works beside the event loop", (name) => {
   }
 });
 
-describeProviders("the threads of %s", (name) => {
+describeProviders("the threads of %s", (_provider, name) => {
   it("do not keep a process alive that forgets to close the provider", async () => {
     const source = new URL("../../src/crypto/create-provider.ts", import.meta.url);
     const script = `import { createCryptoProvider } from "${source}";

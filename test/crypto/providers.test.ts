@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import {
   type AlgorithmInfo,
   algorithms,
@@ -11,7 +11,7 @@ import {
   slhDsaNames,
 } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import type { CryptoProvider, ProviderName } from "../../src/crypto/provider.ts";
+import type { ProviderName } from "../../src/crypto/provider.ts";
 import { flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { slhDsa } from "../support/noble-slh-dsa.ts";
@@ -44,13 +44,7 @@ const slhDsaSets: Record<
   native: { keys: ["SLH-DSA-SHA2-128f"], signs: ["SLH-DSA-SHA2-128f"] },
 };
 
-describeProviders("CryptoProvider %s", (name) => {
-  let provider: CryptoProvider;
-  beforeAll(async () => {
-    provider = await createCryptoProvider(name);
-  });
-  afterAll(() => provider.close());
-
+describeProviders("CryptoProvider %s", (provider, name) => {
   it("says which library does the work", () => {
     expect(provider.name).toBe(name);
     expect(provider.version).toMatch(versions[name]);

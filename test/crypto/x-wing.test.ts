@@ -2,7 +2,7 @@
 import { sha3_256, shake256 } from "@noble/hashes/sha3.js";
 import { ml_kem768_x25519 } from "@noble/post-quantum/hybrid.js";
 import { ml_kem768 } from "@noble/post-quantum/ml-kem.js";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, describe, expect, it } from "vitest";
 import { kemAlgorithms } from "../../src/crypto/algorithms.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
@@ -43,13 +43,7 @@ describe("the test vectors of the draft", () => {
   });
 });
 
-describeProviders("X-Wing of %s", (name) => {
-  let provider: CryptoProvider;
-  beforeAll(async () => {
-    provider = await createCryptoProvider(name);
-  });
-  afterAll(() => provider.close());
-
+describeProviders("X-Wing of %s", (provider) => {
   const importSeed = (seed: Uint8Array) => provider.importSecretKey("X-Wing", { seed });
 
   it.each(vectors)(
@@ -166,11 +160,8 @@ describeProviders("X-Wing of %s", (name) => {
   });
 });
 
-describe("the self-test of a provider", () => {
-  let provider: CryptoProvider;
-  beforeAll(async () => {
-    provider = await createCryptoProvider("openssl");
-  });
+describe("the self-test of a provider", async () => {
+  const provider = await createCryptoProvider("openssl");
   afterAll(() => provider.close());
 
   /** A provider that computes X-Wing otherwise. */

@@ -8,13 +8,7 @@ import { importSealedKey, lendSecret, openSealedKey } from "../../src/secrets/se
 import { flipBit } from "../support/bytes.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 
-describeProviders("a secret key of %s", (name) => {
-  let provider: CryptoProvider;
-  beforeAll(async () => {
-    provider = await createCryptoProvider(name);
-  });
-  afterAll(() => provider.close());
-
+describeProviders("a secret key of %s", (provider) => {
   it.each(["ML-DSA-65", "ML-KEM-768", "X-Wing"] as const)("is sealed as its seed: %s", async (algorithm) => {
     const { secretKey } = await provider.generateKeyPair(algorithm);
     const sealed = await copySecret(secretKey);

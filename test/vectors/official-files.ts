@@ -1,6 +1,5 @@
 /** The files of official vectors, and what comes of each. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
+import { describe, expect, it } from "vitest";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { algorithmOf, type Outcome, procedures } from "./procedures.ts";
@@ -94,13 +93,7 @@ export function testFiles(files: readonly string[]): void {
   describe.skipIf(vectorsFolder === undefined)(
     "official vectors (QSP_TEST_VECTORS names their folder)",
     () => {
-      describeProviders("and %s", (name) => {
-        let provider: CryptoProvider;
-        beforeAll(async () => {
-          provider = await createCryptoProvider(name);
-        });
-        afterAll(() => provider.close());
-
+      describeProviders("and %s", (provider, name) => {
         it.each(files)("%s", { timeout: 360_000 }, async (file) => {
           const delegated =
             name === "native" && process.env.QSP_TEST_LONG !== "1" ? expectedOfDelegate[file] : undefined;

@@ -1,8 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import type { CryptoProvider } from "../../../src/crypto/provider.ts";
+import { describe, expect, it } from "vitest";
 import { describeProviders } from "../../support/crypto-providers.ts";
 import { renderVectorFiles } from "./generate.ts";
 import type { VectorSet } from "./vector-set.ts";
@@ -42,13 +40,7 @@ describe("the files of our own vectors", () => {
   });
 });
 
-describeProviders("our code with %s agrees with the vector of", (providerName) => {
-  let provider: CryptoProvider;
-  beforeAll(async () => {
-    provider = await createCryptoProvider(providerName);
-  });
-  afterAll(() => provider.close());
-
+describeProviders("our code with %s agrees with the vector of", (provider) => {
   const all = sets.flatMap((set) =>
     set.cases.map((one) => ({ title: `${set.name}: ${one.name}`, set, one })),
   );
