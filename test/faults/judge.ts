@@ -41,7 +41,8 @@ export async function findContradictions(evidence: Evidence, kms: KmsClient): Pr
   ];
 }
 
-function say(isWrong: boolean, sentence: string): string[] {
+/** A sentence about what is wrong, if it is. */
+export function say(isWrong: boolean, sentence: string): string[] {
   return isWrong ? [sentence] : [];
 }
 
@@ -184,7 +185,7 @@ export function findLateUses(entries: readonly AuditEntry[]): string[] {
 }
 
 /** Reads the list of all keys. */
-async function listKeys(kms: KmsClient): Promise<KeyRecord[]> {
+export async function listKeys(kms: KmsClient): Promise<KeyRecord[]> {
   const { rows } = await readPages(
     (pageToken) => kms.listKeys({ pageToken }),
     ({ keys }) => keys,

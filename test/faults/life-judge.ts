@@ -4,6 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { readPages } from "../services/answers.ts";
 import { readAudit } from "../services/kms/read-audit.ts";
+import { listKeys, say } from "./judge.ts";
 import type { KmsClient } from "./kms-server.ts";
 import { type Line, type Lives, type Logged, move, newVersion, replay, type State } from "./life-model.ts";
 
@@ -34,10 +35,6 @@ export async function judgeLives(lives: Lives, kms: KmsClient): Promise<string[]
   if ([...logged.values()].some(({ destructions }) => destructions.length > 0)) lives.happened.add("DESTROY");
   for (const line of lives.lines.values()) settle(lives, line, byName.get(line.name) ?? [], logged);
   return found;
-}
-
-function say(isWrong: boolean, sentence: string): string[] {
-  return isWrong ? [sentence] : [];
 }
 
 /** Destructions that a long schedule leaves to another day. */
@@ -186,12 +183,4 @@ function settle(
     const { state = "ACTIVE", wasRotated = false, signed = 0, destroyAtMs } = logged.get(keyId) ?? {};
     return { ...newVersion(keyId), state, wasRotated, destroyAtMs, signed: { least: signed, most: signed } };
   });
-}
-
-async function listKeys(kms: KmsClient): Promise<KeyRecord[]> {
-  const { rows } = await readPages(
-    (pageToken) => kms.listKeys({ pageToken }),
-    ({ keys }) => keys,
-  );
-  return rows;
 }
