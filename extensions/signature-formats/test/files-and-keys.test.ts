@@ -59,20 +59,10 @@ describe("no output of a format replaces an input", { timeout }, () => {
 });
 
 describe("a mistake with --format gets its remedy:", { timeout }, () => {
-  it.each([
-    [
-      "an unknown format",
-      ["sign", "f", "--key-file", "k.key", "--format", "pem"],
-      "raw, dsse, cms, jws, cose",
-    ],
-    [
-      "no format, for a signature in one",
-      ["verify", "f", "--signature", "f.jws", "--public-key", "k.pub"],
-      "did you mean --format jws?\n",
-    ],
-  ])("%s", async (_, args, remedy) => {
-    const { code, stderr } = await qsp(args, await makePlace());
-    expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringContaining(remedy) });
+  it("no format, for a signature in one", async () => {
+    const line = ["verify", "f", "--signature", "f.jws", "--public-key", "k.pub"];
+    const stderr = expect.stringContaining("did you mean --format jws?\n");
+    expect(await qsp(line, await makePlace())).toMatchObject({ code: 2, stderr });
   });
 
   it("raw is the format of none, also in capitals", async () => {

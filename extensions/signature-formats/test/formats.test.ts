@@ -196,24 +196,9 @@ describe("a certificate", { timeout }, () => {
       /pem has a key of an algorithm/,
     ],
     [
-      "that has headers, before another",
-      () => issue().certificatePem.replace("\n", "\nx: y\n") + issue().certificatePem,
-      /pem: the CERTIFICATE in line 1 has headers/,
-    ],
-    [
       "that is cut short, before another",
       () => issue().certificatePem.slice(0, 300) + issue().certificatePem,
       /pem: .*line/,
-    ],
-    [
-      "with a foreign character, before another",
-      () => issue().certificatePem.replace("MII", "MI_") + issue().certificatePem,
-      /pem: the CERTIFICATE in line 1 is not valid base64/,
-    ],
-    [
-      "with settings of OpenSSL, before another",
-      () => issue().certificatePem.replaceAll(" CERT", " TRUSTED CERT") + issue().certificatePem,
-      /pem: .*openssl x509/,
     ],
   ])("%s is refused", async (_, makePem, message) => {
     const place = await placeWithKey();

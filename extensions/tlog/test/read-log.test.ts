@@ -118,23 +118,15 @@ describe("a tile", { timeout: 180_000 }, () => {
   });
 });
 
+/** tile-paths.test.ts has all forms that are refused. */
 const wrongPaths = [
+  "0/0",
   "0/000",
   "0/000.p/5",
-  "0/000.p/04",
-  "0/000.p/0",
-  "0/000.p/256",
   "0/001.p/1",
-  "0/0",
-  "00/000.p/1",
   "1/000.p/1",
-  "64/000.p/1",
-  "0/x000/000.p/1",
-  "0/x999/x999/x999/x999/999",
   "entries/000.p/5",
   "entries",
-  "data/000",
-  "0/000.p/1/",
   "0%2f000.p%2f1",
   "%30/000.p/1%00",
   "..%2F0/000.p/1",
@@ -174,31 +166,20 @@ describe("a proof", { timeout: 180_000 }, () => {
     const server = await startLogServer();
     await writeUses(server, 4);
     await awaitSize(server.url, 4);
-    const { logs } = server;
-    expect(await refusal(logs.getInclusionProof({ log: "audit", leafIndex: 4 }))).toMatchObject({
-      code: "OutOfRange",
-      reason: "LEAF_OUT_OF_RANGE",
-    });
-    expect(await refusal(logs.getInclusionProof({ log: "audit", leafIndex: 2, treeSize: 2 }))).toMatchObject({
-      code: "OutOfRange",
-      reason: "LEAF_OUT_OF_RANGE",
-    });
-    expect(await refusal(logs.getInclusionProof({ log: "audit", leafIndex: 0, treeSize: 5 }))).toMatchObject({
-      code: "OutOfRange",
-      reason: "TREE_SIZE_OUT_OF_RANGE",
-    });
-    expect(await refusal(logs.getConsistencyProof({ log: "audit", fromSize: 5 }))).toMatchObject({
-      code: "OutOfRange",
-      reason: "TREE_SIZE_OUT_OF_RANGE",
-    });
-    expect(await refusal(logs.getConsistencyProof({ log: "audit", fromSize: 3, toSize: 2 }))).toMatchObject({
-      code: "OutOfRange",
-      reason: "TREE_SIZE_OUT_OF_RANGE",
-    });
-    expect(await refusal(logs.getInclusionProof({ log: "audit", leafIndex: 0.5 }))).toMatchObject({
-      code: "InvalidArgument",
-      reason: "FIELD_INVALID",
-    });
+    const log = "audit";
+    const { getInclusionProof, getConsistencyProof } = server.logs;
+    const leaf = { code: "OutOfRange", reason: "LEAF_OUT_OF_RANGE" };
+    const size = { code: "OutOfRange", reason: "TREE_SIZE_OUT_OF_RANGE" };
+    const invalid = { code: "InvalidArgument", reason: "FIELD_INVALID" };
+    const refused = [
+      [await refusal(getInclusionProof({ log, leafIndex: 4 })), leaf],
+      [await refusal(getInclusionProof({ log, leafIndex: 2, treeSize: 2 })), leaf],
+      [await refusal(getInclusionProof({ log, leafIndex: 0, treeSize: 5 })), size],
+      [await refusal(getInclusionProof({ log, leafIndex: 0.5 })), invalid],
+      [await refusal(getConsistencyProof({ log, fromSize: 5 })), size],
+      [await refusal(getConsistencyProof({ log, fromSize: 3, toSize: 2 })), size],
+    ] as const;
+    for (const [found, expected] of refused) expect(found).toMatchObject(expected);
   });
 });
 
