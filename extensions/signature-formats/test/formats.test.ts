@@ -237,6 +237,8 @@ describe("qsp verify --format", { timeout }, () => {
     expect((await qsp(line, place)).code).toBe(0);
     expect(read(place, "content").toString()).toBe("hello");
     expect((await qsp(verifyLine(format), place)).code).toBe(0);
+    writeFileSync(join(place.cwd, "shorter"), "hell");
+    expect((await qsp(verifyLine(format, "shorter"), place)).code).toBe(1);
   });
 
   it("verifies cms of another program with its content in it, and writes the content", async () => {
