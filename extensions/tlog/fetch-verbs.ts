@@ -5,7 +5,6 @@ import { unaryVerb } from "../../src/cli/call-verbs.ts";
 import { outputFile } from "../../src/cli/command-line/options.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { readWhole } from "../../src/cli/files/read.ts";
-import { facts } from "../../src/cli/output/output.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import { parseCheckpoint } from "../../src/signed-notes/checkpoint.ts";
 import { NoteError, parseNote } from "../../src/signed-notes/note.ts";
