@@ -68,9 +68,9 @@ const alone = ["identity-log", "log-in", "log-in-cost", "master-key", "private-s
  */
 const shared = [
   "console/test/**",
-  "extensions/{google-kms,oauth}/test/**",
+  "extensions/{google-kms,oauth,tlog}/test/**",
   "test/{access,audit,client,crypto,database,docs,envoy,formats,identity,merkle,openapi,proto-archive,protocol}/**",
-  "test/{records,secrets,server,services,signed-notes,store,tlog,transcoding,vectors/own}/**",
+  "test/{records,secrets,server,services,store,transcoding,vectors/own}/**",
 ].map((folder) => `${folder}/!(*.slow|*.full|${alone.join("|")}).test.ts`);
 const quick = {
   include: ["{test,{console,extensions/*}/test}/**/*.test.ts"],

@@ -15,7 +15,13 @@ import type { Metrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explanations } from "./services/explain-failure.ts";
 import { createKeyDomain } from "./services/kms/domain.ts";
-import { collectProfiles, listScopes, type ServicePackage, servicePackages } from "./services/registry.ts";
+import {
+  collectProfiles,
+  listScopes,
+  loadLogVerification,
+  type ServicePackage,
+  servicePackages,
+} from "./services/registry.ts";
 import { choosePackages } from "./settings/choose-packages.ts";
 import { challengeSettings, identitySettings } from "./settings/identity-settings.ts";
 import { requireReusablePort } from "./settings/reuse-port.ts";
@@ -94,11 +100,11 @@ export async function createApp(
     passwords,
     logger,
   });
-  const challengeLimits = challengeSettings(config);
-  const { valueFor } = config;
   const keyDomain = createKeyDomain({ ...identity, provider, store, now });
-  const scopes = listScopes(chosen);
-  const deps = { ...identity, provider, store, challengeLimits, scopes, valueFor, metrics, now, keyDomain };
+  const { verifyAudit } = await loadLogVerification(packages);
+  const shared = { ...identity, provider, store, keyDomain, metrics, now };
+  const settings = { challengeLimits: challengeSettings(config), valueFor: config.valueFor };
+  const deps = { ...shared, ...settings, scopes: listScopes(chosen), verifyAudit };
   const loaded = await Promise.all(chosen.map(({ load }) => load()));
   const modules = await Promise.all(loaded.map(({ openServices }) => openServices(deps)));
   const server = await createServer({

@@ -16,7 +16,6 @@ import { vpnTables } from "./services/vpn/tables.ts";
 import { walletTables } from "./services/wallet/tables.ts";
 import { openStoreOf } from "./store/open-store-of.ts";
 import type { Store, StoreOptions } from "./store/store.ts";
-import { tlogTables } from "./tlog/tables.ts";
 
 /** The tables of a store. */
 export interface StoreTables {
@@ -39,7 +38,6 @@ const coreOwners: readonly RecordTables[] = [
   blockchainTables,
   iotTables,
   vpnTables,
-  tlogTables,
 ];
 
 /** Collects the tables of the core and of packages, each after the tables that it depends on. */

@@ -65,6 +65,7 @@ const interfaceForExtensions: readonly string[] = [
   "services/service-module.ts",
   // Tables, and lists of their records.
   "database/background.ts",
+  "database/row-values.ts",
   "database/schema.ts",
   "database/store-error.ts",
   "records/columns.ts",
@@ -88,19 +89,15 @@ const interfaceForExtensions: readonly string[] = [
   // Logs.
   "audit/chain.ts",
   "audit/entry-text.ts",
+  "audit/log.ts",
   "client/verify-audit.ts",
   "merkle/hashes.ts",
+  "merkle/leaf-tiles.ts",
   "merkle/tiles.ts",
-  "services/blockchain/block-source.ts",
-  "signed-notes/checkpoint.ts",
-  "signed-notes/note.ts",
-  "signed-notes/signed-messages.ts",
-  "signed-notes/verifier-keys.ts",
-  "signed-notes/verify.ts",
-  "tlog/checkpoint-store.ts",
-  "tlog/hash-store.ts",
-  "tlog/source.ts",
-  "tlog/tables.ts",
+  "services/blockchain/block.ts",
+  "services/blockchain/store.ts",
+  "services/blockchain/verify-chain.ts",
+  "services/verify-logs.ts",
   // Keys.
   "crypto/algorithms.ts",
   "crypto/bytes.ts",
@@ -153,7 +150,7 @@ const mayImport: Record<string, RegExp> = {
   "open-observability": /^(config|database|protocol|server)$/,
   "require-auth-chosen": /^(config|identity|store)$/,
   "watch-store": /^(server|services\/registry|store)$/,
-  "open-store": /^(database|records|secrets|audit|identity|store|tlog|services)$|^services\//,
+  "open-store": /^(database|records|secrets|audit|identity|store|services)$|^services\//,
   settings: /^(config|database|identity|records|secrets|server)$/,
   errors: /^gen$/,
   "first-calls": /^$/,
@@ -161,8 +158,6 @@ const mayImport: Record<string, RegExp> = {
   "uncaught-errors": /^server$/,
   crypto: /^$/,
   merkle: /^$/,
-  "signed-notes": /^crypto$/,
-  tlog: /^(crypto|database|records|secrets|audit|store|merkle|signed-notes)$/,
   database: /^crypto$/,
   secrets: /^(crypto|database)$/,
   records: /^(crypto|database|secrets)$/,
@@ -171,9 +166,10 @@ const mayImport: Record<string, RegExp> = {
   identity: /^(gen|errors|protocol|crypto|database|records|secrets|store)$/,
   "services/registry": /^(gen|protocol|database|records)$|^services\b/,
   services:
-    /^(gen|config|errors|protocol|crypto|database|records|secrets|audit|store|tlog|identity|services|services\/service-module)$/,
+    /^(gen|config|errors|protocol|crypto|database|records|secrets|audit|store|identity|services|services\/service-module)$/,
   // What app.ts passes to all services: the keys too, which several of them use.
-  "services/service-module": /^(config|protocol|crypto|database|records|store|identity|services\/kms)$/,
+  "services/service-module":
+    /^(config|protocol|crypto|database|records|store|identity|services|services\/kms)$/,
   protocol: /^(gen|errors)$/,
   transcoding: /^(gen|errors|protocol)$/,
   "openapi/document": /^$/,
@@ -182,7 +178,7 @@ const mayImport: Record<string, RegExp> = {
   server: /^(gen|errors|protocol|transcoding|crypto)$/,
   cli: /^(gen|extension|client|protocol|crypto|services\/registry|cli\/operator)$/,
   "cli/operator":
-    /^(cli|config|settings|crypto|database|records|secrets|audit|store|tlog|open-store|identity)$|^services\//,
+    /^(cli|config|settings|crypto|database|records|secrets|audit|store|open-store|identity)$|^services\//,
   // The page writes public keys as PEM.
   // The reference reads the types of the description.
   console: /^(gen|client|protocol|crypto|openapi\/document)$/,

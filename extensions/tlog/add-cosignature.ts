@@ -1,10 +1,10 @@
 import { refuse, refuseField } from "../../src/errors.ts";
-import { parseCheckpoint } from "../../src/signed-notes/checkpoint.ts";
-import { type Note, NoteError, parseNote } from "../../src/signed-notes/note.ts";
-import { verifyNote } from "../../src/signed-notes/verify.ts";
+import { parseCheckpoint } from "./checkpoint.ts";
 import type { Cosignature } from "./cosignature-store.ts";
 import { findBySize } from "./get-checkpoint.ts";
 import type { LogServiceDeps, ServedLog } from "./logs.ts";
+import { type Note, NoteError, parseNote } from "./note.ts";
+import { verifyNote } from "./verify-note.ts";
 
 /** Seconds by which the clock of a witness may be ahead. */
 const maxAheadSeconds = 300;

@@ -1,10 +1,10 @@
 /** Stores the cosignatures of witnesses: for each checkpoint the newest of each key. */
 import type { Kysely } from "kysely";
 import type { Schema } from "../../src/database/schema.ts";
-import type { NoteSignature } from "../../src/signed-notes/note.ts";
-import { computeKeyId, type VerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { TlogCosignaturesTable } from "../../src/tlog/tables.ts";
+import type { NoteSignature } from "./note.ts";
+import type { TlogCosignaturesTable } from "./tables.ts";
+import { computeKeyId, type VerifierKey } from "./verifier-keys.ts";
 
 /** A cosignature of a trusted witness. */
 export interface Cosignature extends NoteSignature {

@@ -6,8 +6,8 @@ import { outputFile } from "../../src/cli/command-line/options.ts";
 import { exitCodes, usageError } from "../../src/cli/exit-codes.ts";
 import { readWhole } from "../../src/cli/files/read.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
-import { parseCheckpoint } from "../../src/signed-notes/checkpoint.ts";
-import { NoteError, parseNote } from "../../src/signed-notes/note.ts";
+import { parseCheckpoint } from "./checkpoint.ts";
+import { NoteError, parseNote } from "./note.ts";
 import { formatProofFile } from "./proof-files.ts";
 
 const { method } = LogService;

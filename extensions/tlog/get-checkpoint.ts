@@ -1,7 +1,7 @@
 import { refuse } from "../../src/errors.ts";
-import { formatNote } from "../../src/signed-notes/note.ts";
-import type { PublishedCheckpoint } from "../../src/tlog/checkpoint-store.ts";
+import type { PublishedCheckpoint } from "./checkpoint-store.ts";
 import type { ServedLog } from "./logs.ts";
+import { formatNote } from "./note.ts";
 
 /** The most checkpoints to search for one with enough cosignatures, because some rows are of former witnesses. */
 const maxTried = 8;

@@ -4,7 +4,7 @@ import type {
   GetInclusionProofResponseSchema,
 } from "#gen/tlog/log_service_pb.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
-import type { PublishedCheckpoint } from "../../src/tlog/checkpoint-store.ts";
+import type { PublishedCheckpoint } from "./checkpoint-store.ts";
 import { writeNote } from "./get-checkpoint.ts";
 import type { ServedLog } from "./logs.ts";
 

@@ -1,14 +1,10 @@
 /** Converts settings to the options of verifiable logs. */
 import { type Config, ConfigError } from "../../src/config.ts";
 import { readFileWithin } from "../../src/read-file.ts";
-import { NoteError } from "../../src/signed-notes/note.ts";
-import {
-  formatVerifierKey,
-  parseVerifierKey,
-  type VerifierKey,
-} from "../../src/signed-notes/verifier-keys.ts";
 import { describeSystemError } from "../../src/system-error.ts";
+import { NoteError } from "./note.ts";
 import { auditLogPublic, logOrigin, witnesses } from "./settings.ts";
+import { formatVerifierKey, parseVerifierKey, type VerifierKey } from "./verifier-keys.ts";
 
 /** The most witnesses: their cosignatures and ours fit into a note. */
 const maxWitnesses = 16;

@@ -4,14 +4,14 @@ import { StoreFailureError } from "../../src/database/store-error.ts";
 import { hashLeaf } from "../../src/merkle/hashes.ts";
 import { tileWidth } from "../../src/merkle/tiles.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createCheckpointStore, type PublishedCheckpoint } from "../../src/tlog/checkpoint-store.ts";
-import type { LeafSource } from "../../src/tlog/source.ts";
+import { createCheckpointStore, type PublishedCheckpoint } from "./checkpoint-store.ts";
 import { openLogSigners } from "./log-keys.ts";
 import { proveConsistency, proveInclusion } from "./proofs.ts";
 import { createPublisher, type PublisherDeps } from "./publisher.ts";
 import { computeRoot } from "./ranges.ts";
 import { schedulePublishing } from "./schedule.ts";
 import type { NoteSigner } from "./sign-notes.ts";
+import type { LeafSource } from "./source.ts";
 import type { TilePath } from "./tile-paths.ts";
 import { createTree } from "./tree.ts";
 

@@ -2,14 +2,14 @@
 import { hash } from "node:crypto";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { refuse } from "../../src/errors.ts";
-import { createBlockSource } from "../../src/services/blockchain/block-source.ts";
 import type { LogMetrics } from "../../src/services/service-module.ts";
-import type { VerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createAuditSource } from "../../src/tlog/source.ts";
+import { createBlockSource } from "./block-source.ts";
 import { type CosignatureStore, createCosignatureStore } from "./cosignature-store.ts";
 import { type Log, openLog } from "./log.ts";
 import type { LogOptions } from "./log-settings.ts";
+import { createAuditSource } from "./source.ts";
+import type { VerifierKey } from "./verifier-keys.ts";
 
 /** A log with the cosignatures of its checkpoints. */
 export interface ServedLog extends Log {

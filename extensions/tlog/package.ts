@@ -7,4 +7,6 @@ export const tlogPackage: ServicePackage = {
   after: "nft",
   files: [file_tlog_log_service],
   load: () => import("./module.ts"),
+  tables: async () => (await import("./tables.ts")).tlogTables,
+  logVerification: async () => (await import("./verification.ts")).treeVerification,
 };

@@ -2,7 +2,7 @@
  * Proofs as text, to be verified without a server: of inclusion (c2sp.org/tlog-proof), and of consistency in the form in
  * which witnesses receive it (c2sp.org/tlog-witness, add-checkpoint). Both end with the checkpoint.
  */
-import { NoteError } from "../../src/signed-notes/note.ts";
+import { NoteError } from "./note.ts";
 
 /** A proof that a leaf is in the tree of a checkpoint. */
 export interface InclusionFile {

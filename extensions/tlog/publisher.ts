@@ -1,16 +1,12 @@
 /** Signs checkpoints of a log: at most one for each size, and at most one in each interval. */
 import { StoreFailureError } from "../../src/database/store-error.ts";
-import { type Checkpoint, formatCheckpoint } from "../../src/signed-notes/checkpoint.ts";
-import { formatNote } from "../../src/signed-notes/note.ts";
 import type { Store } from "../../src/store/store.ts";
-import {
-  type CheckpointStore,
-  createCheckpointStore,
-  type PublishedCheckpoint,
-} from "../../src/tlog/checkpoint-store.ts";
-import type { LeafSource } from "../../src/tlog/source.ts";
+import { type Checkpoint, formatCheckpoint } from "./checkpoint.ts";
+import { type CheckpointStore, createCheckpointStore, type PublishedCheckpoint } from "./checkpoint-store.ts";
+import { formatNote } from "./note.ts";
 import { computeRoot } from "./ranges.ts";
 import type { NoteSigner } from "./sign-notes.ts";
+import type { LeafSource } from "./source.ts";
 import type { Tree } from "./tree.ts";
 
 /** Milliseconds between two signatures, for all callers and all programs that share the store. */

@@ -2,8 +2,8 @@
 import { AsyncResource } from "node:async_hooks";
 import { reportAttempts } from "../../src/database/background.ts";
 import type { Store } from "../../src/store/store.ts";
-import type { LeafSource } from "../../src/tlog/source.ts";
 import { type Publisher, publishIntervalMs } from "./publisher.ts";
+import type { LeafSource } from "./source.ts";
 
 /** Publishes until the returned function is called; that publishes a last time if something is due. */
 export function schedulePublishing({

@@ -3,8 +3,6 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { CosignatureSchema, LogService } from "#gen/tlog/log_service_pb.ts";
-import { formatSignatureLine } from "../../src/signed-notes/note.ts";
-import { formatVerifierKey } from "../../src/signed-notes/verifier-keys.ts";
 import { addCosignature } from "./add-cosignature.ts";
 import type { Cosignature } from "./cosignature-store.ts";
 import { findBySize, findCheckpoint, writeNote } from "./get-checkpoint.ts";
@@ -12,6 +10,8 @@ import { getConsistencyProof, getInclusionProof } from "./get-proofs.ts";
 import { getTile } from "./get-tile.ts";
 import { listLogEntries } from "./list-entries.ts";
 import { findLog, type LogServiceDeps } from "./logs.ts";
+import { formatSignatureLine } from "./note.ts";
+import { formatVerifierKey } from "./verifier-keys.ts";
 
 /** Implements the service. */
 export function logService(deps: LogServiceDeps): ServiceImpl<typeof LogService> {

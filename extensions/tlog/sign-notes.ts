@@ -1,9 +1,9 @@
 /** Signs the checkpoints of a log. */
 import { createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import type { CryptoProvider, SecretKey } from "../../src/crypto/provider.ts";
-import type { NoteSignature } from "../../src/signed-notes/note.ts";
-import { buildSignedMessage, encodeUint64, ownContext } from "../../src/signed-notes/signed-messages.ts";
-import { computeKeyId, type VerifierKey } from "../../src/signed-notes/verifier-keys.ts";
+import type { NoteSignature } from "./note.ts";
+import { buildSignedMessage, encodeUint64, ownContext } from "./signed-messages.ts";
+import { computeKeyId, type VerifierKey } from "./verifier-keys.ts";
 
 /** A key that signs notes. */
 export interface NoteSigner {

@@ -4,9 +4,9 @@ import { RecordDamagedError } from "../../src/database/store-error.ts";
 import { hashBytes, hashLeaf, hashPerfect } from "../../src/merkle/hashes.ts";
 import { countHashes, tileWidth } from "../../src/merkle/tiles.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createHashStore, describeHash, type StoredHash } from "../../src/tlog/hash-store.ts";
-import type { LeafSource } from "../../src/tlog/source.ts";
+import { createHashStore, describeHash, type StoredHash } from "./hash-store.ts";
 import type { NodeReader } from "./ranges.ts";
+import type { LeafSource } from "./source.ts";
 import { placeNode } from "./tile-paths.ts";
 
 /** Tiles to hold in memory, of 8 KiB each. */

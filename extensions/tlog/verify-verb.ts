@@ -8,11 +8,11 @@ import { counted } from "../../src/cli/output/output.ts";
 import type { Verb, VerbInput } from "../../src/cli/verb.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { hashLeaf } from "../../src/merkle/hashes.ts";
-import { type Checkpoint, parseCheckpoint } from "../../src/signed-notes/checkpoint.ts";
-import { NoteError, parseNote } from "../../src/signed-notes/note.ts";
-import { parseVerifierKey, type VerifierKey } from "../../src/signed-notes/verifier-keys.ts";
-import { verifyNote } from "../../src/signed-notes/verify.ts";
+import { type Checkpoint, parseCheckpoint } from "./checkpoint.ts";
+import { NoteError, parseNote } from "./note.ts";
 import { type ConsistencyFile, type InclusionFile, parseProofFile } from "./proof-files.ts";
+import { parseVerifierKey, type VerifierKey } from "./verifier-keys.ts";
+import { verifyNote } from "./verify-note.ts";
 import { verifyConsistency, verifyInclusion } from "./verify-proofs.ts";
 
 /** The result of a verification. */

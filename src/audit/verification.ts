@@ -60,7 +60,7 @@ export interface AuditVerificationDeps {
   /** The sizes of the tree over the entries whose roots will be computed; left out, the leaves are not hashed. */
   readonly treeSizes?: readonly number[] | undefined;
   /** Called from time to time with the number of checked entries and the total. */
-  readonly onProgress?: (checked: number, total: number) => void;
+  readonly onProgress?: ((checked: number, total: number) => void) | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 

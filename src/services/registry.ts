@@ -14,6 +14,7 @@ import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
 import { findScope, metricsScope, type ServiceProfiles } from "../protocol/service-profile.ts";
 import type { RecordTables } from "../records/table-declaration.ts";
 import type { ServiceModule } from "./service-module.ts";
+import { entriesVerification, type LogVerification } from "./verify-logs.ts";
 
 /** One package. */
 export interface ServicePackage {
@@ -33,6 +34,8 @@ export interface ServicePackage {
   readonly profiles?: ServiceProfiles;
   /** Loads its tables, if it has any and is one of an extension. Those of the core are in src/open-store.ts. */
   readonly tables?: () => Promise<RecordTables>;
+  /** Loads the verification of logs and of what it derives from them. At most one package of an extension has one. */
+  readonly logVerification?: () => Promise<LogVerification>;
 }
 
 /** Loads packages. */
@@ -58,6 +61,12 @@ export async function collectPackages(
 /** The profiles of the services of packages. */
 export function collectProfiles(packages: readonly ServicePackage[]): ServiceProfiles {
   return Object.assign({}, ...packages.map(({ profiles }) => profiles));
+}
+
+/** Loads the verification of logs. @param packages all of the program, also those that a server does not serve */
+export async function loadLogVerification(packages: readonly ServicePackage[]): Promise<LogVerification> {
+  const [load] = packages.flatMap(({ logVerification = [] }) => logVerification);
+  return load === undefined ? entriesVerification : load();
 }
 
 /** Lists the services that are not serving while the store cannot be written. */

@@ -7,6 +7,7 @@ import type { Example } from "../protocol/example.ts";
 import type { WireCodecs } from "../protocol/wire-codec.ts";
 import type { Store } from "../store/store.ts";
 import type { KeyDomain } from "./kms/domain.ts";
+import type { LogVerification } from "./verify-logs.ts";
 
 /** The dependencies of services. */
 export interface ModuleDeps extends Omit<Identity, "authenticate" | "close"> {
@@ -19,6 +20,7 @@ export interface ModuleDeps extends Omit<Identity, "authenticate" | "close"> {
   readonly valueFor: Config["valueFor"];
   /** The keys of the server, which several services use. */
   readonly keyDomain: KeyDomain;
+  readonly verifyAudit: LogVerification["verifyAudit"];
   readonly metrics: LogMetrics;
   readonly now: () => Date;
 }

@@ -3,9 +3,8 @@ import { join } from "node:path";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { sqliteIn } from "../../src/database/database.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
-import { verifyAudit } from "../../src/tlog/verify-audit.ts";
 import { writeLongLog } from "../support/long-log.ts";
-import { openStore } from "../support/open-store.ts";
+import { logVerification, openStore } from "../support/open-store.ts";
 import { report, showProgress } from "./results.ts";
 import { rounds } from "./tools.ts";
 
@@ -29,7 +28,7 @@ export async function measureVerification(dataDir: string): Promise<void> {
       showProgress(`verifying them: round ${round + 1} of ${rounds} `);
       const startMs = performance.now();
       const start = performance.eventLoopUtilization();
-      const { valid } = await verifyAudit(store, provider);
+      const { valid } = await logVerification.verifyAudit(store, provider);
       if (!valid) throw new Error("the log is not what it should be");
       rates.push(entries / ((performance.now() - startMs) / 1000));
       shares.push(performance.eventLoopUtilization(start).utilization * 100);

@@ -10,11 +10,17 @@ import {
 import { listTables } from "../../src/database/schema.ts";
 import * as opening from "../../src/open-store.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
-import { collectPackages } from "../../src/services/registry.ts";
+import { collectPackages, loadLogVerification } from "../../src/services/registry.ts";
 import type { Store, StoreOptions } from "../../src/store/store.ts";
 
-/** The tables of the core and of all extensions. */
-export const tables = await opening.collectTables(await collectPackages(extensions));
+/** The packages of the core and of all extensions. */
+const packages = await collectPackages(extensions);
+
+/** Their tables. */
+export const tables = await opening.collectTables(packages);
+
+/** The verification of logs, with what extensions derive from them. */
+export const logVerification = await loadLogVerification(packages);
 
 /** Their names, each after the tables that it depends on. */
 export const tableNames = listTables(tables.owners).map(([name]) => name);

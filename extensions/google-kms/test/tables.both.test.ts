@@ -61,7 +61,7 @@ describeStores("a store with key rings", (makePlace) => {
       await store.write((transaction) => createRingStore(store).insert(transaction, ring));
       await store.close();
       await expect(openWithout(place, mode)).rejects.toThrow(
-        storageError(/has the migration step 0002-google-kms of .* an extension that it lacks/),
+        storageError(/has the migration steps 0002-google-kms,.* of .* an extension that it lacks/),
       );
       const again = await place.open();
       expect(await createRingStore(again).find(ring.owner, ring.name)).toEqual(ring);

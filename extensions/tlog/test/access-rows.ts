@@ -1,10 +1,10 @@
 /** The rows of this extension in the test of who may call. */
 import { createClient } from "@connectrpc/connect";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
-import { formatNote, parseNote } from "../../../src/signed-notes/note.ts";
 import type { Person } from "../../../test/access/access-server.ts";
 import { type Row, row } from "../../../test/access/rpc-rows.ts";
 import { present } from "../../../test/services/answers.ts";
+import { formatNote, parseNote } from "../note.ts";
 import { witness } from "./witness.ts";
 
 const { method } = LogService;

@@ -1,7 +1,8 @@
 /** The values of examples that a caller computes from answers. */
-import { formatNote, parseNote } from "../../../src/signed-notes/note.ts";
+
 import type { ComputedValues } from "../../../test/openapi/computed-values.ts";
 import { cosignedNote } from "../examples.ts";
+import { formatNote, parseNote } from "../note.ts";
 import { witness } from "./witness.ts";
 
 export const computeValues: ComputedValues = {

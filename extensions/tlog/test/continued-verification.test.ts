@@ -1,9 +1,9 @@
 /** Verification of a long log: it continues from where an earlier one ended, and says so. */
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import { verifyAudit } from "../../../src/tlog/verify-audit.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { makeSqlitePlace } from "../../../test/support/on-both.ts";
+import { verifyAudit } from "../verify-audit.ts";
 import { openAuditLog } from "./open-log.ts";
 
 const provider = await createCryptoProvider("openssl");

@@ -1,9 +1,9 @@
 /** The flags that the examples and the access rows of this extension need. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { formatVerifierKey } from "../../../src/signed-notes/verifier-keys.ts";
 import type { AtEnd } from "../../../test/support/at-end.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { formatVerifierKey } from "../verifier-keys.ts";
 import { witness } from "./witness.ts";
 
 export function makeFlags(atEnd: AtEnd): readonly string[] {

@@ -1,9 +1,9 @@
 /** A log with a million entries: what its proofs cost the server. */
 import { expect, it } from "vitest";
 import { hashLeaf } from "../../../src/merkle/hashes.ts";
-import { createAuditSource } from "../../../src/tlog/source.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { makeSqlitePlace } from "../../../test/support/on-both.ts";
+import { createAuditSource } from "../source.ts";
 import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { openAuditLog } from "./open-log.ts";
 

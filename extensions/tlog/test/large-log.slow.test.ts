@@ -2,9 +2,9 @@
 import { Worker } from "node:worker_threads";
 import { expect, it, vi } from "vitest";
 import { hashLeaf } from "../../../src/merkle/hashes.ts";
-import { createAuditSource } from "../../../src/tlog/source.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { makeSqlitePlace } from "../../../test/support/on-both.ts";
+import { createAuditSource } from "../source.ts";
 import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { openAuditLog } from "./open-log.ts";
 

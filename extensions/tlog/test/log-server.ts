@@ -5,11 +5,11 @@ import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { LogService } from "#gen/tlog/log_service_pb.ts";
 import { readConfig } from "../../../src/config.ts";
-import { parseCheckpoint } from "../../../src/signed-notes/checkpoint.ts";
-import { parseNote } from "../../../src/signed-notes/note.ts";
 import { present } from "../../../test/services/answers.ts";
 import { openConnections, serveApp } from "../../../test/services/app-under-test.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { parseCheckpoint } from "../checkpoint.ts";
+import { parseNote } from "../note.ts";
 import { settings } from "../settings.ts";
 
 /** A server with clients over gRPC. */

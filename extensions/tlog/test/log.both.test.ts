@@ -3,13 +3,13 @@ import { expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { RecordDamagedError, StoreFailureError } from "../../../src/database/store-error.ts";
 import { hashLeaf } from "../../../src/merkle/hashes.ts";
-import { verifyNote } from "../../../src/signed-notes/verify.ts";
-import { createAuditSource } from "../../../src/tlog/source.ts";
 import { copyLog, restoreLog } from "../../../test/audit/audit-log.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { treeHash } from "../../../test/support/naive-tree.ts";
 import { describeStores, type Place } from "../../../test/support/on-both.ts";
 import { openLog } from "../log.ts";
+import { createAuditSource } from "../source.ts";
+import { verifyNote } from "../verify-note.ts";
 import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { openAuditLog, origin } from "./open-log.ts";
 

@@ -1,20 +1,16 @@
 /** Notes, checkpoints and keys of C2SP, with the examples of the specifications. */
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import { formatCheckpoint, parseCheckpoint } from "../../../src/signed-notes/checkpoint.ts";
-import { formatNote, maxNoteBytes, NoteError, parseNote } from "../../../src/signed-notes/note.ts";
-import {
-  computeKeyId,
-  formatVerifierKey,
-  parseVerifierKey,
-} from "../../../src/signed-notes/verifier-keys.ts";
-import { verifyNote } from "../../../src/signed-notes/verify.ts";
+import { formatCheckpoint, parseCheckpoint } from "../checkpoint.ts";
+import { formatNote, maxNoteBytes, NoteError, parseNote } from "../note.ts";
 import {
   createEd25519Signer,
   createMlDsa44Signer,
   createMlDsa65Signer,
   importEd25519Seed,
 } from "../sign-notes.ts";
+import { computeKeyId, formatVerifierKey, parseVerifierKey } from "../verifier-keys.ts";
+import { verifyNote } from "../verify-note.ts";
 
 const provider = await createCryptoProvider("openssl");
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);

@@ -2,8 +2,8 @@
 import { onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { createAuditSource } from "../../../src/tlog/source.ts";
 import { type Log, openLog } from "../log.ts";
+import { createAuditSource } from "../source.ts";
 
 /** The origin of the log. */
 export const origin = "log.example/audit";

@@ -2,12 +2,12 @@
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { hashLeaf } from "../../../src/merkle/hashes.ts";
-import { parseCheckpoint } from "../../../src/signed-notes/checkpoint.ts";
-import { parseNote } from "../../../src/signed-notes/note.ts";
-import { parseVerifierKey } from "../../../src/signed-notes/verifier-keys.ts";
-import { verifyNote } from "../../../src/signed-notes/verify.ts";
 import { present } from "../../../test/services/answers.ts";
 import { refusal } from "../../../test/support/refusal.ts";
+import { parseCheckpoint } from "../checkpoint.ts";
+import { parseNote } from "../note.ts";
+import { parseVerifierKey } from "../verifier-keys.ts";
+import { verifyNote } from "../verify-note.ts";
 import { verifyConsistency, verifyInclusion } from "../verify-proofs.ts";
 import { awaitSize, fetchNote, startLogServer, writeUses } from "./log-server.ts";
 

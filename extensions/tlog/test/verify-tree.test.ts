@@ -1,11 +1,11 @@
 /** Verification of the stored tree: it names the first hash or checkpoint that is not that of the entries. */
 import { describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import { createAuditSource } from "../../../src/tlog/source.ts";
-import { verifyAudit } from "../../../src/tlog/verify-audit.ts";
-import { verifyTree } from "../../../src/tlog/verify-tree.ts";
 import { writeEntries } from "../../../test/support/entries.ts";
 import { makeSqlitePlace } from "../../../test/support/on-both.ts";
+import { createAuditSource } from "../source.ts";
+import { verifyAudit } from "../verify-audit.ts";
+import { verifyTree } from "../verify-tree.ts";
 import { openAuditLog } from "./open-log.ts";
 
 /** A store with 700 entries, and checkpoints of sizes 300, 600 and 700. */

@@ -1,7 +1,7 @@
 /** A witness with Ed25519, written from c2sp.org/tlog-cosignature alone. */
 import { createPublicKey, generateKeyPairSync, sign } from "node:crypto";
-import { computeKeyId, type VerifierKey } from "../../../src/signed-notes/verifier-keys.ts";
 import type { NoteSigner } from "../sign-notes.ts";
+import { computeKeyId, type VerifierKey } from "../verifier-keys.ts";
 
 /** Makes a witness with a fresh key. */
 export function makeEd25519Witness(name: string): NoteSigner {

@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
-import { formatCheckpoint, parseCheckpoint } from "../../../src/signed-notes/checkpoint.ts";
-import { formatNote, type NoteSignature, parseNote } from "../../../src/signed-notes/note.ts";
-import { formatVerifierKey } from "../../../src/signed-notes/verifier-keys.ts";
-import { verifyNote } from "../../../src/signed-notes/verify.ts";
 import { present } from "../../../test/services/answers.ts";
 import { refusal } from "../../../test/support/refusal.ts";
 import { makeTemporaryDirectory } from "../../../test/support/temporary-directory.ts";
+import { formatCheckpoint, parseCheckpoint } from "../checkpoint.ts";
+import { formatNote, type NoteSignature, parseNote } from "../note.ts";
 import { createMlDsa44Signer, type NoteSigner } from "../sign-notes.ts";
+import { formatVerifierKey } from "../verifier-keys.ts";
+import { verifyNote } from "../verify-note.ts";
 import { awaitSize, fetchNote, type LogServer, startLogServer, writeUses } from "./log-server.ts";
 import { makeEd25519Witness } from "./witness.ts";
 

@@ -1,6 +1,6 @@
 import type { AuditVerification, SignedCheckpoint } from "../../audit/verification.ts";
 import { ConfigError } from "../../config.ts";
-import { verifyAudit } from "../../tlog/verify-audit.ts";
+import { loadLogVerification } from "../../services/registry.ts";
 import { readText } from "../files/read.ts";
 import { withCount } from "../output/count-progress.ts";
 import { counted } from "../output/output.ts";
@@ -16,6 +16,7 @@ export const auditVerify: StoreVerb = {
   async run(input) {
     const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);
+    const { verifyAudit } = await loadLogVerification(await input.loadPackages());
     const found = await withStore(input, "existing", (store, provider) =>
       withCount("entries verified", (onProgress) => verifyAudit(store, provider, { outside, onProgress })),
     );

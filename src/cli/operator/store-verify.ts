@@ -3,12 +3,10 @@ import { verifySchema } from "../../database/schema-objects.ts";
 import { listLostAccounts } from "../../identity/lost-accounts.ts";
 import { verifyCounts, verifyRecords } from "../../records/verify-records.ts";
 import { verifySecrets } from "../../secrets/verify-secrets.ts";
-import { createBlockSource } from "../../services/blockchain/block-source.ts";
 import { createKmsStore } from "../../services/kms/store.ts";
 import { keyTable } from "../../services/kms/tables.ts";
 import { verifyKeys } from "../../services/kms/verify-keys.ts";
-import { createAuditSource } from "../../tlog/source.ts";
-import { verifyTree } from "../../tlog/verify-tree.ts";
+import { loadLogVerification } from "../../services/registry.ts";
 import { withCount } from "../output/count-progress.ts";
 import { counted } from "../output/output.ts";
 import { type Outcome, verdict } from "./store-verb.ts";
@@ -24,7 +22,7 @@ export const storeVerify = existingStoreVerb({
     "Verifies that every secret can be decrypted, that every key is present, that no record was changed, and that the stored\n" +
     "hashes and checkpoints of the verifiable logs are those of their entries. Also verifies the log of identities; audit\n" +
     "verify does it for the audit log. First verifies a SQLite file as a whole; for PostgreSQL, pg_amcheck does that.",
-  async work({ location, masterKey, loadTables, store, provider }) {
+  async work({ location, masterKey, loadTables, loadPackages, store, provider }) {
     const { kind } = location;
     const { owners, records: declarations } = await loadTables();
     const pages = await checkIntegrity({ kind, reader: store.reader });
@@ -43,12 +41,10 @@ export const storeVerify = existingStoreVerb({
     const records = await verifyRecords(store, declarations);
     const lost = await listLostAccounts(store.reader);
     const answers = await store.verifyAnswers();
-    const trees = await withCount("entries of logs verified", async (onProgress) => {
-      const sources = [createAuditSource(store), createBlockSource(store, provider)];
-      const found = [];
-      for (const source of sources) found.push(await verifyTree({ store, provider, source, onProgress }));
-      return found;
-    });
+    const { verifyDerived } = await loadLogVerification(await loadPackages());
+    const trees = await withCount("entries of logs verified", (onProgress) =>
+      verifyDerived(store, provider, onProgress),
+    );
     const identities = await withCount("entries of the log of identities verified", (onProgress) =>
       store.verifyIdentityLog({ onProgress }),
     );

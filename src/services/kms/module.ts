@@ -6,6 +6,8 @@ import { kmsService } from "./service.ts";
 export { examples } from "./examples.ts";
 
 /** Opens the services of the package. */
-export const openServices: OpenServices = ({ keyDomain }) => ({
-  services: [createServiceImplSpec<typeof KmsService>(KmsService, kmsService(keyDomain.open()))],
+export const openServices: OpenServices = ({ keyDomain, verifyAudit }) => ({
+  services: [
+    createServiceImplSpec<typeof KmsService>(KmsService, kmsService({ ...keyDomain.open(), verifyAudit })),
+  ],
 });

@@ -25,10 +25,15 @@ import { listKeys } from "./list-keys.ts";
 import { rotateKey } from "./rotate.ts";
 import { sign, signBatch, signStream } from "./sign.ts";
 import { verify } from "./verify.ts";
-import { createAuditVerifications, packVerification, watchVerification } from "./verify-audit.ts";
+import {
+  type AuditVerificationDeps,
+  createAuditVerifications,
+  packVerification,
+  watchVerification,
+} from "./verify-audit.ts";
 
 /** Implements the service. It is long because it has one entry for each RPC, and nothing else. */
-export function kmsService(deps: ChangeDeps): ServiceImpl<typeof KmsService> {
+export function kmsService(deps: ChangeDeps & AuditVerificationDeps): ServiceImpl<typeof KmsService> {
   const { store, keys } = deps;
   const auditLog = openEntryLog(store, keyLog);
   const runExclusively = createCallerMutex();

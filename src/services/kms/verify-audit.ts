@@ -8,12 +8,12 @@ import type {
 import { keyLog } from "../../audit/tables.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { Store } from "../../store/store.ts";
-import { createLine, type SharedVerifications, shareVerifications } from "../../tlog/shared-verifications.ts";
-import { type AuditLogVerification, maxWholeEntries, verifyAudit } from "../../tlog/verify-audit.ts";
 import { packCheckpoint } from "../entry-log.ts";
+import { createLine, type SharedVerifications, shareVerifications } from "../shared-verifications.ts";
+import type { AuditLogVerification, LogVerification } from "../verify-logs.ts";
 
 /** The dependencies of verifications. */
-export interface AuditVerificationDeps {
+export interface AuditVerificationDeps extends Pick<LogVerification, "verifyAudit"> {
   readonly store: Store;
   readonly provider: CryptoProvider;
   readonly now: () => Date;
@@ -27,11 +27,15 @@ export interface AuditVerifications {
   readonly continued: SharedVerifications<AuditLogVerification>;
 }
 
+/** The largest log whose entries are all verified although an earlier verification vouches for some. */
+const maxWholeEntries = 1_000_000;
+
 /** Creates the verifications of a server, of which one runs at a time. */
 export function createAuditVerifications({
   store,
   provider,
   now,
+  verifyAudit,
 }: AuditVerificationDeps): AuditVerifications {
   const line = createLine();
   const share = (wholeUpTo?: number) =>

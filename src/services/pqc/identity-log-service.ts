@@ -6,8 +6,8 @@ import type { IdentityLogEntrySchema, IdentityLogService } from "#gen/pqc/identi
 import type { AuditEntry } from "../../audit/chain.ts";
 import { identityLog } from "../../audit/tables.ts";
 import type { Store } from "../../store/store.ts";
-import { createLine, shareVerifications } from "../../tlog/shared-verifications.ts";
 import { type EntryQuery, openEntryLog, packCheckpoint, readFilter } from "../entry-log.ts";
+import { createLine, shareVerifications } from "../shared-verifications.ts";
 
 /** Implements the service. */
 export function identityLogService({

@@ -14,14 +14,14 @@ import type { ServerLimits } from "../../../src/server/limits.ts";
 import type { Server } from "../../../src/server/server.ts";
 import { explanations } from "../../../src/services/explain-failure.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
-import { createSchedule, type Schedule } from "../../../src/services/kms/schedule.ts";
+import { createSchedule } from "../../../src/services/kms/schedule.ts";
 import { kmsService } from "../../../src/services/kms/service.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { storeSettings } from "../../../src/settings/store-settings.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { serve } from "../../server/serve.ts";
 import type { AtEnd } from "../../support/at-end.ts";
-import { openStore } from "../../support/open-store.ts";
+import { logVerification, openStore } from "../../support/open-store.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { present } from "../answers.ts";
 import {
@@ -52,8 +52,8 @@ export interface KmsServer extends ServerUnderTest {
   readonly store: Store;
   readonly database: KmsDatabase;
   /** Does the scheduled work that is due now, by the clock of the server. */
-  readonly doDueWork: Schedule["doDueWork"];
-  readonly reportOverdue: Schedule["reportOverdue"];
+  readonly doDueWork: () => Promise<void>;
+  readonly reportOverdue: () => Promise<void>;
 }
 
 /** A database, and the master key that opens it. */
@@ -127,7 +127,8 @@ export async function startKmsServer(
   const clock = now ?? (() => new Date());
   const keys = createKmsStore(store, clock);
   const cache = createKeyCache({ provider, keys });
-  const parts = { provider, store, keys, cache, users: undefined, now: clock };
+  const { verifyAudit } = logVerification;
+  const parts = { provider, store, keys, cache, users: undefined, now: clock, verifyAudit };
   const { server, url } = await serve(
     {
       services: [createServiceImplSpec<typeof KmsService>(KmsService, kmsService(parts))],

@@ -1,12 +1,11 @@
 /** Stores the checkpoints that a log has published. */
 import type { Kysely } from "kysely";
-import type { Reader } from "../database/database.ts";
-import { readTime } from "../database/row-values.ts";
-import type { Schema } from "../database/schema.ts";
-import { RecordDamagedError } from "../database/store-error.ts";
-import { type Checkpoint, parseCheckpoint } from "../signed-notes/checkpoint.ts";
-import { type Note, parseNote } from "../signed-notes/note.ts";
-import type { Store } from "../store/store.ts";
+import { readTime } from "../../src/database/row-values.ts";
+import type { Schema } from "../../src/database/schema.ts";
+import { RecordDamagedError } from "../../src/database/store-error.ts";
+import type { Store } from "../../src/store/store.ts";
+import { type Checkpoint, parseCheckpoint } from "./checkpoint.ts";
+import { type Note, parseNote } from "./note.ts";
 import type { TlogCheckpointsTable } from "./tables.ts";
 
 /** A checkpoint that was published. */
@@ -34,7 +33,7 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
     row.signed_at_ms,
     row.note,
   ];
-  const select = (db: Reader) => selectOf(db, log).selectAll();
+  const select = (db: Store["reader"]) => selectOf(db, log).selectAll();
   const readRow = (row: TlogCheckpointsTable): PublishedCheckpoint => {
     if (!store.isTagged(listFields(row), row.record_tag)) throw damaged(log, row.tree_size);
     // The tag shows that this program wrote the note.
@@ -48,9 +47,11 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
   };
   return {
     /** Reads the newest checkpoint. @throws RecordDamagedError if it was changed */
-    readNewest: (db: Reader = store.reader) => readOne(select(db).orderBy("tree_size", "desc").limit(1)),
+    readNewest: (db: Store["reader"] = store.reader) =>
+      readOne(select(db).orderBy("tree_size", "desc").limit(1)),
     /** Reads the checkpoint of a size. @throws RecordDamagedError if it was changed */
-    find: (size: number, db: Reader = store.reader) => readOne(select(db).where("tree_size", "=", size)),
+    find: (size: number, db: Store["reader"] = store.reader) =>
+      readOne(select(db).where("tree_size", "=", size)),
     /** Reads the size of the newest checkpoint, without the rest. */
     async readNewestSize(): Promise<number | undefined> {
       const row = await selectOf(store.reader, log)
@@ -87,7 +88,7 @@ export function createCheckpointStore(store: Pick<Store, "reader" | "tagRecord" 
   };
 }
 
-function selectOf(db: Reader, log: string) {
+function selectOf(db: Store["reader"], log: string) {
   return db.selectFrom("tlog_checkpoints").where("log", "=", log);
 }
 

@@ -1,16 +1,16 @@
 /** Verifies the stored hashes and checkpoints of a log against its records. */
 import { setImmediate } from "node:timers/promises";
-import type { CryptoProvider } from "../crypto/provider.ts";
-import { RecordDamagedError } from "../database/store-error.ts";
-import { combine, hashPerfect } from "../merkle/hashes.ts";
-import { createLeafHasher, type LeafTiles, splitHashes } from "../merkle/leaf-tiles.ts";
-import { countHashes, tileWidth } from "../merkle/tiles.ts";
-import type { VerifierKey } from "../signed-notes/verifier-keys.ts";
-import { verifyNote } from "../signed-notes/verify.ts";
-import type { Store } from "../store/store.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { RecordDamagedError } from "../../src/database/store-error.ts";
+import { combine, hashPerfect } from "../../src/merkle/hashes.ts";
+import { createLeafHasher, type LeafTiles, splitHashes } from "../../src/merkle/leaf-tiles.ts";
+import { countHashes, tileWidth } from "../../src/merkle/tiles.ts";
+import type { Store } from "../../src/store/store.ts";
 import { createCheckpointStore, type PublishedCheckpoint } from "./checkpoint-store.ts";
 import { createHashStore, describeHash } from "./hash-store.ts";
 import type { LeafSource } from "./source.ts";
+import type { VerifierKey } from "./verifier-keys.ts";
+import { verifyNote } from "./verify-note.ts";
 
 /** The result of a verification. */
 export interface TreeVerification {

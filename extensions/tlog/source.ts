@@ -1,6 +1,6 @@
 /** The source of the leaves of a log: records that the store has anyway. */
-import { RecordDamagedError } from "../database/store-error.ts";
-import type { Store } from "../store/store.ts";
+import { RecordDamagedError } from "../../src/database/store-error.ts";
+import type { Store } from "../../src/store/store.ts";
 
 /** The data of leaves, 32 bytes each, by their index from 0. */
 export interface LeafSource {

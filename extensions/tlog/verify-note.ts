@@ -1,6 +1,6 @@
 /** Verifies signatures of notes. */
 import { createPublicKey, verify } from "node:crypto";
-import type { CryptoProvider } from "../crypto/provider.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import type { Note, NoteSignature } from "./note.ts";
 import { buildSignedMessage, ownContext } from "./signed-messages.ts";
 import { computeKeyId, keyTypes, type VerifierKey } from "./verifier-keys.ts";

@@ -1,10 +1,9 @@
 /** Stores the roots of full tiles. Each row has a tag, because a wrong hash would lead to a wrong root. */
 import type { Kysely } from "kysely";
-import type { Reader } from "../database/database.ts";
-import type { Schema } from "../database/schema.ts";
-import { RecordDamagedError } from "../database/store-error.ts";
-import { hashBytes } from "../merkle/hashes.ts";
-import type { Store } from "../store/store.ts";
+import type { Schema } from "../../src/database/schema.ts";
+import { RecordDamagedError } from "../../src/database/store-error.ts";
+import { hashBytes } from "../../src/merkle/hashes.ts";
+import type { Store } from "../../src/store/store.ts";
 import type { TlogHashesTable } from "./tables.ts";
 
 /** A hash and its place. */
@@ -19,7 +18,7 @@ export function createHashStore(store: Pick<Store, "reader" | "tagRecord" | "isT
   const listFields = ({ level, index, hash }: StoredHash) => ["tlog_hashes", log, level, index, hash];
   return {
     /** Counts the hashes of a level: one more than the index of the last. */
-    async count(level: number, db: Reader = store.reader): Promise<number> {
+    async count(level: number, db: Store["reader"] = store.reader): Promise<number> {
       const { last } = await db
         .selectFrom("tlog_hashes")
         .select(({ fn }) => fn.max<number | null>("hash_index").as("last"))

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createLine, shareVerifications } from "../../src/tlog/shared-verifications.ts";
+import { createLine, shareVerifications } from "../../src/services/shared-verifications.ts";
 
 /** Verifications that end when the test says so. */
 function makeVerifications(line = createLine()) {

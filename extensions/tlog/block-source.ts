@@ -1,11 +1,11 @@
 /** The log of blocks: the leaf with index i is the hash of block i. */
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import { RecordDamagedError } from "../../database/store-error.ts";
-import type { Store } from "../../store/store.ts";
-import { decodeHash, type LeafSource } from "../../tlog/source.ts";
-import { genesis } from "./block.ts";
-import { type ChainStore, createChainStore } from "./store.ts";
-import { checkContent, createSignatureCheck } from "./verify-chain.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import { RecordDamagedError } from "../../src/database/store-error.ts";
+import { genesis } from "../../src/services/blockchain/block.ts";
+import { type ChainStore, createChainStore } from "../../src/services/blockchain/store.ts";
+import { checkContent, createSignatureCheck } from "../../src/services/blockchain/verify-chain.ts";
+import type { Store } from "../../src/store/store.ts";
+import { decodeHash, type LeafSource } from "./source.ts";
 
 /** Creates the source. */
 export function createBlockSource(store: Store, provider: CryptoProvider): LeafSource {

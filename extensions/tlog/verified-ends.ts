@@ -1,6 +1,6 @@
 /** Remembers up to which entry a verification found a log valid, so that the next one may continue from there. */
-import { readTime } from "../database/row-values.ts";
-import type { Store } from "../store/store.ts";
+import { readTime } from "../../src/database/row-values.ts";
+import type { Store } from "../../src/store/store.ts";
 import type { TlogVerifiedTable } from "./tables.ts";
 
 /** The end of the entries that a verification found valid: a multiple of 256, where a tile of the tree ends. */

@@ -1,28 +1,11 @@
 /** Verifies the audit log: its entries, and the tree over them. */
-import { readHead } from "../audit/log.ts";
-import type { AuditVerification } from "../audit/verification.ts";
-import type { CryptoProvider } from "../crypto/provider.ts";
-import type { Store } from "../store/store.ts";
+import { readHead } from "../../src/audit/log.ts";
+import type { CryptoProvider } from "../../src/crypto/provider.ts";
+import type { AuditLogVerification, VerifyAuditOptions } from "../../src/services/verify-logs.ts";
+import type { Store } from "../../src/store/store.ts";
 import { createAuditSource } from "./source.ts";
 import { createVerifiedEnds, type VerifiedEnd } from "./verified-ends.ts";
 import { compareTree, listSizes, readTilesRoot } from "./verify-tree.ts";
-
-/** The largest log whose entries are all verified although an earlier verification vouches for some. */
-export const maxWholeEntries = 1_000_000;
-
-/** The options of a verification. */
-export interface VerifyAuditOptions
-  extends Pick<NonNullable<Parameters<Store["verifyAudit"]>[0]>, "outside" | "onProgress" | "signal"> {
-  /** The largest log to verify from its first entry; any if left out. A longer one is verified from where the last verification ended. */
-  readonly wholeUpTo?: number | undefined;
-  readonly now?: () => Date;
-}
-
-/** The result of a verification. */
-export interface AuditLogVerification extends AuditVerification {
-  /** The time of the verification that the entries before `verifiedFrom` were valid in; undefined if all were verified now. */
-  readonly continuedFrom: Date | undefined;
-}
 
 /** Verifies entries, their chain and its checkpoints, and the stored hashes and checkpoints of the verifiable log. */
 export async function verifyAudit(

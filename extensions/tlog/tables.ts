@@ -1,6 +1,6 @@
-import type { TableOwner } from "../database/schema.ts";
-import { column, type RowOf } from "../records/columns.ts";
-import { createTable } from "../records/create-table.ts";
+import type { TableOwner } from "../../src/database/schema.ts";
+import { column, type RowOf } from "../../src/records/columns.ts";
+import { createTable } from "../../src/records/create-table.ts";
 
 /** Roots of full tiles. The hashes of leaves are not here: they are computed from the entries. */
 const hashTable = {
@@ -66,7 +66,7 @@ export type TlogCheckpointsTable = RowOf<typeof checkpointTable.columns>;
 export type TlogCosignaturesTable = RowOf<typeof cosignatureTable.columns>;
 export type TlogVerifiedTable = RowOf<typeof verifiedTable.columns>;
 
-declare module "../database/schema.ts" {
+declare module "../../src/database/schema.ts" {
   interface Schema {
     tlog_hashes: TlogHashesTable;
     tlog_checkpoints: TlogCheckpointsTable;

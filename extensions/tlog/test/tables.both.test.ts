@@ -1,0 +1,69 @@
+/** The tables of the logs: what of them can never change, and stores from before some of them. */
+import { createHash } from "node:crypto";
+import { Worker } from "node:worker_threads";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
+import { listSteps } from "../../../src/database/migrations.ts";
+import type { TableOwner } from "../../../src/database/schema.ts";
+import { openStoreOf } from "../../../src/store/open-store-of.ts";
+import { writeEntries } from "../../../test/support/entries.ts";
+import { describeStores } from "../../../test/support/on-both.ts";
+import { coreTables } from "../../../test/support/open-store.ts";
+import { tlogTables } from "../tables.ts";
+import { verifyAudit } from "../verify-audit.ts";
+
+/** SHA-256 of the statements of each step, as test/store/known-steps.test.ts pins those of the core. */
+describe("the migration steps", () => {
+  it.each([
+    ["sqlite", { "0003-tlog": "393758c5d57bc878", "0004-tlog": "abc98eca64e68503" }],
+    ["postgres", { "0003-tlog": "753216c664bd8e76", "0004-tlog": "2ba8ffba2eceafca" }],
+  ] as const)("do not change: %s", (kind, known) => {
+    const steps = listSteps(kind, [tlogTables]).map(([name, statements]) => {
+      const text = statements.map((statement) => statement.replaceAll(/\s+/g, " ")).join(";\n");
+      return [name, createHash("sha256").update(text).digest("hex").slice(0, 16)];
+    });
+    expect(Object.fromEntries(steps)).toEqual(known);
+  });
+});
+
+describeStores("a store", (makePlace) => {
+  it.each([
+    ["without the extension gets its tables", [...coreTables.owners]],
+    ["of an older version gets the newer ones", [...coreTables.owners, firstTables()]],
+  ])("%s", async (_, owners) => {
+    const place = await makePlace();
+    const provider = await createCryptoProvider("openssl");
+    onTestFinished(() => provider.close());
+    await (await openStoreOf({ ...place, owners, provider })).close();
+    const store = await place.open();
+    await writeEntries(store, 1);
+    expect(await verifyAudit(store, provider)).toMatchObject({ valid: true, entries: 1 });
+    for (const table of Object.keys(tlogTables.tables))
+      expect(await place.query(`select * from ${table}`)).toEqual([]);
+  });
+
+  it("is verified with one read for each 256 tiles of its log", async () => {
+    const store = await (await makePlace()).open();
+    const provider = await createCryptoProvider("openssl");
+    onTestFinished(() => provider.close());
+    const countMessages = async (): Promise<number> => {
+      await verifyAudit(store, provider);
+      const posted = vi.spyOn(Worker.prototype, "postMessage");
+      await verifyAudit(store, provider);
+      const messages = posted.mock.calls.length;
+      posted.mockRestore();
+      return messages;
+    };
+    await writeEntries(store, 256);
+    const short = await countMessages();
+    await writeEntries(store, 15_360 - 256);
+    expect(await countMessages()).toBeLessThan(short + 20);
+  });
+});
+
+/** The tables of the first step. */
+function firstTables(): TableOwner {
+  const { tlog_verified: _, ...tables } = tlogTables.tables;
+  const { "0004-tlog": __, ...steps } = tlogTables.steps;
+  return { tables, steps };
+}
