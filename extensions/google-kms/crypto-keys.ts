@@ -3,10 +3,10 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import { type CryptoKey, ProtectionLevel } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuseField } from "../../src/errors.ts";
-import { changeLabels, createName, type NewName, requireName } from "../../src/services/kms/named-keys.ts";
 import { requireAlgorithm } from "./algorithms.ts";
 import { type GoogleDeps, readCaller, readListQuery, readOwner, requireRing } from "./calls.ts";
 import { keyFields } from "./filter-fields.ts";
+import { changeLabels, createName, type NewName, requireName } from "./named-keys.ts";
 import { packDamaged, packKey } from "./pack.ts";
 import { listPage } from "./pages.ts";
 import {
@@ -30,9 +30,9 @@ export function cryptoKeyCalls(deps: GoogleDeps): Calls {
       const ring = formatKeyRingName(parseKeyRingName("parent", parent));
       const owner = readOwner(context);
       const named = { column: "key_name", prefix: `${ring}/cryptoKeys/`, fields: keyFields };
-      const query = readListQuery(request, named, owner);
+      const { accepts, ...query } = readListQuery(request, named, owner);
       await requireRing(deps, owner.owner, ring);
-      const { rows, ...page } = await listPage(keys.names, request, query);
+      const { rows, ...page } = await listPage(keys.names, request, query, accepts);
       const cryptoKeys = rows.map(({ record, isIntact }) =>
         isIntact ? packKey(record) : packDamaged(record.name),
       );

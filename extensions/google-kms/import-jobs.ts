@@ -18,7 +18,6 @@ import type { WrappingMethod } from "../../src/crypto/hpke.ts";
 import { encodePublicKeyPem } from "../../src/crypto/key-encoding.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
 import { beginImport, unwrapKey } from "../../src/services/kms/import.ts";
-import { putVersion, requireName } from "../../src/services/kms/named-keys.ts";
 import type { ImportRecord } from "../../src/services/kms/tables.ts";
 import { findAlgorithm, findGoogleAlgorithm, nameValue } from "./algorithms.ts";
 import { type GoogleDeps, readCaller, readListQuery, readOwner, requireRing } from "./calls.ts";
@@ -26,6 +25,7 @@ import { packCrc32c } from "./crc32c.ts";
 import { readKeyName, requireSoftware } from "./crypto-keys.ts";
 import { jobFields } from "./filter-fields.ts";
 import { importMethods } from "./import-methods.ts";
+import { putVersion, requireName } from "./named-keys.ts";
 import { packDamaged, packVersion } from "./pack.ts";
 import { listPage } from "./pages.ts";
 import { importJobNotFound, importJobTaken } from "./reasons.ts";
@@ -51,9 +51,9 @@ export function importJobCalls(deps: GoogleDeps): Calls {
       const ring = formatKeyRingName(parseKeyRingName("parent", parent));
       const owner = readOwner(context);
       const named = { column: "job_name", prefix: `${ring}/importJobs/`, fields: jobFields(now()) };
-      const query = readListQuery(request, named, owner);
+      const { accepts, ...query } = readListQuery(request, named, owner);
       await requireRing(deps, owner.owner, ring);
-      const { rows, ...page } = await listPage(keys.imports, request, query);
+      const { rows, ...page } = await listPage(keys.imports, request, query, accepts);
       const importJobs = rows.map(({ record, isIntact }) =>
         isIntact ? pack(record) : packDamaged(record.jobName),
       );

@@ -25,8 +25,8 @@ export function keyRingCalls(deps: GoogleDeps): Calls {
     async listKeyRings({ parent, ...request }, context) {
       const prefix = `${formatLocationName(parseLocationName("parent", parent))}/keyRings/`;
       const named = { column: "ring_name", prefix, fields: ringFields };
-      const query = readListQuery(request, named, readOwner(context));
-      const { rows, ...page } = await listPage(rings, request, query);
+      const { accepts, ...query } = readListQuery(request, named, readOwner(context));
+      const { rows, ...page } = await listPage(rings, request, query, accepts);
       const keyRings = rows.map(({ record, isIntact }) =>
         isIntact ? packRing(record) : packDamaged(record.name),
       );

@@ -9,11 +9,12 @@ import type {
 } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { refuse, refuseField } from "../../src/errors.ts";
 import { decapsulate } from "../../src/services/kms/encapsulate.ts";
-import { type Signed, type SignInput, sign, signDigest } from "../../src/services/kms/sign.ts";
+import { type Signed, type SignInput, sign } from "../../src/services/kms/sign.ts";
 import { findGoogleAlgorithm, type SigningInput } from "./algorithms.ts";
 import { type GoogleDeps, readCaller } from "./calls.ts";
 import { checkCrc32c, packCrc32c } from "./crc32c.ts";
 import { parseLocationName } from "./resource-names.ts";
+import { signDigest } from "./sign-digest.ts";
 import { type FoundVersion, findVersion, onVersion } from "./versions.ts";
 
 type Calls = Pick<

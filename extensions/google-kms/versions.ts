@@ -8,12 +8,12 @@ import type { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.t
 import { refuseField, renameSubject } from "../../src/errors.ts";
 import type { Principal } from "../../src/records/ownership.ts";
 import { destroyKey, disableKey, enableKey, restoreKey } from "../../src/services/kms/life-cycle.ts";
-import { addVersion, requireName, requireVersion } from "../../src/services/kms/named-keys.ts";
 import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
 import { type GoogleDeps, narrowList, readCaller, readOwner } from "./calls.ts";
 import { readKeyName } from "./crypto-keys.ts";
 import { compileFilter } from "./filter.ts";
 import { versionFields } from "./filter-fields.ts";
+import { addVersion, requireName, requireVersion } from "./named-keys.ts";
 import { defaultDestroySeconds, nameOfVersion, packDamaged, packVersion } from "./pack.ts";
 import { listPage } from "./pages.ts";
 import { formatCryptoKeyName, parseCryptoKeyVersionName } from "./resource-names.ts";
@@ -42,8 +42,8 @@ export function versionCalls(deps: GoogleDeps): Calls {
       const ofKey = { name: JSON.stringify([named.name]), where: sql<boolean>`key_name = ${named.name}` };
       const narrowing = narrowList(ofKey, { filter, orderBy });
       const accepts = compileFilter(filter, versionFields(named));
-      const query = { principal: owner, narrowing, accepts };
-      const { rows, ...page } = await listPage(keys, { pageSize, pageToken }, query);
+      const query = { principal: owner, narrowing };
+      const { rows, ...page } = await listPage(keys, { pageSize, pageToken }, query, accepts);
       return {
         cryptoKeyVersions: rows.map(({ record, isIntact }) =>
           isIntact ? packVersion(record, named) : packDamaged(nameOfVersion(record)),

@@ -6,15 +6,7 @@ import { orderByBytes } from "../database/text-order.ts";
 import { type AnyRow, type Columns, type ColumnValue, fromRow, type RecordOf, toRow } from "./columns.ts";
 import { readCount } from "./list-counts.ts";
 import { isSeenBy, listSeenBy, type Principal, systemPrincipal } from "./ownership.ts";
-import {
-  cutPage,
-  maxCounted,
-  maxPageSize,
-  type Page,
-  type PageRequest,
-  sizeInJson,
-  writeToken,
-} from "./pages.ts";
+import { cutPage, maxCounted, type Page, type PageRequest } from "./pages.ts";
 import { nextPosition } from "./positions.ts";
 import type { Quota } from "./quota.ts";
 import { countRecords } from "./record-counts.ts";
@@ -78,12 +70,6 @@ export interface ListQuery<C extends Columns> {
   readonly principal?: Principal | undefined;
   readonly filters?: Filters<C>;
   readonly narrowing?: Narrowing | undefined;
-  /**
-   * Selects records beyond what the database selects, among at most maxPageSize of them in one call. The page may then be
-   * short or empty although others follow; its token says so. A damaged record is left out: what it has would answer the
-   * question.
-   */
-  readonly accepts?: ((record: RecordOf<C>) => boolean) | undefined;
 }
 
 /** Opens a table of a store. */
@@ -203,7 +189,7 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
     nameList: nameQuery,
     /** Lists a page of records. */
     async list(request: PageRequest, query: ListQuery<C> = {}): Promise<Page<Found<T>>> {
-      const { narrowing, accepts } = query;
+      const { narrowing } = query;
       const conditions = listConditions(query);
       const { after } = request;
       const isReversed = narrowing?.isReversed === true;
@@ -216,30 +202,13 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
           : selected.where(orderedBy, compared, after);
       for (const [column, value] of conditions) selected = selected.where(column, "=", value);
       if (narrowing) selected = selected.where(narrowing.where);
-      const limit = accepts === undefined ? request.limit : maxPageSize;
       const rows = await selected
         .orderBy(text || orderedBy, isReversed ? "desc" : "asc")
-        .limit(limit + 1)
+        .limit(request.limit + 1)
         .execute();
-      const list = nameQuery(query);
       const positionOf = (row: Readonly<AnyRow>): number => Number(row[orderedBy]);
-      if (accepts === undefined) {
-        const page = cutPage(rows, request, list, positionOf, sizeOfListed);
-        return { ...page, rows: page.rows.map(readRow) };
-      }
-      const read = rows.slice(0, limit);
-      const accepted = read.map(readRow).filter(({ record, isIntact }) => isIntact && accepts(record));
-      const sizeOf = sizeOfListed ?? sizeInJson;
-      const page = cutPage(
-        accepted,
-        request,
-        list,
-        ({ row }) => positionOf(row),
-        ({ row }) => sizeOf(row),
-      );
-      const last = rows.length > limit ? read.at(-1) : undefined;
-      if (page.nextPageToken !== "" || last === undefined) return page;
-      return { ...page, nextPageToken: writeToken(positionOf(last), list) };
+      const page = cutPage(rows, request, nameQuery(query), positionOf, sizeOfListed);
+      return { ...page, rows: page.rows.map(readRow) };
     },
     /** Lists records that match a condition, for work of the service itself. */
     async listWhere(

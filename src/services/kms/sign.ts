@@ -1,5 +1,4 @@
 import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
-import { signEcdsaDigest } from "../../crypto/ecdsa-digest.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import { beginAttempt, type KeyInput, recordingRefusal } from "./attempt.ts";
@@ -45,24 +44,6 @@ export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): 
       ? await deps.provider.signMu(secretKey, mu)
       : await deps.provider.sign(secretKey, data, context.length > 0 ? { context } : {});
     return { result: { signature }, details: [isMu ? "input=mu" : "input=data"] };
-  });
-}
-
-/**
- * Signs a SHA-256 digest with a stored ECDSA key, for Google's interface.
- *
- * @returns a signature in DER (RFC 3279, section 2.2.3).
- * @throws as useKey does; KEY_USAGE_MISMATCH for a key of another algorithm
- */
-export function signDigest(
-  deps: SignDeps,
-  { digest, ...who }: KeyInput & { readonly digest: Uint8Array },
-): Promise<Signed> {
-  return useKey(deps, who, signing, async (key) => {
-    if (key.record.algorithm !== "ECDSA-P256")
-      throw keyUsageMismatch(key.record, ", which signs data, not a digest");
-    const signature = await signEcdsaDigest(await key.secretKey(), digest);
-    return { result: { signature }, details: ["input=digest"] };
   });
 }
 

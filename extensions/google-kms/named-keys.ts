@@ -1,18 +1,18 @@
 /** Names whose versions are made one by one, as Google's interface does. The versions before a new one stay ACTIVE. */
-import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
-import type { SecretKey } from "../../crypto/provider.ts";
-import type { TextMap } from "../../records/columns.ts";
-import type { Principal } from "../../records/ownership.ts";
-import { intact } from "../../records/table-declaration.ts";
-import type { WriteTransaction } from "../../store/write-transaction.ts";
-import type { ChangeDeps } from "./change.ts";
-import { insertKey, requireNameFree, toRecord } from "./create.ts";
-import { recordDone, subjectOf } from "./event.ts";
-import { writeName } from "./handle.ts";
-import { keyDamaged, keyNotFound } from "./key-refusals.ts";
-import { nextVersion } from "./rotate.ts";
-import type { KeyName, KeyRecord } from "./tables.ts";
-import { keyQuota } from "./tables.ts";
+import { withFreshKeyPair } from "../../src/crypto/fresh-key-pair.ts";
+import type { SecretKey } from "../../src/crypto/provider.ts";
+import type { TextMap } from "../../src/records/columns.ts";
+import type { Principal } from "../../src/records/ownership.ts";
+import { intact } from "../../src/records/table-declaration.ts";
+import type { ChangeDeps } from "../../src/services/kms/change.ts";
+import { insertKey, requireNameFree, toRecord } from "../../src/services/kms/create.ts";
+import { recordDone, subjectOf } from "../../src/services/kms/event.ts";
+import { writeName } from "../../src/services/kms/handle.ts";
+import { keyDamaged, keyNotFound } from "../../src/services/kms/key-refusals.ts";
+import { nextVersion } from "../../src/services/kms/rotate.ts";
+import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
+import { keyQuota } from "../../src/services/kms/tables.ts";
+import type { WriteTransaction } from "../../src/store/write-transaction.ts";
 
 /** The properties of a new name. */
 export type NewName = Pick<
