@@ -49,10 +49,7 @@ export type RingStore = ReturnType<typeof createRingStore>;
 export function createRingStore(store: ModuleDeps["store"]) {
   const rings = openTable(store, ringTable);
   return {
-    insert: rings.insert,
-    nameList: rings.nameList,
-    list: rings.list,
-    count: rings.count,
+    ...rings,
     /** @throws RecordDamagedError */
     find: (owner: string, name: string): Promise<RingRecord | undefined> => rings.findIntact({ owner, name }),
     /** Finds a ring within a transaction. */

@@ -78,23 +78,7 @@ export type TokenCheck =
     };
 
 /** Issues and checks tokens. */
-export interface Issuer {
-  /** Issues a token for a subject, valid from now for 3600 seconds. */
-  issue(subject: string, extras?: TokenExtras): Promise<IssuedToken>;
-  /** Issues an access token (RFC 9068), valid from now for at most 3600 seconds. */
-  issueAccessToken(input: AccessTokenInput): Promise<IssuedAccessToken>;
-  check(token: string): Promise<TokenCheck>;
-  /** Tells whether the server still accepts tokens that a key signed. */
-  acceptsKey(keyId: string): boolean;
-  /**
-   * Tells whether tokens can be signed and verified now. It does both with the current key, at most once in `healthMs`
-   * for all callers.
-   */
-  isWorking(): Promise<boolean>;
-  /** The public keys of tokens that may still be valid; the current key comes first. */
-  publicJwks(): Promise<readonly PublicJwk[]>;
-  close(): void;
-}
+export type Issuer = Awaited<ReturnType<typeof openIssuer>>;
 
 /** The dependencies of an issuer. */
 export interface IssuerDeps {
@@ -123,7 +107,7 @@ const pollIntervalMs = 1000;
 export async function openIssuer(
   { provider, store, now }: IssuerDeps,
   { issuerUrl, algorithm: accessAlgorithm }: AccessTokenOptions = noAccessTokens,
-): Promise<Issuer> {
+) {
   const keys = new IssuerKeys({ provider, store, now, lifetimeSeconds: tokenLifetimeSeconds });
   await keys.refresh();
   for (const algorithm of new Set([loginAlgorithm, accessAlgorithm] as const))
@@ -152,18 +136,20 @@ export async function openIssuer(
   };
 
   return {
-    async issue(subject, { header = {}, generation } = {}) {
+    /** Issues a token for a subject, valid from now for 3600 seconds. */
+    async issue(subject: string, { header = {}, generation }: TokenExtras = {}): Promise<IssuedToken> {
       const claims = { sub: subject, ...(generation !== undefined && { gen: generation }) };
       const { token, expiresAt } = await signToken(loginAlgorithm, { header }, claims);
       return { token, expiresAt };
     },
-    async issueAccessToken({ notAfter, ...input }) {
+    /** Issues an access token (RFC 9068), valid from now for at most 3600 seconds. */
+    async issueAccessToken({ notAfter, ...input }: AccessTokenInput): Promise<IssuedAccessToken> {
       if (issuerUrl === undefined) throw new Error("an issuer without a URL issues no access tokens");
       const tokenId = randomUUID();
       const claims = toAccessPayload({ ...input, tokenId }, issuerUrl);
       return { ...(await signToken(accessAlgorithm, { type: "at+jwt", notAfter }, claims)), tokenId };
     },
-    async check(token) {
+    async check(token: string): Promise<TokenCheck> {
       let result = await verify(token);
       if (!result.ok && result.reason === "UNKNOWN_KEY") {
         // Another server may have signed it with a new key.
@@ -172,7 +158,12 @@ export async function openIssuer(
       }
       return result.ok ? readClaims(result, issuerUrl) : result;
     },
-    acceptsKey: (keyId) => keys.listLiving().some(({ record }) => record.keyId === keyId),
+    /** Tells whether the server still accepts tokens that a key signed. */
+    acceptsKey: (keyId: string): boolean => keys.listLiving().some(({ record }) => record.keyId === keyId),
+    /**
+     * Tells whether tokens can be signed and verified now. It does both with the current key, at most once in `healthMs`
+     * for all callers.
+     */
     isWorking: shareResult(healthMs, async () => {
       const message = new TextEncoder().encode("self-test of the issuer");
       try {
@@ -184,11 +175,12 @@ export async function openIssuer(
         return false;
       }
     }),
-    async publicJwks() {
+    /** The public keys of tokens that may still be valid; the current key comes first. */
+    async publicJwks(): Promise<readonly PublicJwk[]> {
       await keys.refresh();
       return keys.listLiving().map(({ jwk }) => jwk);
     },
-    close() {
+    close(): void {
       void stopPolling();
       keys.erase();
     },

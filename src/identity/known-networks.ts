@@ -2,27 +2,24 @@
 import { RecentMap } from "../protocol/recent-map.ts";
 
 /** The networks of users. */
-export interface KnownNetworks {
-  /** Tells whether a user of this name has logged in from this network. */
-  has(name: string, network: string): boolean;
-  /** Notes that a user of this name has logged in from this network. */
-  remember(name: string, network: string): void;
-}
+export type KnownNetworks = ReturnType<typeof createKnownNetworks>;
 
 /** Networks of users to remember at least. */
 const maxNetworks = 2 ** 16;
 
 /** Remembers networks; those that were not used for long make room for others. */
-export function createKnownNetworks(): KnownNetworks {
+export function createKnownNetworks() {
   const known = new RecentMap<true>({
     lifetimeMs: Number.POSITIVE_INFINITY,
     maxEntries: maxNetworks,
     nowMs: () => performance.now(),
   });
   const nameOf = (name: string, network: string): string => `${name} at ${network}`;
-  const remember: KnownNetworks["remember"] = (name, network) => known.set(nameOf(name, network), true);
+  /** Notes that a user of this name has logged in from this network. */
+  const remember = (name: string, network: string): void => known.set(nameOf(name, network), true);
   return {
-    has(name, network) {
+    /** Tells whether a user of this name has logged in from this network. */
+    has(name: string, network: string): boolean {
       const isKnown = known.get(nameOf(name, network)) !== undefined;
       if (isKnown) remember(name, network);
       return isKnown;

@@ -33,20 +33,7 @@ export type TokenOperation = "ISSUE_TOKEN" | "INTROSPECT_TOKEN" | "REVOKE_TOKEN"
 type LogInOperation = "LOG_IN" | "ISSUE_TOKEN";
 
 /** Records log-ins. */
-export interface LogInRecords {
-  /**
-   * Returns when the entry is on the disk.
-   *
-   * @param operation LOG_IN of a user, or ISSUE_TOKEN to a client
-   * @param details what the token is for
-   * @throws StoreFailureError
-   */
-  succeeded(operation: LogInOperation, origin: LogInOrigin, details?: string): Promise<void>;
-  /** Returns at once: the time of an answer must not reveal whether the name exists. */
-  failed(operation: "LOG_IN" | TokenOperation, failure: FailedLogIn): void;
-  /** Records the remaining counts. */
-  close(): Promise<void>;
-}
+export type LogInRecords = ReturnType<typeof createLogInRecords>;
 
 const windowMs = 60_000;
 /**
@@ -81,7 +68,7 @@ export function createLogInRecords(
     logger,
     intervalMs = windowMs,
   }: { readonly logger?: Pick<Logger, "info" | "warn">; readonly intervalMs?: number },
-): LogInRecords {
+) {
   let counts = startCounting();
   /** The entries of failures since the hour began: by who it is, and by the name as well. */
   const hour = new Map<string, number>();
@@ -111,7 +98,18 @@ export function createLogInRecords(
   };
   const timer = setInterval(endWindow, intervalMs).unref();
   return {
-    async succeeded(operation, { name, ...origin }, details = "") {
+    /**
+     * Returns when the entry is on the disk.
+     *
+     * @param operation LOG_IN of a user, or ISSUE_TOKEN to a client
+     * @param details what the token is for
+     * @throws StoreFailureError
+     */
+    async succeeded(
+      operation: LogInOperation,
+      { name, ...origin }: LogInOrigin,
+      details = "",
+    ): Promise<void> {
       if (operation === "ISSUE_TOKEN") {
         counts.singleTokens += 1;
         if (counts.singleTokens > maxClientTokens) return count("ISSUE_TOKEN_OK");
@@ -121,7 +119,11 @@ export function createLogInRecords(
       await writeEntry(store, entry, { priority: "safety" });
       logger?.info({ operation, user: name, ...origin }, "logged in");
     },
-    failed(operation, { name, reason, isKnown, tokenId, ...origin }) {
+    /** Returns at once: the time of an answer must not reveal whether the name exists. */
+    failed(
+      operation: "LOG_IN" | TokenOperation,
+      { name, reason, isKnown, tokenId, ...origin }: FailedLogIn,
+    ): void {
       // The server refuses a flood without checking passwords.
       if (reason === "LOGIN_LIMITED") return count(reason);
       // Not by operation: a guess at a secret counts the same in every operation.
@@ -150,7 +152,8 @@ export function createLogInRecords(
         ...origin,
       });
     },
-    async close() {
+    /** Records the remaining counts. */
+    async close(): Promise<void> {
       clearInterval(timer);
       endWindow();
       await Promise.all(writing);

@@ -2,12 +2,7 @@
 import { RecentMap } from "../protocol/recent-map.ts";
 
 /** Attempts by name. */
-export interface LoginThrottle {
-  /** Milliseconds until one of these names may try again; 0 if all may. */
-  waitMs(names: readonly string[]): number;
-  /** Counts an attempt. @returns a function that removes it from the count, because it did not fail */
-  count(names: readonly string[]): () => void;
-}
+export type LoginThrottle = ReturnType<typeof createLoginThrottle>;
 
 /** The attempts of a name in its minute. */
 interface Window {
@@ -20,10 +15,7 @@ const windowMs = 60_000;
 const maxNames = 2 ** 16;
 
 /** @param limit the attempts that one name may make in a minute */
-export function createLoginThrottle(
-  limit: number,
-  nowMs: () => number = () => performance.now(),
-): LoginThrottle {
+export function createLoginThrottle(limit: number, nowMs: () => number = () => performance.now()) {
   const windows = new RecentMap<Window>({ lifetimeMs: windowMs, maxEntries: maxNames, nowMs });
   const find = (name: string): Window | undefined => {
     const window = windows.get(name);
@@ -35,14 +27,16 @@ export function createLoginThrottle(
     return window;
   };
   return {
-    waitMs(names) {
+    /** Milliseconds until one of these names may try again; 0 if all may. */
+    waitMs(names: readonly string[]): number {
       const waits = names.map((name) => {
         const window = find(name);
         return window !== undefined && window.attempts >= limit ? window.endsMs - nowMs() : 0;
       });
       return Math.max(0, ...waits);
     },
-    count(names) {
+    /** Counts an attempt. @returns a function that removes it from the count, because it did not fail */
+    count(names: readonly string[]): () => void {
       const counted = names.map((name) => find(name) ?? open(name));
       for (const window of counted) window.attempts += 1;
       // A later minute, which has a window of its own, never counted this attempt.

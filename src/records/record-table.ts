@@ -114,15 +114,10 @@ function prepareTable<C extends Columns>(store: RecordStore, declaration: TableD
   return { store, declaration, columnOf, ownerOf, listTagFields, readRow, toTaggedRow, select };
 }
 
-function createFinds<C extends Columns>({
-  store,
-  declaration: { columns, describe, owner },
-  columnOf,
-  ownerOf,
-  readRow,
-  select,
-}: TableCore<C>) {
+function createFinds<C extends Columns>(core: TableCore<C>) {
   type T = RecordOf<C>;
+  const { store, columnOf, ownerOf, readRow, select } = core;
+  const { columns, describe, owner } = core.declaration;
   const isSeen = (principal: Principal | undefined, record: T): boolean =>
     principal === undefined || owner === undefined || isSeenBy(principal, { owner: ownerOf(record) });
   const findAny = async (
@@ -239,15 +234,9 @@ function createLists<C extends Columns>({ store, declaration, columnOf, readRow,
   };
 }
 
-function createWrites<C extends Columns>({
-  store,
-  declaration,
-  columnOf,
-  ownerOf,
-  listTagFields,
-  toTaggedRow,
-}: TableCore<C>) {
+function createWrites<C extends Columns>(core: TableCore<C>) {
   type T = RecordOf<C>;
+  const { store, declaration, columnOf, ownerOf, listTagFields, toTaggedRow } = core;
   const { name, columns, key, quota, orderedBy = defaultOrder, tagColumn = defaultTagColumn } = declaration;
   const counts = countRecords(declaration);
   const whereKey = (record: T): [string, ColumnValue][] => {

@@ -17,18 +17,8 @@ export interface RefusalDeps {
   readonly onUnrecorded?: (() => void) | undefined;
 }
 
-/** The refusals of one store. */
-export interface Refusals {
-  /** Returns when the entry is on the disk, or the refusal is counted. @throws StoreFailureError */
-  record(entry: NewAuditEntry): Promise<void>;
-  /** Writes the counts that are due. */
-  writeDue(): Promise<void>;
-  /** Writes all counts, and stops. */
-  close(): Promise<void>;
-}
-
 /** Starts to record refusals. */
-export function createRefusals({ batch, now, background, onUnrecorded }: RefusalDeps): Refusals {
+export function createRefusals({ batch, now, background, onUnrecorded }: RefusalDeps) {
   const budget = new RefusalBudget();
   const nowMs = (): number => now().getTime();
   const append = batch(async ({ audit }, entries: readonly NewAuditEntry[]) =>
@@ -44,7 +34,8 @@ export function createRefusals({ batch, now, background, onUnrecorded }: Refusal
   };
   const stop = poll({ work: "write_refusals", everyMs: pollIntervalMs, background }, () => writeDue());
   return {
-    async record(entry) {
+    /** Returns when the entry is on the disk, or the refusal is counted. @throws StoreFailureError */
+    async record(entry: NewAuditEntry): Promise<void> {
       const fate = budget.take(entry, nowMs());
       if (fate === "unrecorded") onUnrecorded?.();
       if (fate !== "write") return;
@@ -55,8 +46,10 @@ export function createRefusals({ batch, now, background, onUnrecorded }: Refusal
         throw error;
       }
     },
+    /** Writes the counts that are due. */
     writeDue: () => writeDue(),
-    async close() {
+    /** Writes all counts, and stops. */
+    async close(): Promise<void> {
       await stop();
       await writeDue(true);
     },

@@ -1,6 +1,5 @@
 /** The logs in the store: their chains, their checkpoints and their verification. */
 import { createHmac } from "node:crypto";
-import type { AuditHead } from "../audit/chain.ts";
 import { type AuditChain, createAuditChain } from "../audit/chain-writer.ts";
 import { createCheckpointSchedule } from "../audit/checkpoint-schedule.ts";
 import { type CheckpointSigner, storeCheckpoint } from "../audit/checkpoint-signer.ts";
@@ -23,17 +22,7 @@ export type VerifyOptions = Pick<
 >;
 
 /** One log. */
-export interface StoreLog {
-  readonly chain: AuditChain;
-  /** Reads its end, outside of a transaction. @throws StoreFailureError if it was changed or an older log put back */
-  readEnd(): Promise<AuditHead>;
-  /** Verifies it, and signs a checkpoint of it if it is valid. */
-  verify(options?: VerifyOptions): Promise<EntriesVerification>;
-  /** Schedules a checkpoint. Call this when entries are on the disk. */
-  entriesWritten(): void;
-  /** Signs a last checkpoint if one is due. */
-  close(): Promise<void>;
-}
+export type StoreLog = ReturnType<typeof createStoreLog>;
 
 /** The logs of a store. */
 export interface StoreLogs {
@@ -92,7 +81,7 @@ function createStoreLog(
   { database, signer, write, now, background }: StoreLogDeps,
   { tables, tagKey, chain }: LogChain,
   recorded: AuditVerificationDeps["recorded"],
-): StoreLog {
+) {
   const { reader } = database;
   const readEnd = () => chain.readTrueHead(reader);
   const schedule = createCheckpointSchedule({
@@ -106,8 +95,10 @@ function createStoreLog(
   return {
     ...schedule,
     chain,
+    /** Reads its end, outside of a transaction. @throws StoreFailureError if it was changed or an older log put back */
     readEnd,
-    async verify(options) {
+    /** Verifies it, and signs a checkpoint of it if it is valid. */
+    async verify(options?: VerifyOptions): Promise<EntriesVerification> {
       const found = await verifyAuditLog({
         db: reader,
         log: tables,

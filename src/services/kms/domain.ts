@@ -14,15 +14,10 @@ export interface KeyDomainDeps extends ServiceDeps {
 }
 
 /** The keys of a server. */
-export interface KeyDomain {
-  /** Opens the keys for a service. The first one starts the schedule. */
-  open(): ChangeDeps;
-  /** Call it when the services have ended. */
-  close(): Promise<void>;
-}
+export type KeyDomain = ReturnType<typeof createKeyDomain>;
 
 /** Creates the keys of a server, which no service may ever open. */
-export function createKeyDomain({ store, provider, users, now }: KeyDomainDeps): KeyDomain {
+export function createKeyDomain({ store, provider, users, now }: KeyDomainDeps) {
   let opened: { readonly deps: ChangeDeps; readonly stopSchedule: () => Promise<void> } | undefined;
   const start = () => {
     const keys = createKmsStore(store, now);
@@ -30,11 +25,13 @@ export function createKeyDomain({ store, provider, users, now }: KeyDomainDeps):
     return { deps, stopSchedule: startSchedule(deps) };
   };
   return {
-    open() {
+    /** Opens the keys for a service. The first one starts the schedule. */
+    open(): ChangeDeps {
       opened ??= start();
       return opened.deps;
     },
-    async close() {
+    /** Call it when the services have ended. */
+    async close(): Promise<void> {
       await opened?.stopSchedule();
       await opened?.deps.cache.close();
     },

@@ -24,13 +24,9 @@ export function createGrantStore(store: Store, now: () => Date) {
   const isCurrent = ({ expiresAt }: GrantRecord): boolean => expiresAt === undefined || expiresAt > now();
   const current = () => sql<boolean>`(expires_at_ms is null or expires_at_ms > ${now().getTime()})`;
   return {
-    insert: grants.insert,
-    remove: grants.remove,
+    ...grants,
     find: (grantId: string, transaction?: WriteTransaction) =>
       grants.find({ grantId }, transaction && { db: transaction.db }),
-    nameList: grants.nameList,
-    list: grants.list,
-    count: grants.count,
     isCurrent,
     /** The condition of a grant that has not expired. */
     current,

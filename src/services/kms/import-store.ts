@@ -14,12 +14,7 @@ export function createImportStore(store: Store) {
   // The name of a secret, around the ID of its import.
   const [before, after] = nameSecret(importTable, { importId: "?" }).split("?");
   return {
-    insert: imports.insert,
-    /** Removes an import with its secret key. */
-    remove: imports.remove,
-    nameList: imports.nameList,
-    list: imports.list,
-    count: imports.count,
+    ...imports,
     /** @throws RecordDamagedError */
     findIntact: (importId: string) => imports.findIntact({ importId }),
     find: (importId: string, transaction: WriteTransaction) =>

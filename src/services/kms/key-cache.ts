@@ -24,18 +24,7 @@ export interface CachedKey extends StoredKey {
 }
 
 /** Parsed keys. */
-export interface KeyCache {
-  /** @returns undefined if there is no such key */
-  find(keyId: string): Promise<CachedKey | undefined>;
-  /** Removes a changed key from the cache and erases its secret half. */
-  forget(keyId: string): void;
-  /**
-   * The IDs that names stood for when they were last looked up, by owner and handle. A name that stands for another key
-   * by now leads to a key that is not primary any more, or to one that has changed.
-   */
-  readonly handles: LRUCache<string, string>;
-  close(): Promise<void>;
-}
+export type KeyCache = ReturnType<typeof createKeyCache>;
 
 /** The number of keys to cache; one takes about 10 KB. */
 const maxKeys = 2000;
@@ -44,28 +33,28 @@ const maxHandles = 10_000;
 /** Milliseconds between polls for keys that other replicas changed, to erase them here too. */
 const pollIntervalMs = 1000;
 
-/** The dependencies of the cache. */
-export interface KeyCacheDeps {
+/** Makes a cache. */
+export function createKeyCache({
+  provider,
+  keys,
+}: {
   readonly provider: CryptoProvider;
   readonly keys: KmsStore;
-}
-
-/** Makes a cache. */
-export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
+}) {
   const cached = new LRUCache<string, Promise<OpenKey | undefined>>({
     max: maxKeys,
     dispose: (loading) => void loading.then((key) => key?.erase()).catch(() => {}),
   });
-
+  /** Removes a changed key from the cache and erases its secret half. */
   const forget = (keyId: string): void => void cached.delete(keyId);
   const load = async (keyId: string): Promise<OpenKey | undefined> => {
     const stored = await keys.find(keyId);
-    return stored && new OpenKey(provider, keys, stored, () => forget(keyId));
+    return stored && openKey(provider, keys, stored, () => forget(keyId));
   };
   const stopPolling = forgetChanged(keys, forget);
-
   return {
-    async find(keyId) {
+    /** @returns undefined if there is no such key */
+    async find(keyId: string): Promise<CachedKey | undefined> {
       const known = cached.get(keyId) ?? load(keyId);
       cached.set(keyId, known);
       try {
@@ -79,8 +68,12 @@ export function createKeyCache({ provider, keys }: KeyCacheDeps): KeyCache {
       }
     },
     forget,
-    handles: new LRUCache({ max: maxHandles }),
-    async close() {
+    /**
+     * The IDs that names stood for when they were last looked up, by owner and handle. A name that stands for another key
+     * by now leads to a key that is not primary any more, or to one that has changed.
+     */
+    handles: new LRUCache<string, string>({ max: maxHandles }),
+    async close(): Promise<void> {
       await stopPolling();
       cached.clear();
     },
@@ -100,62 +93,46 @@ function forgetChanged(keys: KmsStore, forget: (keyId: string) => void): () => P
   return poll({ ...input, background: keys.background }, refresh);
 }
 
-class OpenKey implements CachedKey {
-  readonly record: StoredKey["record"];
-  readonly tag: string;
-  readonly isIntact: boolean;
-  readonly loggedState: StoredKey["loggedState"];
-  readonly #provider: CryptoProvider;
-  readonly #keys: KmsStore;
-  readonly #forget: () => void;
-  #publicKey: PublicKey | undefined;
-  #secretKey: Promise<SecretKey> | undefined;
-  #isErased = false;
+/** A key in the cache. */
+type OpenKey = ReturnType<typeof openKey>;
 
-  constructor(provider: CryptoProvider, keys: KmsStore, stored: StoredKey, forget: () => void) {
-    this.#provider = provider;
-    this.#keys = keys;
-    this.#forget = forget;
-    this.record = stored.record;
-    this.tag = stored.tag;
-    this.isIntact = stored.isIntact;
-    this.loggedState = stored.loggedState;
-  }
-
-  publicKey(): PublicKey {
-    const { algorithm, publicKey: raw } = this.record;
-    this.#publicKey ??= this.#provider.importPublicKey(algorithm, { raw });
-    return this.#publicKey;
-  }
-
-  async secretKey(): Promise<SecretKey> {
-    // A key opened after eviction would never be erased. Callers look the key up again.
-    if (this.#isErased) throw new CryptoError("CLOSED", "the key is no longer in the cache");
-    this.#secretKey ??= this.#open().catch((error: unknown) => {
-      // The next attempt may succeed: the store may be back, or the key repaired.
-      this.#secretKey = undefined;
-      throw error;
-    });
-    return this.#secretKey;
-  }
-
-  erase(): void {
-    this.#isErased = true;
-    this.#secretKey?.then((secretKey) => secretKey.erase()).catch(() => {});
-  }
-
-  async #open(): Promise<SecretKey> {
-    const { keyId, algorithm, publicKey } = this.record;
+function openKey(provider: CryptoProvider, keys: KmsStore, stored: StoredKey, forget: () => void) {
+  const { keyId, algorithm, publicKey: raw } = stored.record;
+  let publicKey: PublicKey | undefined;
+  let opening: Promise<SecretKey> | undefined;
+  let isErased = false;
+  const open = async (): Promise<SecretKey> => {
     try {
-      const secret = await this.#keys.openSecret(keyId);
-      if (secret !== undefined) return await importSealedKey(this.#provider, algorithm, secret, publicKey);
+      const secret = await keys.openSecret(keyId);
+      if (secret !== undefined) return await importSealedKey(provider, algorithm, secret, raw);
     } catch (error) {
       if (error instanceof CryptoError && error.code !== "CLOSED") throw keyDamaged(keyId, error);
       throw error;
     }
     // Either its secret half was removed from the store, or the key was destroyed after its record was read.
-    if ((await this.#keys.find(keyId))?.tag === this.tag) throw keyDamaged(keyId);
-    this.#forget();
+    if ((await keys.find(keyId))?.tag === stored.tag) throw keyDamaged(keyId);
+    forget();
     throw new CryptoError("CLOSED", "the key has changed since it was read");
-  }
+  };
+  return {
+    ...stored,
+    publicKey(): PublicKey {
+      publicKey ??= provider.importPublicKey(algorithm, { raw });
+      return publicKey;
+    },
+    async secretKey(): Promise<SecretKey> {
+      // A key opened after eviction would never be erased. Callers look the key up again.
+      if (isErased) throw new CryptoError("CLOSED", "the key is no longer in the cache");
+      opening ??= open().catch((error: unknown) => {
+        // The next attempt may succeed: the store may be back, or the key repaired.
+        opening = undefined;
+        throw error;
+      });
+      return opening;
+    },
+    erase(): void {
+      isErased = true;
+      opening?.then((secretKey) => secretKey.erase()).catch(() => {});
+    },
+  };
 }

@@ -12,6 +12,7 @@ import { nameTable } from "./tables.ts";
 export function createNameStore(store: RecordStore) {
   const names = openTable(store, nameTable);
   return {
+    ...names,
     async insert(transaction: WriteTransaction, name: KeyName): Promise<void> {
       await names.insert(transaction, name);
       await indexLabels(transaction.db, name, true);
@@ -21,9 +22,6 @@ export function createNameStore(store: RecordStore) {
       if (change.labels !== undefined) await indexLabels(transaction.db, changed, false);
       return changed;
     },
-    nameList: names.nameList,
-    list: names.list,
-    count: names.count,
     /** @throws RecordDamagedError */
     find: (owner: string, name: string, transaction?: WriteTransaction): Promise<KeyName | undefined> =>
       names.findIntact({ owner, name }, transaction && { db: transaction.db }),

@@ -35,20 +35,14 @@ const retrySeconds = 3600;
 /** Whom the entries about scheduled work name: no caller requests it. */
 const schedule: Actor = { user: "schedule" };
 
-/** The scheduled work of a server. */
-export interface Schedule {
-  /** Does the work that is due, some of it at a time. Work that fails stays due, and is tried again after a delay. */
-  doDueWork(): Promise<void>;
-  /** Reports how much is overdue. */
-  reportOverdue(): Promise<void>;
-}
-
 /** Creates the schedule of a server. */
-export function createSchedule(deps: ChangeDeps): Schedule {
+export function createSchedule(deps: ChangeDeps) {
   const { store, now } = deps;
   const all = listKinds(deps).map((kind) => createDueWork(kind, { background: store.background, now }));
   return {
+    /** Does the work that is due, some of it at a time. Work that fails stays due, and is tried again after a delay. */
     doDueWork: () => settleAll(all.map(({ doDue }) => doDue())),
+    /** Reports how much is overdue. */
     reportOverdue: () => settleAll(all.map(({ reportOverdue }) => reportOverdue())),
   };
 }

@@ -1,5 +1,5 @@
 /** The gateway: its own keys, and the sessions that it holds. */
-import type { CryptoProvider, SecretKey } from "../../crypto/provider.ts";
+import type { CryptoProvider } from "../../crypto/provider.ts";
 import { poll } from "../../database/poll.ts";
 import { openOrMakeKey } from "../../secrets/sealed-keys.ts";
 import type { Store } from "../../store/store.ts";
@@ -17,22 +17,7 @@ export interface LiveTunnel {
 }
 
 /** The gateway of one server. */
-export interface Gateway {
-  /** ML-KEM-1024. */
-  readonly kemKey: SecretKey;
-  /** ML-DSA-65. */
-  readonly identityKey: SecretKey;
-  /** The identity's signature over the raw public half of `kemKey`. */
-  readonly kemKeySignature: Uint8Array;
-  /** Tunnels with a session here, by their tunnelId. */
-  readonly live: ReadonlyMap<string, LiveTunnel>;
-  /** Gives a tunnel a new session and overwrites the key of the previous one. @param isRekey counts a rekey */
-  establish(tunnel: Pick<Tunnel, "tunnelId" | "owner">, session: Session, isRekey: boolean): LiveTunnel;
-  /** Overwrites a tunnel's session key and forgets it. */
-  forget(tunnelId: string): void;
-  /** Overwrites all keys. */
-  close(): void;
-}
+export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 /** Binds the signature over the gateway's encapsulation key to that use. */
 const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem key");
@@ -45,7 +30,7 @@ export async function openGateway(
   store: Store,
   provider: CryptoProvider,
   tunnels: Pick<VpnStore, "findMissing">,
-): Promise<Gateway> {
+) {
   const kemKey = await openOrMakeKey(store, provider, {
     record: "key exchange key of the gateway",
     identity: "vpn/gateway/kem-key",
@@ -65,6 +50,7 @@ export async function openGateway(
     memory.remove(session.received);
     session.close();
   };
+  /** Overwrites a tunnel's session key and forgets it. */
   const forget = (tunnelId: string): void => {
     const tunnel = live.get(tunnelId);
     if (tunnel !== undefined) end(tunnel.session);
@@ -76,11 +62,20 @@ export async function openGateway(
     for (const tunnelId of await tunnels.findMissing([...live.keys()])) forget(tunnelId);
   });
   return {
+    /** ML-KEM-1024. */
     kemKey,
+    /** ML-DSA-65. */
     identityKey,
+    /** The identity's signature over the raw public half of `kemKey`. */
     kemKeySignature,
+    /** Tunnels with a session here, by their tunnelId. */
     live,
-    establish({ tunnelId, owner }, session, isRekey) {
+    /** Gives a tunnel a new session and overwrites the key of the previous one. @param isRekey counts a rekey */
+    establish(
+      { tunnelId, owner }: Pick<Tunnel, "tunnelId" | "owner">,
+      session: Session,
+      isRekey: boolean,
+    ): LiveTunnel {
       const before = live.get(tunnelId);
       if (before !== undefined) end(before.session);
       memory.add(session.received, owner);
@@ -95,7 +90,8 @@ export async function openGateway(
       return tunnel;
     },
     forget,
-    close() {
+    /** Overwrites all keys. */
+    close(): void {
       void stopPolling();
       for (const tunnelId of [...live.keys()]) forget(tunnelId);
       kemKey.erase();

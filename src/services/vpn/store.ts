@@ -35,10 +35,7 @@ export function createVpnStore(store: Store) {
   const tunnels = openTable(store, tunnelTable);
   return {
     ...createCiphertextStore(store),
-    nameList: tunnels.nameList,
-    list: tunnels.list,
-    count: tunnels.count,
-    insert: tunnels.insert,
+    ...tunnels,
     /** @throws RecordDamagedError */
     find: (tunnelId: string, principal: Principal) => tunnels.findIntact({ tunnelId }, { principal }),
     /** Finds the tunnels among these that no longer exist. */
