@@ -95,8 +95,7 @@ export interface SealedKey {
  * @throws RecordDamagedError if it is missing, was changed, or is another key
  */
 export async function withSealedKey<T>(
-  store: SecretReader,
-  provider: CryptoProvider,
+  { store, provider }: { readonly store: SecretReader; readonly provider: CryptoProvider },
   key: SealedKey,
   use: (secretKey: SecretKey) => Promise<T>,
 ): Promise<T> {

@@ -4,7 +4,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { type Algorithm, kemAlgorithms, signatureAlgorithms } from "../crypto/algorithms.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../crypto/provider.ts";
-import { refuseField } from "../errors.ts";
+import { type ReasonName, refuseField } from "../errors.ts";
 import { type Page, type PageRequest, readPageRequest } from "../records/pages.ts";
 import type { Store } from "../store/store.ts";
 
@@ -44,16 +44,22 @@ export function readPublicKey(
   fields: PublicKeyFields,
   prefix = "",
 ): PublicKey {
-  const isPem = fields.publicKeyPem !== "";
+  const { publicKey: raw, publicKeyPem: pem } = fields;
+  const isPem = pem !== "";
+  const name = prefix === "" ? "publicKey" : `${prefix}PublicKey`;
+  return readField(
+    isPem ? `${name}Pem` : name,
+    () => provider.importPublicKey(algorithm, isPem ? { pem } : { raw }),
+    "KEY_INVALID",
+  );
+}
+
+/** Reads a value from a field. @throws the reason, for a value that `read` refuses with a CryptoError */
+export function readField<T>(field: string, read: () => T, reason: ReasonName = "FIELD_INVALID"): T {
   try {
-    return provider.importPublicKey(
-      algorithm,
-      isPem ? { pem: fields.publicKeyPem } : { raw: fields.publicKey },
-    );
+    return read();
   } catch (error) {
-    if (!(error instanceof CryptoError)) throw error;
-    const name = prefix === "" ? "publicKey" : `${prefix}PublicKey`;
-    throw refuseField(isPem ? `${name}Pem` : name, error.message, "KEY_INVALID");
+    throw error instanceof CryptoError ? refuseField(field, error.message, reason) : error;
   }
 }
 

@@ -10,6 +10,7 @@ import { createKey } from "../../src/services/kms/create.ts";
 import { eventBy, unknownSubject } from "../../src/services/kms/event.ts";
 import { createKmsStore } from "../../src/services/kms/store.ts";
 import { openStore } from "../support/open-store.ts";
+import { systemCaller } from "../support/system-caller.ts";
 
 /** What to do. */
 export interface WriterInput {
@@ -52,9 +53,8 @@ const { keyId } = await createKey(
     name: "",
     rotationPeriodSeconds: undefined,
     labels: {},
-    principal: systemPrincipal,
-    idempotentCall: undefined,
   },
+  systemCaller,
 );
 const tag = (await keys.find(keyId))?.tag ?? "";
 const use = {

@@ -17,7 +17,7 @@ import { createUserStore } from "../../src/identity/users.ts";
 import { openStore } from "../../src/open-store.ts";
 import { type AnyRow, type Columns, column } from "../../src/records/columns.ts";
 import { openTable } from "../../src/records/record-table.ts";
-import { anyTable, type TableDeclaration } from "../../src/records/table-declaration.ts";
+import { anyTable, intact, type TableDeclaration } from "../../src/records/table-declaration.ts";
 import { equalTags, tagRecord } from "../../src/records/tag.ts";
 import { verifyRecords } from "../../src/records/verify-records.ts";
 import { masterKeyIn } from "../../src/secrets/master-key.ts";
@@ -25,8 +25,7 @@ import { genesis } from "../../src/services/blockchain/block.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { headTable, validatorTable } from "../../src/services/blockchain/tables.ts";
 import { contractTable } from "../../src/services/dapp/tables.ts";
-import type { Proposal } from "../../src/services/defi/proposal-store.ts";
-import { createDefiStore } from "../../src/services/defi/store.ts";
+import { createDefiStore, type Proposal } from "../../src/services/defi/store.ts";
 import {
   proposalTable,
   signerTable,
@@ -280,7 +279,7 @@ const records: readonly Case[] = [
     title: "signer whose key the service holds",
     table: "defi_signers",
     write: (transaction) =>
-      createDefiStore(store).insertSigner(
+      createDefiStore(store).signers.insert(
         transaction,
         { walletId: "wallet-1", address: "0x01", publicKey, isServerHeld: true },
         secret,
@@ -301,7 +300,7 @@ const records: readonly Case[] = [
       const expiring = { ...proposal, proposalId: "proposal-2", expiresAt: later };
       await defi.proposals.insert(transaction, expiring);
       const signed = await defi.addSignature(transaction, expiring, "0x01", new Uint8Array([4]));
-      await defi.markExecuted(transaction, signed, later);
+      await defi.proposals.update(transaction, intact(signed), { status: "EXECUTED", executedAt: later });
     },
     tag: "4adc9feea4e057c15d3c372df11d8d02200714521ebf9d69e272a038ca9b8063",
   },

@@ -1,11 +1,13 @@
+import { create } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished } from "vitest";
+import { AddBlockRequestSchema, RegisterNodeRequestSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
-import { systemPrincipal } from "../../src/records/ownership.ts";
 import { createOpenKeys } from "../../src/secrets/sealed-keys.ts";
 import { createAddBlock } from "../../src/services/blockchain/add-block.ts";
 import { registerNode } from "../../src/services/blockchain/register-node.ts";
 import { createChainStore } from "../../src/services/blockchain/store.ts";
 import { openTestStore } from "../support/open-store.ts";
+import { systemCaller } from "../support/system-caller.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { present } from "./answers.ts";
 
@@ -18,13 +20,16 @@ it("a block is signed although the key of its validator had to make room for oth
   });
   const deps = { provider, store, chain: createChainStore(store), now: () => new Date() };
   const register = (name: string) =>
-    registerNode(deps, { name, owner: systemPrincipal.userId, idempotentCall: undefined });
+    registerNode(deps, create(RegisterNodeRequestSchema, { name }), systemCaller);
   const validators = [await register("one"), await register("two"), await register("three")];
   // With room for one key, each call takes the place of the one before.
   const addBlock = createAddBlock(deps, createOpenKeys(store, provider, 1));
-  const input = { data: new Uint8Array([1]), principal: systemPrincipal, idempotentCall: undefined };
+  const data = new Uint8Array([1]);
   const adding = validators.map(({ validatorAddress }) =>
-    addBlock({ ...input, validatorAddress: present(validatorAddress) }),
+    addBlock(
+      create(AddBlockRequestSchema, { data, validatorAddress: present(validatorAddress) }),
+      systemCaller,
+    ),
   );
   const outcomes = await Promise.allSettled(adding);
   expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled", "fulfilled"]);

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { AddBlockResponseSchema } from "#gen/blockchain/blockchain_service_pb.ts";
+import { type AddBlockRequest, AddBlockResponseSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
@@ -11,16 +11,6 @@ import { type Block, type BlockContent, hashBlock, packBlock, validatorAlgorithm
 import { blockQuota } from "./block-store.ts";
 import type { ChainDeps } from "./register-node.ts";
 import { validatorTable } from "./tables.ts";
-
-/** The content of a new block, and who adds it. */
-export interface AddBlockInput extends Pick<CallerInput, "principal" | "idempotentCall"> {
-  readonly data: Uint8Array;
-  /** If it is empty, the first validator of the principal signs. */
-  readonly validatorAddress: string;
-}
-
-/** Appends a block, signed by a validator. */
-export type AddBlock = (input: AddBlockInput) => Promise<MessageInitShape<typeof AddBlockResponseSchema>>;
 
 /** A block that waits for its place in the chain. */
 interface Waiting {
@@ -41,12 +31,14 @@ const codec = messageCodec(AddBlockResponseSchema);
  *
  * The function throws VALIDATOR_MISSING, VALIDATOR_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED.
  */
-export function createAddBlock(deps: ChainDeps, keys: OpenKeys): AddBlock {
+export function createAddBlock(deps: ChainDeps, keys: OpenKeys) {
   const { store, chain } = deps;
   const append = store.batch((transaction, waiting: readonly Waiting[]) =>
     appendAll(deps, transaction, waiting),
   );
-  return async ({ data, validatorAddress, principal, idempotentCall }) => {
+  return async (req: AddBlockRequest, { principal, idempotentCall }: CallerInput): Promise<Answer> => {
+    const { data } = req;
+    const validatorAddress = req.validatorAddress.toLowerCase();
     const validator = await chain.findValidator(validatorAddress, principal);
     if (validator === undefined) throw validatorNotFound(validatorAddress);
     const { address, owner } = validator;

@@ -4,6 +4,7 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import {
   BlockchainService,
+  type ConnectPeerRequest,
   ConnectPeerResponseSchema,
   type PeerSchema,
 } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -16,11 +17,6 @@ import type { ChainDeps } from "./register-node.ts";
 /** Milliseconds within which a peer must answer. */
 const peerMs = 3000;
 
-/** A peer to connect, and the caller. */
-interface ConnectPeerInput extends Pick<CallerInput, "owner" | "idempotentCall"> {
-  readonly address: string;
-}
-
 /**
  * Calls another server of the service over gRPC and stores the height of its chain.
  *
@@ -28,7 +24,8 @@ interface ConnectPeerInput extends Pick<CallerInput, "owner" | "idempotentCall">
  */
 export function connectPeer(
   { store, chain, now }: ChainDeps,
-  { address, owner, idempotentCall }: ConnectPeerInput,
+  { address }: ConnectPeerRequest,
+  { owner, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof ConnectPeerResponseSchema>> {
   return store.runIdempotent(idempotentCall, messageCodec(ConnectPeerResponseSchema), async (write) => {
     if ((await chain.peers.find(address)) === undefined) await store.requireRoom(peerQuota, owner);

@@ -1,6 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { RegisterNodeResponseSchema, type ValidatorSchema } from "#gen/blockchain/blockchain_service_pb.ts";
+import {
+  type RegisterNodeRequest,
+  RegisterNodeResponseSchema,
+  type ValidatorSchema,
+} from "#gen/blockchain/blockchain_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
@@ -21,7 +25,8 @@ export interface ChainDeps extends ServiceDeps {
 /** Creates a validator and stores its secret key sealed. @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED */
 export function registerNode(
   { provider, store, chain, now }: ChainDeps,
-  { name, owner, idempotentCall }: Pick<CallerInput, "owner" | "idempotentCall"> & { readonly name: string },
+  { name }: RegisterNodeRequest,
+  { owner, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof RegisterNodeResponseSchema>> {
   return store.runIdempotent(idempotentCall, messageCodec(RegisterNodeResponseSchema), async (write) => {
     await store.requireRoom(validatorQuota, owner);

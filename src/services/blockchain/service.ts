@@ -42,9 +42,8 @@ export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<type
   const addBlock = createAddBlock(deps, openKeys);
   const feed = blockFeed(deps);
   return {
-    registerNode: ({ name }, context) => registerNode(deps, { name, ...readCaller(context) }),
-    addBlock: ({ data, validatorAddress }, context) =>
-      addBlock({ data, validatorAddress: validatorAddress.toLowerCase(), ...readCaller(context) }),
+    registerNode: (req, context) => registerNode(deps, req, readCaller(context)),
+    addBlock: (req, context) => addBlock(req, readCaller(context)),
     getChain: async (fields) => {
       const { rows, nextPageToken } = await chain.listBlocks(readPage(fields, blockList));
       const { length, headHash } = await chain.readHead();
@@ -58,7 +57,7 @@ export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<type
       const { rows, ...page } = await readList(chain.validators, fields, {});
       return { ...page, validators: rows.map(packValidator) };
     },
-    connectPeer: ({ address }, context) => connectPeer(deps, { address, ...readCaller(context) }),
+    connectPeer: (req, context) => connectPeer(deps, req, readCaller(context)),
     listPeers: async (fields) => {
       const { rows, ...page } = await readList(chain.peers, fields, {});
       return { ...page, peers: rows.map(packPeer) };

@@ -1,7 +1,7 @@
 import { hash, randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { DeployContractResponseSchema } from "#gen/dapp/dapp_service_pb.ts";
+import { type DeployContractRequest, DeployContractResponseSchema } from "#gen/dapp/dapp_service_pb.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
@@ -13,12 +13,6 @@ export interface DappDeps extends ServiceDeps {
   readonly contracts: DappStore;
 }
 
-/** A contract to deploy. */
-export interface DeployInput extends CallerInput {
-  readonly code: string;
-  readonly name: string;
-}
-
 /**
  * Signs the 32 bytes of the SHA-256 hash of a contract's code with a new key pair (FIPS 204, section 5.2, pure, empty
  * context), and stores the hash and the signature.
@@ -27,7 +21,8 @@ export interface DeployInput extends CallerInput {
  */
 export function deployContract(
   { provider, store, contracts, now }: DappDeps,
-  { code, name, owner, idempotentCall }: DeployInput,
+  { code, name }: DeployContractRequest,
+  { owner, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof DeployContractResponseSchema>> {
   return store.runIdempotent(idempotentCall, messageCodec(DeployContractResponseSchema), async (write) => {
     await store.requireRoom(contractQuota, owner);

@@ -8,26 +8,11 @@ import {
 import { withFreshKeyPairs } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider, KeyPair } from "../../crypto/provider.ts";
 
-/** Two signatures of the same data, with the keys that verify them. */
-export interface DualSigned {
-  /** DER. */
-  readonly ecdsaSignature: Uint8Array;
-  readonly mldsaSignature: Uint8Array;
-  /** An uncompressed point. */
-  readonly ecdsaPublicKey: Uint8Array;
-  readonly mldsaPublicKey: Uint8Array;
-  readonly ecdsaPublicKeyPem: string;
-  readonly mldsaPublicKeyPem: string;
-  readonly compositeSignature: Uint8Array;
-  readonly compositePublicKey: Uint8Array;
-  readonly compositePublicKeyPem: string;
-}
-
 /**
  * Signs the same bytes with ECDSA (FIPS 186-5, secp256r1, SHA-256), with ML-DSA-65 (FIPS 204, pure), and with a
  * composite of both, each with a new key pair.
  */
-export function dualSign(provider: CryptoProvider, data: Uint8Array): Promise<DualSigned> {
+export function dualSign(provider: CryptoProvider, data: Uint8Array) {
   const algorithms = ["ECDSA-P256", "ML-DSA-65", ...compositeAlgorithms] as const;
   return withFreshKeyPairs(provider, algorithms, async (pairs) => {
     const [ecdsa, mldsa, first, second] = pairs as readonly [KeyPair, KeyPair, KeyPair, KeyPair];

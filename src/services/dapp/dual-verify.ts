@@ -1,25 +1,14 @@
+import type { DualVerifyRequest } from "#gen/dapp/dapp_service_pb.ts";
 import {
+  type CompositeVerification,
   importCompositePublicKey,
   importCompositePublicKeyPem,
   shortestCompositeBytes,
   verifyComposite,
 } from "../../crypto/composite.ts";
-import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
-import { checkSignatureLength, readPublicKey } from "../fields.ts";
-import type { DualSigned } from "./dual-sign.ts";
-
-/** The data, and two signatures of it with their keys, or a composite. The fields of the others are empty. */
-export interface DualVerifyInput extends DualSigned {
-  readonly data: Uint8Array;
-}
-
-/** Which of the signatures verified. */
-export interface DualVerified {
-  readonly ecdsaValid: boolean;
-  readonly mldsaValid: boolean;
-}
+import { checkSignatureLength, readField, readPublicKey } from "../fields.ts";
 
 /** Bytes of r and s in IEEE P1363. */
 const p1363Bytes = 64;
@@ -32,7 +21,10 @@ const longestDerBytes = 72;
  *
  * @throws KEY_INVALID, LENGTH_INVALID naming the field
  */
-export async function dualVerify(provider: CryptoProvider, input: DualVerifyInput): Promise<DualVerified> {
+export async function dualVerify(
+  provider: CryptoProvider,
+  input: DualVerifyRequest,
+): Promise<CompositeVerification> {
   if (input.compositeSignature.length > 0) return verifyAsComposite(provider, input);
   const { data, ecdsaSignature, mldsaSignature } = input;
   const ecdsaFields = { publicKey: input.ecdsaPublicKey, publicKeyPem: input.ecdsaPublicKeyPem };
@@ -48,7 +40,10 @@ export async function dualVerify(provider: CryptoProvider, input: DualVerifyInpu
   return { ecdsaValid, mldsaValid };
 }
 
-async function verifyAsComposite(provider: CryptoProvider, input: DualVerifyInput): Promise<DualVerified> {
+async function verifyAsComposite(
+  provider: CryptoProvider,
+  input: DualVerifyRequest,
+): Promise<CompositeVerification> {
   const { data, compositeSignature } = input;
   const publicKey = readCompositeKey(provider, input);
   if (compositeSignature.length < shortestCompositeBytes) {
@@ -61,16 +56,14 @@ async function verifyAsComposite(provider: CryptoProvider, input: DualVerifyInpu
 /** Reads the composite key from the one field that is set, as the proto's rules ensure. */
 function readCompositeKey(
   provider: CryptoProvider,
-  { compositePublicKey: raw, compositePublicKeyPem: pem }: DualVerifyInput,
+  { compositePublicKey: raw, compositePublicKeyPem: pem }: DualVerifyRequest,
 ) {
   const isPem = pem !== "";
-  try {
-    return isPem ? importCompositePublicKeyPem(provider, pem) : importCompositePublicKey(provider, raw);
-  } catch (error) {
-    if (!(error instanceof CryptoError)) throw error;
-    const field = isPem ? "compositePublicKeyPem" : "compositePublicKey";
-    throw refuseField(field, error.message, "KEY_INVALID");
-  }
+  return readField(
+    isPem ? "compositePublicKeyPem" : "compositePublicKey",
+    () => (isPem ? importCompositePublicKeyPem(provider, pem) : importCompositePublicKey(provider, raw)),
+    "KEY_INVALID",
+  );
 }
 
 function checkEcdsaLength({ length }: Uint8Array): void {

@@ -17,7 +17,7 @@ export function dappService(deps: DappDeps): ServiceImpl<typeof DappService> {
   const { provider, store, contracts } = deps;
   const listWorking = createSignCheck(provider, ["ECDSA-P256", "ML-DSA-65"]);
   return {
-    deployContract: ({ code, name }, context) => deployContract(deps, { code, name, ...readCaller(context) }),
+    deployContract: (req, context) => deployContract(deps, req, readCaller(context)),
     dualSign: ({ data }) => dualSign(provider, data),
     dualVerify: async (req) => {
       const { ecdsaValid, mldsaValid } = await dualVerify(provider, req);

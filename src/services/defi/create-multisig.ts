@@ -1,14 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { CreateMultisigResponseSchema } from "#gen/defi/defi_service_pb.ts";
+import { type CreateMultisigRequest, CreateMultisigResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
-import { CryptoError } from "../../crypto/crypto-error.ts";
 import { withFreshKeyPairs } from "../../crypto/fresh-key-pair.ts";
-import type { CryptoProvider, KeyPair, SecretKey } from "../../crypto/provider.ts";
-import { refuseField } from "../../errors.ts";
+import type { CryptoProvider, KeyPair, PublicKey, SecretKey } from "../../crypto/provider.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import { lendSecretOf } from "../../secrets/sealed-keys.ts";
+import { readField } from "../fields.ts";
 import type { ServiceDeps } from "../service-deps.ts";
 import { type DefiStore, type MultisigWallet, signerAlgorithm } from "./store.ts";
 import { signerQuota } from "./tables.ts";
@@ -16,13 +15,6 @@ import { signerQuota } from "./tables.ts";
 /** The dependencies of the RPCs of the service. */
 export interface DefiDeps extends ServiceDeps {
   readonly governance: DefiStore;
-}
-
-/** A wallet to create, with `signerCount` new signers or with signers that have their own keys. */
-export interface CreateMultisigInput extends CallerInput {
-  readonly signerCount: number;
-  readonly threshold: number;
-  readonly signerPublicKeys: readonly Uint8Array[];
 }
 
 /** A signer before it belongs to a wallet. A signer without a secret key here has its own. */
@@ -39,7 +31,8 @@ interface NewSigner {
  */
 export function createMultisig(
   { provider, store, governance, now }: DefiDeps,
-  { signerCount, threshold, signerPublicKeys, owner, idempotentCall }: CreateMultisigInput,
+  { signerCount, threshold, signerPublicKeys }: CreateMultisigRequest,
+  { owner, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof CreateMultisigResponseSchema>> {
   const own = signerPublicKeys.map((raw, i) => readSigner(provider, raw, i));
   return store.runIdempotent(idempotentCall, messageCodec(CreateMultisigResponseSchema), async (write) => {
@@ -63,7 +56,7 @@ export function createMultisig(
             publicKey,
             isServerHeld: secretKey !== undefined,
           };
-          await lendSecretOf(secretKey, (secret) => governance.insertSigner(transaction, signer, secret));
+          await lendSecretOf(secretKey, (secret) => governance.signers.insert(transaction, signer, secret));
         }
         return { walletId: wallet.walletId, signers: [...wallet.signers], threshold };
       });
@@ -71,17 +64,16 @@ export function createMultisig(
   });
 }
 
-function toSigner({ publicKey: key, secretKey }: KeyPair): NewSigner {
-  const publicKey = key.exportRaw();
-  return { address: deriveAddress(publicKey), publicKey, secretKey };
+function toSigner({ publicKey, secretKey }: KeyPair): NewSigner {
+  return { ...describeKey(publicKey), secretKey };
 }
 
 function readSigner(provider: CryptoProvider, raw: Uint8Array, i: number): NewSigner {
-  try {
-    const publicKey = provider.importPublicKey(signerAlgorithm, { raw }).exportRaw();
-    return { address: deriveAddress(publicKey), publicKey };
-  } catch (error) {
-    if (!(error instanceof CryptoError)) throw error;
-    throw refuseField(`signerPublicKeys[${i}]`, error.message, "KEY_INVALID");
-  }
+  const read = () => provider.importPublicKey(signerAlgorithm, { raw });
+  return describeKey(readField(`signerPublicKeys[${i}]`, read, "KEY_INVALID"));
+}
+
+function describeKey(key: PublicKey) {
+  const publicKey = key.exportRaw();
+  return { address: deriveAddress(publicKey), publicKey };
 }

@@ -1,29 +1,24 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { CreateProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
+import { type CreateProposalRequest, CreateProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
+import { readTime } from "../fields.ts";
 import type { DefiDeps } from "./create-multisig.ts";
 import { packProposal } from "./proposal.ts";
-import type { Proposal } from "./proposal-store.ts";
+import type { Proposal } from "./store.ts";
 import { proposalQuota } from "./tables.ts";
-
-/** A proposal to create, and the wallet that it is for. */
-export interface CreateProposalInput extends CallerInput {
-  readonly walletId: string;
-  readonly data: Uint8Array;
-  readonly title: string;
-  readonly expiresAt: Date | undefined;
-}
 
 /** Creates a proposal for a wallet's signers. @throws WALLET_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED */
 export async function createProposal(
   { store, governance, now }: DefiDeps,
-  { walletId, data, title, expiresAt, principal, idempotentCall }: CreateProposalInput,
+  { walletId, data, title, expiresAt: end }: CreateProposalRequest,
+  { principal, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof CreateProposalResponseSchema>> {
+  const expiresAt = end && readTime("expiresAt", end);
   // Wallets never change, so it is safe to read this one outside of the transaction.
-  const wallet = await governance.findWallet(walletId, principal);
+  const wallet = await governance.wallets.findIntact({ walletId }, { principal });
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
   return store.runIdempotent(idempotentCall, messageCodec(CreateProposalResponseSchema), async (write) => {

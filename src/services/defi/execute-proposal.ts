@@ -1,19 +1,15 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { ExecuteProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
+import { type ExecuteProposalRequest, ExecuteProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import { RecordDamagedError } from "../../database/store-error.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
+import { intact } from "../../records/table-declaration.ts";
 import type { DefiDeps } from "./create-multisig.ts";
-import { hashProposal, packProposal, requirePending } from "./proposal.ts";
-import type { Proposal } from "./proposal-store.ts";
+import { findPending, hashProposal, packProposal } from "./proposal.ts";
 import { isSignedBy } from "./sign-proposal.ts";
-
-/** The proposal to execute. */
-export interface ExecuteProposalInput extends CallerInput {
-  readonly proposalId: string;
-}
+import type { Proposal } from "./store.ts";
 
 /**
  * Executes a proposal that enough signers signed. If callers race, only one succeeds.
@@ -23,23 +19,20 @@ export interface ExecuteProposalInput extends CallerInput {
  */
 export function executeProposal(
   deps: DefiDeps,
-  { proposalId, principal, idempotentCall }: ExecuteProposalInput,
+  { proposalId }: ExecuteProposalRequest,
+  { principal, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof ExecuteProposalResponseSchema>> {
   const { store, governance, now } = deps;
   return store.runIdempotent(idempotentCall, messageCodec(ExecuteProposalResponseSchema), async (write) => {
-    const found = await governance.findProposal(proposalId, principal);
-    const proposal = requirePending(found, proposalId, now());
+    const proposal = await findPending(deps, proposalId, { principal });
     requireThreshold(proposal);
     await verifySignatures(deps, proposal);
     return write(async (transaction) => {
       // Signatures are never removed, so those that were verified are still there.
-      const current = requirePending(
-        await governance.findForChange(transaction, proposalId),
-        proposalId,
-        now(),
-      );
+      const current = await findPending(deps, proposalId, transaction);
       const executedAt = now();
-      const executed = await governance.markExecuted(transaction, current, executedAt);
+      const change = { status: "EXECUTED", executedAt } as const;
+      const executed = await governance.proposals.update(transaction, intact(current), change);
       return { proposal: packProposal(executed), executed: true, executedAt: timestampFromDate(executedAt) };
     });
   });
@@ -61,7 +54,7 @@ async function verifySignatures({ provider, governance }: DefiDeps, proposal: Pr
   const damaged = new RecordDamagedError(`signatures of proposal ${proposal.proposalId}`);
   if (new Set(proposal.signedBy).size !== proposal.signedBy.length) throw damaged;
   const verdicts = proposal.signedBy.map(async (address) => {
-    const signer = await governance.findSigner(proposal.walletId, address);
+    const signer = await governance.signers.findIntact({ walletId: proposal.walletId, address });
     const signature = signatures.get(address);
     return (
       signer !== undefined && signature !== undefined && isSignedBy(provider, signer, message, signature)

@@ -5,7 +5,9 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import canonicalize from "canonicalize";
 import type { ProposalSchema } from "#gen/defi/defi_service_pb.ts";
 import { refuse } from "../../errors.ts";
-import type { Proposal } from "./proposal-store.ts";
+import type { FindOptions } from "../../records/record-table.ts";
+import type { DefiDeps } from "./create-multisig.ts";
+import type { Proposal } from "./store.ts";
 
 /** The 32 bytes that signers sign, as DefiService in the proto says. */
 export function hashProposal(proposal: Proposal): Uint8Array {
@@ -23,8 +25,17 @@ export function hashProposal(proposal: Proposal): Uint8Array {
   return hash("sha256", canonical ?? "", "buffer");
 }
 
-/** @throws PROPOSAL_NOT_FOUND, PROPOSAL_EXECUTED, PROPOSAL_EXPIRED */
-export function requirePending(proposal: Proposal | undefined, proposalId: string, now: Date): Proposal {
+/**
+ * Finds a proposal that can still be signed and executed.
+ *
+ * @throws PROPOSAL_NOT_FOUND, PROPOSAL_EXECUTED, PROPOSAL_EXPIRED, RecordDamagedError
+ */
+export async function findPending(
+  { governance, now }: Pick<DefiDeps, "governance" | "now">,
+  proposalId: string,
+  options: FindOptions,
+): Promise<Proposal> {
+  const proposal = await governance.proposals.findIntact({ proposalId }, options);
   if (proposal === undefined)
     throw refuse("PROPOSAL_NOT_FOUND", `proposal ${proposalId} does not exist`, { proposalId });
   const { status, executedAt, expiresAt } = proposal;
@@ -35,7 +46,7 @@ export function requirePending(proposal: Proposal | undefined, proposalId: strin
       executedAt: at,
     });
   }
-  if (expiresAt !== undefined && expiresAt <= now) {
+  if (expiresAt !== undefined && expiresAt <= now()) {
     const at = expiresAt.toISOString();
     throw refuse("PROPOSAL_EXPIRED", `proposal ${proposalId} expired at ${at}`, {
       proposalId,

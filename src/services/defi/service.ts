@@ -3,7 +3,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { readCaller, readPrincipal } from "../../identity/principal.ts";
-import { readHealth, readList, readTime } from "../fields.ts";
+import { readHealth, readList } from "../fields.ts";
 import { createMultisig, type DefiDeps } from "./create-multisig.ts";
 import { createProposal } from "./create-proposal.ts";
 import { executeProposal } from "./execute-proposal.ts";
@@ -14,21 +14,10 @@ import { signProposal } from "./sign-proposal.ts";
 export function defiService(deps: DefiDeps): ServiceImpl<typeof DefiService> {
   const { store, governance } = deps;
   return {
-    createMultisig: ({ signerCount, threshold, signerPublicKeys }, context) => {
-      return createMultisig(deps, { signerCount, threshold, signerPublicKeys, ...readCaller(context) });
-    },
-    createProposal: ({ walletId, data, title, expiresAt }, context) =>
-      createProposal(deps, {
-        walletId,
-        data,
-        title,
-        expiresAt: expiresAt && readTime("expiresAt", expiresAt),
-        ...readCaller(context),
-      }),
-    signProposal: ({ proposalId, signer, signature }, context) =>
-      signProposal(deps, { proposalId, signer: signer.toLowerCase(), signature, ...readCaller(context) }),
-    executeProposal: ({ proposalId }, context) =>
-      executeProposal(deps, { proposalId, ...readCaller(context) }),
+    createMultisig: (req, context) => createMultisig(deps, req, readCaller(context)),
+    createProposal: (req, context) => createProposal(deps, req, readCaller(context)),
+    signProposal: (req, context) => signProposal(deps, req, readCaller(context)),
+    executeProposal: (req, context) => executeProposal(deps, req, readCaller(context)),
     listWallets: async (fields, context) => {
       const query = { principal: readPrincipal(context) };
       const { rows, ...page } = await readList(governance.wallets, fields, query);

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { SignProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
+import { type SignProposalRequest, SignProposalResponseSchema } from "#gen/defi/defi_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
@@ -7,19 +7,9 @@ import { messageCodec } from "../../records/idempotency.ts";
 import { describeSealedKey } from "../../records/table-declaration.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import type { DefiDeps } from "./create-multisig.ts";
-import { hashProposal, packProposal, requirePending } from "./proposal.ts";
-import type { Proposal } from "./proposal-store.ts";
-import { type Signer, signerAlgorithm } from "./store.ts";
+import { findPending, hashProposal, packProposal } from "./proposal.ts";
+import { type Proposal, type Signer, signerAlgorithm } from "./store.ts";
 import { signerTable } from "./tables.ts";
-
-/** The proposal to sign, and its signer. */
-export interface SignProposalInput extends CallerInput {
-  readonly proposalId: string;
-  /** The signer's address. */
-  readonly signer: string;
-  /** 3309 bytes for a signer with its own key; otherwise empty. */
-  readonly signature: Uint8Array;
-}
 
 /**
  * Adds a signer's signature to a proposal.
@@ -29,22 +19,19 @@ export interface SignProposalInput extends CallerInput {
  */
 export function signProposal(
   deps: DefiDeps,
-  { proposalId, signer: address, signature: given, principal, idempotentCall }: SignProposalInput,
+  { proposalId, signer: name, signature: given }: SignProposalRequest,
+  { principal, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof SignProposalResponseSchema>> {
-  const { store, governance, now } = deps;
+  const { store, governance } = deps;
+  const address = name.toLowerCase();
   return store.runIdempotent(idempotentCall, messageCodec(SignProposalResponseSchema), async (write) => {
-    const found = await governance.findProposal(proposalId, principal);
-    const proposal = requirePending(found, proposalId, now());
-    const signer = await governance.findSigner(proposal.walletId, address);
+    const proposal = await findPending(deps, proposalId, { principal });
+    const signer = await governance.signers.findIntact({ walletId: proposal.walletId, address });
     if (signer === undefined) throw signerUnknown(proposal, address);
     requireFirstSignature(proposal, address);
     const signature = await obtainSignature(deps, proposal, signer, given);
     return write(async (transaction) => {
-      const current = requirePending(
-        await governance.findForChange(transaction, proposalId),
-        proposalId,
-        now(),
-      );
+      const current = await findPending(deps, proposalId, transaction);
       requireFirstSignature(current, address);
       const signed = await governance.addSignature(transaction, current, address, signature);
       return { proposal: packProposal(signed) };
@@ -53,11 +40,12 @@ export function signProposal(
 }
 
 async function obtainSignature(
-  { provider, store }: DefiDeps,
+  deps: DefiDeps,
   proposal: Proposal,
   signer: Signer,
   given: Uint8Array,
 ): Promise<Uint8Array> {
+  const { provider } = deps;
   const message = hashProposal(proposal);
   const { address } = signer;
   if (given.length > 0) {
@@ -71,11 +59,8 @@ async function obtainSignature(
     );
   }
   if (signer.isServerHeld)
-    return withSealedKey(
-      store,
-      provider,
-      describeSealedKey(signerTable, signerAlgorithm, signer),
-      (secretKey) => provider.sign(secretKey, message),
+    return withSealedKey(deps, describeSealedKey(signerTable, signerAlgorithm, signer), (secretKey) =>
+      provider.sign(secretKey, message),
     );
   throw refuse(
     "SIGNATURE_MISSING",

@@ -1,12 +1,11 @@
-/** Stores wallets: their thresholds and their signers. */
+/** The store of wallets with their signers, and of proposals with their signatures. */
 import type { RecordOf } from "../../records/columns.ts";
 import { countForOwner } from "../../records/list-counts.ts";
-import type { Principal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
+import { intact } from "../../records/table-declaration.ts";
 import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
-import { createProposalStore } from "./proposal-store.ts";
-import { signerQuota, signerTable, walletTable } from "./tables.ts";
+import { proposalTable, signerQuota, signerTable, walletTable } from "./tables.ts";
 
 /** The algorithm of all signers. */
 export const signerAlgorithm = "ML-DSA-65";
@@ -20,24 +19,43 @@ export type Signer = RecordOf<typeof signerTable.columns>;
 /** The wallets and proposals of the service. */
 export type DefiStore = ReturnType<typeof createDefiStore>;
 
+/** A proposal. */
+export type Proposal = RecordOf<typeof proposalTable.columns>;
+
 /** Creates the service's store on top of the shared store. */
 export function createDefiStore(store: Store) {
   const wallets = openTable(store, walletTable);
-  const signers = openTable(store, signerTable);
+  const proposals = openTable(store, proposalTable);
   return {
-    ...createProposalStore(store),
     wallets,
-    /** @throws RecordDamagedError */
-    findWallet: (walletId: string, principal: Principal) => wallets.findIntact({ walletId }, { principal }),
-    /** @throws RecordDamagedError */
-    findSigner: (walletId: string, address: string) => signers.findIntact({ walletId, address }),
-    insertSigner: signers.insert,
+    signers: openTable(store, signerTable),
+    proposals,
     /** Stores a wallet, within a transaction. @throws QuotaExceededError */
     async insertWallet(transaction: WriteTransaction, wallet: MultisigWallet): Promise<void> {
       const { length } = wallet.signers;
       await transaction.requireRoom(signerQuota, wallet.owner, length);
       await wallets.insert(transaction, wallet);
       await countForOwner(transaction.db, signerQuota, wallet.owner, length);
+    },
+    /** Adds a signature to an intact proposal, within a transaction. @returns the updated proposal */
+    async addSignature(
+      transaction: WriteTransaction,
+      proposal: Proposal,
+      signer: string,
+      signature: Uint8Array,
+    ): Promise<Proposal> {
+      const row = { proposal_id: proposal.proposalId, signer, signature };
+      await transaction.db.insertInto("defi_signatures").values(row).execute();
+      return proposals.update(transaction, intact(proposal), { signedBy: [...proposal.signedBy, signer] });
+    },
+    /** Reads the signatures of a proposal, keyed by the signers' addresses. */
+    async readSignatures(proposalId: string): Promise<ReadonlyMap<string, Uint8Array>> {
+      const rows = await store.reader
+        .selectFrom("defi_signatures")
+        .selectAll()
+        .where("proposal_id", "=", proposalId)
+        .execute();
+      return new Map(rows.map(({ signer, signature }) => [signer, signature]));
     },
   };
 }

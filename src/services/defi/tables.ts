@@ -90,7 +90,7 @@ declare module "../../database/schema.ts" {
   }
 }
 
-/** The tables of wallets, signers, proposals and signatures: see store.ts and proposal-store.ts. */
+/** The tables of wallets, signers, proposals and signatures: see store.ts. */
 export const defiTables: RecordTables = {
   records: [walletTable, signerTable, proposalTable],
   tables: {

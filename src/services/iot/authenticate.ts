@@ -1,3 +1,4 @@
+import type { AuthenticateRequest } from "#gen/iot/iot_service_pb.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
 import { QuotaExceededError } from "../../records/quota.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
@@ -68,13 +69,6 @@ export type AuthenticationFault =
   | "CHALLENGE_USED"
   | "SIGNATURE_INVALID";
 
-/** A device's answer to its challenge. */
-export interface AuthenticateInput {
-  readonly deviceId: string;
-  readonly challenge: Uint8Array;
-  readonly signature: Uint8Array;
-}
-
 /**
  * Checks a device's signature over its challenge and marks the challenge as used. If callers race, only one is
  * authenticated.
@@ -84,7 +78,7 @@ export interface AuthenticateInput {
  */
 export async function authenticateDevice(
   { provider, store, devices, now }: IotDeps,
-  { deviceId, challenge, signature }: AuthenticateInput,
+  { deviceId, challenge, signature }: AuthenticateRequest,
 ): Promise<AuthenticationFault | undefined> {
   const device = await requireDevice(devices, deviceId, systemPrincipal);
   checkSignatureLength(deviceAlgorithm, signature);

@@ -1,28 +1,18 @@
 import { createHash } from "node:crypto";
+import type { UpdateFirmwareRequest, UpdateFirmwareStreamRequest } from "#gen/iot/iot_service_pb.ts";
 import { equalBytes } from "../../crypto/bytes.ts";
 import { refuse, refuseField } from "../../errors.ts";
-import type { Principal } from "../../records/ownership.ts";
+import type { CallerInput } from "../../identity/principal.ts";
 import { checkSignatureLength } from "../fields.ts";
 import { type ImageFault, installImage, type SignedImage } from "./device-state.ts";
 import { type IotDeps, readVendorKey, requireDevice } from "./register.ts";
 import { type Device, vendorAlgorithm } from "./store.ts";
 
 /** The vendor of firmware, and the device that it is for. */
-export interface FirmwareHeader {
-  readonly signature: Uint8Array;
-  readonly vendorPublicKey: Uint8Array;
-  readonly vendorPublicKeyPem: string;
-  /** Empty if the firmware is not for a registered device. */
-  readonly deviceId: string;
-  readonly version?: number | undefined;
-}
+export type FirmwareHeader = Omit<UpdateFirmwareRequest, "firmware" | "$typeName">;
 
 /** The caller that sends firmware. */
-export interface FirmwareSender {
-  readonly principal: Principal;
-  /** Aborts when the caller disconnects. */
-  readonly signal: AbortSignal;
-}
+type FirmwareSender = Pick<CallerInput, "principal" | "signal">;
 
 /** The outcome of a firmware check. */
 export interface FirmwareVerdict {
@@ -104,10 +94,7 @@ function install(
 }
 
 /** One part of streamed firmware. */
-export type FirmwarePart =
-  | { readonly case: "header"; readonly value: FirmwareHeader }
-  | { readonly case: "chunk"; readonly value: Uint8Array }
-  | { readonly case: undefined; readonly value?: undefined };
+type FirmwarePart = UpdateFirmwareStreamRequest["part"];
 
 /** Checks firmware as it arrives, in constant memory. @throws as `updateFirmware` does, and FIELD_INVALID */
 export async function updateFirmwareStream(

@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
+import { type RegisterDeviceRequest, RegisterDeviceResponseSchema } from "#gen/iot/iot_service_pb.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import { isSeenBy, type Principal } from "../../records/ownership.ts";
 import { lendSecretOf } from "../../secrets/sealed-keys.ts";
-import type { PublicKeyFields } from "../fields.ts";
 import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
 import type { ServiceDeps } from "../service-deps.ts";
 import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
@@ -20,29 +19,20 @@ export interface IotDeps extends ServiceDeps {
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
 }
 
-/** A device to register. */
-export interface RegisterInput extends CallerInput, PublicKeyFields {
-  readonly deviceName: string;
-  readonly deviceType: string;
-  readonly simulated: boolean;
-  readonly vendorPublicKey: Uint8Array;
-  readonly vendorPublicKeyPem: string;
-  readonly signingContexts: boolean;
-}
-
-type Answer = MessageInitShape<typeof RegisterDeviceResponseSchema>;
-
 /**
  * Registers a device. If the server makes the key pair, it returns the seed once; for a simulated device, it keeps the
  * seed sealed instead.
  *
  * @throws KEY_INVALID, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
-export function registerDevice(deps: IotDeps, input: RegisterInput): Promise<Answer> {
-  const { provider, store, devices, now } = deps;
-  const given = readGivenKey(provider, deviceAlgorithm, input);
-  const vendorPublicKey = readVendorKey(provider, input) ?? new Uint8Array();
-  const { deviceName, deviceType, simulated: isSimulated, owner, idempotentCall } = input;
+export function registerDevice(
+  { provider, store, devices, now }: IotDeps,
+  req: RegisterDeviceRequest,
+  { owner, idempotentCall }: CallerInput,
+): Promise<MessageInitShape<typeof RegisterDeviceResponseSchema>> {
+  const given = readGivenKey(provider, deviceAlgorithm, req);
+  const vendorPublicKey = readVendorKey(provider, req) ?? new Uint8Array();
+  const { deviceName, deviceType, simulated: isSimulated } = req;
   return store.runIdempotent(idempotentCall, messageCodec(RegisterDeviceResponseSchema), async (write) => {
     await store.requireRoom(deviceQuota, owner);
     return withGivenOrFreshKey(provider, deviceAlgorithm, given, (publicKey, secretKey) => {
@@ -53,7 +43,7 @@ export function registerDevice(deps: IotDeps, input: RegisterInput): Promise<Ans
         publicKey: publicKey.exportRaw(),
         isSimulated,
         vendorPublicKey,
-        hasSigningContexts: input.signingContexts,
+        hasSigningContexts: req.signingContexts,
         owner,
         registeredAt: now(),
       };
@@ -78,7 +68,10 @@ export function registerDevice(deps: IotDeps, input: RegisterInput): Promise<Ans
 /** Reads the raw public key of a firmware vendor, if the request has one. @throws KEY_INVALID */
 export function readVendorKey(
   provider: CryptoProvider,
-  { vendorPublicKey, vendorPublicKeyPem }: Pick<RegisterInput, "vendorPublicKey" | "vendorPublicKeyPem">,
+  {
+    vendorPublicKey,
+    vendorPublicKeyPem,
+  }: Pick<RegisterDeviceRequest, "vendorPublicKey" | "vendorPublicKeyPem">,
 ): Uint8Array | undefined {
   const fields = { publicKey: vendorPublicKey, publicKeyPem: vendorPublicKeyPem };
   return readGivenKey(provider, vendorAlgorithm, fields, "vendor")?.exportRaw();

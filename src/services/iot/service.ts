@@ -2,7 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ServiceImpl } from "@connectrpc/connect";
 import type { DeviceSchema, IotService, SendTelemetryRequest } from "#gen/iot/iot_service_pb.ts";
 import { createSignCheck } from "../../crypto/can-sign.ts";
 import { readCaller, readPrincipal } from "../../identity/principal.ts";
@@ -27,12 +27,8 @@ export function iotService(deps: IotServiceDeps): ServiceImpl<typeof IotService>
   const { provider, store, devices, issueToken } = deps;
   const readings = createReadingChecks(deps);
   const listWorking = createSignCheck(provider, [deviceAlgorithm, vendorAlgorithm]);
-  const senderOf = (context: HandlerContext) => ({
-    principal: readPrincipal(context),
-    signal: context.signal,
-  });
   return {
-    registerDevice: (req, context) => registerDevice(deps, { ...req, ...readCaller(context) }),
+    registerDevice: (req, context) => registerDevice(deps, req, readCaller(context)),
     issueChallenge: async ({ deviceId }, context) => {
       const { challenge, expiresAt } = await issueChallenge(
         deps,
@@ -47,16 +43,15 @@ export function iotService(deps: IotServiceDeps): ServiceImpl<typeof IotService>
       const { token, expiresAt } = await issueToken(req.deviceId);
       return { authenticated: true, token, expiresAt: timestampFromDate(expiresAt) };
     },
-    sendTelemetry: async (req, context) =>
-      packVerdict(await readings.check(readReading(req), readPrincipal(context))),
+    sendTelemetry: async (req, context) => packVerdict(await readings.check(req, readPrincipal(context))),
     async *streamTelemetry(requests, context) {
       const verdicts = readings.checkStream(readingsOf(requests), readPrincipal(context));
       for await (const verdict of verdicts) yield packVerdict(verdict);
     },
     updateFirmware: ({ firmware, ...header }, context) =>
-      updateFirmware(deps, header, [firmware], senderOf(context)),
+      updateFirmware(deps, header, [firmware], readCaller(context)),
     updateFirmwareStream: (requests, context) =>
-      updateFirmwareStream(deps, partsOf(requests), senderOf(context)),
+      updateFirmwareStream(deps, partsOf(requests), readCaller(context)),
     listDevices: async (fields, context) => {
       const { rows, ...page } = await readList(devices, fields, { principal: readPrincipal(context) });
       return { ...page, devices: rows.map(packDevice) };
@@ -82,15 +77,11 @@ export function iotService(deps: IotServiceDeps): ServiceImpl<typeof IotService>
   };
 }
 
-function readReading({ deviceId, telemetry, signature, sequence }: SendTelemetryRequest): Reading {
-  return { deviceId, telemetry, signature, sequence };
-}
-
 async function* readingsOf(
   requests: AsyncIterable<{ readonly reading?: SendTelemetryRequest | undefined }>,
 ): AsyncGenerator<Reading> {
   // The proto's rules ensure that each request has a reading.
-  for await (const { reading } of requests) if (reading) yield readReading(reading);
+  for await (const { reading } of requests) if (reading) yield reading;
 }
 
 function packVerdict({ reason, receivedAt }: ReadingVerdict) {

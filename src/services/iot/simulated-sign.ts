@@ -1,3 +1,4 @@
+import type { SimulatedSignRequest } from "#gen/iot/iot_service_pb.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { describeSealedKey } from "../../records/table-declaration.ts";
@@ -7,14 +8,6 @@ import { findSignatureOptions, readPurpose } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";
 import { deviceTable } from "./tables.ts";
 
-/** The message that a simulated device signs. */
-export interface SimulatedSignInput {
-  readonly deviceId: string;
-  readonly data: Uint8Array;
-  /** A SigningPurpose, or empty. */
-  readonly purpose: string;
-}
-
 /**
  * Signs as a simulated device (FIPS 204, section 5.2, ML-DSA-44, pure): with the context of the purpose if the device
  * has signing contexts, otherwise with an empty one.
@@ -22,11 +15,11 @@ export interface SimulatedSignInput {
  * @throws DEVICE_NOT_FOUND, DEVICE_NOT_SIMULATED, RECORD_DAMAGED; FIELD_INVALID if the device needs a purpose
  */
 export async function simulatedSign(
-  { provider, store, devices }: IotDeps,
-  { deviceId, data, purpose: text }: SimulatedSignInput,
+  deps: IotDeps,
+  { deviceId, data, purpose: text }: SimulatedSignRequest,
   principal: Principal,
 ): Promise<Uint8Array> {
-  const device = await requireDevice(devices, deviceId, principal);
+  const device = await requireDevice(deps.devices, deviceId, principal);
   if (!device.isSimulated)
     throw refuse("DEVICE_NOT_SIMULATED", `device ${deviceId} has its own key; only the device can sign`, {
       deviceId,
@@ -38,10 +31,6 @@ export async function simulatedSign(
       `is missing; device ${deviceId} has signing contexts: send CHALLENGE, READING or NUMBERED_READING`,
     );
   const options = purpose === undefined ? {} : findSignatureOptions(device, purpose);
-  return withSealedKey(
-    store,
-    provider,
-    describeSealedKey(deviceTable, deviceAlgorithm, device),
-    (secretKey) => provider.sign(secretKey, data, options),
-  );
+  const key = describeSealedKey(deviceTable, deviceAlgorithm, device);
+  return withSealedKey(deps, key, (secretKey) => deps.provider.sign(secretKey, data, options));
 }

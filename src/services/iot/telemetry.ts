@@ -1,4 +1,5 @@
 import { ConnectError } from "@connectrpc/connect";
+import type { SendTelemetryRequest } from "#gen/iot/iot_service_pb.ts";
 import type { PublicKey } from "../../crypto/provider.ts";
 import { findReason } from "../../errors.ts";
 import type { Principal } from "../../records/ownership.ts";
@@ -10,12 +11,7 @@ import { buildSignedBytes, findSignatureOptions } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";
 
 /** A reading of a device. */
-export interface Reading {
-  readonly deviceId: string;
-  readonly telemetry: Uint8Array;
-  readonly signature: Uint8Array;
-  readonly sequence: number | undefined;
-}
+export type Reading = Omit<SendTelemetryRequest, "$typeName">;
 
 /** The outcome of a reading. */
 export interface ReadingVerdict {

@@ -1,38 +1,18 @@
 /** Certificate requests for stored keys. */
 import { createHash } from "node:crypto";
+import type { CreateCsrRequest } from "#gen/kms/kms_service_pb.ts";
 import { isSignatureAlgorithm } from "../../crypto/algorithms.ts";
 import {
   type AlternativeName,
   type AlternativeNameKind,
   readAlternativeName,
 } from "../../crypto/alternative-names.ts";
-import { CryptoError } from "../../crypto/crypto-error.ts";
-import { type DistinguishedName, parseDistinguishedName } from "../../crypto/distinguished-name.ts";
+import { parseDistinguishedName } from "../../crypto/distinguished-name.ts";
 import { encodePem } from "../../crypto/pem.ts";
-import { refuseField } from "../../errors.ts";
-import type { KeyInput } from "./attempt.ts";
+import type { CallerInput } from "../../identity/principal.ts";
+import { readField } from "../fields.ts";
 import { type SignDeps, signing } from "./sign.ts";
-import { type UsedKey, useKey } from "./use-key.ts";
-
-/** The key, and the names that the request asks for. The proto limits their number and length. */
-export interface CreateCsrInput extends KeyInput {
-  /** RFC 4514; empty for none. */
-  readonly subject: string;
-  readonly dnsNames: readonly string[];
-  readonly ipAddresses: readonly string[];
-  readonly emails: readonly string[];
-  readonly uris: readonly string[];
-}
-
-/** A certificate request, and the key that signed it. */
-export interface CreatedCsr extends UsedKey {
-  /** DER. */
-  readonly csr: Uint8Array;
-  readonly csrPem: string;
-  /** Raw. */
-  readonly publicKey: Uint8Array;
-  readonly publicKeyPem: string;
-}
+import { useKey } from "./use-key.ts";
 
 /**
  * Creates a certificate request (RFC 2986) and signs it with its key. A caller who may use the key gains nothing that
@@ -41,12 +21,16 @@ export interface CreatedCsr extends UsedKey {
  *
  * @throws as useKey does; FIELD_INVALID for a name that is not well-formed
  */
-export async function createCsr(deps: SignDeps, { subject, ...input }: CreateCsrInput): Promise<CreatedCsr> {
+export async function createCsr(
+  deps: SignDeps,
+  { keyId: handle, subject, ...req }: CreateCsrRequest,
+  caller: CallerInput,
+) {
   const names = {
     subject: readField("subject", () => parseDistinguishedName(subject)),
-    alternativeNames: readAlternativeNames(input),
+    alternativeNames: readAlternativeNames(req),
   };
-  return useKey(deps, input, signing, async (key) => {
+  return useKey(deps, { handle, ...caller }, signing, async (key) => {
     const secretKey = await key.secretKey();
     const publicKey = key.publicKey();
     const raw = publicKey.exportRaw();
@@ -77,20 +61,12 @@ const nameFields = {
 } as const satisfies Record<string, AlternativeNameKind>;
 
 function readAlternativeNames(
-  input: Pick<CreateCsrInput, keyof typeof nameFields>,
+  req: Pick<CreateCsrRequest, keyof typeof nameFields>,
 ): readonly AlternativeName[] {
   const fields = Object.keys(nameFields) as (keyof typeof nameFields)[];
   return fields.flatMap((field) =>
-    input[field].map((text, i) =>
+    req[field].map((text, i) =>
       readField(`${field}[${i}]`, () => readAlternativeName(nameFields[field], text)),
     ),
   );
-}
-
-function readField<T extends AlternativeName | DistinguishedName>(field: string, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    throw error instanceof CryptoError ? refuseField(field, error.message) : error;
-  }
 }

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
+import type { CreateKeyRequest } from "#gen/kms/kms_service_pb.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
-import type { TextMap } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { ServiceDeps } from "../service-deps.ts";
@@ -19,32 +19,25 @@ export interface CreateDeps extends ServiceDeps {
 }
 
 /** The properties of a new key; a text that the caller leaves out is empty. */
-export interface NewKey {
-  readonly alias: string;
-  readonly algorithm: string;
-  readonly usage: string;
-  readonly name: string;
-  readonly rotationPeriodSeconds: number | undefined;
-  readonly labels: TextMap;
-}
-
-/** A new key, and its caller. */
-export interface CreateInput extends NewKey, Pick<CallerInput, "principal" | "idempotentCall"> {}
+export type NewKey = Omit<CreateKeyRequest, "$typeName">;
 
 /**
  * Creates a key and stores its secret half sealed.
  *
  * @throws FIELD_INVALID if the algorithm does not match the usage, NAME_TAKEN, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
-export async function createKey(deps: CreateDeps, input: CreateInput): Promise<RecordMessage> {
+export async function createKey(
+  deps: CreateDeps,
+  key: NewKey,
+  { principal, idempotentCall }: CallerInput,
+): Promise<RecordMessage> {
   const { store } = deps;
-  const { principal, idempotentCall } = input;
-  const algorithm = chooseAlgorithm(input);
+  const algorithm = chooseAlgorithm(key);
   return store.runIdempotent(idempotentCall, recordCodec, async (write) => {
     await store.requireRoom(keyQuota, principal.userId);
-    await requireNameFree(deps.keys, principal.userId, input.name);
+    await requireNameFree(deps.keys, principal.userId, key.name);
     return withFreshKeyPair(deps.provider, algorithm, ({ secretKey }) =>
-      write((transaction) => storeKey(deps, transaction, { ...input, algorithm, secretKey })),
+      write((transaction) => storeKey(deps, transaction, { ...key, principal, algorithm, secretKey })),
     );
   });
 }

@@ -1,15 +1,13 @@
 import { sql } from "kysely";
+import type { ExportPublicKeysRequest } from "#gen/kms/kms_service_pb.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { Narrowing } from "../../records/record-table.ts";
-import { type PageFields, readList } from "../fields.ts";
+import { readList } from "../fields.ts";
 import { type KeyFilter, narrowKeys } from "./key-filter.ts";
 import { packJwk } from "./record-message.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
-
-/** Which public keys to export; empty texts match all. */
-export type ExportQuery = PageFields & Required<Pick<KeyFilter, "name" | "label" | "algorithm">>;
 
 /** Keys on a page, so that their public keys fit into a response of 4 MiB: each takes up to 9 kB in three forms. */
 const maxKeysOnPage = 300;
@@ -17,7 +15,7 @@ const maxKeysOnPage = 300;
 /** Exports the public keys that verify signatures: those of ACTIVE and ROTATED signing keys that are intact. */
 export async function exportPublicKeys(
   { provider, keys }: { readonly provider: CryptoProvider; readonly keys: KmsStore },
-  { name, label, algorithm, ...fields }: ExportQuery,
+  { name, label, algorithm, ...fields }: ExportPublicKeysRequest,
   principal: Principal,
 ) {
   const filter: KeyFilter = { name, label, algorithm, usage: "SIGN" };

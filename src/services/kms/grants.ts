@@ -4,14 +4,16 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { GrantSchema } from "#gen/kms/grant_pb.ts";
+import type { CreateGrantRequest } from "#gen/kms/kms_service_pb.ts";
 import { refuse, refuseField } from "../../errors.ts";
+import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import { isSeenBy } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { readTime } from "../fields.ts";
 import { type Attempt, beginAttempt, recordingRefusal } from "./attempt.ts";
-import { type ChangeDeps, type Changed, type ChangeInput, takeAnswer, wrapCodec } from "./change.ts";
+import { type ChangeDeps, type Changed, takeAnswer, wrapCodec } from "./change.ts";
 import { type Actor, recordDone, type Subject, subjectOf } from "./event.ts";
 import { findKey } from "./find-key.ts";
 import { isWholeName, parseHandle, writeName } from "./handle.ts";
@@ -22,26 +24,20 @@ export type GrantMessage = MessageInitShape<typeof GrantSchema>;
 
 const grantCodec = messageCodec(GrantSchema);
 
-/** A grant to create. */
-export interface GrantInput extends ChangeInput {
-  /** The name of a key, if the handle is empty. */
-  readonly name: string;
-  readonly grantee: string;
-  readonly operations: readonly string[];
-  readonly expiresAt: Timestamp | undefined;
-}
-
 /**
  * Creates a grant, of one key or of all versions of a name.
  *
  * @throws KEY_NOT_FOUND, GRANT_MISSING for a caller who does not own the key, FIELD_INVALID, IDEMPOTENCY_KEY_REUSED,
  *   QUOTA_EXCEEDED
  */
-export async function createGrant(deps: ChangeDeps, input: GrantInput): Promise<GrantMessage> {
+export async function createGrant(
+  deps: ChangeDeps,
+  { keyId, name, grantee, operations, expiresAt }: CreateGrantRequest,
+  caller: CallerInput,
+): Promise<GrantMessage> {
   const { store, keys, users } = deps;
-  const { principal, idempotentCall, grantee } = input;
-  const handle = input.handle || writeName(input.name);
-  const attempt = beginAttempt("CREATE_GRANT", { ...input, handle });
+  const { principal, idempotentCall } = caller;
+  const attempt = beginAttempt("CREATE_GRANT", { ...caller, handle: keyId || writeName(name) });
   return recordingRefusal(deps, attempt, () =>
     store.runIdempotent(idempotentCall, grantCodec, async (write) => {
       const target = await findTarget(deps, attempt);
@@ -57,8 +53,8 @@ export async function createGrant(deps: ChangeDeps, input: GrantInput): Promise<
         name: target.isName ? target.subject.keyName : "",
         grantee: granteeId,
         granteeName: grantee,
-        operations: input.operations,
-        expiresAt: readExpiry(input.expiresAt, deps.now()),
+        operations,
+        expiresAt: readExpiry(expiresAt, deps.now()),
         createdAt: deps.now(),
       };
       await store.requireRoom(grantQuota, grant.owner);
@@ -114,10 +110,11 @@ function describeGrant({ grantId, granteeName, operations, name, expiresAt }: Gr
 /** Ends a grant of one of the caller's keys. @throws GRANT_NOT_FOUND, IDEMPOTENCY_KEY_REUSED */
 export async function revokeGrant(
   deps: ChangeDeps,
-  { grantId, ...input }: Omit<ChangeInput, "handle"> & { readonly grantId: string },
+  grantId: string,
+  caller: CallerInput,
 ): Promise<GrantMessage> {
-  const { principal, idempotentCall } = input;
-  const attempt = beginAttempt("REVOKE_GRANT", { handle: grantId, ...input });
+  const { principal, idempotentCall } = caller;
+  const attempt = beginAttempt("REVOKE_GRANT", { handle: grantId, ...caller });
   return recordingRefusal(deps, attempt, async () => {
     const changed = await deps.store.runIdempotent<Changed<GrantMessage>>(
       idempotentCall,

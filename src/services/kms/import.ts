@@ -1,17 +1,19 @@
 /** Imports keys that were made elsewhere. They arrive wrapped, so that no proxy and no log sees them. */
 import { randomUUID } from "node:crypto";
 import type { ConnectError } from "@connectrpc/connect";
+import type { ImportKeyRequest } from "#gen/kms/kms_service_pb.ts";
 import { wipe } from "../../crypto/bytes.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import { generateWrappingKey, unwrap, type WrappingMethod } from "../../crypto/hpke.ts";
 import { importKeyFile } from "../../crypto/key-file.ts";
 import type { SecretKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
+import type { CallerInput } from "../../identity/principal.ts";
 import type { AnswerCodec } from "../../records/idempotency.ts";
 import { isSeenBy } from "../../records/ownership.ts";
 import { type Attempt, beginAttempt, recordingRefusal } from "./attempt.ts";
-import type { ChangeDeps, ChangeInput } from "./change.ts";
-import { chooseAlgorithm, type NewKey, requireNameFree, storeKey } from "./create.ts";
+import type { ChangeDeps } from "./change.ts";
+import { chooseAlgorithm, requireNameFree, storeKey } from "./create.ts";
 import { recordDone } from "./event.ts";
 import type { KeyAlgorithm } from "./record.ts";
 import { type RecordMessage, recordCodec } from "./record-message.ts";
@@ -20,11 +22,8 @@ import { type ImportRecord, importQuota, keyQuota } from "./tables.ts";
 /** Milliseconds until an import token expires. */
 const lifetimeMs = 24 * 3600 * 1000;
 
-/** A caller, and the idempotency key of the call. */
-type ImportCaller = Omit<ChangeInput, "handle">;
-
 /** The properties of an import to begin. */
-export interface BeginImportInput extends ImportCaller {
+export interface BeginImportInput extends Pick<CallerInput, "principal" | "idempotentCall"> {
   readonly method: WrappingMethod;
   /** The import job that it is for, and the refusal of one whose name is taken; left out for an import token. */
   readonly job?: { readonly name: string; readonly taken: () => Error };
@@ -75,35 +74,33 @@ const importCodec: AnswerCodec<ImportRecord> = {
   },
 };
 
-/** A wrapped key. */
-export interface ImportInput extends NewKey, ImportCaller {
-  readonly importToken: string;
-  readonly wrappedKey: Uint8Array;
-}
-
 /**
  * Imports a wrapped key. The import token is used up.
  *
  * @throws IMPORT_TOKEN_INVALID, KEY_INVALID, NAME_TAKEN, FIELD_INVALID, QUOTA_EXCEEDED, IDEMPOTENCY_KEY_REUSED
  */
-export async function importKey(deps: ChangeDeps, input: ImportInput): Promise<RecordMessage> {
+export async function importKey(
+  deps: ChangeDeps,
+  { importToken, wrappedKey, ...key }: ImportKeyRequest,
+  caller: CallerInput,
+): Promise<RecordMessage> {
   const { store, keys } = deps;
-  const { principal, idempotentCall, importToken, name } = input;
-  const algorithm = chooseAlgorithm(input);
-  const attempt = beginAttempt("IMPORT", { ...input, handle: importToken });
+  const { principal, idempotentCall } = caller;
+  const algorithm = chooseAlgorithm(key);
+  const attempt = beginAttempt("IMPORT", { ...caller, handle: importToken });
   return recordingRefusal(deps, attempt, () =>
     store.runIdempotent(idempotentCall, recordCodec, async (write) => {
       const found = await findImport(deps, attempt);
       await store.requireRoom(keyQuota, principal.userId);
-      await requireNameFree(keys, principal.userId, name);
-      const secretKey = await unwrapKey(deps, found, algorithm, input.wrappedKey);
+      await requireNameFree(keys, principal.userId, key.name);
+      const secretKey = await unwrapKey(deps, found, algorithm, wrappedKey);
       try {
         return await write(async (transaction) => {
           // Another call may have used the token in the meantime.
           const still = await keys.imports.find(importToken, transaction);
           if (still === undefined) throw importTokenInvalid(importToken);
           await keys.imports.remove(transaction, still);
-          return storeKey(deps, transaction, { ...input, algorithm, secretKey, isImported: true });
+          return storeKey(deps, transaction, { ...key, principal, algorithm, secretKey, isImported: true });
         });
       } finally {
         secretKey.erase();

@@ -1,21 +1,14 @@
 import { sql } from "kysely";
+import type { ListGrantsRequest } from "#gen/kms/kms_service_pb.ts";
 import { type Principal, systemPrincipal } from "../../records/ownership.ts";
 import type { Narrowing } from "../../records/record-table.ts";
-import { type PageFields, readList } from "../fields.ts";
+import { readList } from "../fields.ts";
 import { type FindDeps, findNamedId, findOwner } from "./find-key.ts";
 import { packGrant } from "./grants.ts";
 import { parseHandle } from "./handle.ts";
 
-/** Which grants to list. */
-export interface GrantQuery extends PageFields {
-  /** The handle of a key; empty for all. */
-  readonly keyId: string;
-  /** Lists the grants that the caller received, instead of those of the caller's keys. */
-  readonly received: boolean;
-}
-
 /** Lists grants in the order of their creation. @throws FIELD_INVALID */
-export async function listGrants(deps: FindDeps, query: GrantQuery, principal: Principal) {
+export async function listGrants(deps: FindDeps, query: ListGrantsRequest, principal: Principal) {
   const { grants } = deps.keys;
   const { received, keyId: handle } = query;
   const conditions = [

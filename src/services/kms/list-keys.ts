@@ -1,9 +1,9 @@
+import type { ListKeysRequest } from "#gen/kms/kms_service_pb.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { cutPage, maxPageBytes, sizeInJson } from "../../records/pages.ts";
 import { defaultOrder } from "../../records/table-declaration.ts";
-import { type PageFields, readPage } from "../fields.ts";
+import { readPage } from "../fields.ts";
 import type { FindDeps } from "./find-key.ts";
-import type { KeyFilter } from "./key-filter.ts";
 import { packListed, type RecordMessage } from "./record-message.ts";
 import type { ListedKey } from "./store.ts";
 
@@ -17,11 +17,10 @@ const chunkKeys = 40;
  */
 export async function listKeys(
   { keys }: Pick<FindDeps, "keys">,
-  fields: PageFields,
-  filter: KeyFilter,
+  { status: state, algorithm, usage, name, label, ...fields }: ListKeysRequest,
   principal: Principal,
 ) {
-  const query = { principal, filter };
+  const query = { principal, filter: { state, algorithm, usage, name, label } };
   const list = keys.nameList(query);
   const request = readPage(fields, list);
   const found = await keys.list(request, query);

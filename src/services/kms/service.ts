@@ -42,35 +42,18 @@ export function kmsService(deps: ChangeDeps & AuditVerificationDeps): ServiceImp
     principal: readPrincipal(context),
     isAuditor: isAuditor(context),
   });
+  const inputOf = (keyId: string, context: HandlerContext) => ({ handle: keyId, ...readCaller(context) });
   return {
-    createKey: async ({ $typeName: _, ...key }, context) => ({
-      result: await createKey(deps, {
-        ...key,
-        ...readCaller(context),
-        rotationPeriodSeconds: key.rotationPeriodSeconds,
-      }),
-    }),
-    getKey: ({ keyId }, context) => getKey(deps, { handle: keyId, ...readCaller(context) }),
-    listKeys: ({ status: state, algorithm, usage, name, label, ...fields }, context) =>
-      listKeys(deps, fields, { state, algorithm, usage, name, label }, readPrincipal(context)),
-    rotateKey: async ({ keyId }, context) => ({
-      newKey: await rotateKey(deps, { handle: keyId, ...readCaller(context) }),
-    }),
-    disableKey: async ({ keyId }, context) => ({
-      result: await disableKey(deps, { handle: keyId, ...readCaller(context) }),
-    }),
-    enableKey: async ({ keyId }, context) => ({
-      result: await enableKey(deps, { handle: keyId, ...readCaller(context) }),
-    }),
-    restoreKey: async ({ keyId }, context) => ({
-      result: await restoreKey(deps, { handle: keyId, ...readCaller(context) }),
-    }),
+    createKey: async (req, context) => ({ result: await createKey(deps, req, readCaller(context)) }),
+    getKey: ({ keyId }, context) => getKey(deps, inputOf(keyId, context)),
+    listKeys: (req, context) => listKeys(deps, req, readPrincipal(context)),
+    rotateKey: async ({ keyId }, context) => ({ newKey: await rotateKey(deps, inputOf(keyId, context)) }),
+    disableKey: async ({ keyId }, context) => ({ result: await disableKey(deps, inputOf(keyId, context)) }),
+    enableKey: async ({ keyId }, context) => ({ result: await enableKey(deps, inputOf(keyId, context)) }),
+    restoreKey: async ({ keyId }, context) => ({ result: await restoreKey(deps, inputOf(keyId, context)) }),
     destroyKey: async ({ keyId, afterSeconds }, context) => {
-      const { destroyAtMs, ...destroyed } = await destroyKey(deps, {
-        handle: keyId,
-        afterSeconds,
-        ...readCaller(context),
-      });
+      const input = { ...inputOf(keyId, context), afterSeconds };
+      const { destroyAtMs, ...destroyed } = await destroyKey(deps, input);
       return destroyAtMs === undefined
         ? destroyed
         : { ...destroyed, destroyAt: timestampFromMs(destroyAtMs) };
@@ -86,54 +69,25 @@ export function kmsService(deps: ChangeDeps & AuditVerificationDeps): ServiceImp
         algorithm: method,
       };
     },
-    importKey: async ({ $typeName: _, ...key }, context) => ({
-      result: await importKey(deps, {
-        ...key,
-        ...readCaller(context),
-        rotationPeriodSeconds: key.rotationPeriodSeconds,
-      }),
-    }),
-    exportPublicKeys: (query, context) => exportPublicKeys(deps, query, readPrincipal(context)),
-    createGrant: async ({ keyId, $typeName: _, ...grant }, context) => ({
-      grant: await createGrant(deps, {
-        ...grant,
-        handle: keyId,
-        expiresAt: grant.expiresAt,
-        ...readCaller(context),
-      }),
-    }),
-    listGrants: (query, context) => listGrants(deps, query, readPrincipal(context)),
+    importKey: async (req, context) => ({ result: await importKey(deps, req, readCaller(context)) }),
+    exportPublicKeys: (req, context) => exportPublicKeys(deps, req, readPrincipal(context)),
+    createGrant: async (req, context) => ({ grant: await createGrant(deps, req, readCaller(context)) }),
+    listGrants: (req, context) => listGrants(deps, req, readPrincipal(context)),
     revokeGrant: async ({ grantId }, context) => ({
-      grant: await revokeGrant(deps, { grantId, ...readCaller(context) }),
+      grant: await revokeGrant(deps, grantId, readCaller(context)),
     }),
     sign: async ({ keyId, data, context: binding, mu }, context) => ({
-      result: await sign(deps, { handle: keyId, data, context: binding, mu, ...readCaller(context) }),
+      result: await sign(deps, { ...inputOf(keyId, context), data, context: binding, mu }),
     }),
     signStream: async (requests, context) => ({
       result: await signStream(deps, partsOf(requests), readCaller(context)),
     }),
-    batchSign: async ({ keyId, data, context: binding }, context) => {
-      const input = { handle: keyId, data, context: binding, ...readCaller(context) };
-      const { signatures, ...about } = await signBatch(deps, { ...input, form: readResponseForm(context) });
-      return { results: signatures.map((signature) => ({ signature })), ...about };
-    },
-    createCsr: async ({ keyId, $typeName: _, ...request }, context) => ({
-      result: await createCsr(deps, { ...request, handle: keyId, ...readCaller(context) }),
-    }),
-    verify: async ({ keyId, data, signature, context: binding }, context) => ({
-      result: await verify(deps, {
-        handle: keyId,
-        data,
-        signature,
-        context: binding,
-        ...readCaller(context),
-      }),
-    }),
-    encapsulate: async ({ keyId }, context) => ({
-      result: await encapsulate(deps, { handle: keyId, ...readCaller(context) }),
-    }),
+    batchSign: (req, context) => signBatch(deps, req, readCaller(context), readResponseForm(context)),
+    createCsr: async (req, context) => ({ result: await createCsr(deps, req, readCaller(context)) }),
+    verify: async (req, context) => ({ result: await verify(deps, req, readCaller(context)) }),
+    encapsulate: async ({ keyId }, context) => ({ result: await encapsulate(deps, inputOf(keyId, context)) }),
     decapsulate: async ({ keyId, ciphertext }, context) => ({
-      result: await decapsulate(deps, { handle: keyId, ciphertext, ...readCaller(context) }),
+      result: await decapsulate(deps, { ...inputOf(keyId, context), ciphertext }),
     }),
     getAuditLog: async (query, context) => {
       const reader = readerOf(context);

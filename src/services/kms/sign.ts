@@ -1,6 +1,8 @@
+import type { BatchSignRequest, SignStreamRequest } from "#gen/kms/kms_service_pb.ts";
 import { isMlDsaAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuse, refuseField } from "../../errors.ts";
+import type { CallerInput } from "../../identity/principal.ts";
 import { beginAttempt, type KeyInput, recordingRefusal } from "./attempt.ts";
 import { countFitting, type ResponseForm } from "./batch-size.ts";
 import type { FindDeps } from "./find-key.ts";
@@ -47,11 +49,6 @@ export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): 
   });
 }
 
-/** Signatures in the order of the messages. */
-export interface BatchSigned extends UsedKey {
-  readonly signatures: readonly Uint8Array[];
-}
-
 /**
  * Signatures of one batch to request at a time. The queue serves other callers in between, and charges each signature
  * separately. An SLH-DSA signature takes up to a second, and the threads finish it even if the caller disconnects.
@@ -59,23 +56,21 @@ export interface BatchSigned extends UsedKey {
 const mlDsaInFlight = 8;
 const slhDsaInFlight = 1;
 
-/** The messages of a batch to sign. */
-export interface BatchInput extends Omit<SignInput, "data" | "mu"> {
-  readonly data: readonly Uint8Array[];
-  /** How the response is encoded, which decides how many signatures fit into it. */
-  readonly form: ResponseForm;
-}
-
 /**
  * Signs several messages with one key. Each message has its own audit entry; all are recorded together.
  *
+ * @param form how the response is encoded, which decides how many signatures fit into it.
  * @throws as useKey does; before any signature is made, FIELD_INVALID if a message is empty, and BATCH_TOO_LARGE if the
  *   signatures would not fit into one response
  */
-export function signBatch(deps: SignDeps, input: BatchInput): Promise<BatchSigned> {
-  const { data, context, signal } = input;
-  return useKey(deps, input, signing, async (key) => {
-    requireFitting(key, input);
+export function signBatch(
+  deps: SignDeps,
+  { keyId: handle, data, context }: BatchSignRequest,
+  caller: CallerInput,
+  form: ResponseForm,
+) {
+  return useKey(deps, { handle, ...caller }, signing, async (key) => {
+    requireFitting(key, data, form);
     requireNoneEmpty(data);
     const secretKey = await key.secretKey();
     const signatures = new Array<Uint8Array>(data.length);
@@ -83,7 +78,7 @@ export function signBatch(deps: SignDeps, input: BatchInput): Promise<BatchSigne
     let isOver = false;
     const signSome = async (): Promise<void> => {
       for (let i = next++; i < data.length && !isOver; i = next++) {
-        signal.throwIfAborted();
+        caller.signal.throwIfAborted();
         const message = data[i] ?? new Uint8Array();
         signatures[i] = await deps.provider.unbounded.sign(secretKey, message, { context });
       }
@@ -96,11 +91,15 @@ export function signBatch(deps: SignDeps, input: BatchInput): Promise<BatchSigne
       isOver = true;
     }
     const details = data.map((_, i) => `input=data, batchItem=${i + 1}/${data.length}`);
-    return { result: { signatures }, details };
+    return { result: { results: signatures.map((signature) => ({ signature })) }, details };
   });
 }
 
-function requireFitting({ record: { algorithm } }: CachedKey, { data, form }: BatchInput): void {
+function requireFitting(
+  { record: { algorithm } }: CachedKey,
+  data: readonly Uint8Array[],
+  form: ResponseForm,
+): void {
   const maxItems = countFitting(algorithm, form);
   if (data.length <= maxItems) return;
   const description =
@@ -121,10 +120,7 @@ function requireNoneEmpty(data: readonly Uint8Array[]): void {
 }
 
 /** One part of a message that is signed as it arrives. */
-export type SignPart =
-  | { readonly case: "header"; readonly value: { readonly keyId: string; readonly context: Uint8Array } }
-  | { readonly case: "chunk"; readonly value: Uint8Array }
-  | { readonly case: undefined; readonly value?: undefined };
+type SignPart = SignStreamRequest["part"];
 
 /**
  * Signs a message as it arrives, in constant memory. Computes mu from the chunks (FIPS 204, algorithm 7, line 6), so

@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { MintResponseSchema } from "#gen/nft/nft_service_pb.ts";
+import { type MintRequest, MintResponseSchema } from "#gen/nft/nft_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { encodePublicKeyPem } from "../../crypto/key-encoding.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import type { ServiceDeps } from "../service-deps.ts";
-import { hashMetadata, type Metadata } from "./metadata.ts";
+import { hashMetadata } from "./metadata.ts";
 import type { NftStore, Token } from "./store.ts";
 import { tokenQuota } from "./tables.ts";
 
@@ -27,11 +27,12 @@ export interface NftDeps extends ServiceDeps {
  */
 export function mint(
   { provider, store, tokens, now }: NftDeps,
-  metadata: Metadata,
+  { name, description, artworkUri }: MintRequest,
   { owner, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof MintResponseSchema>> {
   return store.runIdempotent(idempotentCall, messageCodec(MintResponseSchema), async (write) => {
     await store.requireRoom(tokenQuota, owner);
+    const metadata = { name, description, artworkUri };
     const metadataHash = hashMetadata(metadata);
     const { creatorPublicKey, creatorSignature } = await withFreshKeyPair(
       provider,

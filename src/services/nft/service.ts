@@ -25,15 +25,8 @@ export function nftService(deps: NftDeps): ServiceImpl<typeof NftService> {
     return token;
   };
   return {
-    mint: ({ name, description, artworkUri }, context) =>
-      mint(deps, { name, description, artworkUri }, readCaller(context)),
-    transfer: ({ tokenId, newOwner, fromOwner }, context) =>
-      transfer(deps, {
-        tokenId,
-        newOwner: newOwner.toLowerCase(),
-        fromOwner: fromOwner.toLowerCase(),
-        ...readCaller(context),
-      }),
+    mint: (req, context) => mint(deps, req, readCaller(context)),
+    transfer: (req, context) => transfer(deps, req, readCaller(context)),
     verify: async (req, context) => {
       const fault = await verify(deps, req, readPrincipal(context));
       return { valid: fault === undefined, reason: fault ?? "" };

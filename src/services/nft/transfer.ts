@@ -1,6 +1,10 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { type TokenTransferSchema, TransferResponseSchema } from "#gen/nft/nft_service_pb.ts";
+import {
+  type TokenTransferSchema,
+  type TransferRequest,
+  TransferResponseSchema,
+} from "#gen/nft/nft_service_pb.ts";
 import type { Reader } from "../../database/database.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
@@ -10,14 +14,6 @@ import type { NftDeps } from "./mint.ts";
 import type { Token, Transfer } from "./store.ts";
 import { transferQuota } from "./tables.ts";
 
-/** The token to transfer, and its new owner. */
-export interface TransferInput extends CallerInput {
-  readonly tokenId: string;
-  readonly newOwner: string;
-  /** The address that must own the token; empty for any. */
-  readonly fromOwner: string;
-}
-
 /**
  * Transfers a token to another owner.
  *
@@ -25,8 +21,10 @@ export interface TransferInput extends CallerInput {
  */
 export function transfer(
   { store, tokens, now }: NftDeps,
-  { tokenId, newOwner, fromOwner, principal, idempotentCall }: TransferInput,
+  { tokenId, ...req }: TransferRequest,
+  { principal, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof TransferResponseSchema>> {
+  const [newOwner, fromOwner] = [req.newOwner.toLowerCase(), req.fromOwner.toLowerCase()];
   return store.runIdempotent(idempotentCall, messageCodec(TransferResponseSchema), async (write) => {
     const findToken = async (db?: Reader): Promise<Token> => {
       const found = await tokens.find({ tokenId }, { principal, ...(db && { db }) });

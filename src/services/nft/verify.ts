@@ -1,3 +1,4 @@
+import type { VerifyRequest } from "#gen/nft/nft_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
@@ -8,15 +9,6 @@ import { hashMetadata } from "./metadata.ts";
 import { creatorAlgorithm, type NftDeps } from "./mint.ts";
 import type { Token } from "./store.ts";
 import { requireToken } from "./transfer.ts";
-
-/** A token of this service to verify, or a signature with everything that it needs. */
-export interface VerifyInput {
-  readonly tokenId: string;
-  readonly metadataHash: string;
-  readonly creatorSignature: Uint8Array;
-  readonly creatorPublicKey: Uint8Array;
-  readonly creatorPublicKeyPem: string;
-}
 
 /** The part that has changed. */
 export type Fault = "SIGNATURE" | "METADATA" | "CREATOR" | "HISTORY" | "RECORD";
@@ -32,7 +24,7 @@ const chunkRows = 1000;
  */
 export async function verify(
   deps: NftDeps,
-  input: VerifyInput,
+  input: VerifyRequest,
   principal: Principal,
 ): Promise<Fault | undefined> {
   if (input.tokenId !== "") {

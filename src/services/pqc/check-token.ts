@@ -1,28 +1,11 @@
-import type { CryptoProvider } from "../../crypto/provider.ts";
-import { type Accounts, findHolder } from "../../identity/authenticate.ts";
-import type { Issuer, TokenClaims } from "../../identity/issuer.ts";
-import { type VerifyInput, verify } from "./verify.ts";
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { VerifyTokenRequest } from "#gen/pqc/token_service_pb.ts";
+import { findHolder } from "../../identity/authenticate.ts";
+import type { ModuleDeps } from "../service-module.ts";
+import { verify } from "./verify.ts";
 
-/** A token to check, or otherwise a signature. */
-export interface CheckTokenInput extends Omit<VerifyInput, "algorithm"> {
-  readonly token: string;
-}
-
-/** The outcome of a check; for a valid token, also what it says and the roles of its subject. */
-export interface CheckTokenResult extends Partial<Pick<TokenClaims, "subject" | "use" | "expiresAt">> {
-  readonly valid: boolean;
-  readonly reason?: string;
-  readonly roles?: string[];
-}
-
-/** The dependencies of the check of tokens. */
-export interface CheckTokenDeps {
-  readonly provider: CryptoProvider;
-  readonly issuer: Issuer;
-  readonly accounts: Accounts;
-  /** An audience that an access token must name. */
-  readonly issuerUrl: string | undefined;
-}
+/** The dependencies of the check of tokens. `issuerUrl` is an audience that an access token must name. */
+export type CheckTokenDeps = Pick<ModuleDeps, "provider" | "issuer" | "accounts" | "issuerUrl">;
 
 /**
  * Checks a token of this server, or an ML-DSA-65 signature. An invalid one is an answer, with the reason.
@@ -31,8 +14,8 @@ export interface CheckTokenDeps {
  */
 export async function checkToken(
   { provider, issuer, accounts, issuerUrl }: CheckTokenDeps,
-  input: CheckTokenInput,
-): Promise<CheckTokenResult> {
+  input: VerifyTokenRequest,
+) {
   if (input.token === "") {
     const valid = await verify(provider, { ...input, algorithm: "ML-DSA-65" });
     return valid ? { valid } : { valid, reason: "the signature does not verify" };
@@ -49,5 +32,5 @@ export async function checkToken(
     return { valid: false, reason };
   }
   const { subject, use, role, expiresAt } = holder;
-  return { valid: true, subject, use, roles: [role], expiresAt };
+  return { valid: true, subject, use, roles: [role], expiresAt: timestampFromDate(expiresAt) };
 }

@@ -5,25 +5,13 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 /** The signature algorithm for requests that do not name one. */
 const defaultSignatureAlgorithm: SignatureAlgorithm = "ML-DSA-65";
 
-/** A signature, and the public key of its one-time pair. */
-export interface OneTimeSignature {
-  readonly algorithm: SignatureAlgorithm;
-  readonly signature: Uint8Array;
-  readonly publicKey: Uint8Array;
-  readonly publicKeyPem: string;
-}
-
 /**
  * Signs a message with a one-time key pair (FIPS 204, section 5.2; FIPS 205, section 10.2.1; pure, empty context). The
  * secret key is erased before the answer is returned.
  *
  * @param algorithm a name that the proto's rules admit; empty for the default.
  */
-export function signWithFreshKey(
-  provider: CryptoProvider,
-  message: Uint8Array,
-  algorithm: string,
-): Promise<OneTimeSignature> {
+export function signWithFreshKey(provider: CryptoProvider, message: Uint8Array, algorithm: string) {
   const name = toSignatureAlgorithm(algorithm);
   return withFreshKeyPair(provider, name, async ({ publicKey, secretKey }) => {
     const signature = await provider.sign(secretKey, message);

@@ -3,18 +3,16 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { TokenService } from "#gen/pqc/token_service_pb.ts";
-import type { LogIn } from "../../identity/log-in.ts";
-import { readOrigin, requireCaller } from "../../protocol/call-values.ts";
+import { requireCaller } from "../../protocol/call-values.ts";
+import type { ModuleDeps } from "../service-module.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { type CheckTokenDeps, checkToken } from "./check-token.ts";
-
-/** The dependencies of the service. */
-export interface TokenServiceDeps extends CheckTokenDeps {
-  readonly logIn: LogIn;
-}
+import { issueToken } from "./issue-token.ts";
 
 /** Implements the service. */
-export function tokenService(deps: TokenServiceDeps): ServiceImpl<typeof TokenService> {
+export function tokenService(
+  deps: CheckTokenDeps & Pick<ModuleDeps, "logIn">,
+): ServiceImpl<typeof TokenService> {
   const { provider, issuer, logIn } = deps;
   return {
     hello: () => ({ message: "Hello from the Quantum-Safe Playground" }),
@@ -26,16 +24,8 @@ export function tokenService(deps: TokenServiceDeps): ServiceImpl<typeof TokenSe
         cryptoProviderActive: isWorking,
       };
     },
-    issueToken: async ({ username, password }, context) => {
-      const { signal } = context;
-      const input = { username, password, ...readOrigin(context), signal };
-      const { token, expiresAt } = await logIn(input);
-      return { token, expiresAt: timestampFromDate(expiresAt) };
-    },
-    verifyToken: async (req) => {
-      const { expiresAt, ...checked } = await checkToken(deps, req);
-      return { ...checked, expiresAt: expiresAt && timestampFromDate(expiresAt) };
-    },
+    issueToken: (req, context) => issueToken(logIn, req, context),
+    verifyToken: (req) => checkToken(deps, req),
     getJwks: async () => ({ keys: [...(await issuer.publicJwks())] }),
     getSecureData: (_req, context) => {
       const { subject, issuedAt, expiresAt } = requireCaller(context);

@@ -6,7 +6,6 @@ import { describeSealedKey } from "../../records/table-declaration.ts";
 import { withSealedKey } from "../../secrets/sealed-keys.ts";
 import { checkCiphertextLength } from "../fields.ts";
 import { type GivenCiphertext, maxCiphertexts } from "./ciphertext-store.ts";
-import type { LiveTunnel } from "./gateway.ts";
 import { requireTunnel, tunnelNotFound, type VpnDeps } from "./register-peer.ts";
 import { Session } from "./session.ts";
 import { deriveSessionKeys, type KeyForm } from "./session-keys.ts";
@@ -14,18 +13,7 @@ import { kemAlgorithm, type Tunnel } from "./store.ts";
 import { tunnelTable } from "./tables.ts";
 
 /** The gateway's half of a new session key. */
-export interface Handshake {
-  readonly ciphertext: Uint8Array;
-  /** tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). */
-  readonly transcript: string;
-  /** ML-DSA-65 over the UTF-8 of the transcript. */
-  readonly signature: Uint8Array;
-  /** HMAC-SHA-256 of the transcript under a key derived from the shared secret. */
-  readonly keyConfirmation: Uint8Array;
-  /** Whether the gateway and the peer have the same secret; undefined for a peer that has its own key. */
-  readonly sharedSecretMatch: boolean | undefined;
-  readonly tunnel: LiveTunnel;
-}
+export type Handshake = Awaited<ReturnType<typeof agreeOnKey>>;
 
 /** The form of a key agreement, and its caller. */
 export interface AgreementInput {
@@ -47,7 +35,7 @@ export async function agreeOnKey(
   tunnelId: string,
   given: Uint8Array,
   { isRekey, keyForm, principal, signal }: AgreementInput,
-): Promise<Handshake> {
+) {
   const { provider, gateway, tunnels } = deps;
   const peer = await requireTunnel(deps, tunnelId, principal);
   if (given.length > 0) {
@@ -121,6 +109,7 @@ async function requireStillThere(deps: VpnDeps, tunnelId: string, principal: Pri
 interface AgreedSecret {
   readonly ciphertext: Uint8Array;
   readonly sharedSecret: Uint8Array;
+  /** Whether the gateway and the peer have the same secret; undefined for a peer that has its own key. */
   readonly sharedSecretMatch: boolean | undefined;
 }
 
@@ -130,15 +119,14 @@ async function takeCiphertext({ provider, gateway }: VpnDeps, ciphertext: Uint8A
   return { ciphertext, sharedSecret, sharedSecretMatch: undefined };
 }
 
-async function encapsulateTo({ provider, store }: VpnDeps, peer: Tunnel): Promise<AgreedSecret> {
+async function encapsulateTo(deps: VpnDeps, peer: Tunnel): Promise<AgreedSecret> {
+  const { provider } = deps;
   const publicKey = provider.importPublicKey(kemAlgorithm, { raw: peer.publicKey });
   const { ciphertext, sharedSecret } = await provider.encapsulate(publicKey);
   if (!peer.isServerHeld) return { ciphertext, sharedSecret, sharedSecretMatch: undefined };
-  const peersSecret = await withSealedKey(
-    store,
-    provider,
-    describeSealedKey(tunnelTable, kemAlgorithm, peer),
-    (secretKey) => provider.decapsulate(secretKey, ciphertext),
+  const key = describeSealedKey(tunnelTable, kemAlgorithm, peer);
+  const peersSecret = await withSealedKey(deps, key, (secretKey) =>
+    provider.decapsulate(secretKey, ciphertext),
   );
   const sharedSecretMatch = equalBytes(sharedSecret, peersSecret);
   wipe(peersSecret);

@@ -1,35 +1,24 @@
 import { randomBytes } from "node:crypto";
+import type { ReceivePacketRequest, SendPacketRequest } from "#gen/vpn/vpn_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import { type Principal, seenBy } from "../../records/ownership.ts";
 import type { LiveTunnel } from "./gateway.ts";
 import { requireTunnel, type VpnDeps } from "./register-peer.ts";
-import type { PacketFault, PacketOutcome } from "./session.ts";
+import { type PacketFault, type PacketOutcome, packetOverhead } from "./session.ts";
 
-/** The content of a packet: data, or `size` random bytes. */
-export interface SendInput {
-  readonly tunnelId: string;
-  readonly data: Uint8Array;
-  readonly size: number;
-}
-
-/** A packet, and the number of bytes that it carries. */
-export interface SentPacket {
-  readonly packet: Uint8Array;
-  readonly plaintextBytes: number;
-}
-
-/** Seals data for a peer. @throws TUNNEL_NOT_FOUND, SESSION_MISSING, REKEY_NEEDED */
+/** Seals data for a peer, or `size` random bytes. @throws TUNNEL_NOT_FOUND, SESSION_MISSING, REKEY_NEEDED */
 export async function sendPacket(
   deps: VpnDeps,
-  { tunnelId, data, size }: SendInput,
+  { tunnelId, data, size }: SendPacketRequest,
   principal: Principal,
-): Promise<SentPacket> {
+) {
   const tunnel =
     findLive(deps, tunnelId, principal) ?? (await throwSessionMissing(deps, tunnelId, principal));
   const plaintext = data.length > 0 ? data : randomBytes(size);
   const packet = take(tunnelId, tunnel.session.seal(plaintext));
   count(tunnel, plaintext.length);
-  return { packet, plaintextBytes: plaintext.length };
+  const plaintextBytes = plaintext.length;
+  return { packet, plaintextBytes, ciphertextBytes: packet.length, gcmOverhead: packetOverhead };
 }
 
 /**
@@ -39,17 +28,20 @@ export async function sendPacket(
  */
 export async function receivePacket(
   deps: VpnDeps,
-  { tunnelId, packet }: { readonly tunnelId: string; readonly packet: Uint8Array },
+  { tunnelId, packet }: ReceivePacketRequest,
   principal: Principal,
-): Promise<Uint8Array> {
+) {
   const tunnel =
     findLive(deps, tunnelId, principal) ?? (await throwSessionMissing(deps, tunnelId, principal));
   const data = take(tunnelId, tunnel.session.open(packet));
   count(tunnel, data.length);
-  return data;
+  return { data };
 }
 
-/** Finds the session on this server for a tunnel of the principal. */
+/**
+ * Finds the session on this server for a tunnel of the principal. Use it in the same turn of the event loop: the end of
+ * the tunnel overwrites its keys.
+ */
 export function findLive(
   { gateway }: VpnDeps,
   tunnelId: string,

@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { RegisterPeerResponseSchema } from "#gen/vpn/vpn_service_pb.ts";
+import { type RegisterPeerRequest, RegisterPeerResponseSchema } from "#gen/vpn/vpn_service_pb.ts";
 import { refuse } from "../../errors.ts";
 import type { CallerInput } from "../../identity/principal.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import type { Principal } from "../../records/ownership.ts";
 import { lendSecretOf } from "../../secrets/sealed-keys.ts";
-import type { PublicKeyFields } from "../fields.ts";
 import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
 import type { ServiceDeps } from "../service-deps.ts";
 import type { Gateway } from "./gateway.ts";
@@ -19,22 +18,17 @@ export interface VpnDeps extends ServiceDeps {
   readonly gateway: Gateway;
 }
 
-/** A peer to register. */
-export interface RegisterPeerInput extends CallerInput, PublicKeyFields {
-  readonly peerName: string;
-}
-
-type Answer = MessageInitShape<typeof RegisterPeerResponseSchema>;
-
 /**
  * Registers a peer and gives it an address.
  *
  * @throws KEY_INVALID, ADDRESS_POOL_EMPTY, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
-export function registerPeer(deps: VpnDeps, input: RegisterPeerInput): Promise<Answer> {
-  const { provider, store, tunnels, now } = deps;
-  const { peerName, owner, idempotentCall } = input;
-  const given = readGivenKey(provider, kemAlgorithm, input);
+export function registerPeer(
+  { provider, store, tunnels, now }: VpnDeps,
+  req: RegisterPeerRequest,
+  { owner, idempotentCall }: CallerInput,
+): Promise<MessageInitShape<typeof RegisterPeerResponseSchema>> {
+  const given = readGivenKey(provider, kemAlgorithm, req);
   return store.runIdempotent(idempotentCall, messageCodec(RegisterPeerResponseSchema), async (write) => {
     await store.requireRoom(tunnelQuota, owner);
     return withGivenOrFreshKey(provider, kemAlgorithm, given, (publicKey, secretKey) => {
@@ -46,7 +40,7 @@ export function registerPeer(deps: VpnDeps, input: RegisterPeerInput): Promise<A
             throw refuse("ADDRESS_POOL_EMPTY", "no address is left; disconnect unused tunnels");
           const tunnel: Tunnel = {
             tunnelId: `tunnel-${randomUUID()}`,
-            peerName,
+            peerName: req.peerName,
             addressNumber,
             publicKey: publicKey.exportRaw(),
             isServerHeld: secretKey !== undefined,

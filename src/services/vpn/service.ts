@@ -2,12 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError, type ServiceImpl } from "@connectrpc/connect";
-import type {
-  SendPacketResponseSchema,
-  TunnelRequest,
-  TunnelResponseSchema,
-  VpnService,
-} from "#gen/vpn/vpn_service_pb.ts";
+import type { TunnelRequest, TunnelResponseSchema, VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { findReason } from "../../errors.ts";
 import { readCaller, readPrincipal } from "../../identity/principal.ts";
 import { nameCode } from "../../protocol/code-name.ts";
@@ -16,9 +11,8 @@ import type { Stored } from "../../records/table-declaration.ts";
 import { checkSignatureLength, readHealth, readList, readPublicKey } from "../fields.ts";
 import type { Gateway } from "./gateway.ts";
 import { agreeOnKey, type Handshake } from "./handshake.ts";
-import { findLive, receivePacket, type SentPacket, sendPacket, throwSessionMissing } from "./packets.ts";
+import { findLive, receivePacket, sendPacket, throwSessionMissing } from "./packets.ts";
 import { registerPeer, tunnelNotFound, type VpnDeps } from "./register-peer.ts";
-import { packetOverhead } from "./session.ts";
 import { readKeyForm } from "./session-keys.ts";
 import { formatAddress, identityAlgorithm, kemAlgorithm, type Tunnel } from "./store.ts";
 
@@ -37,7 +31,7 @@ export function vpnService(deps: VpnDeps): ServiceImpl<typeof VpnService> {
       identityPublicKeyPem: identityKey.toPem(),
       identityAlgorithm,
     }),
-    registerPeer: (req, context) => registerPeer(deps, { ...req, ...readCaller(context) }),
+    registerPeer: (req, context) => registerPeer(deps, req, readCaller(context)),
     handshake: async ({ tunnelId, ciphertext, keyForm }, context) => {
       const { signal } = context;
       const principal = readPrincipal(context);
@@ -58,8 +52,8 @@ export function vpnService(deps: VpnDeps): ServiceImpl<typeof VpnService> {
       checkSignatureLength(identityAlgorithm, signature);
       return { valid: await provider.verify(key, new TextEncoder().encode(transcript), signature) };
     },
-    sendPacket: async (req, context) => packSent(await sendPacket(deps, req, readPrincipal(context))),
-    receivePacket: async (req, context) => ({ data: await receivePacket(deps, req, readPrincipal(context)) }),
+    sendPacket: (req, context) => sendPacket(deps, req, readPrincipal(context)),
+    receivePacket: (req, context) => receivePacket(deps, req, readPrincipal(context)),
     rekey: async ({ tunnelId, ciphertext }, context) => {
       const principal = readPrincipal(context);
       const { session } =
@@ -100,16 +94,11 @@ async function answerPacket(
   principal: Principal,
 ): Promise<TunnelResult> {
   try {
+    const status = "success";
     if (packet.case === "send")
-      return {
-        case: "sent",
-        value: { status: "success", ...packSent(await sendPacket(deps, packet.value, principal)) },
-      };
+      return { case: "sent", value: { status, ...(await sendPacket(deps, packet.value, principal)) } };
     if (packet.case === "receive")
-      return {
-        case: "received",
-        value: { status: "success", data: await receivePacket(deps, packet.value, principal) },
-      };
+      return { case: "received", value: { status, ...(await receivePacket(deps, packet.value, principal)) } };
   } catch (error) {
     const reason = error instanceof ConnectError ? findReason(error) : undefined;
     if (!(error instanceof ConnectError) || reason === undefined) throw error;
@@ -125,13 +114,6 @@ function packAgreement({ tunnel, sharedSecretMatch, ...shown }: Handshake) {
     ...(sharedSecretMatch !== undefined && { sharedSecretMatch }),
     ...(keyForm !== "SHARED" && { keyForm }),
   };
-}
-
-function packSent({
-  packet,
-  plaintextBytes,
-}: SentPacket): MessageInitShape<typeof SendPacketResponseSchema> & object {
-  return { packet, plaintextBytes, ciphertextBytes: packet.length, gcmOverhead: packetOverhead };
 }
 
 function packTunnel({ live }: Gateway, { record: tunnel, isIntact }: Stored<Tunnel>) {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { CreateWalletResponseSchema } from "#gen/wallet/wallet_service_pb.ts";
+import { type CreateWalletRequest, CreateWalletResponseSchema } from "#gen/wallet/wallet_service_pb.ts";
 import { deriveAddress } from "../../crypto/address.ts";
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { CallerInput } from "../../identity/principal.ts";
@@ -15,11 +15,6 @@ export interface WalletDeps extends ServiceDeps {
   readonly wallets: WalletStore;
 }
 
-/** The properties of a new wallet. */
-export interface CreateInput extends CallerInput {
-  readonly label: string;
-}
-
 /**
  * Creates a wallet and stores its secret key sealed.
  *
@@ -27,7 +22,8 @@ export interface CreateInput extends CallerInput {
  */
 export function createWallet(
   { provider, store, wallets, now }: WalletDeps,
-  { label, owner, idempotentCall }: CreateInput,
+  { label }: CreateWalletRequest,
+  { owner, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof CreateWalletResponseSchema>> {
   return store.runIdempotent(idempotentCall, messageCodec(CreateWalletResponseSchema), async (write) => {
     await store.requireRoom(walletQuota, owner);

@@ -17,7 +17,7 @@ import { type Wallet, walletAlgorithm } from "./tables.ts";
 export function walletService(deps: WalletDeps): ServiceImpl<typeof WalletService> {
   const { provider, store, wallets } = deps;
   return {
-    createWallet: ({ label }, context) => createWallet(deps, { label, ...readCaller(context) }),
+    createWallet: (req, context) => createWallet(deps, req, readCaller(context)),
     signTransaction: async ({ walletId, data }, context) => {
       const { wallet, signature } = await signTransaction(deps, walletId, data, readPrincipal(context));
       const { publicKey, address } = wallet;

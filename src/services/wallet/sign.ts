@@ -11,19 +11,15 @@ import { type Wallet, walletAlgorithm, walletTable } from "./tables.ts";
  * @throws WALLET_NOT_FOUND, RECORD_DAMAGED
  */
 export async function signTransaction(
-  { provider, store, wallets }: WalletDeps,
+  deps: WalletDeps,
   walletId: string,
   data: Uint8Array,
   principal: Principal,
 ): Promise<{ wallet: Wallet; signature: Uint8Array }> {
-  const wallet = await wallets.findIntact({ walletId }, { principal });
+  const wallet = await deps.wallets.findIntact({ walletId }, { principal });
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });
-  const signature = await withSealedKey(
-    store,
-    provider,
-    describeSealedKey(walletTable, walletAlgorithm, wallet),
-    (secretKey) => provider.sign(secretKey, data),
-  );
+  const key = describeSealedKey(walletTable, walletAlgorithm, wallet);
+  const signature = await withSealedKey(deps, key, (secretKey) => deps.provider.sign(secretKey, data));
   return { wallet, signature };
 }

@@ -5,7 +5,6 @@ import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import { createClientStore } from "../../../src/identity/clients.ts";
 import { createRevocations } from "../../../src/identity/revocations.ts";
 import { createUserStore } from "../../../src/identity/users.ts";
-import { systemPrincipal } from "../../../src/records/ownership.ts";
 import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { destroyKey } from "../../../src/services/kms/life-cycle.ts";
@@ -15,6 +14,7 @@ import { describeClient } from "../../support/clients.ts";
 import { makeSqlitePlace, type Place } from "../../support/on-both.ts";
 import { tableNames, tables } from "../../support/open-store.ts";
 import { main } from "../../support/program.ts";
+import { systemCaller } from "../../support/system-caller.ts";
 import { runCommand } from "./command-line.ts";
 
 const verify = (place: Pick<Place, "settings">) => runCommand(place, ["store", "verify"]);
@@ -28,17 +28,14 @@ async function makeKeys(place: Place): Promise<[string, string, string]> {
   const parts = { provider, store, keys, cache, users: undefined, now: () => new Date() };
   const make = async (algorithm: string): Promise<string> => {
     const key = { alias: "", algorithm, usage: "", name: "", rotationPeriodSeconds: undefined, labels: {} };
-    const order = { ...key, principal: systemPrincipal, idempotentCall: undefined };
-    return (await createKey(parts, order)).keyId;
+    return (await createKey(parts, key, systemCaller)).keyId;
   };
   const made: [string, string, string] = [
     await make("ML-DSA-44"),
     await make("ML-KEM-512"),
     await make("ML-DSA-44"),
   ];
-  const { signal } = new AbortController();
-  const destroyed = { handle: made[2], afterSeconds: 0, principal: systemPrincipal, signal };
-  await destroyKey(parts, { ...destroyed, idempotentCall: undefined });
+  await destroyKey(parts, { handle: made[2], afterSeconds: 0, ...systemCaller });
   await cache.close();
   await store.close();
   await provider.close();

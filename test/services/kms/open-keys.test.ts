@@ -1,16 +1,18 @@
 /** The secret halves of keys that the server keeps open, and how long it works with them. */
 import { setImmediate } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
 import { expect, it, onTestFinished } from "vitest";
+import { BatchSignRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { createCryptoProvider } from "../../../src/crypto/create-provider.ts";
 import type { CryptoProvider } from "../../../src/crypto/provider.ts";
 import { CryptoBusyError } from "../../../src/crypto/work-queue.ts";
-import { systemPrincipal } from "../../../src/records/ownership.ts";
 import { createKey } from "../../../src/services/kms/create.ts";
 import { createKeyCache } from "../../../src/services/kms/key-cache.ts";
 import { signBatch } from "../../../src/services/kms/sign.ts";
 import { createKmsStore } from "../../../src/services/kms/store.ts";
 import { bytesOf } from "../../support/bytes.ts";
 import { openTestStore } from "../../support/open-store.ts";
+import { systemCaller } from "../../support/system-caller.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { present } from "../answers.ts";
 
@@ -30,9 +32,8 @@ async function openKey() {
     {
       ...{ alias: "", algorithm: "ML-DSA-65", usage: "", name: "", labels: {} },
       rotationPeriodSeconds: undefined,
-      principal: systemPrincipal,
-      idempotentCall: undefined,
     },
+    systemCaller,
   );
   return { provider, keys, cache, keyId };
 }
@@ -64,14 +65,8 @@ it("a batch of which one signature has failed asks for no more", async () => {
     cache,
     users: undefined,
   };
-  const batch = signBatch(deps, {
-    handle: keyId,
-    data: Array.from({ length: 400 }, () => bytesOf("a")),
-    context: new Uint8Array(),
-    form: "binary",
-    principal: systemPrincipal,
-    signal: new AbortController().signal,
-  });
+  const data = Array.from({ length: 400 }, () => bytesOf("a"));
+  const batch = signBatch(deps, create(BatchSignRequestSchema, { keyId, data }), systemCaller, "binary");
   await expect(batch).rejects.toThrow(CryptoBusyError);
   for (let turn = 0; turn < 100; turn += 1) await setImmediate();
   // Those of which the queue has been asked already.
