@@ -42,6 +42,11 @@ type ResetCode = "INTERNAL_ERROR" | "ENHANCE_YOUR_CALM";
 /** Checks a piece that has arrived, with all bytes until then. @throws a refusal, which ends the reading */
 type CheckPiece = (piece: Buffer, size: number, pieces: readonly Buffer[]) => void;
 
+/** Pieces that every body may have. */
+const freePieces = 10_000;
+/** Bytes that pieces beyond these must have on average: each costs the event loop microseconds, however small it is. */
+const minPieceBytes = 16;
+
 /** Collects a body. */
 class WholeBody implements Receiver {
   readonly whole = Promise.withResolvers<Buffer>();
@@ -59,6 +64,8 @@ class WholeBody implements Receiver {
     this.#pieces.push(piece);
     this.#size += piece.length;
     try {
+      if (this.#pieces.length > freePieces && this.#size < this.#pieces.length * minPieceBytes)
+        throw tooManyPieces;
       this.#check(piece, this.#size, this.#pieces);
     } catch (error) {
       this.#isRefused = true;
@@ -80,6 +87,10 @@ class WholeBody implements Receiver {
 
 /** Shared by all calls whose callers leave, because an error with a stack for each of them is costly. */
 export const canceled = refuse("CALL_CANCELED", "the caller left before its call had ended");
+const tooManyPieces = refuse(
+  "HTTP_INVALID",
+  `the body arrives in more than ${freePieces} pieces of less than ${minPieceBytes} bytes on average; send larger chunks`,
+);
 const cutBody = refuse("CALL_CANCELED", "the caller disconnected before its request was complete");
 
 /** Bytes of a piece of a whole body. The number of those that wait shows the progress of a slow reader. */
@@ -107,7 +118,7 @@ function onClose(this: Keyed): void {
 }
 
 function onAnswered(this: Keyed): void {
-  this[exchangeKey]?.discard();
+  this[exchangeKey]?.drain();
 }
 
 function onWantTrailers(this: Keyed): void {
@@ -371,6 +382,9 @@ export abstract class Exchange implements Writing {
 
   sendTrailers(): void {}
 
+  /** Discards what the peer of HTTP/2 still sends after its answer, for a while. */
+  drain(): void {}
+
   arrivedBytes(): number {
     return this.source.readableLength;
   }
@@ -397,6 +411,9 @@ export abstract class Exchange implements Writing {
 
 const noBytes = new Uint8Array();
 
+/** Pieces of a body to discard once it is answered. Node reads 64 KB at a time. */
+const maxDrainedPieces = 1000;
+
 /** An exchange over HTTP/1.1. */
 export class Http1Exchange extends Exchange {
   readonly httpVersion = "1.1";
@@ -405,8 +422,7 @@ export class Http1Exchange extends Exchange {
   readonly #req: http.IncomingMessage;
   readonly #res: http.ServerResponse;
 
-  /** @param maxReceiveMs milliseconds that the rest of a request may take once it is answered */
-  constructor(req: http.IncomingMessage, res: http.ServerResponse, maxReceiveMs: number) {
+  constructor(req: http.IncomingMessage, res: http.ServerResponse) {
     const { method = "", url = "", headers, rawHeaders } = req;
     super(req, res, { method, target: url, headers, rawHeaders, peer: req.socket.remoteAddress });
     this.#req = req;
@@ -415,7 +431,7 @@ export class Http1Exchange extends Exchange {
     this.url = url.startsWith("/") ? `${scheme}://${headers.host ?? ""}${url}` : url;
     // RFC 9112, section 6: a header announces content.
     this.hasBody = announcesBody(headers);
-    if (this.hasBody) this.#drainAfterAnswer(maxReceiveMs);
+    if (this.hasBody) this.#drainOnceAnswered();
   }
 
   pendingBytes(): number {
@@ -478,19 +494,29 @@ export class Http1Exchange extends Exchange {
   }
 
   /**
-   * Discards the rest of the request once it is answered: the next request follows it. A client that sends one byte a
-   * second would hold the connection for ever, so the time is limited.
+   * Discards the rest of the request once it is answered: the next request follows it. Time and pieces are limited, because
+   * a client could go on for ever, and each piece, of one byte or more, costs the event loop microseconds.
    */
-  #drainAfterAnswer(maxReceiveMs: number): void {
+  #drainOnceAnswered(): void {
     const req = this.#req;
     // Before Node's own listener, which closes the connection of a last answer.
     this.#res.prependOnceListener("finish", () => {
       if (req.complete || req.socket === null) return;
       closeAfterRequest(req);
-      this.discard();
-      const timer = setTimeout(() => req.socket.destroy(), maxReceiveMs).unref();
-      for (const end of ["end", "close"]) req.once(end, () => clearTimeout(timer));
+      this.#drainForAWhile();
     });
+  }
+
+  #drainForAWhile(): void {
+    const req = this.#req;
+    this.discard();
+    let pieces = 0;
+    req.on("data", () => {
+      pieces += 1;
+      if (pieces === maxDrainedPieces) req.pause();
+    });
+    const timer = setTimeout(() => req.socket.destroy(), drainRequestMs).unref();
+    for (const end of ["end", "close"]) req.once(end, () => clearTimeout(timer));
   }
 }
 
@@ -559,7 +585,9 @@ export class Http2Exchange extends Exchange implements Expiring {
     if (!this.hasBody) return;
     this.continueIfExpected();
     this.#stream.read(0);
-    this.#stream.once("finish", () => this.#discardForAWhile());
+    // Node ends the answer to HEAD before it begins.
+    if (this.method === "HEAD") this.#endAfterDrain();
+    else this.#drainOnceAnswered();
   }
 
   override takeChunk(chunk: Buffer): void {
@@ -574,7 +602,8 @@ export class Http2Exchange extends Exchange implements Expiring {
 
   /** Ends the drain of a request that its client does not end. */
   expire(): void {
-    this.#stream.close(http2.constants.NGHTTP2_NO_ERROR);
+    if (this.#stream.headersSent) this.#stream.close(http2.constants.NGHTTP2_NO_ERROR);
+    else this.expiresAtMs += drainRequestMs;
   }
 
   override sendTrailers(): void {
@@ -621,12 +650,12 @@ export class Http2Exchange extends Exchange implements Expiring {
       this.sendHead(answer);
       this.endInPieces(body);
     }
-    this.#discardForAWhile();
+    this.#drainOnceAnswered();
   }
 
   protected endBodyOfAnswer(last: Uint8Array | undefined): void {
     this.#stream.end(last);
-    this.#discardForAWhile();
+    this.#drainOnceAnswered();
   }
 
   protected sink(): Writable {
@@ -647,15 +676,28 @@ export class Http2Exchange extends Exchange implements Expiring {
   }
 
   /**
-   * Discards what the peer still sends after its answer, for a while. RFC 9113, section 8.1, permits an immediate reset,
-   * but some clients then discard the answer. A stream with unread bytes never closes.
+   * Drains the request when its answer is written. A stream that has ended before makes an error with a stack for it, which
+   * nobody sees. While the answer waits for its reader, the watch of unread responses decides.
    */
-  #discardForAWhile(): void {
+  #drainOnceAnswered(): void {
     const stream = this.#stream;
     if (stream.readableEnded || !this.#isOpen()) return;
-    // A stream that has ended before its answer is written makes an error with a stack for it, which nobody sees.
-    stream.on("finish", onAnswered);
+    if (stream.writableFinished) this.drain();
+    else stream.on("finish", onAnswered);
+  }
+
+  /**
+   * RFC 9113, section 8.1, permits an immediate reset, but some clients then discard the answer. A stream with unread bytes
+   * never closes.
+   */
+  override drain(): void {
+    this.discard();
+    this.#endAfterDrain();
+  }
+
+  #endAfterDrain(): void {
     this.expiresAtMs = performance.now() + drainRequestMs;
     this.#drained = draining.add(this);
+    if (this.isClosed) this.#drained.leave();
   }
 }

@@ -155,6 +155,12 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
     const { form, kind } = destination;
     // Browsers do not speak gRPC, and its small calls are the fastest ones.
     if (form.protocol !== "grpc" || method?.methodKind !== "unary") addBrowserHeaders(exchange);
+    const ticket = new Ticket();
+    const watched = unread.watch(exchange);
+    exchange.onClose(() => {
+      watched.leave();
+      ticket.close();
+    });
     const fault = findHeadFault(readHead(exchange, method !== undefined));
     if (fault !== undefined) {
       countHeadFault(deps, exchange, requestIds.mark(fault, exchange.headers[requestIdHeader]));
@@ -162,12 +168,6 @@ export function createIntake(deps: IntakeDeps): ListenerOptions["onExchange"] {
       return;
     }
     if (isPreflight(exchange) && deps.browserHeaders.answerPreflight(exchange)) return;
-    const ticket = new Ticket();
-    const watched = unread.watch(exchange);
-    exchange.onClose(() => {
-      watched.leave();
-      ticket.close();
-    });
     // Pages are the same bytes for all clients, so they do not count for the memory of a client.
     if (kind === "page") {
       answerAside(exchange, toPage, false);

@@ -18,8 +18,6 @@ export interface ListenerOptions {
   readonly onExchange: (exchange: Exchange, toPage: () => void) => void;
   /** Answers the request for a page. Node makes requests of HTTP/2 compatible with those of HTTP/1.1. */
   readonly onPage: (req: NodeRequest, res: NodeResponse) => void;
-  /** Milliseconds for the rest of a request that has been answered. */
-  readonly maxReceiveMs: number;
   /** Receives an error that left a request without an answer, which is a bug. */
   readonly onFault: (error: unknown, target: string | undefined, requestId?: string) => void;
   /** Renders the answer to bytes that are not an HTTP/1.1 request. */

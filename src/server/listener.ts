@@ -67,7 +67,7 @@ export function createListener(options: ListenerOptions): Listener {
     if (isGraceOver || !pipeline.isPipelined) res.setHeader("connection", "close");
   };
   const handle: http.RequestListener = (req, res) => {
-    const exchange = new Http1Exchange(req, res, options.maxReceiveMs);
+    const exchange = new Http1Exchange(req, res);
     const toPage = (): void => {
       exchange.release((name, value) => res.setHeader(name, value));
       options.onPage(req, res);

@@ -228,7 +228,6 @@ function openListener(
     renderFailure: (error) => transcoder.renderFailure(requestIds.mark(toConnectError(error), undefined)),
     onExchange,
     onPage: pages.serve,
-    maxReceiveMs: limits.maxReceiveMs,
     onFault,
     unread,
   });

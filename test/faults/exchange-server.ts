@@ -53,7 +53,6 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
     maxMetadataBytes: 16_384,
     maxHeaderMs: 60_000,
     maxWriteMs: 60_000,
-    maxReceiveMs: 500,
     admitConnection: () => {
       held.connections += 1;
       return () => {

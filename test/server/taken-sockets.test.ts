@@ -14,7 +14,7 @@ const body = Buffer.alloc(66_000, "b");
 async function start() {
   const arrived = Promise.withResolvers<Exchange>();
   const listener = createListener({
-    ...{ maxMetadataBytes: 16_384, maxHeaderMs: 60_000, maxWriteMs: 60_000, maxReceiveMs: 60_000 },
+    ...{ maxMetadataBytes: 16_384, maxHeaderMs: 60_000, maxWriteMs: 60_000 },
     admitConnection: () => () => {},
     unread: createUnreadResponses(60_000, () => {}, new Clients()),
     renderFailure: () => ({ status: 400, headers: new Headers(), body: new Uint8Array() }),

@@ -1,5 +1,6 @@
 /** Reads the messages of gRPC, gRPC-Web and Connect, and reports exactly what is invalid. */
 import { type DescMethod, fromBinary, type Message } from "@bufbuild/protobuf";
+import type { ConnectError } from "@connectrpc/connect";
 import { compressedFlag } from "@connectrpc/connect/protocol";
 import { bodyTooLarge, refuse } from "../../errors.ts";
 import type { MessageLimits } from "../../protocol/structure-limits.ts";
@@ -28,9 +29,9 @@ export function parseMessage(
 }
 
 /**
- * Refuses a unary body as soon as it is, or announces, more than one message may have.
+ * Refuses a unary body as soon as it is, or announces, more than one message may have, and at a second message.
  *
- * @throws BODY_TOO_LARGE
+ * @throws BODY_TOO_LARGE, NOT_IMPLEMENTED
  */
 export function checkFramedPiece(
   piece: Buffer,
@@ -38,11 +39,18 @@ export function checkFramedPiece(
   pieces: readonly Buffer[],
   maxBytes: number,
 ): void {
-  let announced = size;
-  // The prefix announces the length, so a too large message is refused before it arrives.
-  if (size - piece.length < prefixBytes && size >= prefixBytes)
-    announced = Math.max(size, prefixBytes + Buffer.concat(pieces, size).readUInt32BE(1));
-  if (announced > maxBytes + prefixBytes) throw bodyTooLarge(maxBytes);
+  if (size > maxBytes + prefixBytes) throw bodyTooLarge(maxBytes);
+  const [first = piece] = pieces;
+  const prefix = first.length < prefixBytes ? Buffer.concat(pieces.slice(0, prefixBytes)) : first;
+  if (prefix.length < prefixBytes) return;
+  // The prefix announces the length, so a message that is too large is refused before it arrives.
+  const end = prefixBytes + prefix.readUInt32BE(1);
+  if (end > maxBytes + prefixBytes) throw bodyTooLarge(maxBytes);
+  if (size > end) throw severalMessages();
+}
+
+function severalMessages(): ConnectError {
+  return refuse("NOT_IMPLEMENTED", "the request has several messages; a unary call has one");
 }
 
 /** Takes the message of a unary request out of its frame. @throws NOT_IMPLEMENTED, BODY_INCOMPLETE, MESSAGE_MALFORMED */
@@ -54,8 +62,7 @@ export function unpackMessage(frame: Buffer): { readonly isCompressed: boolean; 
   const end = prefixBytes + frame.readUInt32BE(1);
   if (frame.length < end)
     throw refuse("BODY_INCOMPLETE", `the request ends ${end - frame.length} bytes too early`);
-  if (frame.length > end)
-    throw refuse("NOT_IMPLEMENTED", "the request has several messages; a unary call has one");
+  if (frame.length > end) throw severalMessages();
   if ((flags & ~compressedFlag) !== 0)
     throw messageMalformed(`its flags are ${flags}; 0 is for a plain message, 1 for a compressed one`);
   return { isCompressed: (flags & compressedFlag) !== 0, bytes: frame.subarray(prefixBytes, end) };

@@ -1,0 +1,86 @@
+/** Clients that do not read their answers, or go on sending after them. */
+import { once } from "node:events";
+import http2 from "node:http2";
+import type net from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { echo, serveProbe } from "./probe.ts";
+import { connectHttp2, connectTcp, envelope, grpcStatusOf, readStream, readToEnd } from "./raw.ts";
+
+/** So that a test ends only if the server does not wait for the rest of a request. */
+const limits = { maxWriteMs: 100, maxReceiveMs: 60_000 };
+
+const post = { ":method": "POST", "content-type": "application/json" };
+const requests: Record<string, http2.OutgoingHttpHeaders> = {
+  "a page": { ":path": "/livez" },
+  "a path that does not exist": { ":path": "/nope" },
+  "a call over gRPC": { ...post, ":path": "/probing.Probe/Ask", "content-type": "application/grpc" },
+  "a media type that does not exist": { ...post, ":path": "/probing.Probe/Ask", "content-type": "text/x" },
+  "a host that is not allowed": { ":path": "/nope", host: "one", ":authority": "other" },
+};
+
+it.each(Object.entries(requests))(
+  "an answer over HTTP/2 that nobody reads is reset: to %s",
+  async (_what, headers) => {
+    const { url } = await serveProbe(echo, limits);
+    const session = http2.connect(url, { settings: { initialWindowSize: 0 } });
+    session.on("error", () => {});
+    onTestFinished(() => session.destroy());
+    const stream = session.request(headers, { endStream: false });
+    stream.on("error", () => {});
+    stream.end(headers[":method"] === "POST" ? envelope("") : undefined);
+    await new Promise((resolve) => stream.on("close", resolve));
+    expect(stream.rstCode).not.toBe(http2.constants.NGHTTP2_NO_ERROR);
+  },
+);
+
+it("a request with HEAD that its client does not end is ended", async () => {
+  const { url } = await serveProbe(echo, limits);
+  const stream = connectHttp2(url).request({ ":method": "HEAD", ":path": "/livez" }, { endStream: false });
+  const [headers] = await once(stream, "response");
+  await once(stream.resume(), "close");
+  expect([headers[":status"], stream.rstCode]).toEqual([200, http2.constants.NGHTTP2_NO_ERROR]);
+});
+
+it("a second message of a unary call is refused as it arrives", async () => {
+  const { url } = await serveProbe(echo, limits);
+  const stream = connectHttp2(url).request(
+    { ...post, ":path": "/probing.Probe/Ask", "content-type": "application/grpc" },
+    { endStream: false },
+  );
+  stream.write(Buffer.concat([envelope(""), envelope("")]));
+  const { status } = grpcStatusOf(await readStream(stream));
+  expect(status).toBe(12);
+});
+
+describe("chunks of one byte over HTTP/1.1", () => {
+  const open = async (path: string): Promise<net.Socket> => {
+    const { port } = await serveProbe(echo, limits);
+    const socket = connectTcp(port);
+    const head = ["host: localhost", "content-type: application/json", "transfer-encoding: chunked"];
+    socket.write(`POST ${path} HTTP/1.1\r\n${head.join("\r\n")}\r\n\r\n`);
+    return socket;
+  };
+  const chunks = Buffer.from("1\r\n \r\n".repeat(20_000));
+
+  it("are not read for long once the request is refused", async () => {
+    const socket = await open("/nope");
+    const text = readToEnd(socket);
+    await once(socket, "data");
+    // The server stops reading, so the client cannot write all of them.
+    let written = 0;
+    const goOn = (): void => {
+      while (!socket.destroyed && socket.write(chunks)) written += chunks.length;
+    };
+    socket.on("drain", goOn);
+    goOn();
+    expect(await text).toMatch(/^HTTP\/1\.1 404 /);
+    expect(written).toBeLessThan(100 * 1024 * 1024);
+  });
+
+  it("are refused when there are more than a client needs", async () => {
+    const socket = await open("/probing.Probe/Ask");
+    socket.write(chunks);
+    const [data] = await once(socket, "data");
+    expect(String(data)).toMatch(/^HTTP\/1\.1 400 (.|\s)*larger chunks/);
+  });
+});
