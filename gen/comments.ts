@@ -596,7 +596,7 @@ export const comments: Readonly<Record<string, string>> = {
   "kms.SignStreamResponse.result": "Contains the signature.",
   "kms.BatchSignRequest": "Requests signatures for several messages.",
   "kms.BatchSignRequest.key_id": "Identifies the key: its ID, or \"name/<name>\", or \"name/<name>/<version>\".",
-  "kms.BatchSignRequest.data": "Lists the messages themselves: 1 to 1,000. The whole batch fails with FIELD_INVALID if one of them is empty, and with\nBATCH_TOO_LARGE if the signatures do not fit into one response of 4 MiB. This limits a batch to 904 signatures of ML-DSA-87 or 245 of SLH-DSA-SHA2-128f.\nIn JSON, the limit is three quarters of that.",
+  "kms.BatchSignRequest.data": "Lists the messages themselves: 1 to 1,000. The whole batch fails with FIELD_INVALID if one of them is empty, and with\nBATCH_TOO_LARGE if the signatures do not fit into one response of 4 MiB. This limits a batch to 904 signatures of ML-DSA-87 or 245 of SLH-DSA-SHA2-128f.\nIn JSON, the limit is about three quarters of that.",
   "kms.BatchSignRequest.context": "Binds each signature to one use: 0 to 255 bytes.",
   "kms.BatchSignResult": "Contains the result for one message of a batch: either a signature or an error.",
   "kms.BatchSignResult.signature": "Contains the raw signature; absent if there is an error.",

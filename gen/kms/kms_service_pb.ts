@@ -1313,7 +1313,7 @@ export type BatchSignRequest = Message<"kms.BatchSignRequest"> & {
   /**
    * Lists the messages themselves: 1 to 1,000. The whole batch fails with FIELD_INVALID if one of them is empty, and with
    * BATCH_TOO_LARGE if the signatures do not fit into one response of 4 MiB. This limits a batch to 904 signatures of ML-DSA-87 or 245 of SLH-DSA-SHA2-128f.
-   * In JSON, the limit is three quarters of that.
+   * In JSON, the limit is about three quarters of that.
    *
    * @generated from field: repeated bytes data = 2;
    */

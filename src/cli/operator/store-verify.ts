@@ -42,7 +42,7 @@ export const storeVerify = existingStoreVerb({
     const lost = await listLostAccounts(store.reader);
     const answers = await store.verifyAnswers();
     const { verifyDerived } = await loadLogVerification(await loadPackages());
-    const trees = await withCount("entries of logs verified", (onProgress) =>
+    const trees = await withCount("hashes of verifiable logs verified", (onProgress) =>
       verifyDerived(store, provider, onProgress),
     );
     const identities = await withCount("entries of the log of identities verified", (onProgress) =>
@@ -75,7 +75,7 @@ export const storeVerify = existingStoreVerb({
     const others = records.checked + answers.checked;
     const looked = `${counted(secrets.checked, "secret")}, ${counted(keys.checked, "key")}, ${counted(others, "other record")} and ${counted(checkpoints, "checkpoint")}`;
     if (faults.length > 0) return reportFaults(faults, looked);
-    return `The store is intact: ${looked} are unchanged.`;
+    return `The store is intact: ${looked} are unchanged. qsp audit verify checks the text of audit entries.`;
   },
 });
 

@@ -77,7 +77,8 @@ describe("qsp store verify", () => {
     expect({ code, stdout }).toEqual({
       code: 0,
       // Two of the keys, the root key, and the one that signs the audit log.
-      stdout: "The store is intact: 4 secrets, 3 keys, 0 other records and 0 checkpoints are unchanged.\n",
+      stdout:
+        "The store is intact: 4 secrets, 3 keys, 0 other records and 0 checkpoints are unchanged. qsp audit verify checks the text of audit entries.\n",
     });
   });
 
