@@ -2,7 +2,6 @@
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import { consolePages } from "./console-pages/mount.ts";
-import { systemCaller } from "./crypto/lane.ts";
 import { openIdentity } from "./identity/open-identity.ts";
 import { openCrypto } from "./open-crypto.ts";
 import { openObservability, type StartTracing } from "./open-observability.ts";
@@ -10,7 +9,7 @@ import { collectTables, openStore } from "./open-store.ts";
 import { openApiPages } from "./openapi/pages.ts";
 import { protoPages } from "./proto-archive/pages.ts";
 import { requireAuthChosen } from "./require-auth-chosen.ts";
-import { currentCaller } from "./server/interceptors/caller.ts";
+import { currentCall } from "./server/interceptors/caller.ts";
 import type { Metrics } from "./server/metrics.ts";
 import { createServer, type Server } from "./server/server.ts";
 import { explanations } from "./services/explain-failure.ts";
@@ -71,18 +70,16 @@ export async function createApp(
   const chosen = choosePackages(packages, config.services);
   requireReusablePort(config, chosen);
   const now = (): Date => new Date();
-  // Work outside of any call is the server's own.
-  const callerOf = (): string => currentCaller() ?? systemCaller;
   const watching = await openObservability(config, logger, startTracing);
   const { metrics, tracing } = watching;
-  const { provider, passwords } = await openCrypto(config, { ...watching, logger, callerOf });
+  const { provider, passwords } = await openCrypto(config, { ...watching, logger, call: currentCall });
   const store = await openStore({
     ...storeSettings(config),
     // Of all packages: another start may serve others on the same store.
     tables: await collectTables(packages),
     provider: provider.system,
     ...watching.store,
-    callerOf,
+    callerOf: currentCall.callerOf,
     onLost: onFailure,
     quotas: quotaSettings(config),
   })

@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import type { Config } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
-import { type MeasureOperation, queueProvider } from "./crypto/queued-provider.ts";
+import { type CurrentCall, type MeasureOperation, queueProvider } from "./crypto/queued-provider.ts";
 import { WorkQueue } from "./crypto/work-queue.ts";
 import { createPasswordLane, type PasswordLane } from "./identity/password-lane.ts";
 import type { MeasurePart } from "./protocol/call-span.ts";
@@ -13,14 +13,13 @@ import { countCryptoThreads } from "./settings/crypto-settings.ts";
 interface CryptoDeps {
   readonly metrics: Metrics;
   readonly logger: Logger;
-  /** Names the caller of the current work. */
-  readonly callerOf: () => string;
+  readonly call: CurrentCall;
   /** Undefined if calls are not traced. */
   readonly measurePart: MeasurePart | undefined;
 }
 
 /** Opens the cryptographic provider, behind queues that serve callers in turn. */
-export async function openCrypto(config: Config, { metrics, logger, callerOf, measurePart }: CryptoDeps) {
+export async function openCrypto(config: Config, { metrics, logger, call, measurePart }: CryptoDeps) {
   const passwords = createPasswordLane({
     maxChecks: config.maxPasswordChecks,
     maxWaitMs: config.maxBacklogMs,
@@ -35,7 +34,7 @@ export async function openCrypto(config: Config, { metrics, logger, callerOf, me
   const onFallback = (reason: string) => logger.warn(reason);
   const computing = await createCryptoProvider(config.cryptoProvider, { onFallback });
   metrics.nameProvider(computing);
-  const provider = queueProvider(computing, queue, callerOf, measurePart && measureOperations(measurePart));
+  const provider = queueProvider(computing, queue, call, measurePart && measureOperations(measurePart));
   return { provider, passwords: measurePart ? measurePasswords(passwords, measurePart) : passwords };
 }
 

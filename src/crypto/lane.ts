@@ -31,8 +31,8 @@ export interface LaneWork<T> {
   readonly creditMs?: number;
   /** The caller's share, as a multiple of other callers' shares; 1 if left out. */
   readonly weight?: number;
-  /** Aborts when the result is no longer needed: work that is still waiting then does not start. */
-  readonly signal?: AbortSignal | undefined;
+  /** Returns what aborts when the result is no longer needed. It is asked only for work that has to wait. */
+  readonly signal?: (() => AbortSignal | undefined) | undefined;
   /** Runs before `run` returns if `start` has to wait. */
   readonly beforeWait?: () => void;
   /** Hands the work to the threads. */
@@ -65,10 +65,12 @@ const systemCreditMs = 1e9;
 /** One lane. */
 export class Lane {
   readonly #options: LaneOptions;
+  /** What begins each piece. Those that are no longer needed do nothing. */
   readonly #waiting = new FairQueue<() => void>();
   /** Accounts by caller, for callers that have work here. */
   readonly #accounts = new Map<string, Account>();
   readonly #handed = { count: 0, costMs: 0 };
+  #waitingCount = 0;
   #waitingMs = 0;
   #refused = 0;
 
@@ -78,7 +80,7 @@ export class Lane {
 
   /** Unfinished pieces of work. */
   get depth(): number {
-    return this.#handed.count + this.#waiting.size;
+    return this.#handed.count + this.#waitingCount;
   }
 
   /** Pieces of work that the threads have. */
@@ -88,7 +90,7 @@ export class Lane {
 
   /** Pieces of work that wait for the threads. */
   get waiting(): number {
-    return this.#waiting.size;
+    return this.#waitingCount;
   }
 
   /** Milliseconds of waiting work. */
@@ -151,13 +153,29 @@ export class Lane {
   #wait<T>(work: LaneWork<T>): Promise<T> {
     const { caller, costMs, weight = 1 } = work;
     const creditMs = caller === systemCaller ? systemCreditMs : (work.creditMs ?? 0);
+    const signal = work.signal?.();
+    signal?.throwIfAborted();
+    this.#waitingCount += 1;
     this.#waitingMs += costMs;
     return new Promise((resolve, reject) => {
-      const begin = (): void => {
-        this.#waitingMs = this.#waiting.size === 0 ? 0 : this.#waitingMs - costMs;
-        if (work.signal?.aborted) reject(work.signal.reason);
-        else resolve(this.#hand(work));
+      let isWaiting = true;
+      const leave = (): void => {
+        isWaiting = false;
+        this.#waitingCount -= 1;
+        this.#waitingMs = this.#waitingCount === 0 ? 0 : this.#waitingMs - costMs;
+        signal?.removeEventListener("abort", cancel);
       };
+      // It leaves at once, so that nobody waits for it. Its place in the queue is passed over in its turn.
+      const cancel = (): void => {
+        leave();
+        reject(signal?.reason);
+      };
+      const begin = (): void => {
+        if (!isWaiting) return;
+        leave();
+        resolve(this.#hand(work));
+      };
+      signal?.addEventListener("abort", cancel);
       this.#waiting.push(begin, { caller, costMs, creditMs, weight });
     });
   }

@@ -17,26 +17,31 @@ interface Terms {
   readonly isUnbounded: boolean;
   /** Names the caller who is charged for the current work. */
   readonly callerOf: () => string;
+  /** Returns what aborts when the caller no longer waits for the current work. */
+  readonly signalOf?: (() => AbortSignal | undefined) | undefined;
   readonly measure: MeasureOperation;
 }
+
+/** The current call, as far as the queue knows it. */
+export type CurrentCall = Pick<Terms, "callerOf" | "signalOf">;
 
 /**
  * Puts a provider behind a queue. It refuses work that would have to wait too long with CryptoBusyError.
  *
- * @param callerOf names the caller who is charged; without it all callers share one turn.
+ * @param call the call that the current work belongs to; without it all callers share one turn
  * @param measure measures each operation; left out, it costs nothing
  */
 export function queueProvider(
   provider: CryptoProvider,
   queue: WorkQueue,
-  callerOf: () => string = () => "all callers",
+  call: CurrentCall = { callerOf: () => "all callers" },
   measure: MeasureOperation = (_operation, _algorithm, work) => work(undefined),
 ): CryptoProvider {
   const create = (terms: Omit<Terms, "measure">, forms?: Forms) =>
     createForm(provider, queue, { ...terms, measure }, forms);
   const system = create({ isUnbounded: true, callerOf: () => systemCaller });
-  const unbounded = create({ isUnbounded: true, callerOf }, { system });
-  return create({ isUnbounded: false, callerOf }, { system, unbounded });
+  const unbounded = create({ ...call, isUnbounded: true }, { system });
+  return create({ ...call, isUnbounded: false }, { system, unbounded });
 }
 
 /** The other forms of a provider; a missing form is the provider itself. */
@@ -45,7 +50,7 @@ type Forms = Partial<Pick<CryptoProvider, "unbounded" | "system">>;
 function createForm(
   inner: CryptoProvider,
   queue: WorkQueue,
-  { isUnbounded, callerOf, measure }: Terms,
+  { isUnbounded, callerOf, signalOf, measure }: Terms,
   forms: Forms = {},
 ): CryptoProvider {
   const run = <Input extends object, T>(
@@ -63,6 +68,8 @@ function createForm(
         return await queue.run({
           ...findCost(operation, algorithm, messageBytes),
           caller: callerOf(),
+          // Other calls may wait for the key that a call imports.
+          signal: operation === "import" ? undefined : signalOf,
           isUnbounded: mayWaitLong,
           beforeWait: () => {
             kept = copyDeep(input);

@@ -27,7 +27,7 @@ export interface WorkQueueOptions {
 }
 
 /** A piece of work. `beforeWait` copies input that the caller may change in the meantime. */
-export interface Work<T> extends Cost, Pick<LaneWork<T>, "caller" | "beforeWait" | "start"> {
+export interface Work<T> extends Cost, Pick<LaneWork<T>, "caller" | "signal" | "beforeWait" | "start"> {
   /** Set for a piece of larger work, such as a batch: it may wait `maxBacklogMs`. */
   readonly isUnbounded: boolean;
 }

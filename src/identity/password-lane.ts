@@ -46,7 +46,7 @@ export function createPasswordLane({ maxChecks, maxWaitMs }: PasswordLaneOptions
         caller: knownName === undefined ? network : `${knownName} at ${network}`,
         costMs: checkMs,
         limitMs: maxWaitMs,
-        signal,
+        signal: () => signal,
         creditMs: knownName === undefined ? 0 : knownCreditMs,
         weight: knownName === undefined ? 1 : knownWeight,
         start: () => verifyPassword(password, hash),

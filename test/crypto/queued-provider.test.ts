@@ -45,7 +45,7 @@ it("opens a key in the lane of slow work, and lets it wait as long as a batch", 
 it("charges the caller of the moment; the system form charges nobody, and is not refused", async () => {
   const queue = new WorkQueue({ threads: 1, maxWaitMs: 1, maxBacklogMs: 1 });
   let caller = "mallory";
-  const provider = queueProvider(await createCryptoProvider("openssl"), queue, () => caller);
+  const provider = queueProvider(await createCryptoProvider("openssl"), queue, { callerOf: () => caller });
   onTestFinished(() => provider.close());
   const made = ["mallory", "mallory", "ada"].map((name) => {
     caller = name;
@@ -58,4 +58,25 @@ it("charges the caller of the moment; the system form charges nobody, and is not
   expect(queue.slow.callers + queue.quick.callers).toBe(3);
   expect(await Promise.all(made)).toEqual(["mallory made one", "mallory: CryptoBusy", "ada made one"]);
   expect(await Promise.all(checked)).toHaveLength(2);
+});
+
+it("does not compute what nobody waits for any more, and lets the caller's next work begin", async () => {
+  const queue = new WorkQueue({ threads: 1, maxWaitMs: 60_000, maxBacklogMs: 60_000 });
+  let signal = new AbortController().signal;
+  const inner = await createCryptoProvider("openssl");
+  const sign = vi.spyOn(inner, "sign");
+  const provider = queueProvider(inner, queue, { callerOf: () => "ada", signalOf: () => signal });
+  onTestFinished(() => provider.close());
+  const { secretKey } = await provider.generateKeyPair(algorithm);
+  const first = provider.sign(secretKey, new Uint8Array(1));
+  const leaving = new AbortController();
+  signal = leaving.signal;
+  const left = [2, 3, 4].map((length) => provider.sign(secretKey, new Uint8Array(length)));
+  leaving.abort(new Error("the caller left"));
+  const outcomes = await Promise.allSettled(left);
+  expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect(queue.depth).toBe(1);
+  signal = new AbortController().signal;
+  await Promise.all([first, provider.sign(secretKey, new Uint8Array(5))]);
+  expect(sign.mock.calls.map(([, message]) => message.length)).toEqual([1, 5]);
 });

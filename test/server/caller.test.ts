@@ -2,16 +2,17 @@
 import { createContextValues } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { systemCaller } from "../../src/crypto/lane.ts";
 import { callerKey, clientKey, type Role } from "../../src/protocol/call-values.ts";
 import { findNetwork, listNetworks } from "../../src/protocol/networks.ts";
-import { callerInterceptor, chargeTo, currentCaller } from "../../src/server/interceptors/caller.ts";
+import { callerInterceptor, chargeTo, currentCall } from "../../src/server/interceptors/caller.ts";
 
 type Next = Parameters<typeof callerInterceptor>[0];
 
 /** The caller whom code deep within a call finds. */
 async function findCaller(): Promise<string | undefined> {
   await new Promise((resolve) => setImmediate(resolve));
-  return currentCaller();
+  return currentCall.callerOf();
 }
 
 function requestFrom(address: string) {
@@ -75,9 +76,10 @@ describe("a call is charged to", () => {
     );
   });
 
-  it("nobody outside of any call", () => {
-    expect(currentCaller()).toBeUndefined();
-    expect(chargeTo("tokens", currentCaller)).toBe("tokens");
+  it("the server itself outside of any call", () => {
+    expect(currentCall.callerOf()).toBe(systemCaller);
+    expect(currentCall.signalOf()).toBeUndefined();
+    expect(chargeTo("tokens", currentCall.callerOf)).toBe("tokens");
   });
 });
 

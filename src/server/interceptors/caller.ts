@@ -3,26 +3,44 @@
  * name. It costs about a microsecond a call, and services do not have to pass the name on.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import type { ContextValues, Interceptor, StreamResponse, UnaryResponse } from "@connectrpc/connect";
+import type {
+  ContextValues,
+  Interceptor,
+  StreamRequest,
+  StreamResponse,
+  UnaryRequest,
+  UnaryResponse,
+} from "@connectrpc/connect";
+import { systemCaller } from "../../crypto/lane.ts";
 import { type CallSpan, callSpanKey } from "../../protocol/call-span.ts";
 import { callerKey, clientKey } from "../../protocol/call-values.ts";
 import { listNetworks } from "../../protocol/networks.ts";
 import { isInfrastructure } from "./access.ts";
 
-/** The values of the current call, or the name that the current work is charged to. */
-const charged = new AsyncLocalStorage<ContextValues | string>();
+/** What is known of the current call. */
+type StoredCall = Pick<UnaryRequest | StreamRequest, "contextValues" | "signal">;
 
-/** Names the caller that is charged for the current work; undefined outside of a call. */
-export function currentCaller(): string | undefined {
-  const store = charged.getStore();
-  return typeof store === "object" ? nameCaller(store) : store;
-}
+/** The current call, or the name that the current work is charged to. */
+const charged = new AsyncLocalStorage<StoredCall | string>();
 
 /** The span of the current call; undefined outside of a call, and in one that is not traced. */
 export function currentSpan(): CallSpan | undefined {
   const store = charged.getStore();
-  return typeof store === "object" ? store.get(callSpanKey) : undefined;
+  return typeof store === "object" ? store.contextValues.get(callSpanKey) : undefined;
 }
+
+/** What queues ask of the call that the current work belongs to. Work outside of any call is the server's own. */
+export const currentCall = {
+  callerOf(): string {
+    const store = charged.getStore();
+    return typeof store === "object" ? nameCaller(store.contextValues) : (store ?? systemCaller);
+  },
+  /** Returns what aborts at the end of the call. */
+  signalOf(): AbortSignal | undefined {
+    const store = charged.getStore();
+    return typeof store === "object" ? store.signal : undefined;
+  },
+};
 
 /** Runs a function and charges its work to the named caller. */
 export function chargeTo<T>(caller: string, run: () => T): T {
@@ -35,14 +53,14 @@ export function chargeTo<T>(caller: string, run: () => T): T {
  */
 export const callerInterceptor: Interceptor = (next) => (req) => {
   if (isInfrastructure(req.method)) return next(req);
-  const running = charged.run(req.contextValues, next, req);
-  return req.stream ? running.then((res) => chargeMessages(res, req.contextValues)) : running;
+  const running = charged.run(req, next, req);
+  return req.stream ? running.then((res) => chargeMessages(res, req)) : running;
 };
 
 /** A generator runs in the context of the code that requests its next message. */
-function chargeMessages(res: UnaryResponse | StreamResponse, values: ContextValues): typeof res {
+function chargeMessages(res: UnaryResponse | StreamResponse, call: StoredCall): typeof res {
   if (!res.stream) return res;
-  return { ...res, message: runWithin(res.message, (run) => charged.run(values, run)) };
+  return { ...res, message: runWithin(res.message, (run) => charged.run(call, run)) };
 }
 
 function nameCaller(values: ContextValues): string {
