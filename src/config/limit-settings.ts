@@ -96,7 +96,7 @@ export const limitSettings = {
     "100",
     0,
     1_000_000,
-    "Maximum new connections per second of each address, or IPv6 network of 64 bits, with bursts of twice as many; the server closes more; 0 for no limit. Does not count 127.0.0.1, ::1 and --trusted-proxies.",
+    "Maximum new connections per second of each address, or IPv6 network of 64 bits, with bursts of twice as many; the server closes more; 0 for no limit. Ten requests that end without an answer count as one. Does not count 127.0.0.1, ::1 and --trusted-proxies.",
   ),
   maxBufferedBytes: defineInteger(
     "max-buffered-bytes",

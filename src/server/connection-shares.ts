@@ -1,4 +1,9 @@
-/** Admits connections: so many in all, and a share of them, and of new ones in a second, for each client network. */
+/**
+ * Admits connections: so many in all, and a share of them, and of new ones in a second, for each client network.
+ *
+ * A request that ends without an answer counts as part of a connection. Reading it costs as much as answering it, and the
+ * wait for the answer did not slow its client down: a client could open connections, or reset streams, without end.
+ */
 import type { Logger } from "pino";
 import { findNetwork } from "../protocol/networks.ts";
 import { Clients } from "./clients.ts";
@@ -12,6 +17,8 @@ export type ConnectionLimit = "total" | "client" | "rate";
 export interface ConnectionShares {
   /** Counts a connection until the returned function runs. @returns undefined if there is no room for it */
   admit(address: string): (() => void) | undefined;
+  /** Counts a request that ended without an answer. @returns whether its connection may stay open */
+  abandon(address: string): boolean;
 }
 
 /** What the shares depend on. */
@@ -32,12 +39,14 @@ export interface ConnectionSharesDeps {
 
 /** Milliseconds between log lines, however many connections are refused. */
 const logIntervalMs = 60_000;
+/** Requests without an answer that count as a new connection. */
+const requestsPerConnection = 10;
 
 const explanations: Readonly<Record<ConnectionLimit, string>> = {
   total: "connections beyond --max-connections were closed",
   client:
     "connections of one client beyond --max-connections-per-client were closed; if it is a proxy, name it in --trusted-proxies",
-  rate: "a client opened connections faster than --max-connections-per-second, and they were closed; if it is a proxy, name it in --trusted-proxies",
+  rate: "a client opened connections, or abandoned requests, faster than --max-connections-per-second allows, and its connections were closed; if it is a proxy, name it in --trusted-proxies",
 };
 
 /** Creates the counts of one server. */
@@ -58,6 +67,13 @@ export function createConnectionShares(deps: ConnectionSharesDeps): ConnectionSh
   };
 
   return {
+    abandon(address) {
+      if (isShared(address)) return true;
+      const network = findNetwork(address);
+      if (deps.rate.take(network, 1 / requestsPerConnection) === 0) return true;
+      refuse("rate", network);
+      return false;
+    },
     admit(address) {
       const network = findNetwork(address);
       const hasLimits = !isShared(address);

@@ -179,6 +179,9 @@ export abstract class Exchange implements Writing {
     return this.#isClosed;
   }
 
+  /** Whether an answer, or its head, has been written. */
+  abstract readonly isAnswered: boolean;
+
   /** Whether the peer has left before the answer was written. */
   get hasLeft(): boolean {
     return this.#isClosed && !this.isWritten();
@@ -434,6 +437,10 @@ export class Http1Exchange extends Exchange {
     if (this.hasBody) this.#drainOnceAnswered();
   }
 
+  get isAnswered(): boolean {
+    return this.#res.headersSent;
+  }
+
   pendingBytes(): number {
     return this.#res.writableLength;
   }
@@ -449,7 +456,7 @@ export class Http1Exchange extends Exchange {
   }
 
   protected awaitsAnswer(): boolean {
-    return !this.#res.destroyed && !this.#res.headersSent;
+    return !this.#res.destroyed && !this.isAnswered;
   }
 
   protected isWritten(): boolean {
@@ -570,6 +577,10 @@ export class Http2Exchange extends Exchange implements Expiring {
     return !this.#stream.endAfterHeaders;
   }
 
+  get isAnswered(): boolean {
+    return this.#stream.headersSent;
+  }
+
   pendingBytes(): number {
     return this.#stream.writableLength;
   }
@@ -617,7 +628,7 @@ export class Http2Exchange extends Exchange implements Expiring {
   }
 
   protected awaitsAnswer(): boolean {
-    return this.#isOpen() && !this.#stream.headersSent;
+    return this.#isOpen() && !this.isAnswered;
   }
 
   protected isWritten(): boolean {

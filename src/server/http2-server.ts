@@ -1,13 +1,15 @@
 /** The HTTP/2 server of a port. It does not listen itself. */
 import http2 from "node:http2";
 import type { Socket } from "node:net";
-import { metadataTooLarge } from "../errors.ts";
+import { metadataTooLarge, refuse } from "../errors.ts";
 import { containErrors } from "./connection-errors.ts";
 import { Http2Exchange } from "./exchange.ts";
 import type { ListenerOptions } from "./listener-options.ts";
 import { countRawBytes, headroom, maxReadFields } from "./metadata.ts";
 import { forgetClosedStreams } from "./node-workarounds.ts";
 import { type Liveness, watchLiveness } from "./session-liveness.ts";
+
+const tooManyAbandoned = refuse("RATE_LIMITED", "the client abandons more requests than it may");
 
 /** @param sessions receives the sessions that are open, and their connections */
 export function createHttp2Server(
@@ -70,7 +72,11 @@ export function createHttp2Server(
         );
       liveness?.streamOpened();
       const exchange = new Http2Exchange(stream, headers, rawHeaders);
-      exchange.onClose(() => liveness?.streamClosed());
+      exchange.onClose(() => {
+        liveness?.streamClosed();
+        if (!exchange.isAnswered && !options.countAbandoned(exchange.peer))
+          session.destroy(tooManyAbandoned, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      });
       try {
         options.onExchange(exchange, () => makeRequest.call(server, stream, headers, flags, rawHeaders));
       } catch (error) {

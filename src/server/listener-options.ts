@@ -32,6 +32,8 @@ export interface ListenerOptions {
    * Counts a connection until the returned function runs. The server closes a connection on arrival if there is none.
    */
   readonly admitConnection: (address: string | undefined) => (() => void) | undefined;
+  /** Counts a request that ended without an answer. The server closes its connection if the result is false. */
+  readonly countAbandoned: (address: string | undefined) => boolean;
   /** Watches the bytes that the peers of connections do not read. */
   readonly unread: UnreadResponses;
   /** Certificates and their keys. Without them connections are plaintext. */

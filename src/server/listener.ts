@@ -68,6 +68,10 @@ export function createListener(options: ListenerOptions): Listener {
   };
   const handle: http.RequestListener = (req, res) => {
     const exchange = new Http1Exchange(req, res);
+    const { socket } = req;
+    exchange.onClose(() => {
+      if (!exchange.isAnswered && !options.countAbandoned(exchange.peer)) socket.destroy();
+    });
     const toPage = (): void => {
       exchange.release((name, value) => res.setHeader(name, value));
       options.onPage(req, res);

@@ -103,7 +103,7 @@ export function createMetrics(): Metrics {
   });
   const closed = new Counter({
     name: "qsp_connections_refused_total",
-    help: "Connections that were closed on arrival, by their limit: total (--max-connections), client (--max-connections-per-client) or rate (--max-connections-per-second).",
+    help: "Connections that were closed, by their limit: total (--max-connections), client (--max-connections-per-client) or rate (--max-connections-per-second).",
     labelNames: ["limit"],
     registers: [registry],
   });

@@ -12,8 +12,8 @@ export interface RateLimiter {
 
 /** A token bucket for each name. */
 export interface TokenBuckets {
-  /** Takes a token. @returns milliseconds until there is one, or 0 if it was taken */
-  take(name: string): number;
+  /** Takes a token, or a part of one. @returns milliseconds until there is as much, or 0 if it was taken */
+  take(name: string, amount?: number): number;
   giveBack(name: string): void;
 }
 
@@ -41,15 +41,15 @@ export function createTokenBuckets(
   const capacity = perSecond * fillSeconds;
   const buckets = new RecentMap<Bucket>({ lifetimeMs: fillSeconds * 1000, maxEntries: maxNames, nowMs });
   return {
-    take(name) {
+    take(name, amount = 1) {
       const atMs = nowMs();
       const bucket = buckets.get(name) ?? { tokens: capacity, atMs };
       const elapsedMs = Math.max(0, atMs - bucket.atMs);
       bucket.tokens = Math.min(capacity, bucket.tokens + (elapsedMs / 1000) * perSecond);
       bucket.atMs = atMs;
       buckets.set(name, bucket);
-      if (bucket.tokens < 1) return ((1 - bucket.tokens) / perSecond) * 1000;
-      bucket.tokens -= 1;
+      if (bucket.tokens < amount) return ((amount - bucket.tokens) / perSecond) * 1000;
+      bucket.tokens -= amount;
       return 0;
     },
     giveBack(name) {

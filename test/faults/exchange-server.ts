@@ -59,6 +59,7 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
         held.connections -= 1;
       };
     },
+    countAbandoned: () => true,
     unread,
     renderFailure: () => ({ status: 400, headers: new Headers(), body: new Uint8Array() }),
     onFault: (error, target) => note(`thrown at ${target}`, error),

@@ -168,6 +168,18 @@ describe("the shares of connections", () => {
     for (let times = 0; times < 20; times += 1) expect(isAdmitted("192.0.2.8")).toBe(true);
   });
 
+  it("count ten requests without an answer as a connection, but not those of a proxy", () => {
+    const rate = createTokenBuckets(1, () => 0);
+    const isShared = (address: string): boolean => address === "192.0.2.8";
+    const { shares, refused } = make({ rate, isShared });
+    expect(shares.admit("192.0.2.1")).toBeDefined();
+    const mayStay = (address: string): boolean[] => Array.from({ length: 11 }, () => shares.abandon(address));
+    expect(mayStay("192.0.2.1")).toEqual([...Array(10).fill(true), false]);
+    expect(mayStay("192.0.2.8")).not.toContain(false);
+    expect(shares.admit("192.0.2.1")).toBeUndefined();
+    expect(refused).toEqual(["rate", "rate"]);
+  });
+
   it("leave the limit on all connections as it is", () => {
     const { shares, refused } = make({ maxConnections: 3, isShared: () => true });
     const leave = [1, 2, 3].map(() => shares.admit("192.0.2.1"));

@@ -1,7 +1,7 @@
-/** Clients that do not read their answers, or go on sending after them. */
+/** Clients that do not read their answers, do not wait for them, or go on sending after them. */
 import { once } from "node:events";
 import http2 from "node:http2";
-import type net from "node:net";
+import net from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { echo, serveProbe } from "./probe.ts";
 import { connectHttp2, connectTcp, envelope, grpcStatusOf, readStream, readToEnd } from "./raw.ts";
@@ -82,5 +82,58 @@ describe("chunks of one byte over HTTP/1.1", () => {
     socket.write(chunks);
     const [data] = await once(socket, "data");
     expect(String(data)).toMatch(/^HTTP\/1\.1 400 (.|\s)*larger chunks/);
+  });
+});
+
+describe("a client that does not wait for its answers", () => {
+  // A connection, and ten requests.
+  const rate = { maxConnectionsPerSecond: 1 };
+  const never = { ask: () => new Promise<never>(() => {}) };
+  const connect = (url: string): net.Socket => {
+    const { hostname: host, port } = new URL(url);
+    const socket = net.connect({ host, port: Number(port), localAddress: "127.0.0.2" });
+    socket.on("error", () => {});
+    onTestFinished(() => void socket.destroy());
+    return socket;
+  };
+  const connectSession = (url: string): http2.ClientHttp2Session => {
+    const session = http2.connect(url, { createConnection: () => connect(url) });
+    session.on("error", () => {});
+    return session;
+  };
+
+  it("loses its connection of HTTP/2", async () => {
+    const { url } = await serveProbe(never, rate);
+    const session = connectSession(url);
+    const ended = once(session, "goaway");
+    for (let at = 0; at < 30; at += 1) {
+      const stream = session.request({ ...post, ":path": "/probing.Probe/Ask" });
+      stream.on("error", () => {});
+      stream.close(http2.constants.NGHTTP2_CANCEL);
+    }
+    const [code] = await ended;
+    expect(code).toBe(http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  });
+
+  it("may end streams whose answers have begun", async () => {
+    const { url } = await serveProbe({}, rate);
+    const session = connectSession(url);
+    for (let at = 0; at < 30; at += 1) {
+      const stream = session.request({ ":path": "/livez" });
+      await once(stream, "response");
+      stream.close(http2.constants.NGHTTP2_CANCEL);
+    }
+    expect(session.destroyed).toBe(false);
+  });
+
+  it("loses its next connections, if it leaves those of HTTP/1.1", async () => {
+    const { url } = await serveProbe(never, rate);
+    const head = "host: localhost\r\ncontent-type: application/json\r\ncontent-length: 2";
+    const socket = connect(url);
+    socket.write(`POST /probing.Probe/Ask HTTP/1.1\r\n${head}\r\n\r\n{}`.repeat(20));
+    await expect.poll(() => socket.bytesWritten).toBeGreaterThan(0);
+    socket.end("no request\r\n\r\n");
+    await once(socket, "close");
+    expect(await readToEnd(connect(url))).toBe("");
   });
 });

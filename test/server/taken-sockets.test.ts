@@ -16,6 +16,7 @@ async function start() {
   const listener = createListener({
     ...{ maxMetadataBytes: 16_384, maxHeaderMs: 60_000, maxWriteMs: 60_000 },
     admitConnection: () => () => {},
+    countAbandoned: () => true,
     unread: createUnreadResponses(60_000, () => {}, new Clients()),
     renderFailure: () => ({ status: 400, headers: new Headers(), body: new Uint8Array() }),
     onFault: () => {},

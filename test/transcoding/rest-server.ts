@@ -111,11 +111,14 @@ class MemoryExchange extends Exchange {
     this.close();
   }
   release(): void {}
+  get isAnswered(): boolean {
+    return this.#response !== undefined;
+  }
   protected awaitsAnswer(): boolean {
-    return this.#response === undefined && !this.isClosed;
+    return !this.isAnswered && !this.isClosed;
   }
   protected isWritten(): boolean {
-    return this.#response !== undefined;
+    return this.isAnswered;
   }
   protected isBodyCut(): boolean {
     return false;
