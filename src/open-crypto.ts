@@ -1,11 +1,11 @@
 /** Opens what computes: the cryptographic provider and the checks of passwords. */
 import type { Logger } from "pino";
+import type { MeasurePart } from "./calls/call-span.ts";
 import type { Config } from "./config.ts";
 import { createCryptoProvider } from "./crypto/create-provider.ts";
 import { type CurrentCall, type MeasureOperation, queueProvider } from "./crypto/queued-provider.ts";
 import { WorkQueue } from "./crypto/work-queue.ts";
 import { createPasswordLane, type PasswordLane } from "./identity/password-lane.ts";
-import type { MeasurePart } from "./protocol/call-span.ts";
 import type { Metrics } from "./server/metrics.ts";
 import { countCryptoThreads } from "./settings/crypto-settings.ts";
 

@@ -1,9 +1,9 @@
 /** Opens what operators watch the server with: its metrics, and its traces if they are wanted. */
 import type { Logger } from "pino";
+import { createMeasurePart, type MeasurePart, type OpenTracing, type Tracing } from "./calls/call-span.ts";
 import type { Config } from "./config.ts";
 import type { Background } from "./database/background.ts";
 import { commit, readVersion } from "./program-files.ts";
-import { createMeasurePart, type MeasurePart, type OpenTracing, type Tracing } from "./protocol/call-span.ts";
 import { currentSpan } from "./server/interceptors/caller.ts";
 import { createMetrics, type Metrics } from "./server/metrics.ts";
 

@@ -7,7 +7,14 @@ const root = join(import.meta.dirname, "..");
 const everything = /.*/;
 
 /** What every module may import. */
-const free: readonly string[] = ["program-files", "make-directories", "read-file", "system-error"];
+const free: readonly string[] = [
+  "program-files",
+  "make-directories",
+  "read-file",
+  "rfc3339",
+  "suggest",
+  "system-error",
+];
 
 /** The files of src that extensions may import. Beside these they have gen, packages, and their own files. */
 const interfaceForExtensions: readonly string[] = [
@@ -53,13 +60,13 @@ const interfaceForExtensions: readonly string[] = [
   "identity/log-in-records.ts",
   "identity/principal.ts",
   "identity/revocations.ts",
-  "protocol/call-values.ts",
-  "protocol/call-span.ts",
-  "protocol/code-name.ts",
-  "protocol/example.ts",
-  "protocol/service-profile.ts",
-  "protocol/span-counts.ts",
-  "protocol/wire-codec.ts",
+  "calls/call-values.ts",
+  "calls/call-span.ts",
+  "calls/code-name.ts",
+  "calls/example.ts",
+  "calls/service-profile.ts",
+  "calls/span-counts.ts",
+  "calls/wire-codec.ts",
   "services/fields.ts",
   "services/registry.ts",
   "services/service-module.ts",
@@ -129,7 +136,7 @@ const interfaceForExtensions: readonly string[] = [
   "crypto/strict-der.ts",
   "crypto/strict-json.ts",
   "crypto/x509.ts",
-  "protocol/rfc3339.ts",
+  "rfc3339.ts",
   // Commands of their own.
   "setup/launch.mjs",
   // Servers of their own.
@@ -152,10 +159,12 @@ const mayImport: Record<string, RegExp> = {
   config: /^crypto$/,
   "program-files": /^$/,
   "make-directories": /^$/,
+  rfc3339: /^$/,
+  suggest: /^$/,
   "system-error": /^$/,
   "read-file": /^$/,
-  "open-crypto": /^(config|crypto|identity|protocol|server|settings)$/,
-  "open-observability": /^(config|database|protocol|server)$/,
+  "open-crypto": /^(config|crypto|identity|calls|server|settings)$/,
+  "open-observability": /^(config|database|calls|server)$/,
   "require-auth-chosen": /^(config|identity|store)$/,
   "watch-store": /^(server|services\/registry|store)$/,
   "open-store": /^(database|records|secrets|audit|identity|store|services)$|^services\//,
@@ -171,28 +180,29 @@ const mayImport: Record<string, RegExp> = {
   records: /^(crypto|database|secrets)$/,
   audit: /^(crypto|database|records|secrets|merkle)$/,
   store: /^(crypto|database|records|secrets|audit)$/,
-  identity: /^(gen|errors|protocol|crypto|database|records|secrets|store)$/,
-  "services/registry": /^(gen|protocol|database|records)$|^services\b/,
+  identity: /^(gen|errors|calls|http|crypto|database|records|secrets|store)$/,
+  "services/registry": /^(gen|calls|database|records)$|^services\b/,
   services:
-    /^(gen|config|errors|protocol|crypto|database|records|secrets|audit|store|identity|services|services\/service-module)$/,
+    /^(gen|config|errors|calls|http|crypto|database|records|secrets|audit|store|identity|services|services\/service-module)$/,
   // What app.ts passes to all services: the keys too, which several of them use.
-  "services/service-module":
-    /^(config|protocol|crypto|database|records|store|identity|services|services\/kms)$/,
-  protocol: /^(gen|errors)$/,
-  transcoding: /^(gen|errors|protocol)$/,
+  "services/service-module": /^(config|calls|crypto|database|records|store|identity|services|services\/kms)$/,
+  calls: /^(gen|errors)$/,
+  "message-limits": /^(gen|errors|calls)$/,
+  http: /^errors$/,
+  transcoding: /^(gen|errors|calls|message-limits|http)$/,
   "openapi/document": /^$/,
-  openapi: /^(openapi\/document|answers|gen|errors|protocol|transcoding)$/,
-  "proto-archive": /^(gen|protocol|transcoding)$/,
-  server: /^(gen|errors|protocol|transcoding|crypto)$/,
-  cli: /^(gen|extension|client|protocol|crypto|services\/registry|cli\/operator)$/,
+  openapi: /^(openapi\/document|answers|gen|errors|calls|message-limits|http|transcoding)$/,
+  "proto-archive": /^(gen|http|transcoding)$/,
+  server: /^(gen|errors|calls|message-limits|http|transcoding|crypto)$/,
+  cli: /^(gen|extension|client|calls|http|crypto|services\/registry|cli\/operator)$/,
   "cli/operator":
     /^(cli|config|settings|crypto|database|records|secrets|audit|store|open-store|identity)$|^services\//,
   // The page writes public keys as PEM.
   // The reference reads the types of the description.
-  console: /^(gen|client|protocol|crypto|openapi\/document)$/,
+  console: /^(gen|client|calls|crypto|openapi\/document)$/,
   // What serves it bundles it, if the program runs from its sources.
-  "console-pages": /^(protocol|console)$/,
-  docs: /^(gen|errors|protocol|config|server|services\/registry|extension|extensions)$/,
+  "console-pages": /^(http|console)$/,
+  docs: /^(gen|errors|calls|config|server|services\/registry|extension|extensions)$/,
   // The type of what extensions add.
   extension: /^(cli|cli\/operator|config|errors|open-observability|services\/registry)$/,
   // The printer of protos, without which there is no gen, and the bundler of the console with what serves its files.

@@ -1,7 +1,7 @@
 /** The refusal of a call by the server. */
 import { ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
-import { nameCode } from "../../src/protocol/code-name.ts";
+import { nameCode } from "../../src/calls/code-name.ts";
 
 /** A failed call, with a reason for programs and a sentence for people. */
 export class Failure extends Error {

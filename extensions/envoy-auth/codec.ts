@@ -5,7 +5,7 @@ import {
   type CheckResponse,
   CheckResponseSchema,
 } from "#gen/envoy/service/auth/v3/external_auth_pb.ts";
-import type { WireCodec, WireCodecs } from "../../src/protocol/wire-codec.ts";
+import type { WireCodec, WireCodecs } from "../../src/calls/wire-codec.ts";
 
 /** The bytes of an answer that is given again and again. */
 const written = new WeakMap<CheckResponse, Uint8Array>();

@@ -1,6 +1,6 @@
 /** Facts that Envoy's protos do not state about their service. */
 import { Access } from "#gen/qsp/access_pb.ts";
-import type { ServiceProfiles } from "../../src/protocol/service-profile.ts";
+import type { ServiceProfiles } from "../../src/calls/service-profile.ts";
 
 /** By the full names of the services. */
 export const envoyProfiles: ServiceProfiles = {

@@ -1,4 +1,4 @@
-import { answered, example, someBytes, withAnswers } from "../../src/protocol/example.ts";
+import { answered, example, someBytes, withAnswers } from "../../src/calls/example.ts";
 import answers from "./answers.json" with { type: "json" };
 
 const service = "google.cloud.kms.v1.KeyManagementService";

@@ -1,5 +1,5 @@
 /** Turns filters of lists into conditions of rows. */
-import { parseRfc3339 } from "../../src/protocol/rfc3339.ts";
+import { parseRfc3339 } from "../../src/rfc3339.ts";
 import { type Comparison, type Filter, invalid, type Operator, parseFilter } from "./filter-syntax.ts";
 
 /** Tells whether a row is in the list. */

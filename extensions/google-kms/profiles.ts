@@ -1,6 +1,6 @@
 /** Facts that Google's protos do not state: who may call, and which calls this server has. */
 import { Access } from "#gen/qsp/access_pb.ts";
-import type { RpcProfile, ServiceProfiles } from "../../src/protocol/service-profile.ts";
+import type { RpcProfile, ServiceProfiles } from "../../src/calls/service-profile.ts";
 import { declaredReasons } from "./reasons.ts";
 
 /** A call of this server, for every user; an access token needs the scope. */

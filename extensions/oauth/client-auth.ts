@@ -1,12 +1,12 @@
 /** Reads how a client authenticates: by HTTP Basic, or in the request (RFC 6749, section 2.3.1). */
 import type { ConnectError, HandlerContext } from "@connectrpc/connect";
+import { readOrigin } from "../../src/calls/call-values.ts";
 import { refuse } from "../../src/errors.ts";
 import { isAccountName } from "../../src/identity/account-name.ts";
 import type { Accounts } from "../../src/identity/authenticate.ts";
 import type { CheckClient } from "../../src/identity/client-secrets.ts";
 import type { StoredClient } from "../../src/identity/clients.ts";
 import type { LogInRecords, TokenOperation } from "../../src/identity/log-in-records.ts";
-import { readOrigin } from "../../src/protocol/call-values.ts";
 import { reasons } from "./reasons.ts";
 
 /** Characters of credentials in base64: a client_id and a client_secret of the longest form, percent-encoded. */

@@ -1,11 +1,11 @@
 /** The call of an authenticated client, and its refusals in the log of identities. */
 import { ConnectError, type HandlerContext } from "@connectrpc/connect";
+import { readOrigin } from "../../src/calls/call-values.ts";
 import type { NamedReason } from "../../src/errors/reason.ts";
 import { findReason } from "../../src/errors.ts";
 import type { StoredClient } from "../../src/identity/clients.ts";
 import type { TokenClaims } from "../../src/identity/issuer.ts";
 import type { TokenOperation } from "../../src/identity/log-in-records.ts";
-import { readOrigin } from "../../src/protocol/call-values.ts";
 import { type ClientAuthDeps, type ClientFields, requireClient } from "./client-auth.ts";
 
 /** A call of a client. */

@@ -1,5 +1,5 @@
 /** Example requests for each call, as the API description shows them. */
-import { example, withAnswers } from "../../src/protocol/example.ts";
+import { example, withAnswers } from "../../src/calls/example.ts";
 import answers from "./answers.json" with { type: "json" };
 
 const service = "oauth.AuthorizationService";

@@ -2,10 +2,10 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import type { AuthorizationService } from "#gen/oauth/authorization_service_pb.ts";
+import { readOrigin } from "../../src/calls/call-values.ts";
 import { excerpt } from "../../src/errors/shorten.ts";
 import { refuse } from "../../src/errors.ts";
 import type { TokenHolder } from "../../src/identity/authenticate.ts";
-import { readOrigin } from "../../src/protocol/call-values.ts";
 import type { ClientAuthDeps } from "./client-auth.ts";
 import { openClientCall } from "./client-call.ts";
 import { type IntrospectDeps, introspect, revoke } from "./introspect.ts";

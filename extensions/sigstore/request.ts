@@ -2,7 +2,7 @@
 
 import { usageError } from "../../src/cli/exit-codes.ts";
 import { type JsonObject, type JsonValue, parseJsonObject } from "../../src/crypto/strict-json.ts";
-import { parseRfc3339 } from "../../src/protocol/rfc3339.ts";
+import { parseRfc3339 } from "../../src/rfc3339.ts";
 
 /** One call of a method. */
 export interface SigstoreRequest {

@@ -1,7 +1,7 @@
 /** The words of OpenTelemetry for calls (Semantic conventions for RPC). */
 import { Code, type ConnectError } from "@connectrpc/connect";
+import { nameCode } from "../../src/calls/code-name.ts";
 import { findReason } from "../../src/errors.ts";
-import { nameCode } from "../../src/protocol/code-name.ts";
 
 /** How a call ended. */
 export interface CallStatus {

@@ -2,7 +2,7 @@
 
 import type { ConnectError } from "@connectrpc/connect";
 import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode, type Tracer, trace } from "@opentelemetry/api";
-import type { CallSpan } from "../../src/protocol/call-span.ts";
+import type { CallSpan } from "../../src/calls/call-span.ts";
 
 /** Parts of one call that have spans. A batch or a stream can have any number. */
 const maxParts = 64;

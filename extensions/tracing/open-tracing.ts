@@ -16,7 +16,7 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { Logger } from "pino";
-import type { OpenTracing } from "../../src/protocol/call-span.ts";
+import type { OpenTracing } from "../../src/calls/call-span.ts";
 import { describeFailure, nameSystem } from "./attributes.ts";
 import { createCallSpan } from "./call-span.ts";
 import { createFailureReport } from "./report-failures.ts";

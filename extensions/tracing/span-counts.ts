@@ -1,6 +1,6 @@
 /** Counts what becomes of spans. */
 import { createNoopMeter, type MeterProvider } from "@opentelemetry/api";
-import type { SpanCounts } from "../../src/protocol/span-counts.ts";
+import type { SpanCounts } from "../../src/calls/span-counts.ts";
 
 /** Counts that can grow. */
 export type GrowingCounts = { -readonly [Name in Exclude<keyof SpanCounts, "limited">]: number };

@@ -1,8 +1,8 @@
 /** How the client exits: exit codes for scripts, and one sentence for people. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
+import { nameCode } from "../calls/code-name.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
-import { nameCode } from "../protocol/code-name.ts";
 import { describeSystemError } from "../system-error.ts";
 
 /** Exit codes; `help` shows them. */

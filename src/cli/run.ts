@@ -2,8 +2,8 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { findProgramFile, helpFile, isCompiled, readVersion } from "../program-files.ts";
-import { suggest } from "../protocol/suggest.ts";
 import type { LoadPackages } from "../services/registry.ts";
+import { suggest } from "../suggest.ts";
 import { describeSystemError, saysDiskFull } from "../system-error.ts";
 import { listOptions, type ParsedOptions, readVerbLine } from "./command-line/options.ts";
 import type { ApiClient } from "./connection/api-client.ts";

@@ -5,8 +5,8 @@ import { extname, join } from "node:path";
 import { promisify } from "node:util";
 import { deserialize, serialize } from "node:v8";
 import type { BundledFile } from "../../console/bundler.ts";
+import { type Content, prepareContent } from "../http/static-content.ts";
 import { findProgramFile, isCompiled, packageFolder } from "../program-files.ts";
-import { type Content, prepareContent } from "../protocol/static-content.ts";
 
 /** All files of the pages. */
 export interface Assets {

@@ -9,7 +9,7 @@ import {
   prepareContent,
   sendContent,
   varyBy,
-} from "../protocol/static-content.ts";
+} from "../http/static-content.ts";
 import { type Assets, readAssets } from "./assets.ts";
 
 /** The settings that the console needs before its first call. */

@@ -1,7 +1,7 @@
 /** docs/access.md: the roles that may make each call. */
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.ts";
-import { findScope, isAlwaysRefused, type ServiceProfiles } from "../protocol/service-profile.ts";
+import { findScope, isAlwaysRefused, type ServiceProfiles } from "../calls/service-profile.ts";
 import { rolesFor } from "../server/interceptors/access.ts";
 import { collectProfiles, type ServicePackage } from "../services/registry.ts";
 import { escapeBars, renderCode, renderTable } from "./markdown.ts";

@@ -1,5 +1,5 @@
 /** Remembers the networks from which users logged in, in the memory of this server, so a restart clears it. */
-import { RecentMap } from "../protocol/recent-map.ts";
+import { RecentMap } from "../calls/recent-map.ts";
 
 /** The networks of users. */
 export type KnownNetworks = ReturnType<typeof createKnownNetworks>;

@@ -1,5 +1,5 @@
 /** Limits log-in attempts per minute, in the memory of this server. Attempts that succeed do not count. */
-import { RecentMap } from "../protocol/recent-map.ts";
+import { RecentMap } from "../calls/recent-map.ts";
 
 /** Attempts by name. */
 export type LoginThrottle = ReturnType<typeof createLoginThrottle>;

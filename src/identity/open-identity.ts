@@ -1,7 +1,7 @@
 /** Opens the identity of a server: its token issuer, its users and their passwords. */
 import type { Logger } from "pino";
 import type { CryptoProvider } from "../crypto/provider.ts";
-import { listNetworks } from "../protocol/networks.ts";
+import { listNetworks } from "../http/networks.ts";
 import type { Store } from "../store/store.ts";
 import {
   type Accounts,

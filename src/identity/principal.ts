@@ -1,6 +1,6 @@
 /** Reads the principal of a call, as services know it. */
 import type { HandlerContext } from "@connectrpc/connect";
-import { callerKey, clientKey, repeatableKey, requestIdKey } from "../protocol/call-values.ts";
+import { callerKey, clientKey, repeatableKey, requestIdKey } from "../calls/call-values.ts";
 import type { IdempotentCall } from "../records/idempotency.ts";
 import { type Principal, systemPrincipal } from "../records/ownership.ts";
 

@@ -4,13 +4,13 @@
  */
 import type { DescService } from "@bufbuild/protobuf";
 import { qualifiedName } from "@bufbuild/protobuf/reflect";
-import type { Example, Json } from "../protocol/example.ts";
+import type { Example, Json } from "../calls/example.ts";
 import {
   isAlwaysRefused,
   listComments,
   type RestStyle,
   type ServiceProfiles,
-} from "../protocol/service-profile.ts";
+} from "../calls/service-profile.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { OpenApiDocument, Operation, Parameter } from "./document.ts";
 import { errorSchemas, sharedFailures } from "./failures.ts";

@@ -3,9 +3,9 @@ import { setImmediate } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { type DescService, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import type { Example } from "../calls/example.ts";
+import type { ServiceProfiles } from "../calls/service-profile.ts";
 import { findThread } from "../program-files.ts";
-import type { Example } from "../protocol/example.ts";
-import type { ServiceProfiles } from "../protocol/service-profile.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import type { AuthMode } from "./operations.ts";
 

@@ -1,5 +1,5 @@
 /** Describes which examples take values from the answers to others, so that a page can fill them in. */
-import type { Answered, Example, ExampleValue } from "../protocol/example.ts";
+import type { Answered, Example, ExampleValue } from "../calls/example.ts";
 import type { ExampleLinks } from "./document.ts";
 
 /**

@@ -3,11 +3,11 @@
 import { STATUS_CODES } from "node:http";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
+import { nameCode } from "../calls/code-name.ts";
+import type { Json } from "../calls/example.ts";
+import { findReasons, type RestStyle, type ServiceProfiles } from "../calls/service-profile.ts";
 import type { NamedReason } from "../errors/reason.ts";
 import { errorDomain, type ReasonName, reasons, refuse, toHttpStatus } from "../errors.ts";
-import { nameCode } from "../protocol/code-name.ts";
-import type { Json } from "../protocol/example.ts";
-import { findReasons, type RestStyle, type ServiceProfiles } from "../protocol/service-profile.ts";
 import { nameOAuthError } from "../transcoding/oauth-error.ts";
 import type { Reference, Response, Schema } from "./document.ts";
 

@@ -1,9 +1,9 @@
 /** Serves the description of the REST calls. */
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
-import type { Example } from "../protocol/example.ts";
-import type { ServiceProfiles } from "../protocol/service-profile.ts";
-import { memoize, prepareContent, sendContent } from "../protocol/static-content.ts";
+import type { Example } from "../calls/example.ts";
+import type { ServiceProfiles } from "../calls/service-profile.ts";
+import { memoize, prepareContent, sendContent } from "../http/static-content.ts";
 import { describeServices } from "./describe-services.ts";
 import type { AuthMode } from "./operations.ts";
 

@@ -1,6 +1,6 @@
 /** Describes the fields of a request that are in its path and its query. */
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
-import type { Json } from "../protocol/example.ts";
+import type { Json } from "../calls/example.ts";
 import { describeFieldPath, type FieldPath, findLeaf, whyNotTextual } from "../transcoding/fields.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { Parameter, Schema } from "./document.ts";

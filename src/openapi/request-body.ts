@@ -1,6 +1,6 @@
 /** Describes the fields of a request that are in its body. */
 import type { DescField } from "@bufbuild/protobuf";
-import type { FilledExample, Json } from "../protocol/example.ts";
+import type { FilledExample, Json } from "../calls/example.ts";
 import { isHttpBody, type Route } from "../transcoding/routes.ts";
 import type { MediaType, RequestBody, Schema } from "./document.ts";
 import { valueAt } from "./parameters.ts";

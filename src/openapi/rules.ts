@@ -11,7 +11,7 @@ import {
   oneof as oneofOption,
   type Rule,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { listNames, listOneofRules } from "../protocol/oneof-rules.ts";
+import { listNames, listOneofRules } from "../message-limits/oneof-rules.ts";
 import { allowZero } from "./absence.ts";
 import { describeBytes } from "./base64.ts";
 import type { Schema } from "./document.ts";

@@ -7,7 +7,7 @@ import {
   prepareCompressed,
   prepareContent,
   sendContent,
-} from "../protocol/static-content.ts";
+} from "../http/static-content.ts";
 
 /** The files that the pages serve. */
 interface Served {

@@ -8,10 +8,10 @@
  */
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ContextValues } from "@connectrpc/connect";
+import { callerKey, clientKey } from "../calls/call-values.ts";
+import type { ServiceProfiles } from "../calls/service-profile.ts";
 import { refuseForNow } from "../errors.ts";
-import { callerKey, clientKey } from "../protocol/call-values.ts";
-import { findNetwork } from "../protocol/networks.ts";
-import type { ServiceProfiles } from "../protocol/service-profile.ts";
+import { findNetwork } from "../http/networks.ts";
 import { accountKey, ByteBudget, type ByteLimits } from "./byte-budget.ts";
 import {
   type CallLimits,

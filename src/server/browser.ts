@@ -1,6 +1,6 @@
 /** Headers for browsers: no type sniffing, no referrer, TLS only, and the other origins that may call. */
 import type { IncomingHttpHeaders } from "node:http";
-import { CallHeaders } from "../protocol/call-headers.ts";
+import { CallHeaders } from "../calls/call-headers.ts";
 import type { Exchange } from "./exchange.ts";
 import { requestIdHeader } from "./request-ids.ts";
 

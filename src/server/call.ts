@@ -3,10 +3,10 @@
  * messages, answers and failures are read and written.
  */
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
+import { CallHeaders } from "../calls/call-headers.ts";
+import { callTooSlow, requestTooSlow } from "../calls/timeout.ts";
+import { type RunningCalls, UnaryCall } from "../calls/unary-call.ts";
 import { toConnectError } from "../errors.ts";
-import { CallHeaders } from "../protocol/call-headers.ts";
-import { callTooSlow, requestTooSlow } from "../protocol/timeout.ts";
-import { type RunningCalls, UnaryCall } from "../protocol/unary-call.ts";
 import { accountKey } from "./byte-budget.ts";
 import { decompress } from "./compression.ts";
 import { canceled } from "./exchange.ts";

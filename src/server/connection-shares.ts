@@ -5,7 +5,7 @@
  * wait for the answer did not slow its client down: a client could open connections, or reset streams, without end.
  */
 import type { Logger } from "pino";
-import { findNetwork } from "../protocol/networks.ts";
+import { findNetwork } from "../http/networks.ts";
 import { Clients } from "./clients.ts";
 import type { TokenBuckets } from "./rate-limiter.ts";
 import { Semaphore } from "./semaphore.ts";

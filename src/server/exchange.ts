@@ -8,9 +8,9 @@
 import type http from "node:http";
 import http2, { type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { Readable, Writable } from "node:stream";
+import { CallHeaders } from "../calls/call-headers.ts";
+import { Expiries, type Expiring, type Place } from "../calls/live-list.ts";
 import { refuse } from "../errors.ts";
-import { CallHeaders } from "../protocol/call-headers.ts";
-import { Expiries, type Expiring, type Place } from "../protocol/live-list.ts";
 import { toNodeHeaders } from "./metadata.ts";
 import { closeAfterRequest, drainRequestMs } from "./node-workarounds.ts";
 import type { Writing } from "./unread-responses.ts";

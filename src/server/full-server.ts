@@ -3,8 +3,8 @@
  * so that a refusal costs little more than the stream that carries it.
  */
 import type { DescMethod } from "@bufbuild/protobuf";
-import { CallHeaders } from "../protocol/call-headers.ts";
-import type { RestStyle } from "../protocol/service-profile.ts";
+import { CallHeaders } from "../calls/call-headers.ts";
+import type { RestStyle } from "../calls/service-profile.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import { nameAddress } from "./admission.ts";
 import { type AnswerPace, answerInTurn } from "./answer-pace.ts";

@@ -1,7 +1,7 @@
 /** The answers of HTTP/1.1 that are not finished, by connection and in the order of their requests. */
 import type http from "node:http";
 import type { Socket } from "node:net";
-import { LiveList } from "../protocol/live-list.ts";
+import { LiveList } from "../calls/live-list.ts";
 
 /** The answers of one connection. */
 export interface Pipeline {

@@ -3,9 +3,9 @@
  * before.
  */
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
+import { CallHeaders } from "../calls/call-headers.ts";
+import { CallValues, clientKey } from "../calls/call-values.ts";
 import { findCoreReason, toConnectError } from "../errors.ts";
-import { CallHeaders } from "../protocol/call-headers.ts";
-import { CallValues, clientKey } from "../protocol/call-values.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";
 import { type Admission, type ArrivingCall, nameAddress, nameClient, Ticket } from "./admission.ts";
 import { type AnswerPace, answerInTurn } from "./answer-pace.ts";

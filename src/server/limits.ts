@@ -1,8 +1,8 @@
 /** The limits of the requests and the calls of a server. */
 import type { DescMethod } from "@bufbuild/protobuf";
-import { findMessageLimit } from "../protocol/message-limit.ts";
-import type { ServiceProfiles } from "../protocol/service-profile.ts";
-import type { StructureLimits } from "../protocol/structure-limits.ts";
+import type { ServiceProfiles } from "../calls/service-profile.ts";
+import { findMessageLimit } from "../message-limits/message-limit.ts";
+import type { StructureLimits } from "../message-limits/structure-limits.ts";
 import type { BodyLimits } from "../transcoding/body.ts";
 import { isInfrastructure } from "./interceptors/access.ts";
 

@@ -1,5 +1,5 @@
 /** Measures the metadata of requests, and converts that of answers to the form of Node. */
-import { CallHeaders } from "../protocol/call-headers.ts";
+import { CallHeaders } from "../calls/call-headers.ts";
 
 /** Headers up to this multiple of the limit are still read, so that their sender gets an answer. */
 export const headroom = 8;

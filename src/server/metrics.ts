@@ -1,7 +1,7 @@
 /** The metrics of the server, as Prometheus reads them from GET /metrics. */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { SpanCounts } from "../calls/span-counts.ts";
 import type { ReasonName } from "../errors.ts";
-import type { SpanCounts } from "../protocol/span-counts.ts";
 import { type CallMetrics, createCallMetrics } from "./call-metrics.ts";
 import type { ConnectionLimit } from "./connection-shares.ts";
 import { exposeQueue, type WatchedLane, type WatchedQueue } from "./queue-metrics.ts";

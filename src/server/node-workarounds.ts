@@ -39,7 +39,7 @@ export function discardRest(socket: Duplex): void {
 
 /**
  * Replaces the Map of the streams of a session (lib/internal/http2/core.js). Its old tables would keep every closed stream
- * until the next full collection of garbage (src/protocol/live-list.ts). Ours keep a box for each, which is empty by then.
+ * until the next full collection of garbage (src/calls/live-list.ts). Ours keep a box for each, which is empty by then.
  */
 export function forgetClosedStreams(session: http2.Http2Session): void {
   const key = Object.getOwnPropertySymbols(session).find(({ description }) => description === "state");

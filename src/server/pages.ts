@@ -1,8 +1,8 @@
 /** The pages: probes, metrics, and those that the owner of the server mounts. Fastify serves them, and no call. */
 import { Code } from "@connectrpc/connect";
 import Fastify, { type FastifyInstance } from "fastify";
+import { metricsScope } from "../calls/service-profile.ts";
 import { findReason, refuse, toConnectError } from "../errors.ts";
-import { metricsScope } from "../protocol/service-profile.ts";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Route } from "../transcoding/routes.ts";

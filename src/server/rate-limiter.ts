@@ -1,6 +1,7 @@
 /** Limits what each client may do in a second. */
+
+import { RecentMap } from "../calls/recent-map.ts";
 import { refuseForNow } from "../errors.ts";
-import { RecentMap } from "../protocol/recent-map.ts";
 
 /** Counts calls against a rate. */
 export interface RateLimiter {

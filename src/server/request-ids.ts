@@ -1,7 +1,7 @@
 /** Gives every request an ID, which its answer and its lines in the log have. A caller may choose the ID. */
 import { randomBytes } from "node:crypto";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
-import { requestIdKey } from "../protocol/call-values.ts";
+import { requestIdKey } from "../calls/call-values.ts";
 
 /** Identifies a request in its answer, its error and the log. */
 export const requestIdHeader = "x-request-id";

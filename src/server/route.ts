@@ -1,11 +1,11 @@
 /** Finds out what a request asks for: an RPC, a REST call, a page, or nothing that there is. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
+import { findAbsentCall } from "../calls/absent-services.ts";
+import type { ServiceProfiles } from "../calls/service-profile.ts";
 import { excerpt } from "../errors/shorten.ts";
 import { refuse } from "../errors.ts";
-import { findAbsentCall } from "../protocol/absent-services.ts";
-import { isKnownMethod } from "../protocol/http-methods.ts";
-import type { ServiceProfiles } from "../protocol/service-profile.ts";
+import { isKnownMethod } from "../http/http-methods.ts";
 import type { FoundRoute } from "../transcoding/call-context.ts";
 import { splitTarget } from "../transcoding/http.ts";
 import type { Transcoder } from "../transcoding/transcoder.ts";

@@ -2,9 +2,9 @@
 import type { DescMethod, Registry } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { Interceptor, MethodImplSpec } from "@connectrpc/connect";
-import type { MessageLimits } from "../protocol/structure-limits.ts";
-import { composeUnary, type UnaryHandler, type UnarySpec } from "../protocol/unary-call.ts";
-import type { WireCodec, WireCodecs } from "../protocol/wire-codec.ts";
+import { composeUnary, type UnaryHandler, type UnarySpec } from "../calls/unary-call.ts";
+import type { WireCodec, WireCodecs } from "../calls/wire-codec.ts";
+import type { MessageLimits } from "../message-limits/structure-limits.ts";
 
 /** An RPC. */
 export interface Rpc extends MessageLimits {

@@ -2,7 +2,7 @@
  * Watches the responses that clients do not read. It drops a response that makes no progress. It counts the bytes
  * that wait for each client, so that a client that reads nothing cannot keep making calls.
  */
-import { LiveList, type Place } from "../protocol/live-list.ts";
+import { LiveList, type Place } from "../calls/live-list.ts";
 import type { Claim, Clients } from "./clients.ts";
 
 /** Something that is being written: a response, or a connection. */

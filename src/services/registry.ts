@@ -11,7 +11,7 @@ import { file_pqc_pqc_service } from "#gen/pqc/pqc_service_pb.ts";
 import { file_pqc_token_service } from "#gen/pqc/token_service_pb.ts";
 import { file_vpn_vpn_service } from "#gen/vpn/vpn_service_pb.ts";
 import { file_wallet_wallet_service } from "#gen/wallet/wallet_service_pb.ts";
-import { findScope, metricsScope, type ServiceProfiles } from "../protocol/service-profile.ts";
+import { findScope, metricsScope, type ServiceProfiles } from "../calls/service-profile.ts";
 import type { RecordTables } from "../records/table-declaration.ts";
 import type { ServiceModule } from "./service-module.ts";
 import { entriesVerification, type LogVerification } from "./verify-logs.ts";

@@ -1,10 +1,10 @@
 /** How a package of services presents itself to the server. */
 import type { ServiceImplSpec } from "@connectrpc/connect";
+import type { Example } from "../calls/example.ts";
+import type { WireCodecs } from "../calls/wire-codec.ts";
 import type { Config } from "../config.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import type { Identity } from "../identity/open-identity.ts";
-import type { Example } from "../protocol/example.ts";
-import type { WireCodecs } from "../protocol/wire-codec.ts";
 import type { Store } from "../store/store.ts";
 import type { KeyDomain } from "./kms/domain.ts";
 import type { LogVerification } from "./verify-logs.ts";

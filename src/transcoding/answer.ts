@@ -1,7 +1,7 @@
 /** Writes an answer of one message. */
 import type { Message } from "@bufbuild/protobuf";
-import { encodeBody } from "../protocol/compression.ts";
-import { computeEntityTag, matchesEntityTag, toWeakTag } from "../protocol/entity-tags.ts";
+import { encodeBody } from "../http/compression.ts";
+import { computeEntityTag, matchesEntityTag, toWeakTag } from "../http/entity-tags.ts";
 import type { RestRequest, RestResponse } from "./http.ts";
 import { chooseMediaType } from "./negotiation.ts";
 import { type JsonForm, type Renderer, toBody } from "./rendering.ts";

@@ -3,8 +3,8 @@ import type { Registry } from "@bufbuild/protobuf";
 import { create } from "@bufbuild/protobuf";
 import { type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { refuse } from "../errors.ts";
-import { createExpansionBudget } from "../protocol/expansion.ts";
-import type { MessageLimits } from "../protocol/structure-limits.ts";
+import { createExpansionBudget } from "../message-limits/expansion.ts";
+import type { MessageLimits } from "../message-limits/structure-limits.ts";
 import {
   type BodyLimits,
   type IncomingBody,

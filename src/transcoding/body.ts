@@ -3,12 +3,12 @@ import { Readable } from "node:stream";
 import { promisify } from "node:util";
 import { createGunzip, gunzip } from "node:zlib";
 import { ConnectError } from "@connectrpc/connect";
+import { createInterrupt } from "../calls/interrupt.ts";
+import { requestTooSlow } from "../calls/timeout.ts";
 import { excerpt } from "../errors/shorten.ts";
 import { bodyTooLarge, refuse } from "../errors.ts";
-import type { ExpansionBudget } from "../protocol/expansion.ts";
-import { createInterrupt } from "../protocol/interrupt.ts";
-import type { StructureLimits } from "../protocol/structure-limits.ts";
-import { requestTooSlow } from "../protocol/timeout.ts";
+import type { ExpansionBudget } from "../message-limits/expansion.ts";
+import type { StructureLimits } from "../message-limits/structure-limits.ts";
 
 const gunzipAsync = promisify(gunzip);
 

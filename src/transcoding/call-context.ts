@@ -1,7 +1,7 @@
 /** A request whose route is known, and the context of its stream. */
 import type { Registry } from "@bufbuild/protobuf";
 import { createHandlerContext, type Interceptor, type MethodImplSpec } from "@connectrpc/connect";
-import { readTimeout } from "../protocol/timeout.ts";
+import { readTimeout } from "../calls/timeout.ts";
 import type { BodyLimits } from "./body.ts";
 import type { RestRequest } from "./http.ts";
 import type { JsonForm, Renderer } from "./rendering.ts";

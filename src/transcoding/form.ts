@@ -2,7 +2,7 @@
 import { create, type DescMessage } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { messageTooComplex, refuse, refuseField } from "../errors.ts";
-import type { MessageLimits } from "../protocol/structure-limits.ts";
+import type { MessageLimits } from "../message-limits/structure-limits.ts";
 import { type BodyMessage, FieldValueError, readFieldValue, setField } from "./fields.ts";
 import { splitQuery } from "./query.ts";
 

@@ -1,8 +1,8 @@
 /** The transcoder's own form of HTTP. src/server/rest.ts connects it to sockets. */
 import type { Registry } from "@bufbuild/protobuf";
 import type { ConnectError, ContextValues } from "@connectrpc/connect";
+import type { RestStyle } from "../calls/service-profile.ts";
 import { toHttpStatus } from "../errors.ts";
-import type { RestStyle } from "../protocol/service-profile.ts";
 import type { ByteMeter } from "./body.ts";
 import { renderError, toBody } from "./rendering.ts";
 

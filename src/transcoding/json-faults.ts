@@ -1,8 +1,8 @@
 /** Finds the first place in a JSON value that does not match its message type. */
 import type { DescField, DescMessage, Registry } from "@bufbuild/protobuf";
 import { hasCustomJsonRepresentation } from "@bufbuild/protobuf/wkt";
-import { findSizeRules, whyTooLong, whyTooMany } from "../protocol/size-rules.ts";
-import { maxMessageDepth } from "../protocol/structure-limits.ts";
+import { findSizeRules, whyTooLong, whyTooMany } from "../message-limits/size-rules.ts";
+import { maxMessageDepth } from "../message-limits/structure-limits.ts";
 import { createKeyCheck, whyNotElement, whyNotEntry, whyNotField, whyNotMessage } from "./json-values.ts";
 import { UnsafeInteger } from "./unsafe-integer.ts";
 

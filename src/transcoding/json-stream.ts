@@ -1,6 +1,6 @@
 /** Splits a body into the JSON texts of its messages. The messages are checked and built later. */
 import { bodyTooLarge } from "../errors.ts";
-import { createExpansionBudget } from "../protocol/expansion.ts";
+import { createExpansionBudget } from "../message-limits/expansion.ts";
 import {
   closeBrace,
   closeBracket,
@@ -10,8 +10,8 @@ import {
   openBracket,
   quote,
   scanJson,
-} from "../protocol/json-structure.ts";
-import type { StructureLimits } from "../protocol/structure-limits.ts";
+} from "../message-limits/json-structure.ts";
+import type { StructureLimits } from "../message-limits/structure-limits.ts";
 import { type IncomingBody, readChunks } from "./body.ts";
 import { decodeJsonText, parseJsonText } from "./json.ts";
 

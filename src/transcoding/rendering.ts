@@ -4,9 +4,9 @@ import { create, toJson } from "@bufbuild/protobuf";
 import { reflect } from "@bufbuild/protobuf/reflect";
 import { AnySchema, anyPack } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
+import { nameCode } from "../calls/code-name.ts";
+import type { RestStyle } from "../calls/service-profile.ts";
 import { toHttpStatus } from "../errors.ts";
-import { nameCode } from "../protocol/code-name.ts";
-import type { RestStyle } from "../protocol/service-profile.ts";
 import { renderOAuthError } from "./oauth-error.ts";
 import { isHttpBody, type Route } from "./routes.ts";
 

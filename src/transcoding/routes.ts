@@ -4,8 +4,8 @@ import { getOption, hasOption } from "@bufbuild/protobuf";
 import type { MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import type { HttpRule } from "#gen/google/api/http_pb.ts";
-import { isKnownMethod } from "../protocol/http-methods.ts";
-import type { RestStyle, ServiceProfile } from "../protocol/service-profile.ts";
+import type { RestStyle, ServiceProfile } from "../calls/service-profile.ts";
+import { isKnownMethod } from "../http/http-methods.ts";
 import { type FieldPath, findLeaf, resolveFieldPath, whyNotTextual } from "./fields.ts";
 import { parseTemplate, type Template, type Variable } from "./template.ts";
 

@@ -1,9 +1,9 @@
 /** Answers a call that streams: JSON lines, a JSON array, server-sent events, or raw bytes. */
 import type { Message } from "@bufbuild/protobuf";
 import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
+import { raceSignal } from "../calls/interrupt.ts";
+import { finished } from "../calls/unary-call.ts";
 import { explainAbort, toConnectError } from "../errors.ts";
-import { raceSignal } from "../protocol/interrupt.ts";
-import { finished } from "../protocol/unary-call.ts";
 import type { Call, CallContext } from "./call-context.ts";
 import type { RestResponse } from "./http.ts";
 import { type Renderer, renderError, type StreamFormat } from "./rendering.ts";

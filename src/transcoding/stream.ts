@@ -1,9 +1,9 @@
 /** Runs a stream: from the request to the RPC with its interceptors, and back to an answer. */
 import type { Message } from "@bufbuild/protobuf";
 import { transformInvokeImplementation } from "@connectrpc/connect/protocol";
+import { raceSignal } from "../calls/interrupt.ts";
+import { finished } from "../calls/unary-call.ts";
 import { bodyTooLarge, explainAbort, refuse, toConnectError } from "../errors.ts";
-import { raceSignal } from "../protocol/interrupt.ts";
-import { finished } from "../protocol/unary-call.ts";
 import { requireJson, writeAnswer } from "./answer.ts";
 import { readRequestMessages } from "./binding.ts";
 import type { BodyLimits } from "./body.ts";

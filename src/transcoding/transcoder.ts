@@ -9,10 +9,10 @@
 import { createRegistry, type DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec, ServiceImplSpec } from "@connectrpc/connect";
 import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.ts";
+import { findAbsentCall } from "../calls/absent-services.ts";
+import type { RestStyle, ServiceProfiles } from "../calls/service-profile.ts";
 import { refuse, toConnectError } from "../errors.ts";
-import { findAbsentCall } from "../protocol/absent-services.ts";
-import { findMessageLimit } from "../protocol/message-limit.ts";
-import type { RestStyle, ServiceProfiles } from "../protocol/service-profile.ts";
+import { findMessageLimit } from "../message-limits/message-limit.ts";
 import type { BodyLimits } from "./body.ts";
 import type { FoundRoute, Setup } from "./call-context.ts";
 import { collectFiles } from "./descriptors.ts";

@@ -1,7 +1,7 @@
 /** The two ends of a unary call: its request message from path, query and body, and its answer. The server runs it. */
 import type { Message } from "@bufbuild/protobuf";
 import { bodyTooLarge } from "../errors.ts";
-import type { MessageLimits } from "../protocol/structure-limits.ts";
+import type { MessageLimits } from "../message-limits/structure-limits.ts";
 import { type AnswerHeaders, requireJson, writeAnswer } from "./answer.ts";
 import { applyValues, type FieldValue, readFieldValues } from "./binding.ts";
 import { isGzip, requireMediaType } from "./body.ts";

@@ -12,7 +12,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { RetryInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "#gen/grpc/health/v1/health_pb.ts";
 import { PqcService } from "#gen/pqc/pqc_service_pb.ts";
-import { clientKey, readClientAddress } from "../../src/protocol/call-values.ts";
+import { clientKey, readClientAddress } from "../../src/calls/call-values.ts";
 import { createAdmission, Ticket } from "../../src/server/admission.ts";
 import { createReadClient } from "../../src/server/client-address.ts";
 import { Clients } from "../../src/server/clients.ts";

@@ -7,7 +7,7 @@ import { addVerbs, createVerbTable, loadAllVerbs, loadGroup, loadVerb } from "..
 import { createProgress, withProgress } from "../../src/cli/output/byte-progress.ts";
 import { createOutput, facts, harmless, table, time } from "../../src/cli/output/output.ts";
 import type { Verb } from "../../src/cli/verb.ts";
-import { findNearest, measureDistance, suggest } from "../../src/protocol/suggest.ts";
+import { findNearest, measureDistance, suggest } from "../../src/suggest.ts";
 import { verbTable } from "../support/whole-program.ts";
 
 describe("the command line", () => {

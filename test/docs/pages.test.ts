@@ -1,11 +1,11 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { nameCode } from "../../src/calls/code-name.ts";
 import { listSettings } from "../../src/config.ts";
 import { generatedPages } from "../../src/docs/write.ts";
 import type { NamedReason } from "../../src/errors/reason.ts";
 import { reasons, refuse, toHttpStatus } from "../../src/errors.ts";
-import { nameCode } from "../../src/protocol/code-name.ts";
 import { loadPackages, loadSettings } from "../support/whole-program.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -1,4 +1,4 @@
-import { example } from "../../src/protocol/example.ts";
+import { example } from "../../src/calls/example.ts";
 
 export const examples = [
   example("greeting.GreetingService.Greet", "greet", "Greets Ada.", { name: "Ada" }),

@@ -9,7 +9,7 @@ import {
 } from "@bufbuild/protobuf";
 import { expect } from "vitest";
 import { http } from "#gen/google/api/annotations_pb.ts";
-import type { Example, Json } from "../../src/protocol/example.ts";
+import type { Example, Json } from "../../src/calls/example.ts";
 import { collectProfiles } from "../../src/services/registry.ts";
 import { type AnswerBook, loadExamples, type Members, prepareExample } from "../openapi/call-examples.ts";
 import { cleanAnswer } from "../openapi/clean-answer.ts";

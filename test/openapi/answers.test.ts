@@ -1,7 +1,7 @@
 /** The answers that the API description shows: a server's own, complete, of today's shape, and without secrets. */
 import { beforeAll, describe, expect, it } from "vitest";
+import type { Json } from "../../src/calls/example.ts";
 import type { MediaType } from "../../src/openapi/document.ts";
-import type { Json } from "../../src/protocol/example.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { type ApiServer, startApi } from "./api-server.ts";
 import { callExamples, listOperations, loadExamples } from "./call-examples.ts";

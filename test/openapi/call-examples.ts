@@ -1,6 +1,7 @@
 /** Makes the calls of the examples as somebody would who has nothing but the document. */
+
+import { type Answered, type Example, fillExample } from "../../src/calls/example.ts";
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
-import { type Answered, type Example, fillExample } from "../../src/protocol/example.ts";
 import { loadFromExtensions } from "../support/extension-tests.ts";
 import { loadPackages } from "../support/whole-program.ts";
 import { type ComputedValues, computeValues as ofCore } from "./computed-values.ts";

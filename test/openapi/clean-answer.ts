@@ -1,5 +1,5 @@
 /** Makes answers fit for a document: no secrets, no tokens, and no more of long bytes than their start. */
-import type { Json } from "../../src/protocol/example.ts";
+import type { Json } from "../../src/calls/example.ts";
 
 /** Longer runs of base64 are shortened. An Ed25519 signature, a hash or an ML-KEM secret is whole. */
 const maxRunLength = 128;

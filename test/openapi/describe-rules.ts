@@ -17,10 +17,10 @@ import {
   field as fieldOption,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { ServiceImplSpec } from "@connectrpc/connect";
+import type { ServiceProfiles } from "../../src/calls/service-profile.ts";
 import { describeApi } from "../../src/openapi/describe-api.ts";
 import type { OpenApiDocument, Operation, Parameter, Schema } from "../../src/openapi/document.ts";
 import type { Comments } from "../../src/openapi/texts.ts";
-import type { ServiceProfiles } from "../../src/protocol/service-profile.ts";
 import { compileRoutes } from "../../src/transcoding/routes.ts";
 import { describeService, implementUnary, type RuledRpc } from "../transcoding/rules.ts";
 

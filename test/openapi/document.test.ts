@@ -1,10 +1,10 @@
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { beforeAll, describe, expect, it } from "vitest";
+import { fillExample } from "../../src/calls/example.ts";
+import { isAlwaysRefused } from "../../src/calls/service-profile.ts";
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
 import { errorNames } from "../../src/openapi/failures.ts";
-import { fillExample } from "../../src/protocol/example.ts";
-import { isAlwaysRefused } from "../../src/protocol/service-profile.ts";
 import { collectProfiles } from "../../src/services/registry.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { loadPackages } from "../support/whole-program.ts";

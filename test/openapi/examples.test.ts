@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import { type Example, type ExampleValue, fillExample } from "../../src/calls/example.ts";
 import type { Parameter } from "../../src/openapi/document.ts";
-import { type Example, type ExampleValue, fillExample } from "../../src/protocol/example.ts";
 import { collectProfiles } from "../../src/services/registry.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { loadPackages } from "../support/whole-program.ts";

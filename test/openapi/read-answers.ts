@@ -1,6 +1,6 @@
 /** The answers that the API description shows. */
 import answersOfCore from "../../docs/answers.json" with { type: "json" };
-import type { Example, Json } from "../../src/protocol/example.ts";
+import type { Example, Json } from "../../src/calls/example.ts";
 import type { Outcome } from "./call-examples.ts";
 import { cleanAnswer } from "./clean-answer.ts";
 

@@ -5,7 +5,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { extensions } from "../../extensions/index.ts";
-import type { Json } from "../../src/protocol/example.ts";
+import type { Json } from "../../src/calls/example.ts";
 import { type ServicePackage, servicePackages } from "../../src/services/registry.ts";
 import { startApi } from "./api-server.ts";
 import { callExamples, loadExamples } from "./call-examples.ts";

@@ -2,9 +2,9 @@
 import { createContextValues } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { TokenService } from "#gen/pqc/token_service_pb.ts";
+import { callerKey, clientKey, type Role } from "../../src/calls/call-values.ts";
 import { systemCaller } from "../../src/crypto/lane.ts";
-import { callerKey, clientKey, type Role } from "../../src/protocol/call-values.ts";
-import { findNetwork, listNetworks } from "../../src/protocol/networks.ts";
+import { findNetwork, listNetworks } from "../../src/http/networks.ts";
 import { callerInterceptor, chargeTo, currentCall } from "../../src/server/interceptors/caller.ts";
 
 type Next = Parameters<typeof callerInterceptor>[0];

@@ -2,8 +2,8 @@
 import { createServiceImplSpec, type ServiceImpl } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { Access } from "#gen/qsp/access_pb.ts";
+import type { ServiceProfile } from "../../src/calls/service-profile.ts";
 import { refuse } from "../../src/errors.ts";
-import type { ServiceProfile } from "../../src/protocol/service-profile.ts";
 import type { AccessPolicy } from "../../src/server/interceptors/access.ts";
 import type { ServerLimits } from "../../src/server/limits.ts";
 import { Library } from "../gen/testing/library_pb.ts";

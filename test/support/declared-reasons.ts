@@ -3,7 +3,7 @@ import { type DescMethod, getOption } from "@bufbuild/protobuf";
 import { type Logger, pino } from "pino";
 import { afterAll, expect } from "vitest";
 import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
-import { findReasons, isAlwaysRefused, type ServiceProfiles } from "../../src/protocol/service-profile.ts";
+import { findReasons, isAlwaysRefused, type ServiceProfiles } from "../../src/calls/service-profile.ts";
 import { collectProfiles, type ServicePackage } from "../../src/services/registry.ts";
 
 /** An RPC, and the reasons that it declares. */

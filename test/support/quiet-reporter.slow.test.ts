@@ -25,7 +25,7 @@ async function runTests(programs: readonly string[], ...files: string[]): Promis
 
 describe("a run of the tests", () => {
   it("prints a line for each folder, and at the end what the skipped tests need", async () => {
-    const files = ["test/deploy/promtool.slow.test.ts", "test/protocol/call-headers.test.ts"];
+    const files = ["test/deploy/promtool.slow.test.ts", "test/calls/call-headers.test.ts"];
     const stdout = await runTests(["sh", "git"], ...files);
     expect(stdout).toMatch(/^ ✓ test\/protocol: \d+ passed \(\d+\.\d s\)$/m);
     expect(stdout).toMatch(/^ ✓ test\/deploy: \d+ skipped \(\d+\.\d s\)$/m);

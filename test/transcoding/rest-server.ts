@@ -2,9 +2,9 @@
 import { PassThrough, Readable, type Writable } from "node:stream";
 import { createRegistry } from "@bufbuild/protobuf";
 import type { ConnectError } from "@connectrpc/connect";
-import { CallValues } from "../../src/protocol/call-values.ts";
-import { findMessageLimit } from "../../src/protocol/message-limit.ts";
-import { RunningCalls } from "../../src/protocol/unary-call.ts";
+import { CallValues } from "../../src/calls/call-values.ts";
+import { RunningCalls } from "../../src/calls/unary-call.ts";
+import { findMessageLimit } from "../../src/message-limits/message-limit.ts";
 import { runCall } from "../../src/server/call.ts";
 import { type Answer, Exchange } from "../../src/server/exchange.ts";
 import { RestCall } from "../../src/server/protocols/rest.ts";

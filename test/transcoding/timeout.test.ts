@@ -1,6 +1,6 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { readTimeout } from "../../src/protocol/timeout.ts";
+import { readTimeout } from "../../src/calls/timeout.ts";
 import { refusalOf, send } from "./client.ts";
 import { serveLibrary, untilAborted } from "./library.ts";
 import { invalid } from "./rules.ts";

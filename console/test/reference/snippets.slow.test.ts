@@ -5,7 +5,7 @@ import { create } from "@bufbuild/protobuf";
 import { transform } from "esbuild";
 import { beforeAll, describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
-import { fillExample, type Json } from "../../../src/protocol/example.ts";
+import { fillExample, type Json } from "../../../src/calls/example.ts";
 import { findPython } from "../../../test/interop/python.ts";
 import { isMissing, run } from "../../../test/interop/tools.ts";
 import { type ApiServer, startApi } from "../../../test/openapi/api-server.ts";

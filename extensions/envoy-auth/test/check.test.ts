@@ -12,7 +12,7 @@ import {
 import { refuse } from "../../../src/errors.ts";
 import type { TokenHolder } from "../../../src/identity/authenticate.ts";
 import type { TokenClaims } from "../../../src/identity/issuer.ts";
-import { findMessageLimit } from "../../../src/protocol/message-limit.ts";
+import { findMessageLimit } from "../../../src/message-limits/message-limit.ts";
 import { createCheck } from "../check.ts";
 import { codecs, keepBytes } from "../codec.ts";
 import { createHolders } from "../holders.ts";

@@ -1,7 +1,7 @@
 /** The services of Google Cloud KMS that this server does not have. */
 import { describe, expect, it } from "vitest";
+import { findAbsentCall } from "../../../src/calls/absent-services.ts";
 import { findReason } from "../../../src/errors.ts";
-import { findAbsentCall } from "../../../src/protocol/absent-services.ts";
 import { googleProfiles } from "../profiles.ts";
 import { describeGoogle } from "./google-server.ts";
 

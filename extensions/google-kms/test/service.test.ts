@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ProtectionLevel } from "#gen/google/cloud/kms/v1/resources_pb.ts";
 import { KeyManagementService } from "#gen/google/cloud/kms/v1/service_pb.ts";
 import { Locations } from "#gen/google/cloud/location/locations_pb.ts";
-import { isAlwaysRefused } from "../../../src/protocol/service-profile.ts";
+import { isAlwaysRefused } from "../../../src/calls/service-profile.ts";
 import { failureOf, outcomeOf, refusal } from "../../../test/support/refusal.ts";
 import { invalid } from "../../../test/support/refusals.ts";
 import type { GoogleDeps } from "../calls.ts";

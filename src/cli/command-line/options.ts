@@ -1,6 +1,6 @@
 /** Reads a verb's part of the command line. */
 import { parseArgs } from "node:util";
-import { suggest } from "../../protocol/suggest.ts";
+import { suggest } from "../../suggest.ts";
 import { type CliError, usageError } from "../exit-codes.ts";
 import type { FileUse, UsedFile } from "../files/uses.ts";
 

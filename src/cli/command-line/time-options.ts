@@ -1,6 +1,6 @@
 /** Reads durations and times of options. */
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { parseFullDate, parseRfc3339 } from "../../protocol/rfc3339.ts";
+import { parseFullDate, parseRfc3339 } from "../../rfc3339.ts";
 import { usageError } from "../exit-codes.ts";
 import type { ParsedOptions } from "./options.ts";
 

@@ -1,5 +1,5 @@
 /** Finds misspelt variables: a setting that nothing reads would be ignored in silence. */
-import { suggest } from "../../protocol/suggest.ts";
+import { suggest } from "../../suggest.ts";
 
 /** Variables of the client, and of the samples in docs/. */
 const clientVariables: readonly string[] = ["QSP_URL", "QSP_CA", "QSP_TOKEN", "QSP_PASSWORD"];

@@ -9,7 +9,7 @@ import type {
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { isLoopback } from "../../client/loopback.ts";
-import { OutgoingConnection } from "../../protocol/outgoing-connection.ts";
+import { OutgoingConnection } from "../../http/outgoing-connection.ts";
 import type { ParsedOptions } from "../command-line/options.ts";
 import { CliError, exitCodes, usageError } from "../exit-codes.ts";
 import { readText } from "../files/read.ts";

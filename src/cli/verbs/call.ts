@@ -9,7 +9,7 @@ import {
   type Message,
   type Registry,
 } from "@bufbuild/protobuf";
-import { suggest } from "../../protocol/suggest.ts";
+import { suggest } from "../../suggest.ts";
 import { oneOf } from "../connection/api-client.ts";
 import { exitCodes, usageError } from "../exit-codes.ts";
 import { decodeText, readData, readLines } from "../files/read.ts";

@@ -3,7 +3,7 @@ import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { deriveAddress } from "../../crypto/address.ts";
 import { suggestAlgorithm } from "../../crypto/suggest-algorithm.ts";
-import { suggest } from "../../protocol/suggest.ts";
+import { suggest } from "../../suggest.ts";
 import { type CliError, exitCodes, usageError } from "../exit-codes.ts";
 import { keyAlgorithms, withProvider } from "../keys/read-keys.ts";
 import { facts } from "../output/output.ts";

@@ -3,10 +3,10 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { Access } from "#gen/qsp/access_pb.ts";
+import { type Caller, callerKey, type Role } from "../../calls/call-values.ts";
+import { raceSignal } from "../../calls/interrupt.ts";
+import { findAccess, findScope, type ServiceProfiles } from "../../calls/service-profile.ts";
 import { refuse } from "../../errors.ts";
-import { type Caller, callerKey, type Role } from "../../protocol/call-values.ts";
-import { raceSignal } from "../../protocol/interrupt.ts";
-import { findAccess, findScope, type ServiceProfiles } from "../../protocol/service-profile.ts";
 import { mapStream, untilAborted } from "./streams.ts";
 
 /** How a server authenticates callers. */

@@ -11,10 +11,10 @@ import type {
   UnaryRequest,
   UnaryResponse,
 } from "@connectrpc/connect";
+import { type CallSpan, callSpanKey } from "../../calls/call-span.ts";
+import { callerKey, clientKey } from "../../calls/call-values.ts";
 import { systemCaller } from "../../crypto/lane.ts";
-import { type CallSpan, callSpanKey } from "../../protocol/call-span.ts";
-import { callerKey, clientKey } from "../../protocol/call-values.ts";
-import { listNetworks } from "../../protocol/networks.ts";
+import { listNetworks } from "../../http/networks.ts";
 import { isInfrastructure } from "./access.ts";
 
 /** What is known of the current call. */

@@ -1,6 +1,6 @@
 /** Ends calls that exceed their deadline, even if their handler ignores its signal. */
 import type { Interceptor } from "@connectrpc/connect";
-import { raceSignal } from "../../protocol/interrupt.ts";
+import { raceSignal } from "../../calls/interrupt.ts";
 import { untilAborted } from "./streams.ts";
 
 /**

@@ -2,7 +2,7 @@
 import { getOption } from "@bufbuild/protobuf";
 import type { Interceptor, StreamRequest, StreamResponse, UnaryResponse } from "@connectrpc/connect";
 import { Drain, drain } from "#gen/qsp/drain_pb.ts";
-import { raceSignal } from "../../protocol/interrupt.ts";
+import { raceSignal } from "../../calls/interrupt.ts";
 import { cutOff, untilAborted } from "./streams.ts";
 
 type Next = (req: StreamRequest) => Promise<UnaryResponse | StreamResponse>;

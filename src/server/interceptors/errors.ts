@@ -14,7 +14,7 @@ import {
   restoreError,
   toConnectError,
 } from "../../errors.ts";
-import { listOneofRules } from "../../protocol/oneof-rules.ts";
+import { listOneofRules } from "../../message-limits/oneof-rules.ts";
 import { requestIdHeader } from "../request-ids.ts";
 import { cutOff, mapStream } from "./streams.ts";
 import { describeRule } from "./validation.ts";

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { getOption, toBinary } from "@bufbuild/protobuf";
 import type { Interceptor, UnaryRequest } from "@connectrpc/connect";
 import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
+import { repeatableKey } from "../../calls/call-values.ts";
 import { refuse } from "../../errors.ts";
-import { repeatableKey } from "../../protocol/call-values.ts";
 
 const header = "idempotency-key";
 

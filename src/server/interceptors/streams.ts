@@ -1,6 +1,6 @@
 /** Helpers for interceptors that handle every message and every error of a stream. */
 import type { Interceptor } from "@connectrpc/connect";
-import { createInterrupt } from "../../protocol/interrupt.ts";
+import { createInterrupt } from "../../calls/interrupt.ts";
 
 /** Composes interceptors, outermost first, into one that applies them to streams only. */
 export function forStreams(interceptors: readonly Interceptor[]): Interceptor {

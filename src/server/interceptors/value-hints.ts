@@ -11,7 +11,7 @@ import {
   type FieldRules,
   field as fieldOption,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import { findNearest } from "../../protocol/suggest.ts";
+import { findNearest } from "../../suggest.ts";
 
 /**
  * Suggests a value.

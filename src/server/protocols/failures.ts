@@ -22,7 +22,7 @@ import {
   headerEncoding,
   headerGrpcStatus,
 } from "@connectrpc/connect/protocol-grpc";
-import { CallHeaders } from "../../protocol/call-headers.ts";
+import { CallHeaders } from "../../calls/call-headers.ts";
 import type { Answer } from "../exchange.ts";
 import { respellGrpcStatus, setGrpcStatus } from "../grpc-status.ts";
 import { requestIdHeader } from "../request-ids.ts";

@@ -1,7 +1,8 @@
 /** Checks the headers that the protocols of RPCs share. */
+
+import { readTimeout } from "../../calls/timeout.ts";
 import { excerpt } from "../../errors/shorten.ts";
 import { refuse } from "../../errors.ts";
-import { readTimeout } from "../../protocol/timeout.ts";
 import type { Exchange } from "../exchange.ts";
 
 /**

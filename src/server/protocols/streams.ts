@@ -12,9 +12,9 @@ import {
   type UniversalServerRequest,
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
+import { CallHeaders } from "../../calls/call-headers.ts";
 import { createLoopTurns, type TakeTurn } from "../../crypto/loop-turns.ts";
-import { CallHeaders } from "../../protocol/call-headers.ts";
-import { createExpansionBudget } from "../../protocol/expansion.ts";
+import { createExpansionBudget } from "../../message-limits/expansion.ts";
 import { type IncomingBody, withinTime } from "../../transcoding/body.ts";
 import { accountKey } from "../byte-budget.ts";
 import { decompress, findCompression } from "../compression.ts";

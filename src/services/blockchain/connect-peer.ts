@@ -8,8 +8,8 @@ import {
   ConnectPeerResponseSchema,
   type PeerSchema,
 } from "#gen/blockchain/blockchain_service_pb.ts";
+import { OutgoingConnection } from "../../http/outgoing-connection.ts";
 import type { CallerInput } from "../../identity/principal.ts";
-import { OutgoingConnection } from "../../protocol/outgoing-connection.ts";
 import { messageCodec } from "../../records/idempotency.ts";
 import { type Peer, peerQuota } from "./peer-store.ts";
 import type { ChainDeps } from "./register-node.ts";

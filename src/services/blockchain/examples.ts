@@ -1,5 +1,5 @@
 /** Example requests for each call, as the API description shows them. */
-import { base64, example } from "../../protocol/example.ts";
+import { base64, example } from "../../calls/example.ts";
 
 export const examples = [
   example("blockchain.BlockchainService.RegisterNode", "register-node", "Makes a validator.", {

@@ -1,5 +1,5 @@
 /** Example requests for each call, as the API description shows them. */
-import { answered, base64, example, someId } from "../../protocol/example.ts";
+import { answered, base64, example, someId } from "../../calls/example.ts";
 
 const walletId = answered("create-multisig", "walletId", someId("multisig"));
 const proposalId = answered("create-proposal", "proposal.proposalId", someId("proposal"));

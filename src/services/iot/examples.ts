@@ -1,6 +1,6 @@
 /** Example requests for each call; the key management service signs as the vendor of firmware. */
 import { createHash } from "node:crypto";
-import { answered, base64, example, someBytes, someId } from "../../protocol/example.ts";
+import { answered, base64, example, someBytes, someId } from "../../calls/example.ts";
 
 const deviceId = answered("register-device", "deviceId", someId("device"));
 const challenge = answered("issue-challenge", "challenge", base64("these are 32 bytes, all of them!"));

@@ -1,5 +1,5 @@
 /** Example requests for each call, as the API description shows them. */
-import { answered, example, someId } from "../../protocol/example.ts";
+import { answered, example, someId } from "../../calls/example.ts";
 
 const tokenId = answered("mint", "tokenId", someId("token"));
 const newOwner = "0x1111111111111111111111111111111111111111";

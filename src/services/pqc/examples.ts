@@ -1,5 +1,5 @@
 /** Example requests for each call, as the API description shows them. */
-import { answered, base64, example, someBytes } from "../../protocol/example.ts";
+import { answered, base64, example, someBytes } from "../../calls/example.ts";
 
 const hello = base64("hello");
 const token = answered("issue-token", "token", "eyJhbGciOiJNTC1EU0EtNjUiLCJ0eXAiOiJKV1QifQ.e30.c2ln");

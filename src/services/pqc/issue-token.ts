@@ -1,7 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
+import { readOrigin } from "../../calls/call-values.ts";
 import type { LogIn, LogInInput } from "../../identity/log-in.ts";
-import { readOrigin } from "../../protocol/call-values.ts";
 
 /** Logs a caller in. @param header members of the token's header besides alg, typ and kid */
 export async function issueToken(

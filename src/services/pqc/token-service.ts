@@ -3,7 +3,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { TokenService } from "#gen/pqc/token_service_pb.ts";
-import { requireCaller } from "../../protocol/call-values.ts";
+import { requireCaller } from "../../calls/call-values.ts";
 import type { ModuleDeps } from "../service-module.ts";
 import { listAlgorithms } from "./algorithms.ts";
 import { type CheckTokenDeps, checkToken } from "./check-token.ts";

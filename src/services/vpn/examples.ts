@@ -1,5 +1,5 @@
 /** Example requests for each call, as the API description shows them. */
-import { answered, base64, example, someBytes, someId } from "../../protocol/example.ts";
+import { answered, base64, example, someBytes, someId } from "../../calls/example.ts";
 
 const tunnelId = answered("register-peer", "tunnelId", someId("tunnel"));
 /** Names the packet that the peer computes from the answers to `register-peer` and `handshake`; no call returns it. */

@@ -3,9 +3,9 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import type { TunnelRequest, TunnelResponseSchema, VpnService } from "#gen/vpn/vpn_service_pb.ts";
+import { nameCode } from "../../calls/code-name.ts";
 import { findReason } from "../../errors.ts";
 import { readCaller, readPrincipal } from "../../identity/principal.ts";
-import { nameCode } from "../../protocol/code-name.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { Stored } from "../../records/table-declaration.ts";
 import { checkSignatureLength, readHealth, readList, readPublicKey } from "../fields.ts";

@@ -1,5 +1,5 @@
 /** Example requests for each call, as the API description shows them. */
-import { answered, base64, example, someBytes, someId } from "../../protocol/example.ts";
+import { answered, base64, example, someBytes, someId } from "../../calls/example.ts";
 
 const data = base64("pay 100 to bob");
 

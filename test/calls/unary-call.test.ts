@@ -10,8 +10,8 @@ import {
 } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
 import { Health, HealthCheckRequestSchema } from "#gen/grpc/health/v1/health_pb.ts";
-import { CallHeaders } from "../../src/protocol/call-headers.ts";
-import { composeUnary, RunningCalls, UnaryCall, type UnarySpec } from "../../src/protocol/unary-call.ts";
+import { CallHeaders } from "../../src/calls/call-headers.ts";
+import { composeUnary, RunningCalls, UnaryCall, type UnarySpec } from "../../src/calls/unary-call.ts";
 
 type Check = (context: HandlerContext) => Message | Promise<Message>;
 

@@ -1,6 +1,6 @@
 /** The headers of calls behave as the platform's Headers do, for what calls do with them. */
 import { describe, expect, it } from "vitest";
-import { CallHeaders } from "../../src/protocol/call-headers.ts";
+import { CallHeaders } from "../../src/calls/call-headers.ts";
 
 const received = { ":path": "/x", accept: "text/plain", "x-many": ["a", "b"], "set-cookie": ["c=1", "d=2"] };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { RecentMap } from "../../src/protocol/recent-map.ts";
+import { RecentMap } from "../../src/calls/recent-map.ts";
 
 /** A map whose entries stay for 100 ms at least, on a clock that the test sets. */
 function create(maxEntries = 1000) {

@@ -16,8 +16,8 @@ import {
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import { describe, expect, it } from "vitest";
 import { Access } from "#gen/qsp/access_pb.ts";
-import { findMessageLimit } from "../../src/protocol/message-limit.ts";
-import { findAccess } from "../../src/protocol/service-profile.ts";
+import { findAccess } from "../../src/calls/service-profile.ts";
+import { findMessageLimit } from "../../src/message-limits/message-limit.ts";
 import { collectProfiles } from "../../src/services/registry.ts";
 import { EverythingSchema } from "../gen/testing/kinds_pb.ts";
 import { loadPackages } from "../support/whole-program.ts";

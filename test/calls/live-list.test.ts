@@ -1,6 +1,6 @@
 /** Lists of what comes and goes with every call, and the end of what has a time. */
 import { describe, expect, it } from "vitest";
-import { Expiries, type Expiring, LiveList } from "../../src/protocol/live-list.ts";
+import { Expiries, type Expiring, LiveList } from "../../src/calls/live-list.ts";
 
 describe("a list", () => {
   it("keeps the order of its items, and removes each once", () => {

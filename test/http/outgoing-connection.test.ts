@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import net, { type AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { OutgoingConnection } from "../../src/protocol/outgoing-connection.ts";
+import { OutgoingConnection } from "../../src/http/outgoing-connection.ts";
 
 /** A frame of HTTP/2 (RFC 9113, section 4.1). */
 const frame = (type: number, flags: number, stream: number, payload = Buffer.alloc(0)): Buffer => {

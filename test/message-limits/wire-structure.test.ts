@@ -2,7 +2,7 @@ import { create, type DescMessage, fromBinary, toBinary } from "@bufbuild/protob
 import { describe, expect, it } from "vitest";
 import { CreateMultisigRequestSchema } from "#gen/defi/defi_service_pb.ts";
 import { BatchSignRequestSchema } from "#gen/kms/kms_service_pb.ts";
-import { scanMessage } from "../../src/protocol/wire-structure.ts";
+import { scanMessage } from "../../src/message-limits/wire-structure.ts";
 import { EverythingSchema } from "../gen/testing/kinds_pb.ts";
 import { refusal } from "../support/refusal.ts";
 

@@ -19,7 +19,7 @@ import {
   Ignore,
   type StringRules,
 } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import type { ServiceProfiles } from "./service-profile.ts";
+import type { ServiceProfiles } from "../calls/service-profile.ts";
 
 /** Every limit is a multiple of this. */
 const stepBytes = 64 * 1024;

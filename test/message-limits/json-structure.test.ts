@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { scanJson } from "../../src/protocol/json-structure.ts";
+import { scanJson } from "../../src/message-limits/json-structure.ts";
 import { refusal } from "../support/refusal.ts";
 
 const scan = (text: string, maxElements = 20_000) => scanJson(Buffer.from(text), { maxElements });
