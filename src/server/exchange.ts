@@ -148,6 +148,7 @@ export abstract class Exchange implements Writing {
   /** Headers that every answer has. */
   protected ownHeaders: Readonly<Record<string, string>> | undefined;
   #receiver: Receiver | undefined;
+  #isListening = false;
   #isBodyComplete = false;
   #isDiscarded = false;
   #isClosed = false;
@@ -341,6 +342,12 @@ export abstract class Exchange implements Writing {
     if (this.source.readableEnded) return this.isBodyCut() ? receiver.cut() : receiver.end();
     this.#receiver = receiver;
     this.continueIfExpected();
+    if (this.#isListening) {
+      // The reader before left it paused.
+      this.source.resume();
+      return;
+    }
+    this.#isListening = true;
     this.source.on("aborted", onAborted);
     this.source.on("data", onData);
     this.source.on("end", onEnd);

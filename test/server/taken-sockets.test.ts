@@ -48,3 +48,19 @@ it("notices that its client leaves, although node:http had stopped reading for a
   socket.destroy();
   await closed;
 });
+
+it("gives a second reader the rest of a body that the first left early", async () => {
+  const { port, arrived } = await start();
+  const socket = connectTcp(port);
+  socket.write(`POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: ${body.length}\r\n\r\n`);
+  socket.write(body.subarray(0, 10));
+  const exchange = await arrived;
+  let first = 0;
+  for await (const piece of exchange.pieces()) {
+    first = piece.length;
+    break;
+  }
+  socket.write(body.subarray(10));
+  const rest = await exchange.readAll(() => {}).promise;
+  expect(first + rest.length).toBe(body.length);
+});
