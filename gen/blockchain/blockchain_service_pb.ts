@@ -21,55 +21,55 @@ export const file_blockchain_blockchain_service: GenFile = /*@__PURE__*/
   fileDesc("CiNibG9ja2NoYWluL2Jsb2NrY2hhaW5fc2VydmljZS5wcm90bxIKYmxvY2tjaGFpbiKuAQoFQmxvY2sSEwoFaW5kZXgYASABKAFCBJCyGQESEQoJcHJldl9oYXNoGAIgASgJEgwKBGRhdGEYAyABKAwSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpibG9ja19oYXNoGAUgASgJEhEKCXNpZ25hdHVyZRgGIAEoDBIZChF2YWxpZGF0b3JfYWRkcmVzcxgHIAEoCSJHChNSZWdpc3Rlck5vZGVSZXF1ZXN0EjAKBG5hbWUYASABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQibQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhkKEXZhbGlkYXRvcl9hZGRyZXNzGAIgASgJEhIKCnB1YmxpY19rZXkYAyABKAwSFgoOcHVibGljX2tleV9wZW0YBCABKAkiZwoPQWRkQmxvY2tSZXF1ZXN0EhoKBGRhdGEYASABKAxCDLpICcgBAXoEGICABBI4ChF2YWxpZGF0b3JfYWRkcmVzcxgCIAEoCUIdukga2AEBchUyE14weFswLTlhLWZBLUZdezQwfSQiRAoQQWRkQmxvY2tSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIAoFYmxvY2sYAiABKAsyES5ibG9ja2NoYWluLkJsb2NrIk4KD0dldENoYWluUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMY/wEioQEKEEdldENoYWluUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiEKBmJsb2NrcxgCIAMoCzIRLmJsb2NrY2hhaW4uQmxvY2sSFAoGbGVuZ3RoGAMgASgBQgSQshkBEhEKCWhlYWRfaGFzaBgEIAEoCRIXCg9uZXh0X3BhZ2VfdG9rZW4YBSABKAkSGAoKdG90YWxfc2l6ZRgGIAEoAUIEkLIZASIUChJWZXJpZnlDaGFpblJlcXVlc3QiogEKE1ZlcmlmeUNoYWluUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg0KBXZhbGlkGAIgASgIEhwKDmJsb2Nrc19jaGVja2VkGAMgASgBQgSQshkBEiYKE2ZpcnN0X2ludmFsaWRfaW5kZXgYBCABKAFCBJCyGQFIAIgBARIOCgZyZWFzb24YBSABKAlCFgoUX2ZpcnN0X2ludmFsaWRfaW5kZXgiVAoVTGlzdFZhbGlkYXRvcnNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxj/ASKwAQoJVmFsaWRhdG9yEhkKEXZhbGlkYXRvcl9hZGRyZXNzGAEgASgJEgwKBG5hbWUYAiABKAkSGwoTcmVnaXN0cmF0aW9uX3N0YXR1cxgDIAEoCRISCgpwdWJsaWNfa2V5GAQgASgMEhYKDnB1YmxpY19rZXlfcGVtGAUgASgJEjEKDXJlZ2lzdGVyZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIoABChZMaXN0VmFsaWRhdG9yc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIpCgp2YWxpZGF0b3JzGAIgAygLMhUuYmxvY2tjaGFpbi5WYWxpZGF0b3ISFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhIKCnRvdGFsX3NpemUYBCABKA0iMgoSQ29ubmVjdFBlZXJSZXF1ZXN0EhwKB2FkZHJlc3MYASABKAlCC7pICMgBAXIDgAIBIpoBCgRQZWVyEg8KB2FkZHJlc3MYASABKAkSEwoLcGVlcl9zdGF0dXMYAiABKAkSGQoGaGVpZ2h0GAMgASgBQgSQshkBSACIAQESNQoMbGFzdF9zZWVuX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgkKB19oZWlnaHRCDwoNX2xhc3Rfc2Vlbl9hdCJFChNDb25uZWN0UGVlclJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIeCgRwZWVyGAIgASgLMhAuYmxvY2tjaGFpbi5QZWVyIk8KEExpc3RQZWVyc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGP8BInEKEUxpc3RQZWVyc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIfCgVwZWVycxgCIAMoCzIQLmJsb2NrY2hhaW4uUGVlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSIjCiFCbG9ja2NoYWluU2VydmljZUdldEhlYWx0aFJlcXVlc3QifgoiQmxvY2tjaGFpblNlcnZpY2VHZXRIZWFsdGhSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFgoOc2VydmljZV9zdGF0dXMYAiABKAkSHwoMY2hhaW5fbGVuZ3RoGAMgASgBQgSQshkBSACIAQFCDwoNX2NoYWluX2xlbmd0aCK8AQoSV2F0Y2hCbG9ja3NSZXF1ZXN0EqUBCgpmcm9tX2luZGV4GAEgASgBQpABukiIAboBcQoMd2hvbGVfbnVtYmVyEhZtdXN0IGJlIGEgd2hvbGUgbnVtYmVyGkkhKHRoaXMgPj0gMC4wICYmIHRoaXMgPD0gOTAwNzE5OTI1NDc0MDk5MS4wKSB8fCB0aGlzID09IGRvdWJsZShpbnQodGhpcykpEhIZ////////P0MpAAAAAAAAAACQshkBIkcKE1dhdGNoQmxvY2tzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiAKBWJsb2NrGAIgASgLMhEuYmxvY2tjaGFpbi5CbG9jazLTCgoRQmxvY2tjaGFpblNlcnZpY2USlwEKDFJlZ2lzdGVyTm9kZRIfLmJsb2NrY2hhaW4uUmVnaXN0ZXJOb2RlUmVxdWVzdBogLmJsb2NrY2hhaW4uUmVnaXN0ZXJOb2RlUmVzcG9uc2UiRIiyGQKashkQYmxvY2tjaGFpbi53cml0ZaCyGQGC0+STAiI6ASoiHS9hcGkvYmxvY2tjaGFpbi9yZWdpc3Rlci1ub2RlErMBCghBZGRCbG9jaxIbLmJsb2NrY2hhaW4uQWRkQmxvY2tSZXF1ZXN0GhwuYmxvY2tjaGFpbi5BZGRCbG9ja1Jlc3BvbnNlImyIshkCmrIZEGJsb2NrY2hhaW4ud3JpdGWgshkBurIZEVZBTElEQVRPUl9NSVNTSU5HurIZE1ZBTElEQVRPUl9OT1RfRk9VTkSC0+STAh46ASoiGS9hcGkvYmxvY2tjaGFpbi9hZGQtYmxvY2sSfgoIR2V0Q2hhaW4SGy5ibG9ja2NoYWluLkdldENoYWluUmVxdWVzdBocLmJsb2NrY2hhaW4uR2V0Q2hhaW5SZXNwb25zZSI3kAIBiLIZApqyGQ9ibG9ja2NoYWluLnJlYWSC0+STAhcSFS9hcGkvYmxvY2tjaGFpbi9jaGFpbhKRAQoLVmVyaWZ5Q2hhaW4SHi5ibG9ja2NoYWluLlZlcmlmeUNoYWluUmVxdWVzdBofLmJsb2NrY2hhaW4uVmVyaWZ5Q2hhaW5SZXNwb25zZSJBkAIBiLIZApqyGQ9ibG9ja2NoYWluLnJlYWSC0+STAiE6ASoiHC9hcGkvYmxvY2tjaGFpbi92ZXJpZnktY2hhaW4SlQEKDkxpc3RWYWxpZGF0b3JzEiEuYmxvY2tjaGFpbi5MaXN0VmFsaWRhdG9yc1JlcXVlc3QaIi5ibG9ja2NoYWluLkxpc3RWYWxpZGF0b3JzUmVzcG9uc2UiPJACAYiyGQKashkPYmxvY2tjaGFpbi5yZWFkgtPkkwIcEhovYXBpL2Jsb2NrY2hhaW4vdmFsaWRhdG9ycxKTAQoLQ29ubmVjdFBlZXISHi5ibG9ja2NoYWluLkNvbm5lY3RQZWVyUmVxdWVzdBofLmJsb2NrY2hhaW4uQ29ubmVjdFBlZXJSZXNwb25zZSJDiLIZBZqyGRBibG9ja2NoYWluLndyaXRloLIZAYLT5JMCIToBKiIcL2FwaS9ibG9ja2NoYWluL2Nvbm5lY3QtcGVlchKBAQoJTGlzdFBlZXJzEhwuYmxvY2tjaGFpbi5MaXN0UGVlcnNSZXF1ZXN0Gh0uYmxvY2tjaGFpbi5MaXN0UGVlcnNSZXNwb25zZSI3kAIBiLIZApqyGQ9ibG9ja2NoYWluLnJlYWSC0+STAhcSFS9hcGkvYmxvY2tjaGFpbi9wZWVycxKRAQoJR2V0SGVhbHRoEi0uYmxvY2tjaGFpbi5CbG9ja2NoYWluU2VydmljZUdldEhlYWx0aFJlcXVlc3QaLi5ibG9ja2NoYWluLkJsb2NrY2hhaW5TZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2UiJZACAYiyGQGC0+STAhgSFi9hcGkvYmxvY2tjaGFpbi9oZWFsdGgSkwEKC1dhdGNoQmxvY2tzEh4uYmxvY2tjaGFpbi5XYXRjaEJsb2Nrc1JlcXVlc3QaHy5ibG9ja2NoYWluLldhdGNoQmxvY2tzUmVzcG9uc2UiQZACAYiyGQKQshkBmrIZD2Jsb2NrY2hhaW4ucmVhZILT5JMCHRIbL2FwaS9ibG9ja2NoYWluL2NoYWluL3dhdGNoMAFCVgoWcXVhbnR1bXNhZmUuYmxvY2tjaGFpblABWiFxdWFudHVtc2FmZS9ibG9ja2NoYWluO2Jsb2NrY2hhaW6qAhZRdWFudHVtU2FmZS5CbG9ja2NoYWluYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access, file_qsp_drain, file_qsp_idempotency, file_qsp_reasons]);
 
 /**
- * Contains a block.
+ * A block of the chain.
  *
  * @generated from message blockchain.Block
  */
 export type Block = Message<"blockchain.Block"> & {
   /**
-   * Counts blocks from 0, genesis; a whole number.
+   * Position of the block, from 0 (genesis); a whole number.
    *
    * @generated from field: double index = 1;
    */
   index: number;
 
   /**
-   * Contains the hash of the previous block: 64 lower-case hexadecimal digits.
+   * Hash of the previous block: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string prev_hash = 2;
    */
   prevHash: string;
 
   /**
-   * Contains the payload of the block.
+   * Payload of the block.
    *
    * @generated from field: bytes data = 3;
    */
   data: Uint8Array;
 
   /**
-   * Gives the time when the block was created, with millisecond precision.
+   * Time of creation, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 4;
    */
   timestamp?: Timestamp | undefined;
 
   /**
-   * Contains the block's hash (see BlockchainService): 64 lower-case hexadecimal digits.
+   * Block hash (see BlockchainService): 64 lower-case hexadecimal digits.
    *
    * @generated from field: string block_hash = 5;
    */
   blockHash: string;
 
   /**
-   * Contains the validator's raw ML-DSA-65 signature over the 32 bytes of the hash, 3309 bytes; empty for genesis.
+   * The validator's raw ML-DSA-65 signature over the 32 bytes of the hash, 3309 bytes; empty for genesis.
    *
    * @generated from field: bytes signature = 6;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the validator's address.
+   * The validator's address.
    *
    * @generated from field: string validator_address = 7;
    */
@@ -84,13 +84,13 @@ export const BlockSchema: GenMessage<Block> = /*@__PURE__*/
   messageDesc(file_blockchain_blockchain_service, 0);
 
 /**
- * Requests a new validator.
+ * Request for a new validator.
  *
  * @generated from message blockchain.RegisterNodeRequest
  */
 export type RegisterNodeRequest = Message<"blockchain.RegisterNodeRequest"> & {
   /**
-   * Contains a human-readable name for the validator: up to 255 characters, no control characters.
+   * Display name of the validator: up to 255 characters, no control characters.
    *
    * @generated from field: string name = 1;
    */
@@ -105,34 +105,34 @@ export const RegisterNodeRequestSchema: GenMessage<RegisterNodeRequest> = /*@__P
   messageDesc(file_blockchain_blockchain_service, 1);
 
 /**
- * Carries a validator.
+ * Response with a validator.
  *
  * @generated from message blockchain.RegisterNodeResponse
  */
 export type RegisterNodeResponse = Message<"blockchain.RegisterNodeResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the validator's address.
+   * The validator's address.
    *
    * @generated from field: string validator_address = 2;
    */
   validatorAddress: string;
 
   /**
-   * Contains the validator's raw ML-DSA-65 public key, 1952 bytes.
+   * The validator's raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 4;
    */
@@ -147,20 +147,20 @@ export const RegisterNodeResponseSchema: GenMessage<RegisterNodeResponse> = /*@_
   messageDesc(file_blockchain_blockchain_service, 2);
 
 /**
- * Asks to append a block.
+ * Request to append a block.
  *
  * @generated from message blockchain.AddBlockRequest
  */
 export type AddBlockRequest = Message<"blockchain.AddBlockRequest"> & {
   /**
-   * Contains the payload of the block: 1 byte to 64 KiB.
+   * Payload of the block: 1 byte to 64 KiB.
    *
    * @generated from field: bytes data = 1;
    */
   data: Uint8Array;
 
   /**
-   * Contains the address of the validator that signs; the first validator if omitted.
+   * Address of the signing validator; the first validator if omitted.
    *
    * @generated from field: string validator_address = 2;
    */
@@ -175,20 +175,20 @@ export const AddBlockRequestSchema: GenMessage<AddBlockRequest> = /*@__PURE__*/
   messageDesc(file_blockchain_blockchain_service, 3);
 
 /**
- * Carries the block that was appended.
+ * Response with the block that was appended.
  *
  * @generated from message blockchain.AddBlockResponse
  */
 export type AddBlockResponse = Message<"blockchain.AddBlockResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the block.
+   * The block.
    *
    * @generated from field: blockchain.Block block = 2;
    */
@@ -203,21 +203,20 @@ export const AddBlockResponseSchema: GenMessage<AddBlockResponse> = /*@__PURE__*
   messageDesc(file_blockchain_blockchain_service, 4);
 
 /**
- * Requests a list of blocks.
+ * Request for a list of blocks.
  *
  * @generated from message blockchain.GetChainRequest
  */
 export type GetChainRequest = Message<"blockchain.GetChainRequest"> & {
   /**
-   * Limits the number of blocks in the response: 1 to 1000; 1000 if omitted. A page ends earlier if it would be larger
-   * than 3 MiB.
+   * Maximum number of blocks in the response: 1 to 1000; 1000 if omitted. A page is shorter if it would exceed 3 MiB.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 2;
@@ -233,48 +232,48 @@ export const GetChainRequestSchema: GenMessage<GetChainRequest> = /*@__PURE__*/
   messageDesc(file_blockchain_blockchain_service, 5);
 
 /**
- * Carries a list of blocks.
+ * Response with a list of blocks.
  *
  * @generated from message blockchain.GetChainResponse
  */
 export type GetChainResponse = Message<"blockchain.GetChainResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the blocks in order, starting with genesis.
+   * Blocks in order, starting with genesis.
    *
    * @generated from field: repeated blockchain.Block blocks = 2;
    */
   blocks: Block[];
 
   /**
-   * Counts the blocks of the whole chain, including genesis; a whole number.
+   * Number of blocks in the whole chain, including genesis; a whole number.
    *
    * @generated from field: double length = 3;
    */
   length: number;
 
   /**
-   * Contains the hash of the newest block.
+   * Hash of the newest block.
    *
    * @generated from field: string head_hash = 4;
    */
   headHash: string;
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 5;
    */
   nextPageToken: string;
 
   /**
-   * Counts the blocks of the list. Has the same value as length.
+   * Number of blocks in the list; the same as length.
    *
    * @generated from field: double total_size = 6;
    */
@@ -289,7 +288,7 @@ export const GetChainResponseSchema: GenMessage<GetChainResponse> = /*@__PURE__*
   messageDesc(file_blockchain_blockchain_service, 6);
 
 /**
- * Asks to verify the chain.
+ * Request to verify the chain.
  *
  * @generated from message blockchain.VerifyChainRequest
  */
@@ -304,43 +303,43 @@ export const VerifyChainRequestSchema: GenMessage<VerifyChainRequest> = /*@__PUR
   messageDesc(file_blockchain_blockchain_service, 7);
 
 /**
- * Reports whether the chain is unchanged.
+ * Response that reports whether the chain is unchanged.
  *
  * @generated from message blockchain.VerifyChainResponse
  */
 export type VerifyChainResponse = Message<"blockchain.VerifyChainResponse"> & {
   /**
-   * Is always "success", also when the chain is not valid.
+   * Always "success", even if the chain is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if every block is valid.
+   * True if and only if every block is valid.
    *
    * @generated from field: bool valid = 2;
    */
   valid: boolean;
 
   /**
-   * Counts the blocks that were checked: all, or those before the first wrong block; a whole number.
+   * Number of blocks checked: all, or those before the first invalid block; a whole number.
    *
    * @generated from field: double blocks_checked = 3;
    */
   blocksChecked: number;
 
   /**
-   * Gives the index of the first block that is wrong or missing; absent if the chain is valid. A whole number.
+   * Index of the first block that is invalid or missing; absent if the chain is valid. A whole number.
    *
    * @generated from field: optional double first_invalid_index = 4;
    */
   firstInvalidIndex?: number | undefined;
 
   /**
-   * Gives the fault; empty if the chain is valid. The values are "INDEX" (a block is missing), "LINK" (the block does
-   * not follow the previous one), "HASH" (the content does not match the hash), "VALIDATOR" (the signer is unknown),
-   * "SIGNATURE", and "END" (blocks at the end are missing or were replaced).
+   * What is wrong; empty if the chain is valid. "INDEX" (a block is missing), "LINK" (the block does not follow the
+   * previous one), "HASH" (the content does not match the hash), "VALIDATOR" (the signer is unknown), "SIGNATURE", or
+   * "END" (blocks at the end are missing or were replaced).
    *
    * @generated from field: string reason = 5;
    */
@@ -355,21 +354,21 @@ export const VerifyChainResponseSchema: GenMessage<VerifyChainResponse> = /*@__P
   messageDesc(file_blockchain_blockchain_service, 8);
 
 /**
- * Requests a list of validators.
+ * Request for a list of validators.
  *
  * @generated from message blockchain.ListValidatorsRequest
  */
 export type ListValidatorsRequest = Message<"blockchain.ListValidatorsRequest"> & {
   /**
-   * Limits the number of validators in the response: 1 to 1000; 1000 if omitted. A page ends earlier if it would be
-   * larger than 3 MiB.
+   * Maximum number of validators in the response: 1 to 1000; 1000 if omitted. A page is shorter if it would exceed 3
+   * MiB.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 2;
@@ -385,49 +384,49 @@ export const ListValidatorsRequestSchema: GenMessage<ListValidatorsRequest> = /*
   messageDesc(file_blockchain_blockchain_service, 9);
 
 /**
- * Describes a validator.
+ * A validator.
  *
  * @generated from message blockchain.Validator
  */
 export type Validator = Message<"blockchain.Validator"> & {
   /**
-   * Contains the validator's address.
+   * The validator's address.
    *
    * @generated from field: string validator_address = 1;
    */
   validatorAddress: string;
 
   /**
-   * Contains the human-readable name of the validator; may be empty.
+   * Display name of the validator; may be empty.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * Is "REGISTERED", or "DAMAGED" if the stored validator was changed outside the service. Of a damaged
-   * validator, the list shows only the address.
+   * "REGISTERED", or "DAMAGED" if the stored validator was changed outside the service. For a damaged validator, the
+   * list shows only the address.
    *
    * @generated from field: string registration_status = 3;
    */
   registrationStatus: string;
 
   /**
-   * Contains the validator's raw ML-DSA-65 public key, 1952 bytes. The address is derived from it.
+   * The validator's raw ML-DSA-65 public key, 1952 bytes. The address is derived from it.
    *
    * @generated from field: bytes public_key = 4;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 5;
    */
   publicKeyPem: string;
 
   /**
-   * Gives the time when it was registered.
+   * Time of registration.
    *
    * @generated from field: google.protobuf.Timestamp registered_at = 6;
    */
@@ -442,34 +441,34 @@ export const ValidatorSchema: GenMessage<Validator> = /*@__PURE__*/
   messageDesc(file_blockchain_blockchain_service, 10);
 
 /**
- * Carries a list of validators.
+ * Response with a list of validators.
  *
  * @generated from message blockchain.ListValidatorsResponse
  */
 export type ListValidatorsResponse = Message<"blockchain.ListValidatorsResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the validators.
+   * The validators.
    *
    * @generated from field: repeated blockchain.Validator validators = 2;
    */
   validators: Validator[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts all validators.
+   * Total number of validators.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -484,13 +483,13 @@ export const ListValidatorsResponseSchema: GenMessage<ListValidatorsResponse> = 
   messageDesc(file_blockchain_blockchain_service, 11);
 
 /**
- * Asks to connect a peer.
+ * Request to connect to a peer.
  *
  * @generated from message blockchain.ConnectPeerRequest
  */
 export type ConnectPeerRequest = Message<"blockchain.ConnectPeerRequest"> & {
   /**
-   * Contains the address of the peer: host:port.
+   * Address of the peer: host:port.
    *
    * @generated from field: string address = 1;
    */
@@ -505,34 +504,34 @@ export const ConnectPeerRequestSchema: GenMessage<ConnectPeerRequest> = /*@__PUR
   messageDesc(file_blockchain_blockchain_service, 12);
 
 /**
- * Describes a peer.
+ * Another server of this service.
  *
  * @generated from message blockchain.Peer
  */
 export type Peer = Message<"blockchain.Peer"> & {
   /**
-   * Contains the address of the peer: host:port.
+   * Address of the peer: host:port.
    *
    * @generated from field: string address = 1;
    */
   address: string;
 
   /**
-   * Is "CONNECTED" if the peer answered the last call, "UNREACHABLE" otherwise.
+   * "CONNECTED" if the peer answered the last call, "UNREACHABLE" otherwise.
    *
    * @generated from field: string peer_status = 2;
    */
   peerStatus: string;
 
   /**
-   * Counts the blocks that the peer had in its last answer; a whole number. Absent if the peer never answered.
+   * Number of blocks that the peer last reported; a whole number. Absent if the peer never answered.
    *
    * @generated from field: optional double height = 3;
    */
   height?: number | undefined;
 
   /**
-   * Gives the time of the peer's last answer; absent if it never answered.
+   * Time of the peer's last answer; absent if it never answered.
    *
    * @generated from field: optional google.protobuf.Timestamp last_seen_at = 4;
    */
@@ -547,20 +546,20 @@ export const PeerSchema: GenMessage<Peer> = /*@__PURE__*/
   messageDesc(file_blockchain_blockchain_service, 13);
 
 /**
- * Carries a peer.
+ * Response with a peer.
  *
  * @generated from message blockchain.ConnectPeerResponse
  */
 export type ConnectPeerResponse = Message<"blockchain.ConnectPeerResponse"> & {
   /**
-   * Is always "success", even if the peer does not answer.
+   * Always "success", even if the peer does not answer.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Describes the peer.
+   * The peer.
    *
    * @generated from field: blockchain.Peer peer = 2;
    */
@@ -575,20 +574,20 @@ export const ConnectPeerResponseSchema: GenMessage<ConnectPeerResponse> = /*@__P
   messageDesc(file_blockchain_blockchain_service, 14);
 
 /**
- * Requests a list of peers.
+ * Request for a list of peers.
  *
  * @generated from message blockchain.ListPeersRequest
  */
 export type ListPeersRequest = Message<"blockchain.ListPeersRequest"> & {
   /**
-   * Limits the number of peers in the response: 1 to 1000; 1000 if omitted.
+   * Maximum number of peers in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 2;
@@ -604,34 +603,34 @@ export const ListPeersRequestSchema: GenMessage<ListPeersRequest> = /*@__PURE__*
   messageDesc(file_blockchain_blockchain_service, 15);
 
 /**
- * Carries a list of peers.
+ * Response with a list of peers.
  *
  * @generated from message blockchain.ListPeersResponse
  */
 export type ListPeersResponse = Message<"blockchain.ListPeersResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the peers.
+   * The peers.
    *
    * @generated from field: repeated blockchain.Peer peers = 2;
    */
   peers: Peer[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts all peers.
+   * Total number of peers.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -646,7 +645,7 @@ export const ListPeersResponseSchema: GenMessage<ListPeersResponse> = /*@__PURE_
   messageDesc(file_blockchain_blockchain_service, 16);
 
 /**
- * Requests the health of the service.
+ * Request for the health of the service.
  *
  * @generated from message blockchain.BlockchainServiceGetHealthRequest
  */
@@ -661,27 +660,27 @@ export const BlockchainServiceGetHealthRequestSchema: GenMessage<BlockchainServi
   messageDesc(file_blockchain_blockchain_service, 17);
 
 /**
- * Reports the health of the service.
+ * Response with the health of the service.
  *
  * @generated from message blockchain.BlockchainServiceGetHealthResponse
  */
 export type BlockchainServiceGetHealthResponse = Message<"blockchain.BlockchainServiceGetHealthResponse"> & {
   /**
-   * Is always "success", because the request was answered.
+   * Always "success": the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the store can be read and written, "DOWN" otherwise.
+   * "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
   serviceStatus: string;
 
   /**
-   * Counts the blocks, including genesis; a whole number. Absent if the service is down.
+   * Number of blocks, including genesis; a whole number. Absent if the service is down.
    *
    * @generated from field: optional double chain_length = 3;
    */
@@ -696,14 +695,14 @@ export const BlockchainServiceGetHealthResponseSchema: GenMessage<BlockchainServ
   messageDesc(file_blockchain_blockchain_service, 18);
 
 /**
- * Requests a stream of blocks.
+ * Request for a stream of blocks.
  *
  * @generated from message blockchain.WatchBlocksRequest
  */
 export type WatchBlocksRequest = Message<"blockchain.WatchBlocksRequest"> & {
   /**
-   * Selects the first block of the stream by its index; genesis if omitted. The length of the chain is the index of the
-   * next block. A number beyond it is an error, because it belongs to another chain. A whole number.
+   * Index of the first block to stream; genesis if omitted. The chain length is the index of the next block. A larger
+   * index is an error, because it belongs to another chain. A whole number.
    *
    * @generated from field: double from_index = 1;
    */
@@ -718,20 +717,20 @@ export const WatchBlocksRequestSchema: GenMessage<WatchBlocksRequest> = /*@__PUR
   messageDesc(file_blockchain_blockchain_service, 19);
 
 /**
- * Carries one block.
+ * Response with one block.
  *
  * @generated from message blockchain.WatchBlocksResponse
  */
 export type WatchBlocksResponse = Message<"blockchain.WatchBlocksResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the block.
+   * The block.
    *
    * @generated from field: blockchain.Block block = 2;
    */
@@ -746,22 +745,22 @@ export const WatchBlocksResponseSchema: GenMessage<WatchBlocksResponse> = /*@__P
   messageDesc(file_blockchain_blockchain_service, 20);
 
 /**
- * Stores a chain of blocks that validators sign with ML-DSA-65.
+ * Stores a blockchain whose blocks validators sign with ML-DSA-65.
  *
- * The hash of a block is SHA-256 over the concatenation of five values. They are index (8 bytes, big-endian), the 32
- * bytes of prev_hash, timestamp in milliseconds since 1970-01-01T00:00:00Z (8 bytes, big-endian), the 20 bytes of
+ * The hash of a block is SHA-256 over the concatenation of five values: index (8 bytes, big-endian), the 32 bytes of
+ * prev_hash, timestamp in milliseconds since 1970-01-01T00:00:00Z (8 bytes, big-endian), the 20 bytes of
  * validator_address, and data. The validator signs the 32 bytes of the hash (FIPS 204, pure, empty context).
  *
  * Block 0, the genesis block, is the same in every chain and has no signature. Its prev_hash is 64 zeros, its data is
- * the ASCII of "genesis", its timestamp is 1970-01-01T00:00:00Z, and its validator_address is "0x" and 40 zeros.
+ * the ASCII text "genesis", its timestamp is 1970-01-01T00:00:00Z, and its validator_address is "0x" and 40 zeros.
  *
- * An address is "0x" and the lower-case hexadecimal of the first 20 bytes of SHA-256 of the raw public key.
+ * An address is "0x" and the lower-case hexadecimal of the first 20 bytes of the SHA-256 of the raw public key.
  *
  * @generated from service blockchain.BlockchainService
  */
 export const BlockchainService: GenService<{
   /**
-   * Creates a validator and stores its secret key sealed. With an Idempotency-Key, a retry returns the first answer.
+   * Creates a validator and stores its sealed secret key. With an Idempotency-Key, a retry returns the first response.
    * The same holds for AddBlock and ConnectPeer.
    *
    * @generated from rpc blockchain.BlockchainService.RegisterNode
@@ -772,7 +771,7 @@ export const BlockchainService: GenService<{
     output: typeof RegisterNodeResponseSchema;
   },
   /**
-   * Appends a block that a validator signs. When callers race, their blocks are appended one after the other.
+   * Appends a block that a validator signs. When callers race, their blocks are appended one after another.
    *
    * @generated from rpc blockchain.BlockchainService.AddBlock
    */
@@ -792,7 +791,7 @@ export const BlockchainService: GenService<{
     output: typeof GetChainResponseSchema;
   },
   /**
-   * Verifies every hash, link and signature of the chain on all cores. Returns the first block that is wrong.
+   * Verifies every hash, link and signature of the chain, on all cores. Returns the first invalid block.
    *
    * @generated from rpc blockchain.BlockchainService.VerifyChain
    */
@@ -802,8 +801,8 @@ export const BlockchainService: GenService<{
     output: typeof VerifyChainResponseSchema;
   },
   /**
-   * Lists validators with their public keys, in the order of their registration. With these and the blocks, anyone can
-   * verify the chain without this server.
+   * Lists validators with their public keys, in registration order. With these and the blocks, anyone can verify the
+   * chain without this server.
    *
    * @generated from rpc blockchain.BlockchainService.ListValidators
    */
@@ -813,7 +812,7 @@ export const BlockchainService: GenService<{
     output: typeof ListValidatorsResponseSchema;
   },
   /**
-   * Calls another server of this service (over gRPC, without TLS) and stores the length of its chain.
+   * Connects to another server of this service (over gRPC, without TLS) and stores the length of its chain.
    *
    * @generated from rpc blockchain.BlockchainService.ConnectPeer
    */
@@ -823,7 +822,7 @@ export const BlockchainService: GenService<{
     output: typeof ConnectPeerResponseSchema;
   },
   /**
-   * Lists the connected peers, in the order in which their addresses first connected.
+   * Lists connected peers, in the order in which their addresses first connected.
    *
    * @generated from rpc blockchain.BlockchainService.ListPeers
    */
@@ -843,7 +842,7 @@ export const BlockchainService: GenService<{
     output: typeof BlockchainServiceGetHealthResponseSchema;
   },
   /**
-   * Sends blocks from an index on, each once and in order. Then sends new blocks as they are added, including those of
+   * Streams blocks from an index on, each once and in order, and continues as the chain grows, including blocks from
    * other replicas.
    *
    * @generated from rpc blockchain.BlockchainService.WatchBlocks

@@ -20,20 +20,20 @@ export const file_dapp_dapp_service: GenFile = /*@__PURE__*/
   fileDesc("ChdkYXBwL2RhcHBfc2VydmljZS5wcm90bxIEZGFwcCJfChVEZXBsb3lDb250cmFjdFJlcXVlc3QSFAoEY29kZRgBIAEoCUIGukgDyAEBEjAKBG5hbWUYAiABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQizgEKFkRlcGxveUNvbnRyYWN0UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhMKC2NvbnRyYWN0X2lkGAIgASgJEhEKCWNvZGVfaGFzaBgDIAEoCRIRCglzaWduYXR1cmUYBCABKAwSEgoKcHVibGljX2tleRgFIAEoDBIvCgtkZXBsb3llZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOcHVibGljX2tleV9wZW0YByABKAkSDAoEbmFtZRgIIAEoCSInCg9EdWFsU2lnblJlcXVlc3QSFAoEZGF0YRgBIAEoDEIGukgDyAEBIqECChBEdWFsU2lnblJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIXCg9lY2RzYV9zaWduYXR1cmUYAiABKAwSFwoPbWxkc2Ffc2lnbmF0dXJlGAMgASgMEhgKEGVjZHNhX3B1YmxpY19rZXkYBCABKAwSGAoQbWxkc2FfcHVibGljX2tleRgFIAEoDBIbChNjb21wb3NpdGVfc2lnbmF0dXJlGAYgASgMEhwKFGNvbXBvc2l0ZV9wdWJsaWNfa2V5GAcgASgMEhwKFGVjZHNhX3B1YmxpY19rZXlfcGVtGAggASgJEhwKFG1sZHNhX3B1YmxpY19rZXlfcGVtGAkgASgJEiAKGGNvbXBvc2l0ZV9wdWJsaWNfa2V5X3BlbRgKIAEoCSLRCwoRRHVhbFZlcmlmeVJlcXVlc3QSFAoEZGF0YRgBIAEoDEIGukgDyAEBEhcKD2VjZHNhX3NpZ25hdHVyZRgCIAEoDBIXCg9tbGRzYV9zaWduYXR1cmUYAyABKAwSGAoQZWNkc2FfcHVibGljX2tleRgEIAEoDBIYChBtbGRzYV9wdWJsaWNfa2V5GAUgASgMEhsKE2NvbXBvc2l0ZV9zaWduYXR1cmUYBiABKAwSHAoUY29tcG9zaXRlX3B1YmxpY19rZXkYByABKAwSHAoUZWNkc2FfcHVibGljX2tleV9wZW0YCCABKAkSHAoUbWxkc2FfcHVibGljX2tleV9wZW0YCSABKAkSIAoYY29tcG9zaXRlX3B1YmxpY19rZXlfcGVtGAogASgJOqYJukiiCRq+BAodZHVhbF92ZXJpZnkucGFpcl9vcl9jb21wb3NpdGUSaGdpdmUgZWNkc2FTaWduYXR1cmUgYW5kIG1sZHNhU2lnbmF0dXJlIHdpdGggdGhlaXIgcHVibGljIGtleXMsIG9yIGNvbXBvc2l0ZVNpZ25hdHVyZSB3aXRoIGl0cyBwdWJsaWMga2V5GrIDKHNpemUodGhpcy5jb21wb3NpdGVfc2lnbmF0dXJlKSA+IDAgfHwgc2l6ZSh0aGlzLmNvbXBvc2l0ZV9wdWJsaWNfa2V5KSA+IDAgfHwgdGhpcy5jb21wb3NpdGVfcHVibGljX2tleV9wZW0gIT0gJycpID8gKHNpemUodGhpcy5jb21wb3NpdGVfc2lnbmF0dXJlKSA+IDAgJiYgc2l6ZSh0aGlzLmVjZHNhX3NpZ25hdHVyZSkgPT0gMCAmJiBzaXplKHRoaXMubWxkc2Ffc2lnbmF0dXJlKSA9PSAwICYmIHNpemUodGhpcy5lY2RzYV9wdWJsaWNfa2V5KSA9PSAwICYmIHNpemUodGhpcy5tbGRzYV9wdWJsaWNfa2V5KSA9PSAwICYmIHRoaXMuZWNkc2FfcHVibGljX2tleV9wZW0gPT0gJycgJiYgdGhpcy5tbGRzYV9wdWJsaWNfa2V5X3BlbSA9PSAnJykgOiAoc2l6ZSh0aGlzLmVjZHNhX3NpZ25hdHVyZSkgPiAwICYmIHNpemUodGhpcy5tbGRzYV9zaWduYXR1cmUpID4gMCka2AEKHWR1YWxfdmVyaWZ5Lm9uZV9jb21wb3NpdGVfa2V5EkBnaXZlIGV4YWN0bHkgb25lIG9mIGNvbXBvc2l0ZVB1YmxpY0tleSBhbmQgY29tcG9zaXRlUHVibGljS2V5UGVtGnVzaXplKHRoaXMuY29tcG9zaXRlX3NpZ25hdHVyZSkgPT0gMCB8fCAoc2l6ZSh0aGlzLmNvbXBvc2l0ZV9wdWJsaWNfa2V5KSA+IDApICE9ICh0aGlzLmNvbXBvc2l0ZV9wdWJsaWNfa2V5X3BlbSAhPSAnJykawAEKGWR1YWxfdmVyaWZ5Lm9uZV9lY2RzYV9rZXkSOGdpdmUgZXhhY3RseSBvbmUgb2YgZWNkc2FQdWJsaWNLZXkgYW5kIGVjZHNhUHVibGljS2V5UGVtGmlzaXplKHRoaXMuZWNkc2Ffc2lnbmF0dXJlKSA9PSAwIHx8IChzaXplKHRoaXMuZWNkc2FfcHVibGljX2tleSkgPiAwKSAhPSAodGhpcy5lY2RzYV9wdWJsaWNfa2V5X3BlbSAhPSAnJykawAEKGWR1YWxfdmVyaWZ5Lm9uZV9tbGRzYV9rZXkSOGdpdmUgZXhhY3RseSBvbmUgb2YgbWxkc2FQdWJsaWNLZXkgYW5kIG1sZHNhUHVibGljS2V5UGVtGmlzaXplKHRoaXMubWxkc2Ffc2lnbmF0dXJlKSA9PSAwIHx8IChzaXplKHRoaXMubWxkc2FfcHVibGljX2tleSkgPiAwKSAhPSAodGhpcy5tbGRzYV9wdWJsaWNfa2V5X3BlbSAhPSAnJykiYgoSRHVhbFZlcmlmeVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRITCgtlY2RzYV92YWxpZBgCIAEoCBITCgttbGRzYV92YWxpZBgDIAEoCBISCgpib3RoX3ZhbGlkGAQgASgIIroBCghDb250cmFjdBITCgtjb250cmFjdF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhEKCWNvZGVfaGFzaBgDIAEoCRIRCglzaWduYXR1cmUYBCABKAwSEgoKcHVibGljX2tleRgFIAEoDBIvCgtkZXBsb3llZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoHZGFtYWdlZBgHIAEoCEgAiAEBQgoKCF9kYW1hZ2VkIlMKFExpc3RDb250cmFjdHNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxj/ASJ3ChVMaXN0Q29udHJhY3RzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiEKCWNvbnRyYWN0cxgCIAMoCzIOLmRhcHAuQ29udHJhY3QSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhIKCnRvdGFsX3NpemUYBCABKA0iHQobRGFwcFNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0InsKHERhcHBTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEhcKD2VjZHNhX2F2YWlsYWJsZRgDIAEoCBIaChJtbF9kc2E2NV9hdmFpbGFibGUYBCABKAgyjQUKC0RhcHBTZXJ2aWNlEocBCg5EZXBsb3lDb250cmFjdBIbLmRhcHAuRGVwbG95Q29udHJhY3RSZXF1ZXN0GhwuZGFwcC5EZXBsb3lDb250cmFjdFJlc3BvbnNlIjqIshkCmrIZCmRhcHAud3JpdGWgshkBgtPkkwIeOgEqIhkvYXBpL2RhcHAvZGVwbG95LWNvbnRyYWN0EmsKCER1YWxTaWduEhUuZGFwcC5EdWFsU2lnblJlcXVlc3QaFi5kYXBwLkR1YWxTaWduUmVzcG9uc2UiMIiyGQKashkKZGFwcC53cml0ZYLT5JMCGDoBKiITL2FwaS9kYXBwL2R1YWwtc2lnbhKWAQoKRHVhbFZlcmlmeRIXLmRhcHAuRHVhbFZlcmlmeVJlcXVlc3QaGC5kYXBwLkR1YWxWZXJpZnlSZXNwb25zZSJVkAIBiLIZApqyGQlkYXBwLnJlYWS6shkLS0VZX0lOVkFMSUS6shkOTEVOR1RIX0lOVkFMSUSC0+STAho6ASoiFS9hcGkvZGFwcC9kdWFsLXZlcmlmeRJ5Cg1MaXN0Q29udHJhY3RzEhouZGFwcC5MaXN0Q29udHJhY3RzUmVxdWVzdBobLmRhcHAuTGlzdENvbnRyYWN0c1Jlc3BvbnNlIi+QAgGIshkCmrIZCWRhcHAucmVhZILT5JMCFRITL2FwaS9kYXBwL2NvbnRyYWN0cxJzCglHZXRIZWFsdGgSIS5kYXBwLkRhcHBTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdBoiLmRhcHAuRGFwcFNlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIfkAIBiLIZAYLT5JMCEhIQL2FwaS9kYXBwL2hlYWx0aEI+ChBxdWFudHVtc2FmZS5kYXBwUAFaFXF1YW50dW1zYWZlL2RhcHA7ZGFwcKoCEFF1YW50dW1TYWZlLkRhcHBiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access, file_qsp_idempotency, file_qsp_reasons]);
 
 /**
- * Asks to deploy a contract.
+ * Request to deploy a contract.
  *
  * @generated from message dapp.DeployContractRequest
  */
 export type DeployContractRequest = Message<"dapp.DeployContractRequest"> & {
   /**
-   * Contains the contract's code, at least 1 character. The hash covers its exact UTF-8 bytes.
+   * Source code of the contract, at least 1 character. The hash covers its exact UTF-8 bytes.
    *
    * @generated from field: string code = 1;
    */
   code: string;
 
   /**
-   * Contains a human-readable name for the contract: up to 255 characters, no control characters.
+   * Display name of the contract: up to 255 characters, no control characters.
    *
    * @generated from field: string name = 2;
    */
@@ -48,62 +48,62 @@ export const DeployContractRequestSchema: GenMessage<DeployContractRequest> = /*
   messageDesc(file_dapp_dapp_service, 0);
 
 /**
- * Carries a deployed contract.
+ * Response with a deployed contract.
  *
  * @generated from message dapp.DeployContractResponse
  */
 export type DeployContractResponse = Message<"dapp.DeployContractResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Identifies the contract: "contract-" and a UUID.
+   * Contract ID: "contract-" and a UUID.
    *
    * @generated from field: string contract_id = 2;
    */
   contractId: string;
 
   /**
-   * Contains SHA-256 of the code: 64 lower-case hexadecimal digits.
+   * SHA-256 of the code: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string code_hash = 3;
    */
   codeHash: string;
 
   /**
-   * Contains the raw ML-DSA-65 signature (FIPS 204, pure, empty context) over the 32 bytes of the hash, 3309 bytes.
+   * Raw ML-DSA-65 signature (FIPS 204, pure, empty context) over the 32 bytes of the hash, 3309 bytes.
    *
    * @generated from field: bytes signature = 4;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 public key, 1952 bytes.
+   * Raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes public_key = 5;
    */
   publicKey: Uint8Array;
 
   /**
-   * Gives the time when the contract was deployed.
+   * Time of deployment.
    *
    * @generated from field: google.protobuf.Timestamp deployed_at = 6;
    */
   deployedAt?: Timestamp | undefined;
 
   /**
-   * Contains the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 7;
    */
   publicKeyPem: string;
 
   /**
-   * Contains the human-readable name of the contract; may be empty.
+   * Display name of the contract; may be empty.
    *
    * @generated from field: string name = 8;
    */
@@ -118,13 +118,13 @@ export const DeployContractResponseSchema: GenMessage<DeployContractResponse> = 
   messageDesc(file_dapp_dapp_service, 1);
 
 /**
- * Asks to sign data with two algorithms.
+ * Request to sign data with two algorithms.
  *
  * @generated from message dapp.DualSignRequest
  */
 export type DualSignRequest = Message<"dapp.DualSignRequest"> & {
   /**
-   * Contains the message itself, not a digest of it; at least 1 byte.
+   * The message itself, not a digest; at least 1 byte.
    *
    * @generated from field: bytes data = 1;
    */
@@ -139,81 +139,82 @@ export const DualSignRequestSchema: GenMessage<DualSignRequest> = /*@__PURE__*/
   messageDesc(file_dapp_dapp_service, 2);
 
 /**
- * Carries the signatures, and the public keys that verify them.
+ * Response with the signatures and the public keys that verify them.
  *
  * @generated from message dapp.DualSignResponse
  */
 export type DualSignResponse = Message<"dapp.DualSignResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the ECDSA signature (secp256r1, SHA-256) as a DER SEQUENCE of r and s (RFC 3279, section 2.2.3).
+   * ECDSA signature (secp256r1, SHA-256) as a DER SEQUENCE of r and s (RFC 3279, section 2.2.3).
    *
    * @generated from field: bytes ecdsa_signature = 2;
    */
   ecdsaSignature: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 signature (FIPS 204, pure, empty context), 3309 bytes.
+   * Raw ML-DSA-65 signature (FIPS 204, pure, empty context), 3309 bytes.
    *
    * @generated from field: bytes mldsa_signature = 3;
    */
   mldsaSignature: Uint8Array;
 
   /**
-   * Contains the ECDSA public key as an uncompressed point (SEC 1, section 2.3.3), 65 bytes.
+   * ECDSA public key as an uncompressed point (SEC 1, section 2.3.3), 65 bytes.
    *
    * @generated from field: bytes ecdsa_public_key = 4;
    */
   ecdsaPublicKey: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 public key, 1952 bytes.
+   * Raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes mldsa_public_key = 5;
    */
   mldsaPublicKey: Uint8Array;
 
   /**
-   * Contains the composite signature id-MLDSA65-ECDSA-P256-SHA512 (1.3.6.1.5.5.7.6.45,
-   * draft-ietf-lamps-pq-composite-sigs-19, empty context): the ML-DSA-65 signature, then the ECDSA signature in DER.
+   * Composite signature id-MLDSA65-ECDSA-P256-SHA512 (1.3.6.1.5.5.7.6.45, draft-ietf-lamps-pq-composite-sigs-19, empty
+   * context): the ML-DSA-65 signature, then the ECDSA signature in DER.
    *
-   * Both components sign the ASCII of "CompositeAlgorithmSignatures2025" and of "COMPSIG-MLDSA65-ECDSA-P256-SHA512",
-   * one byte 0 (the length of the context), and SHA-512 of data. The second of these names is also the FIPS 204 context
-   * of the ML-DSA-65 signature. The ECDSA component is malleable, so do not use the bytes as an identifier.
+   * Both components sign the ASCII text "CompositeAlgorithmSignatures2025", the ASCII text
+   * "COMPSIG-MLDSA65-ECDSA-P256-SHA512", one zero byte (the length of the context), and the SHA-512 of data. The second
+   * text is also the FIPS 204 context of the ML-DSA-65 signature. The ECDSA component is malleable, so do not use the
+   * bytes as an identifier.
    *
    * @generated from field: bytes composite_signature = 6;
    */
   compositeSignature: Uint8Array;
 
   /**
-   * Contains the composite public key: the ML-DSA-65 key, then the uncompressed point, 2017 bytes.
+   * Composite public key: the ML-DSA-65 key, then the uncompressed point, 2017 bytes.
    *
    * @generated from field: bytes composite_public_key = 7;
    */
   compositePublicKey: Uint8Array;
 
   /**
-   * Contains the ECDSA public key as a PEM SubjectPublicKeyInfo (RFC 5480).
+   * ECDSA public key as a PEM SubjectPublicKeyInfo (RFC 5480).
    *
    * @generated from field: string ecdsa_public_key_pem = 8;
    */
   ecdsaPublicKeyPem: string;
 
   /**
-   * Contains the ML-DSA-65 public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * ML-DSA-65 public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string mldsa_public_key_pem = 9;
    */
   mldsaPublicKeyPem: string;
 
   /**
-   * Contains the composite public key as a PEM SubjectPublicKeyInfo with the OID 1.3.6.1.5.5.7.6.45 and no parameters
+   * Composite public key as a PEM SubjectPublicKeyInfo with the OID 1.3.6.1.5.5.7.6.45 and no parameters
    * (draft-ietf-lamps-pq-composite-sigs-19, section 5.1).
    *
    * @generated from field: string composite_public_key_pem = 10;
@@ -229,76 +230,76 @@ export const DualSignResponseSchema: GenMessage<DualSignResponse> = /*@__PURE__*
   messageDesc(file_dapp_dapp_service, 3);
 
 /**
- * Asks whether two signatures, or a composite signature, verify.
+ * Request to verify two signatures, or a composite signature.
  *
  * @generated from message dapp.DualVerifyRequest
  */
 export type DualVerifyRequest = Message<"dapp.DualVerifyRequest"> & {
   /**
-   * Contains the message that was signed; at least 1 byte.
+   * Message that was signed; at least 1 byte.
    *
    * @generated from field: bytes data = 1;
    */
   data: Uint8Array;
 
   /**
-   * Contains the ECDSA signature: DER, or the 64 bytes of r and s (IEEE P1363). Both high and low s are valid.
+   * ECDSA signature: DER, or the 64 bytes of r and s (IEEE P1363). Both high and low s are valid.
    *
    * @generated from field: bytes ecdsa_signature = 2;
    */
   ecdsaSignature: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 signature, exactly 3309 bytes.
+   * Raw ML-DSA-65 signature, exactly 3309 bytes.
    *
    * @generated from field: bytes mldsa_signature = 3;
    */
   mldsaSignature: Uint8Array;
 
   /**
-   * Contains the ECDSA public key as an uncompressed point, exactly 65 bytes.
+   * ECDSA public key as an uncompressed point, exactly 65 bytes.
    *
    * @generated from field: bytes ecdsa_public_key = 4;
    */
   ecdsaPublicKey: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 public key, exactly 1952 bytes.
+   * Raw ML-DSA-65 public key, exactly 1952 bytes.
    *
    * @generated from field: bytes mldsa_public_key = 5;
    */
   mldsaPublicKey: Uint8Array;
 
   /**
-   * Contains a composite signature, instead of the two separate ones; at least 3310 bytes.
+   * Composite signature, instead of the two separate ones; at least 3310 bytes.
    *
    * @generated from field: bytes composite_signature = 6;
    */
   compositeSignature: Uint8Array;
 
   /**
-   * Contains the composite public key, exactly 2017 bytes.
+   * Composite public key, exactly 2017 bytes.
    *
    * @generated from field: bytes composite_public_key = 7;
    */
   compositePublicKey: Uint8Array;
 
   /**
-   * Contains the ECDSA public key as a PEM SubjectPublicKeyInfo, instead of ecdsa_public_key.
+   * ECDSA public key as a PEM SubjectPublicKeyInfo, instead of ecdsa_public_key.
    *
    * @generated from field: string ecdsa_public_key_pem = 8;
    */
   ecdsaPublicKeyPem: string;
 
   /**
-   * Contains the ML-DSA-65 public key as a PEM SubjectPublicKeyInfo, instead of mldsa_public_key.
+   * ML-DSA-65 public key as a PEM SubjectPublicKeyInfo, instead of mldsa_public_key.
    *
    * @generated from field: string mldsa_public_key_pem = 9;
    */
   mldsaPublicKeyPem: string;
 
   /**
-   * Contains the composite public key as a PEM SubjectPublicKeyInfo, instead of composite_public_key.
+   * Composite public key as a PEM SubjectPublicKeyInfo, instead of composite_public_key.
    *
    * @generated from field: string composite_public_key_pem = 10;
    */
@@ -313,34 +314,34 @@ export const DualVerifyRequestSchema: GenMessage<DualVerifyRequest> = /*@__PURE_
   messageDesc(file_dapp_dapp_service, 4);
 
 /**
- * Reports which of two signatures verify.
+ * Response that reports which signatures verify.
  *
  * @generated from message dapp.DualVerifyResponse
  */
 export type DualVerifyResponse = Message<"dapp.DualVerifyResponse"> & {
   /**
-   * Is always "success", even if a signature is not valid.
+   * Always "success", even if a signature is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if the ECDSA signature, or the ECDSA component of the composite, verifies.
+   * True if and only if the ECDSA signature, or the ECDSA component of the composite, verifies.
    *
    * @generated from field: bool ecdsa_valid = 2;
    */
   ecdsaValid: boolean;
 
   /**
-   * Is true if and only if the ML-DSA-65 signature, or the ML-DSA component of the composite, verifies.
+   * True if and only if the ML-DSA-65 signature, or the ML-DSA component of the composite, verifies.
    *
    * @generated from field: bool mldsa_valid = 3;
    */
   mldsaValid: boolean;
 
   /**
-   * Is true if and only if both verify.
+   * True if and only if both verify.
    *
    * @generated from field: bool both_valid = 4;
    */
@@ -355,56 +356,56 @@ export const DualVerifyResponseSchema: GenMessage<DualVerifyResponse> = /*@__PUR
   messageDesc(file_dapp_dapp_service, 5);
 
 /**
- * Describes a contract.
+ * A deployed contract.
  *
  * @generated from message dapp.Contract
  */
 export type Contract = Message<"dapp.Contract"> & {
   /**
-   * Identifies the contract.
+   * Contract ID.
    *
    * @generated from field: string contract_id = 1;
    */
   contractId: string;
 
   /**
-   * Contains the human-readable name of the contract; may be empty.
+   * Display name of the contract; may be empty.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * Contains SHA-256 of the code: 64 lower-case hexadecimal digits.
+   * SHA-256 of the code: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string code_hash = 3;
    */
   codeHash: string;
 
   /**
-   * Contains the raw ML-DSA-65 signature over the 32 bytes of the hash, 3309 bytes.
+   * Raw ML-DSA-65 signature over the 32 bytes of the hash, 3309 bytes.
    *
    * @generated from field: bytes signature = 4;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 public key.
+   * Raw ML-DSA-65 public key.
    *
    * @generated from field: bytes public_key = 5;
    */
   publicKey: Uint8Array;
 
   /**
-   * Gives the time when the contract was deployed.
+   * Time of deployment.
    *
    * @generated from field: google.protobuf.Timestamp deployed_at = 6;
    */
   deployedAt?: Timestamp | undefined;
 
   /**
-   * Is true if the stored contract was changed or inserted outside the service. Of such a contract, a list shows
-   * only contract_id. Absent otherwise.
+   * True if the stored contract was changed or inserted outside the service. The list then shows only contract_id.
+   * Absent otherwise.
    *
    * @generated from field: optional bool damaged = 7;
    */
@@ -419,21 +420,21 @@ export const ContractSchema: GenMessage<Contract> = /*@__PURE__*/
   messageDesc(file_dapp_dapp_service, 6);
 
 /**
- * Requests a list of contracts.
+ * Request for a list of contracts.
  *
  * @generated from message dapp.ListContractsRequest
  */
 export type ListContractsRequest = Message<"dapp.ListContractsRequest"> & {
   /**
-   * Limits the number of contracts in the response: 1 to 1000; 1000 if omitted. A page ends earlier if it would be
-   * larger than 3 MiB.
+   * Maximum number of contracts in the response: 1 to 1000; 1000 if omitted. A page is shorter if it would exceed 3
+   * MiB.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 2;
@@ -449,34 +450,34 @@ export const ListContractsRequestSchema: GenMessage<ListContractsRequest> = /*@_
   messageDesc(file_dapp_dapp_service, 7);
 
 /**
- * Carries a list of contracts.
+ * Response with a list of contracts.
  *
  * @generated from message dapp.ListContractsResponse
  */
 export type ListContractsResponse = Message<"dapp.ListContractsResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the contracts in the order of their deployment.
+   * Contracts in deployment order.
    *
    * @generated from field: repeated dapp.Contract contracts = 2;
    */
   contracts: Contract[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts all contracts.
+   * Total number of contracts.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -491,7 +492,7 @@ export const ListContractsResponseSchema: GenMessage<ListContractsResponse> = /*
   messageDesc(file_dapp_dapp_service, 8);
 
 /**
- * Requests the health of the service.
+ * Request for the health of the service.
  *
  * @generated from message dapp.DappServiceGetHealthRequest
  */
@@ -506,34 +507,34 @@ export const DappServiceGetHealthRequestSchema: GenMessage<DappServiceGetHealthR
   messageDesc(file_dapp_dapp_service, 9);
 
 /**
- * Reports the health of the service.
+ * Response with the health of the service.
  *
  * @generated from message dapp.DappServiceGetHealthResponse
  */
 export type DappServiceGetHealthResponse = Message<"dapp.DappServiceGetHealthResponse"> & {
   /**
-   * Is always "success", because the request was answered.
+   * Always "success": the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the store can be read and written and both algorithms work, "DOWN" otherwise.
+   * "UP" if the store can be read and written and both algorithms work, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
   serviceStatus: string;
 
   /**
-   * Is true if the service has just created and verified an ECDSA signature.
+   * True if the service has just created and verified an ECDSA signature.
    *
    * @generated from field: bool ecdsa_available = 3;
    */
   ecdsaAvailable: boolean;
 
   /**
-   * Is true if the service has just created and verified an ML-DSA-65 signature.
+   * True if the service has just created and verified an ML-DSA-65 signature.
    *
    * @generated from field: bool ml_dsa65_available = 4;
    */
@@ -548,7 +549,7 @@ export const DappServiceGetHealthResponseSchema: GenMessage<DappServiceGetHealth
   messageDesc(file_dapp_dapp_service, 10);
 
 /**
- * Signs contracts. Also signs data with two algorithms: ECDSA (secp256r1, SHA-256) and the post-quantum ML-DSA-65. The
+ * Signs contracts, and signs data with two algorithms: ECDSA (secp256r1, SHA-256) and the post-quantum ML-DSA-65. The
  * result has two separate signatures and one composite signature.
  *
  * The service does not store signing keys. Every DeployContract and every DualSign generates new key pairs.
@@ -558,7 +559,7 @@ export const DappServiceGetHealthResponseSchema: GenMessage<DappServiceGetHealth
 export const DappService: GenService<{
   /**
    * Stores the SHA-256 hash of a contract's code, signed with a key pair generated for this contract. With an
-   * Idempotency-Key, a retry returns the first answer.
+   * Idempotency-Key, a retry returns the first response.
    *
    * @generated from rpc dapp.DappService.DeployContract
    */
@@ -569,7 +570,7 @@ export const DappService: GenService<{
   },
   /**
    * Signs the same bytes with ECDSA, with ML-DSA-65, and with both as a composite. Each key pair is new. The composite
-   * has its own key pairs, because a component of a composite key must not sign by itself.
+   * has its own key pairs, because a component of a composite key must not be used on its own.
    *
    * @generated from rpc dapp.DappService.DualSign
    */
@@ -579,8 +580,8 @@ export const DappService: GenService<{
     output: typeof DualSignResponseSchema;
   },
   /**
-   * Verifies both signatures or a composite signature, and reports each result separately. Bytes that cannot be a key
-   * or a signature are refused.
+   * Verifies two separate signatures or a composite signature, and reports each result separately. Bytes that cannot be
+   * a key or a signature are refused.
    *
    * @generated from rpc dapp.DappService.DualVerify
    */
@@ -590,7 +591,7 @@ export const DappService: GenService<{
     output: typeof DualVerifyResponseSchema;
   },
   /**
-   * Lists contracts in the order of their deployment.
+   * Lists contracts in deployment order.
    *
    * @generated from rpc dapp.DappService.ListContracts
    */

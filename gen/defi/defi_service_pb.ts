@@ -20,28 +20,28 @@ export const file_defi_defi_service: GenFile = /*@__PURE__*/
   fileDesc("ChdkZWZpL2RlZmlfc2VydmljZS5wcm90bxIEZGVmaSKIAwoVQ3JlYXRlTXVsdGlzaWdSZXF1ZXN0Eh8KDHNpZ25lcl9jb3VudBgBIAEoBUIJukgGGgQYZCgAEhEKCXRocmVzaG9sZBgCIAEoBRImChJzaWduZXJfcHVibGljX2tleXMYAyADKAxCCrpIB5IBBBBkGAE6kgK6SI4CGuUBChljcmVhdGVfbXVsdGlzaWcudGhyZXNob2xkEk10aHJlc2hvbGQgbXVzdCBiZSBmcm9tIDEgdG8gc2lnbmVyQ291bnQsIG9yIHRvIHRoZSBudW1iZXIgb2Ygc2lnbmVyUHVibGljS2V5cxp5dGhpcy50aHJlc2hvbGQgPj0gMSAmJiB0aGlzLnRocmVzaG9sZCA8PSAodGhpcy5zaWduZXJfY291bnQgPiAwID8gdGhpcy5zaWduZXJfY291bnQgOiBpbnQoc2l6ZSh0aGlzLnNpZ25lcl9wdWJsaWNfa2V5cykpKSIkCgxzaWduZXJfY291bnQKEnNpZ25lcl9wdWJsaWNfa2V5cxABIl8KFkNyZWF0ZU11bHRpc2lnUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCXdhbGxldF9pZBgCIAEoCRIPCgdzaWduZXJzGAMgAygJEhEKCXRocmVzaG9sZBgEIAEoBSLaAQoVQ3JlYXRlUHJvcG9zYWxSZXF1ZXN0EjgKCXdhbGxldF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIaCgRkYXRhGAIgASgMQgy6SAnIAQF6BBiAgAQSMQoFdGl0bGUYAyABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSOAoKZXhwaXJlc19hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCLpIBbIBAkABIpkDCghQcm9wb3NhbBITCgtwcm9wb3NhbF9pZBgBIAEoCRIRCgl3YWxsZXRfaWQYAiABKAkSDAoEZGF0YRgDIAEoDBIXCg9zaWduYXR1cmVfY291bnQYBCABKAUSEQoJdGhyZXNob2xkGAUgASgFEhcKD3Byb3Bvc2FsX3N0YXR1cxgGIAEoCRIuCgpjcmVhdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgV0aXRsZRgIIAEoCRIzCgpleHBpcmVzX2F0GAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBEjQKC2V4ZWN1dGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBEhQKDHNpZ25pbmdfaGFzaBgLIAEoDBIRCglzaWduZWRfYnkYDCADKAkSFAoHZGFtYWdlZBgNIAEoCEgCiAEBQg0KC19leHBpcmVzX2F0Qg4KDF9leGVjdXRlZF9hdEIKCghfZGFtYWdlZCJKChZDcmVhdGVQcm9wb3NhbFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIgCghwcm9wb3NhbBgCIAEoCzIOLmRlZmkuUHJvcG9zYWwioAEKE1NpZ25Qcm9wb3NhbFJlcXVlc3QSOgoLcHJvcG9zYWxfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSLQoGc2lnbmVyGAIgASgJQh26SBrIAQFyFTITXjB4WzAtOWEtZkEtRl17NDB9JBIeCglzaWduYXR1cmUYAyABKAxCC7pICNgBAXoDaO0ZIkgKFFNpZ25Qcm9wb3NhbFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIgCghwcm9wb3NhbBgCIAEoCzIOLmRlZmkuUHJvcG9zYWwiVAoWRXhlY3V0ZVByb3Bvc2FsUmVxdWVzdBI6Cgtwcm9wb3NhbF9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJCKOAQoXRXhlY3V0ZVByb3Bvc2FsUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiAKCHByb3Bvc2FsGAIgASgLMg4uZGVmaS5Qcm9wb3NhbBIQCghleGVjdXRlZBgDIAEoCBIvCgtleGVjdXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiaQoOTXVsdGlzaWdXYWxsZXQSEQoJd2FsbGV0X2lkGAEgASgJEg8KB3NpZ25lcnMYAiADKAkSEQoJdGhyZXNob2xkGAMgASgFEhQKB2RhbWFnZWQYBCABKAhIAIgBAUIKCghfZGFtYWdlZCJRChJMaXN0V2FsbGV0c1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGP8BInkKE0xpc3RXYWxsZXRzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiUKB3dhbGxldHMYAiADKAsyFC5kZWZpLk11bHRpc2lnV2FsbGV0EhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRISCgp0b3RhbF9zaXplGAQgASgNIsABChRMaXN0UHJvcG9zYWxzUmVxdWVzdBI1Cgl3YWxsZXRfaWQYASABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSNAoPcHJvcG9zYWxfc3RhdHVzGAIgASgJQhu6SBjYAQFyE1IHUEVORElOR1IIRVhFQ1VURUQSHQoJcGFnZV9zaXplGAMgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDGP8BIncKFUxpc3RQcm9wb3NhbHNSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSIQoJcHJvcG9zYWxzGAIgAygLMg4uZGVmaS5Qcm9wb3NhbBIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSIdChtEZWZpU2VydmljZUdldEhlYWx0aFJlcXVlc3QiogEKHERlZmlTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEhkKDHdhbGxldF9jb3VudBgDIAEoDUgAiAEBEhsKDnByb3Bvc2FsX2NvdW50GAQgASgNSAGIAQFCDwoNX3dhbGxldF9jb3VudEIRCg9fcHJvcG9zYWxfY291bnQyngkKC0RlZmlTZXJ2aWNlEpYBCg5DcmVhdGVNdWx0aXNpZxIbLmRlZmkuQ3JlYXRlTXVsdGlzaWdSZXF1ZXN0GhwuZGVmaS5DcmVhdGVNdWx0aXNpZ1Jlc3BvbnNlIkmIshkCmrIZCmRlZmkud3JpdGWgshkBurIZC0tFWV9JTlZBTElEgtPkkwIeOgEqIhkvYXBpL2RlZmkvY3JlYXRlLW11bHRpc2lnEpsBCg5DcmVhdGVQcm9wb3NhbBIbLmRlZmkuQ3JlYXRlUHJvcG9zYWxSZXF1ZXN0GhwuZGVmaS5DcmVhdGVQcm9wb3NhbFJlc3BvbnNlIk6IshkCmrIZCmRlZmkud3JpdGWgshkBurIZEFdBTExFVF9OT1RfRk9VTkSC0+STAh46ASoiGS9hcGkvZGVmaS9jcmVhdGUtcHJvcG9zYWwSjQIKDFNpZ25Qcm9wb3NhbBIZLmRlZmkuU2lnblByb3Bvc2FsUmVxdWVzdBoaLmRlZmkuU2lnblByb3Bvc2FsUmVzcG9uc2UixQGIshkCmrIZCmRlZmkud3JpdGWgshkBurIZElBST1BPU0FMX05PVF9GT1VORLqyGQ5TSUdORVJfVU5LTk9XTrqyGQ5BTFJFQURZX1NJR05FRLqyGRFTSUdOQVRVUkVfSU5WQUxJRLqyGRFTSUdOQVRVUkVfTUlTU0lOR7qyGRFQUk9QT1NBTF9FWEVDVVRFRLqyGRBQUk9QT1NBTF9FWFBJUkVEgtPkkwIcOgEqIhcvYXBpL2RlZmkvc2lnbi1wcm9wb3NhbBLkAQoPRXhlY3V0ZVByb3Bvc2FsEhwuZGVmaS5FeGVjdXRlUHJvcG9zYWxSZXF1ZXN0Gh0uZGVmaS5FeGVjdXRlUHJvcG9zYWxSZXNwb25zZSKTAYiyGQKashkKZGVmaS53cml0ZaCyGQG6shkSUFJPUE9TQUxfTk9UX0ZPVU5EurIZFVRIUkVTSE9MRF9OT1RfUkVBQ0hFRLqyGRFQUk9QT1NBTF9FWEVDVVRFRLqyGRBQUk9QT1NBTF9FWFBJUkVEgtPkkwIfOgEqIhovYXBpL2RlZmkvZXhlY3V0ZS1wcm9wb3NhbBJxCgtMaXN0V2FsbGV0cxIYLmRlZmkuTGlzdFdhbGxldHNSZXF1ZXN0GhkuZGVmaS5MaXN0V2FsbGV0c1Jlc3BvbnNlIi2QAgGIshkCmrIZCWRlZmkucmVhZILT5JMCExIRL2FwaS9kZWZpL3dhbGxldHMSeQoNTGlzdFByb3Bvc2FscxIaLmRlZmkuTGlzdFByb3Bvc2Fsc1JlcXVlc3QaGy5kZWZpLkxpc3RQcm9wb3NhbHNSZXNwb25zZSIvkAIBiLIZApqyGQlkZWZpLnJlYWSC0+STAhUSEy9hcGkvZGVmaS9wcm9wb3NhbHMScwoJR2V0SGVhbHRoEiEuZGVmaS5EZWZpU2VydmljZUdldEhlYWx0aFJlcXVlc3QaIi5kZWZpLkRlZmlTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2UiH5ACAYiyGQGC0+STAhISEC9hcGkvZGVmaS9oZWFsdGhCPgoQcXVhbnR1bXNhZmUuZGVmaVABWhVxdWFudHVtc2FmZS9kZWZpO2RlZmmqAhBRdWFudHVtU2FmZS5EZWZpYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access, file_qsp_idempotency, file_qsp_reasons]);
 
 /**
- * Requests a new wallet of signers.
+ * Request for a new multisig wallet.
  *
  * @generated from message defi.CreateMultisigRequest
  */
 export type CreateMultisigRequest = Message<"defi.CreateMultisigRequest"> & {
   /**
-   * Gives the number of signers to create: 1 to 100. The service stores their keys sealed.
+   * Number of signers to create: 1 to 100. The service stores their keys sealed.
    *
    * @generated from field: int32 signer_count = 1;
    */
   signerCount: number;
 
   /**
-   * Gives the number of signers that must sign: 1 to all.
+   * Number of signers that must sign: 1 to all.
    *
    * @generated from field: int32 threshold = 2;
    */
   threshold: number;
 
   /**
-   * Contains the raw ML-DSA-65 public keys of 1 to 100 signers that store their own secret keys, instead of
-   * signer_count. Each key has 1952 bytes and occurs once. Fails with KEY_INVALID for bytes that cannot be a key.
+   * Raw ML-DSA-65 public keys of 1 to 100 signers that keep their own secret keys, instead of signer_count. Each key
+   * has 1952 bytes and occurs once. Fails with KEY_INVALID for bytes that cannot be a key.
    *
    * @generated from field: repeated bytes signer_public_keys = 3;
    */
@@ -56,34 +56,34 @@ export const CreateMultisigRequestSchema: GenMessage<CreateMultisigRequest> = /*
   messageDesc(file_defi_defi_service, 0);
 
 /**
- * Carries a new wallet.
+ * Response with a new wallet.
  *
  * @generated from message defi.CreateMultisigResponse
  */
 export type CreateMultisigResponse = Message<"defi.CreateMultisigResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Identifies the wallet: "multisig-" and a UUID.
+   * Wallet ID: "multisig-" and a UUID.
    *
    * @generated from field: string wallet_id = 2;
    */
   walletId: string;
 
   /**
-   * Lists the signers' addresses.
+   * Addresses of the signers.
    *
    * @generated from field: repeated string signers = 3;
    */
   signers: string[];
 
   /**
-   * Gives the number of signers that must sign.
+   * Number of signers that must sign.
    *
    * @generated from field: int32 threshold = 4;
    */
@@ -98,34 +98,34 @@ export const CreateMultisigResponseSchema: GenMessage<CreateMultisigResponse> = 
   messageDesc(file_defi_defi_service, 1);
 
 /**
- * Requests a new proposal.
+ * Request for a new proposal.
  *
  * @generated from message defi.CreateProposalRequest
  */
 export type CreateProposalRequest = Message<"defi.CreateProposalRequest"> & {
   /**
-   * Identifies the wallet.
+   * Wallet ID.
    *
    * @generated from field: string wallet_id = 1;
    */
   walletId: string;
 
   /**
-   * Contains the content of the proposal: 1 byte to 64 KiB.
+   * Content of the proposal: 1 byte to 64 KiB.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Contains a human-readable name for the proposal: up to 255 characters, no control characters.
+   * Display name of the proposal: up to 255 characters, no control characters.
    *
    * @generated from field: string title = 3;
    */
   title: string;
 
   /**
-   * Gives the time until which the proposal can be signed and executed, with millisecond precision; no limit if omitted.
+   * Deadline for signing and executing the proposal, with millisecond precision; none if omitted.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 4;
    */
@@ -140,98 +140,98 @@ export const CreateProposalRequestSchema: GenMessage<CreateProposalRequest> = /*
   messageDesc(file_defi_defi_service, 2);
 
 /**
- * Describes a proposal.
+ * A proposal.
  *
  * @generated from message defi.Proposal
  */
 export type Proposal = Message<"defi.Proposal"> & {
   /**
-   * Identifies the proposal: "proposal-" and a UUID.
+   * Proposal ID: "proposal-" and a UUID.
    *
    * @generated from field: string proposal_id = 1;
    */
   proposalId: string;
 
   /**
-   * Identifies the wallet whose signers decide.
+   * ID of the wallet whose signers decide.
    *
    * @generated from field: string wallet_id = 2;
    */
   walletId: string;
 
   /**
-   * Contains the content of the proposal.
+   * Content of the proposal.
    *
    * @generated from field: bytes data = 3;
    */
   data: Uint8Array;
 
   /**
-   * Counts the signers that have signed.
+   * Number of signers that have signed.
    *
    * @generated from field: int32 signature_count = 4;
    */
   signatureCount: number;
 
   /**
-   * Gives the number of signers that must sign.
+   * Number of signers that must sign.
    *
    * @generated from field: int32 threshold = 5;
    */
   threshold: number;
 
   /**
-   * Is "PENDING" or "EXECUTED".
+   * "PENDING" or "EXECUTED".
    *
    * @generated from field: string proposal_status = 6;
    */
   proposalStatus: string;
 
   /**
-   * Gives the time of the proposal, with millisecond precision.
+   * Time of creation, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 7;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Contains the human-readable name of the proposal; may be empty.
+   * Display name of the proposal; may be empty.
    *
    * @generated from field: string title = 8;
    */
   title: string;
 
   /**
-   * Gives the time until which the proposal can be signed and executed; absent if it has no limit.
+   * Deadline for signing and executing the proposal; absent if it has none.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 9;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * Gives the time of the execution; absent if the proposal was not executed.
+   * Time of execution; absent if the proposal was not executed.
    *
    * @generated from field: optional google.protobuf.Timestamp executed_at = 10;
    */
   executedAt?: Timestamp | undefined;
 
   /**
-   * Contains the signing hash, 32 bytes (see DefiService).
+   * Signing hash, 32 bytes (see DefiService).
    *
    * @generated from field: bytes signing_hash = 11;
    */
   signingHash: Uint8Array;
 
   /**
-   * Lists the addresses of the signers that have signed, in the order of their signatures.
+   * Addresses of the signers that have signed, in signing order.
    *
    * @generated from field: repeated string signed_by = 12;
    */
   signedBy: string[];
 
   /**
-   * Is true in a list if the stored proposal was changed outside the service. Of such a proposal, the list
-   * shows only proposal_id, and calls that use it fail with RECORD_DAMAGED. Absent otherwise.
+   * True in a list if the stored proposal was changed outside the service. The list then shows only proposal_id, and
+   * calls that use the proposal fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 13;
    */
@@ -246,20 +246,20 @@ export const ProposalSchema: GenMessage<Proposal> = /*@__PURE__*/
   messageDesc(file_defi_defi_service, 3);
 
 /**
- * Carries a new proposal.
+ * Response with a new proposal.
  *
  * @generated from message defi.CreateProposalResponse
  */
 export type CreateProposalResponse = Message<"defi.CreateProposalResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Describes the proposal.
+   * The proposal.
    *
    * @generated from field: defi.Proposal proposal = 2;
    */
@@ -274,27 +274,27 @@ export const CreateProposalResponseSchema: GenMessage<CreateProposalResponse> = 
   messageDesc(file_defi_defi_service, 4);
 
 /**
- * Asks to add a signature.
+ * Request to add a signature.
  *
  * @generated from message defi.SignProposalRequest
  */
 export type SignProposalRequest = Message<"defi.SignProposalRequest"> & {
   /**
-   * Identifies the proposal.
+   * Proposal ID.
    *
    * @generated from field: string proposal_id = 1;
    */
   proposalId: string;
 
   /**
-   * Contains the signer's address. Upper-case digits count as lower-case digits.
+   * Address of the signer. Upper-case and lower-case digits are equivalent.
    *
    * @generated from field: string signer = 2;
    */
   signer: string;
 
   /**
-   * Contains the signature of a signer that stores its own key: ML-DSA-65 over the signing hash, exactly 3309 bytes.
+   * Signature of a signer that keeps its own key: ML-DSA-65 over the signing hash, exactly 3309 bytes.
    *
    * @generated from field: bytes signature = 3;
    */
@@ -309,20 +309,20 @@ export const SignProposalRequestSchema: GenMessage<SignProposalRequest> = /*@__P
   messageDesc(file_defi_defi_service, 5);
 
 /**
- * Carries the proposal with the new signature.
+ * Response with the proposal and its new signature count.
  *
  * @generated from message defi.SignProposalResponse
  */
 export type SignProposalResponse = Message<"defi.SignProposalResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Describes the proposal.
+   * The proposal.
    *
    * @generated from field: defi.Proposal proposal = 2;
    */
@@ -337,13 +337,13 @@ export const SignProposalResponseSchema: GenMessage<SignProposalResponse> = /*@_
   messageDesc(file_defi_defi_service, 6);
 
 /**
- * Asks to execute a proposal.
+ * Request to execute a proposal.
  *
  * @generated from message defi.ExecuteProposalRequest
  */
 export type ExecuteProposalRequest = Message<"defi.ExecuteProposalRequest"> & {
   /**
-   * Identifies the proposal.
+   * Proposal ID.
    *
    * @generated from field: string proposal_id = 1;
    */
@@ -358,34 +358,34 @@ export const ExecuteProposalRequestSchema: GenMessage<ExecuteProposalRequest> = 
   messageDesc(file_defi_defi_service, 7);
 
 /**
- * Carries an executed proposal.
+ * Response with an executed proposal.
  *
  * @generated from message defi.ExecuteProposalResponse
  */
 export type ExecuteProposalResponse = Message<"defi.ExecuteProposalResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Describes the proposal.
+   * The proposal.
    *
    * @generated from field: defi.Proposal proposal = 2;
    */
   proposal?: Proposal | undefined;
 
   /**
-   * Is always true.
+   * Always true.
    *
    * @generated from field: bool executed = 3;
    */
   executed: boolean;
 
   /**
-   * Gives the time of the execution.
+   * Time of execution.
    *
    * @generated from field: google.protobuf.Timestamp executed_at = 4;
    */
@@ -400,35 +400,35 @@ export const ExecuteProposalResponseSchema: GenMessage<ExecuteProposalResponse> 
   messageDesc(file_defi_defi_service, 8);
 
 /**
- * Describes a wallet of signers.
+ * A multisig wallet.
  *
  * @generated from message defi.MultisigWallet
  */
 export type MultisigWallet = Message<"defi.MultisigWallet"> & {
   /**
-   * Identifies the wallet.
+   * Wallet ID.
    *
    * @generated from field: string wallet_id = 1;
    */
   walletId: string;
 
   /**
-   * Lists the signers' addresses.
+   * Addresses of the signers.
    *
    * @generated from field: repeated string signers = 2;
    */
   signers: string[];
 
   /**
-   * Gives the number of signers that must sign.
+   * Number of signers that must sign.
    *
    * @generated from field: int32 threshold = 3;
    */
   threshold: number;
 
   /**
-   * Is true in a list if the stored wallet was changed outside the service. Of such a wallet, the list shows
-   * only wallet_id, and calls that use it fail with RECORD_DAMAGED. Absent otherwise.
+   * True in a list if the stored wallet was changed outside the service. The list then shows only wallet_id, and calls
+   * that use the wallet fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 4;
    */
@@ -443,21 +443,20 @@ export const MultisigWalletSchema: GenMessage<MultisigWallet> = /*@__PURE__*/
   messageDesc(file_defi_defi_service, 9);
 
 /**
- * Requests a list of wallets.
+ * Request for a list of wallets.
  *
  * @generated from message defi.ListWalletsRequest
  */
 export type ListWalletsRequest = Message<"defi.ListWalletsRequest"> & {
   /**
-   * Limits the number of wallets in the response: 1 to 1000; 1000 if omitted. A page ends earlier if it would be larger
-   * than 3 MiB.
+   * Maximum number of wallets in the response: 1 to 1000; 1000 if omitted. A page is shorter if it would exceed 3 MiB.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 2;
@@ -473,34 +472,34 @@ export const ListWalletsRequestSchema: GenMessage<ListWalletsRequest> = /*@__PUR
   messageDesc(file_defi_defi_service, 10);
 
 /**
- * Carries a list of wallets.
+ * Response with a list of wallets.
  *
  * @generated from message defi.ListWalletsResponse
  */
 export type ListWalletsResponse = Message<"defi.ListWalletsResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the wallets in the order of their creation.
+   * Wallets in creation order.
    *
    * @generated from field: repeated defi.MultisigWallet wallets = 2;
    */
   wallets: MultisigWallet[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts all wallets.
+   * Total number of wallets.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -515,35 +514,35 @@ export const ListWalletsResponseSchema: GenMessage<ListWalletsResponse> = /*@__P
   messageDesc(file_defi_defi_service, 11);
 
 /**
- * Requests a list of proposals.
+ * Request for a list of proposals.
  *
  * @generated from message defi.ListProposalsRequest
  */
 export type ListProposalsRequest = Message<"defi.ListProposalsRequest"> & {
   /**
-   * Selects only proposals of this wallet; all if omitted.
+   * Filter: only proposals of this wallet; all if omitted.
    *
    * @generated from field: string wallet_id = 1;
    */
   walletId: string;
 
   /**
-   * Selects only proposals of this status: "PENDING" or "EXECUTED"; all if omitted.
+   * Filter: only proposals with this status, "PENDING" or "EXECUTED"; all if omitted.
    *
    * @generated from field: string proposal_status = 2;
    */
   proposalStatus: string;
 
   /**
-   * Limits the number of proposals in the response: 1 to 1000; 1000 if omitted. A page ends earlier if it would be
-   * larger than 3 MiB.
+   * Maximum number of proposals in the response: 1 to 1000; 1000 if omitted. A page is shorter if it would exceed 3
+   * MiB.
    *
    * @generated from field: int32 page_size = 3;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 4;
@@ -559,34 +558,34 @@ export const ListProposalsRequestSchema: GenMessage<ListProposalsRequest> = /*@_
   messageDesc(file_defi_defi_service, 12);
 
 /**
- * Carries a list of proposals.
+ * Response with a list of proposals.
  *
  * @generated from message defi.ListProposalsResponse
  */
 export type ListProposalsResponse = Message<"defi.ListProposalsResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the proposals in the order of their creation.
+   * Proposals in creation order.
    *
    * @generated from field: repeated defi.Proposal proposals = 2;
    */
   proposals: Proposal[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts all proposals of the list.
+   * Total number of proposals in the list.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -601,7 +600,7 @@ export const ListProposalsResponseSchema: GenMessage<ListProposalsResponse> = /*
   messageDesc(file_defi_defi_service, 13);
 
 /**
- * Requests the health of the service.
+ * Request for the health of the service.
  *
  * @generated from message defi.DefiServiceGetHealthRequest
  */
@@ -616,34 +615,34 @@ export const DefiServiceGetHealthRequestSchema: GenMessage<DefiServiceGetHealthR
   messageDesc(file_defi_defi_service, 14);
 
 /**
- * Reports the health of the service.
+ * Response with the health of the service.
  *
  * @generated from message defi.DefiServiceGetHealthResponse
  */
 export type DefiServiceGetHealthResponse = Message<"defi.DefiServiceGetHealthResponse"> & {
   /**
-   * Is always "success", because the request was answered.
+   * Always "success": the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the store can be read and written, "DOWN" otherwise.
+   * "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
   serviceStatus: string;
 
   /**
-   * Counts the wallets; absent if the service is down.
+   * Number of wallets; absent if the service is down.
    *
    * @generated from field: optional uint32 wallet_count = 3;
    */
   walletCount?: number | undefined;
 
   /**
-   * Counts the proposals; absent if the service is down.
+   * Number of proposals; absent if the service is down.
    *
    * @generated from field: optional uint32 proposal_count = 4;
    */
@@ -658,23 +657,23 @@ export const DefiServiceGetHealthResponseSchema: GenMessage<DefiServiceGetHealth
   messageDesc(file_defi_defi_service, 15);
 
 /**
- * Governs proposals by N-of-M signatures. A wallet has M signers, and a proposal can be executed when N of them have
+ * Governs proposals with N-of-M signatures. A wallet has M signers, and a proposal can be executed once N of them have
  * signed it.
  *
  * A signer signs the 32 bytes of the proposal's signing hash with ML-DSA-65 (FIPS 204, pure, empty context). The
- * signing hash is SHA-256 over the UTF-8 of the RFC 8785 canonical JSON of an object. The object has exactly the
+ * signing hash is SHA-256 over the UTF-8 bytes of the RFC 8785 canonical JSON of an object. The object has exactly the
  * members createdAt, data (in base64, padded), expiresAt, proposalId, purpose ("defi proposal"), threshold, title and
  * walletId. createdAt and expiresAt are RFC 3339 in UTC with exactly three digits after the second and "Z". expiresAt
  * is "" if the proposal does not expire. threshold is a number; all other members are strings.
  *
- * An address is "0x" and the lower-case hexadecimal of the first 20 bytes of SHA-256 of the raw public key.
+ * An address is "0x" and the lower-case hexadecimal of the first 20 bytes of the SHA-256 of the raw public key.
  *
  * @generated from service defi.DefiService
  */
 export const DefiService: GenService<{
   /**
-   * Creates a wallet of signers. Either the service generates the signers' keys and stores them sealed, or the signers
-   * register public keys and store their own secret keys. With an Idempotency-Key, a retry returns the first answer.
+   * Creates a multisig wallet. Either the service generates the signers' keys and stores them sealed, or the signers
+   * register public keys and keep their own secret keys. With an Idempotency-Key, a retry returns the first response.
    * The same holds for CreateProposal, SignProposal and ExecuteProposal.
    *
    * @generated from rpc defi.DefiService.CreateMultisig
@@ -706,8 +705,8 @@ export const DefiService: GenService<{
     output: typeof SignProposalResponseSchema;
   },
   /**
-   * Executes a proposal that has enough signatures. The service verifies every stored signature again. When callers
-   * race, one of them executes the proposal.
+   * Executes a proposal that has enough signatures, after verifying every stored signature again. When callers race,
+   * one of them executes the proposal.
    *
    * @generated from rpc defi.DefiService.ExecuteProposal
    */
@@ -717,7 +716,7 @@ export const DefiService: GenService<{
     output: typeof ExecuteProposalResponseSchema;
   },
   /**
-   * Lists wallets in the order of their creation.
+   * Lists wallets in creation order.
    *
    * @generated from rpc defi.DefiService.ListWallets
    */
@@ -727,7 +726,7 @@ export const DefiService: GenService<{
     output: typeof ListWalletsResponseSchema;
   },
   /**
-   * Lists proposals in the order of their creation.
+   * Lists proposals in creation order.
    *
    * @generated from rpc defi.DefiService.ListProposals
    */

@@ -18,66 +18,66 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file iot/iot_service.proto.
  */
 export const file_iot_iot_service: GenFile = /*@__PURE__*/
-  fileDesc("ChVpb3QvaW90X3NlcnZpY2UucHJvdG8SA2lvdCLLBAoVUmVnaXN0ZXJEZXZpY2VSZXF1ZXN0EjcKC2RldmljZV9uYW1lGAEgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEjcKC2RldmljZV90eXBlGAIgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhIKCnB1YmxpY19rZXkYAyABKAwSEQoJc2ltdWxhdGVkGAQgASgIEhkKEXZlbmRvcl9wdWJsaWNfa2V5GAUgASgMEhYKDnB1YmxpY19rZXlfcGVtGAYgASgJEh0KFXZlbmRvcl9wdWJsaWNfa2V5X3BlbRgHIAEoCRIYChBzaWduaW5nX2NvbnRleHRzGAggASgIOqwCukioAhrbAQoZcmVnaXN0ZXJfZGV2aWNlLnNpbXVsYXRlZBJwc2ltdWxhdGVkIGNhbm5vdCBiZSBjb21iaW5lZCB3aXRoIHB1YmxpY0tleSBvciBwdWJsaWNLZXlQZW06IHRoZSBzZXJ2aWNlIG11c3QgaGF2ZSB0aGUga2V5IHRvIHNpZ24gYXMgdGhlIGRldmljZRpMIXRoaXMuc2ltdWxhdGVkIHx8IChzaXplKHRoaXMucHVibGljX2tleSkgPT0gMCAmJiB0aGlzLnB1YmxpY19rZXlfcGVtID09ICcnKSIcCgpwdWJsaWNfa2V5Cg5wdWJsaWNfa2V5X3BlbSIqChF2ZW5kb3JfcHVibGljX2tleQoVdmVuZG9yX3B1YmxpY19rZXlfcGVtIsYBChZSZWdpc3RlckRldmljZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglkZXZpY2VfaWQYAiABKAkSEgoKcHVibGljX2tleRgDIAEoDBIRCglhbGdvcml0aG0YBCABKAkSGwoTcmVnaXN0cmF0aW9uX3N0YXR1cxgFIAEoCRIdCgtwcml2YXRlX2tleRgGIAEoDEIDgAEBSACIAQESFgoOcHVibGljX2tleV9wZW0YByABKAlCDgoMX3ByaXZhdGVfa2V5IlEKFUlzc3VlQ2hhbGxlbmdlUmVxdWVzdBI4CglkZXZpY2VfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiawoWSXNzdWVDaGFsbGVuZ2VSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJY2hhbGxlbmdlGAIgASgMEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIo4BChNBdXRoZW50aWNhdGVSZXF1ZXN0EjgKCWRldmljZV9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIdCgljaGFsbGVuZ2UYAiABKAxCCrpIB8gBAXoCaCASHgoJc2lnbmF0dXJlGAMgASgMQgu6SAjIAQF6AxiTJCK0AQoUQXV0aGVudGljYXRlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhUKDWF1dGhlbnRpY2F0ZWQYAiABKAgSDgoGcmVhc29uGAMgASgJEhcKBXRva2VuGAQgASgJQgOAAQFIAIgBARIzCgpleHBpcmVzX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQggKBl90b2tlbkINCgtfZXhwaXJlc19hdCK+AgoUU2VuZFRlbGVtZXRyeVJlcXVlc3QSOAoJZGV2aWNlX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhkKCXRlbGVtZXRyeRgCIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgDIAEoDEIGukgDyAEBEqgBCghzZXF1ZW5jZRgEIAEoAUKQAbpIiAG6AXEKDHdob2xlX251bWJlchIWbXVzdCBiZSBhIHdob2xlIG51bWJlchpJISh0aGlzID49IDAuMCAmJiB0aGlzIDw9IDkwMDcxOTkyNTQ3NDA5OTEuMCkgfHwgdGhpcyA9PSBkb3VibGUoaW50KHRoaXMpKRISGf///////z9DKQAAAAAAAAAAkLIZAUgAiAEBQgsKCV9zZXF1ZW5jZSJ6ChVTZW5kVGVsZW1ldHJ5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhAKCHZlcmlmaWVkGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIvCgtyZWNlaXZlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTAoWU3RyZWFtVGVsZW1ldHJ5UmVxdWVzdBIyCgdyZWFkaW5nGAEgASgLMhkuaW90LlNlbmRUZWxlbWV0cnlSZXF1ZXN0Qga6SAPIAQEifAoXU3RyZWFtVGVsZW1ldHJ5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhAKCHZlcmlmaWVkGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIvCgtyZWNlaXZlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi0gQKFVVwZGF0ZUZpcm13YXJlUmVxdWVzdBIYCghmaXJtd2FyZRgBIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgCIAEoDEIGukgDyAEBEhkKEXZlbmRvcl9wdWJsaWNfa2V5GAMgASgMEjUKCWRldmljZV9pZBgEIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIUCgd2ZXJzaW9uGAUgASgNSACIAQESHQoVdmVuZG9yX3B1YmxpY19rZXlfcGVtGAYgASgJOvACukjsAhqKAgoadXBkYXRlX2Zpcm13YXJlLnZlbmRvcl9rZXkSaGdpdmUgdmVuZG9yUHVibGljS2V5IG9yIHZlbmRvclB1YmxpY0tleVBlbTsgYSBkZXZpY2VJZCBhbG9uZSB3aWxsIGRvIGZvciBhIGRldmljZSB3aG9zZSB2ZW5kb3IgaXMgcGlubmVkGoEBc2l6ZSh0aGlzLnZlbmRvcl9wdWJsaWNfa2V5KSA9PSAwID8gKHRoaXMudmVuZG9yX3B1YmxpY19rZXlfcGVtICE9ICcnIHx8IHRoaXMuZGV2aWNlX2lkICE9ICcnKSA6IHRoaXMudmVuZG9yX3B1YmxpY19rZXlfcGVtID09ICcnGl0KF3VwZGF0ZV9maXJtd2FyZS52ZXJzaW9uEhZ2ZXJzaW9uIG5lZWRzIGRldmljZUlkGiohaGFzKHRoaXMudmVyc2lvbikgfHwgdGhpcy5kZXZpY2VfaWQgIT0gJydCCgoIX3ZlcnNpb24iXwoWVXBkYXRlRmlybXdhcmVSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDgoGcmVzdWx0GAIgASgJEhUKDWZpcm13YXJlX2hhc2gYAyABKAkSDgoGcmVhc29uGAQgASgJImoKG1VwZGF0ZUZpcm13YXJlU3RyZWFtUmVxdWVzdBIrCgZoZWFkZXIYASABKAsyGS5pb3QuVXBkYXRlRmlybXdhcmVIZWFkZXJIABIPCgVjaHVuaxgCIAEoDEgAQg0KBHBhcnQSBbpIAggBIsUEChRVcGRhdGVGaXJtd2FyZUhlYWRlchIZCglzaWduYXR1cmUYASABKAxCBrpIA8gBARIZChF2ZW5kb3JfcHVibGljX2tleRgCIAEoDBI1CglkZXZpY2VfaWQYAyABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSFAoHdmVyc2lvbhgEIAEoDUgAiAEBEh0KFXZlbmRvcl9wdWJsaWNfa2V5X3BlbRgFIAEoCTr+ArpI+gIakQIKIXVwZGF0ZV9maXJtd2FyZV9oZWFkZXIudmVuZG9yX2tleRJoZ2l2ZSB2ZW5kb3JQdWJsaWNLZXkgb3IgdmVuZG9yUHVibGljS2V5UGVtOyBhIGRldmljZUlkIGFsb25lIHdpbGwgZG8gZm9yIGEgZGV2aWNlIHdob3NlIHZlbmRvciBpcyBwaW5uZWQagQFzaXplKHRoaXMudmVuZG9yX3B1YmxpY19rZXkpID09IDAgPyAodGhpcy52ZW5kb3JfcHVibGljX2tleV9wZW0gIT0gJycgfHwgdGhpcy5kZXZpY2VfaWQgIT0gJycpIDogdGhpcy52ZW5kb3JfcHVibGljX2tleV9wZW0gPT0gJycaZAoedXBkYXRlX2Zpcm13YXJlX2hlYWRlci52ZXJzaW9uEhZ2ZXJzaW9uIG5lZWRzIGRldmljZUlkGiohaGFzKHRoaXMudmVyc2lvbikgfHwgdGhpcy5kZXZpY2VfaWQgIT0gJydCCgoIX3ZlcnNpb24iZQocVXBkYXRlRmlybXdhcmVTdHJlYW1SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDgoGcmVzdWx0GAIgASgJEhUKDWZpcm13YXJlX2hhc2gYAyABKAkSDgoGcmVhc29uGAQgASgJItkDCgZEZXZpY2USEQoJZGV2aWNlX2lkGAEgASgJEhIKCnB1YmxpY19rZXkYAiABKAwSEQoJYWxnb3JpdGhtGAMgASgJEhsKE3JlZ2lzdHJhdGlvbl9zdGF0dXMYBCABKAkSEwoLZGV2aWNlX25hbWUYBSABKAkSMQoNcmVnaXN0ZXJlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoMbGFzdF9zZWVuX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBEh0KEGZpcm13YXJlX3ZlcnNpb24YCCABKA1IAYgBARIaCg1maXJtd2FyZV9oYXNoGAkgASgJSAKIAQESEwoLZGV2aWNlX3R5cGUYCiABKAkSEQoJc2ltdWxhdGVkGAsgASgIEh0KEHNpZ25pbmdfY29udGV4dHMYDCABKAhIA4gBARIZCgxyZWFkaW5nX2Zvcm0YDSABKAlIBIgBAUIPCg1fbGFzdF9zZWVuX2F0QhMKEV9maXJtd2FyZV92ZXJzaW9uQhAKDl9maXJtd2FyZV9oYXNoQhMKEV9zaWduaW5nX2NvbnRleHRzQg8KDV9yZWFkaW5nX2Zvcm0iUQoSTGlzdERldmljZXNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxj/ASJwChNMaXN0RGV2aWNlc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIcCgdkZXZpY2VzGAIgAygLMgsuaW90LkRldmljZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSKnAQoUU2ltdWxhdGVkU2lnblJlcXVlc3QSOAoJZGV2aWNlX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhQKBGRhdGEYAiABKAxCBrpIA8gBARI/CgdwdXJwb3NlGAMgASgJQi66SCvYAQFyJlIJQ0hBTExFTkdFUgdSRUFESU5HUhBOVU1CRVJFRF9SRUFESU5HIjoKFVNpbXVsYXRlZFNpZ25SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJc2lnbmF0dXJlGAIgASgMIhwKGklvdFNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0IqkBChtJb3RTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEhkKDGRldmljZV9jb3VudBgDIAEoDUgAiAEBEhoKEm1sX2RzYTQ0X2F2YWlsYWJsZRgEIAEoCBIaChJtbF9kc2E4N19hdmFpbGFibGUYBSABKAhCDwoNX2RldmljZV9jb3VudDLhCwoKSW90U2VydmljZRKSAQoOUmVnaXN0ZXJEZXZpY2USGi5pb3QuUmVnaXN0ZXJEZXZpY2VSZXF1ZXN0GhsuaW90LlJlZ2lzdGVyRGV2aWNlUmVzcG9uc2UiR4iyGQKashkJaW90LndyaXRloLIZAbqyGQtLRVlfSU5WQUxJRILT5JMCHToBKiIYL2FwaS9pb3QvcmVnaXN0ZXItZGV2aWNlEpIBCg5Jc3N1ZUNoYWxsZW5nZRIaLmlvdC5Jc3N1ZUNoYWxsZW5nZVJlcXVlc3QaGy5pb3QuSXNzdWVDaGFsbGVuZ2VSZXNwb25zZSJHiLIZAbqyGRBERVZJQ0VfTk9UX0ZPVU5EurIZDlFVT1RBX0VYQ0VFREVEgtPkkwIXOgEqIhIvYXBpL2lvdC9jaGFsbGVuZ2USjwEKDEF1dGhlbnRpY2F0ZRIYLmlvdC5BdXRoZW50aWNhdGVSZXF1ZXN0GhkuaW90LkF1dGhlbnRpY2F0ZVJlc3BvbnNlIkqIshkBurIZEERFVklDRV9OT1RfRk9VTkS6shkOTEVOR1RIX0lOVkFMSUSC0+STAho6ASoiFS9hcGkvaW90L2F1dGhlbnRpY2F0ZRKhAQoNU2VuZFRlbGVtZXRyeRIZLmlvdC5TZW5kVGVsZW1ldHJ5UmVxdWVzdBoaLmlvdC5TZW5kVGVsZW1ldHJ5UmVzcG9uc2UiWYiyGQaashkJaW90LndyaXRlurIZEERFVklDRV9OT1RfRk9VTkS6shkOTEVOR1RIX0lOVkFMSUSC0+STAhw6ASoiFy9hcGkvaW90L3NlbmQtdGVsZW1ldHJ5EmcKD1N0cmVhbVRlbGVtZXRyeRIbLmlvdC5TdHJlYW1UZWxlbWV0cnlSZXF1ZXN0GhwuaW90LlN0cmVhbVRlbGVtZXRyeVJlc3BvbnNlIhWIshkGkLIZApqyGQlpb3Qud3JpdGUoATABEsYBCg5VcGRhdGVGaXJtd2FyZRIaLmlvdC5VcGRhdGVGaXJtd2FyZVJlcXVlc3QaGy5pb3QuVXBkYXRlRmlybXdhcmVSZXNwb25zZSJ7iLIZApqyGQlpb3Qud3JpdGW6shkQREVWSUNFX05PVF9GT1VORLqyGQtLRVlfSU5WQUxJRLqyGQ5MRU5HVEhfSU5WQUxJRLqyGQ5WRU5ET1JfTUlTU0lOR4LT5JMCHToBKiIYL2FwaS9pb3QvZmlybXdhcmUtdXBkYXRlErcBChRVcGRhdGVGaXJtd2FyZVN0cmVhbRIgLmlvdC5VcGRhdGVGaXJtd2FyZVN0cmVhbVJlcXVlc3QaIS5pb3QuVXBkYXRlRmlybXdhcmVTdHJlYW1SZXNwb25zZSJYiLIZApqyGQlpb3Qud3JpdGW6shkQREVWSUNFX05PVF9GT1VORLqyGQtLRVlfSU5WQUxJRLqyGQ5MRU5HVEhfSU5WQUxJRLqyGQ5WRU5ET1JfTUlTU0lORygBEm0KC0xpc3REZXZpY2VzEhcuaW90Lkxpc3REZXZpY2VzUmVxdWVzdBoYLmlvdC5MaXN0RGV2aWNlc1Jlc3BvbnNlIiuQAgGIshkCmrIZCGlvdC5yZWFkgtPkkwISEhAvYXBpL2lvdC9kZXZpY2VzEqcBCg1TaW11bGF0ZWRTaWduEhkuaW90LlNpbXVsYXRlZFNpZ25SZXF1ZXN0GhouaW90LlNpbXVsYXRlZFNpZ25SZXNwb25zZSJfiLIZApqyGQlpb3Qud3JpdGW6shkQREVWSUNFX05PVF9GT1VORLqyGRRERVZJQ0VfTk9UX1NJTVVMQVRFRILT5JMCHDoBKiIXL2FwaS9pb3Qvc2ltdWxhdGVkLXNpZ24SbgoJR2V0SGVhbHRoEh8uaW90LklvdFNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiAuaW90LklvdFNlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIekAIBiLIZAYLT5JMCERIPL2FwaS9pb3QvaGVhbHRoQjoKD3F1YW50dW1zYWZlLmlvdFABWhNxdWFudHVtc2FmZS9pb3Q7aW90qgIPUXVhbnR1bVNhZmUuSW90YgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access, file_qsp_drain, file_qsp_idempotency, file_qsp_reasons]);
+  fileDesc("ChVpb3QvaW90X3NlcnZpY2UucHJvdG8SA2lvdCLLBAoVUmVnaXN0ZXJEZXZpY2VSZXF1ZXN0EjcKC2RldmljZV9uYW1lGAEgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEjcKC2RldmljZV90eXBlGAIgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhIKCnB1YmxpY19rZXkYAyABKAwSEQoJc2ltdWxhdGVkGAQgASgIEhkKEXZlbmRvcl9wdWJsaWNfa2V5GAUgASgMEhYKDnB1YmxpY19rZXlfcGVtGAYgASgJEh0KFXZlbmRvcl9wdWJsaWNfa2V5X3BlbRgHIAEoCRIYChBzaWduaW5nX2NvbnRleHRzGAggASgIOqwCukioAhrbAQoZcmVnaXN0ZXJfZGV2aWNlLnNpbXVsYXRlZBJwc2ltdWxhdGVkIGNhbm5vdCBiZSBjb21iaW5lZCB3aXRoIHB1YmxpY0tleSBvciBwdWJsaWNLZXlQZW06IHRoZSBzZXJ2aWNlIG11c3QgaGF2ZSB0aGUga2V5IHRvIHNpZ24gYXMgdGhlIGRldmljZRpMIXRoaXMuc2ltdWxhdGVkIHx8IChzaXplKHRoaXMucHVibGljX2tleSkgPT0gMCAmJiB0aGlzLnB1YmxpY19rZXlfcGVtID09ICcnKSIcCgpwdWJsaWNfa2V5Cg5wdWJsaWNfa2V5X3BlbSIqChF2ZW5kb3JfcHVibGljX2tleQoVdmVuZG9yX3B1YmxpY19rZXlfcGVtIsYBChZSZWdpc3RlckRldmljZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglkZXZpY2VfaWQYAiABKAkSEgoKcHVibGljX2tleRgDIAEoDBIRCglhbGdvcml0aG0YBCABKAkSGwoTcmVnaXN0cmF0aW9uX3N0YXR1cxgFIAEoCRIdCgtwcml2YXRlX2tleRgGIAEoDEIDgAEBSACIAQESFgoOcHVibGljX2tleV9wZW0YByABKAlCDgoMX3ByaXZhdGVfa2V5IlEKFUlzc3VlQ2hhbGxlbmdlUmVxdWVzdBI4CglkZXZpY2VfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiawoWSXNzdWVDaGFsbGVuZ2VSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJY2hhbGxlbmdlGAIgASgMEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIo4BChNBdXRoZW50aWNhdGVSZXF1ZXN0EjgKCWRldmljZV9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIdCgljaGFsbGVuZ2UYAiABKAxCCrpIB8gBAXoCaCASHgoJc2lnbmF0dXJlGAMgASgMQgu6SAjIAQF6AxiTJCK0AQoUQXV0aGVudGljYXRlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhUKDWF1dGhlbnRpY2F0ZWQYAiABKAgSDgoGcmVhc29uGAMgASgJEhcKBXRva2VuGAQgASgJQgOAAQFIAIgBARIzCgpleHBpcmVzX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQggKBl90b2tlbkINCgtfZXhwaXJlc19hdCK+AgoUU2VuZFRlbGVtZXRyeVJlcXVlc3QSOAoJZGV2aWNlX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhkKCXRlbGVtZXRyeRgCIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgDIAEoDEIGukgDyAEBEqgBCghzZXF1ZW5jZRgEIAEoAUKQAbpIiAG6AXEKDHdob2xlX251bWJlchIWbXVzdCBiZSBhIHdob2xlIG51bWJlchpJISh0aGlzID49IDAuMCAmJiB0aGlzIDw9IDkwMDcxOTkyNTQ3NDA5OTEuMCkgfHwgdGhpcyA9PSBkb3VibGUoaW50KHRoaXMpKRISGf///////z9DKQAAAAAAAAAAkLIZAUgAiAEBQgsKCV9zZXF1ZW5jZSJ6ChVTZW5kVGVsZW1ldHJ5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhAKCHZlcmlmaWVkGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIvCgtyZWNlaXZlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiTAoWU3RyZWFtVGVsZW1ldHJ5UmVxdWVzdBIyCgdyZWFkaW5nGAEgASgLMhkuaW90LlNlbmRUZWxlbWV0cnlSZXF1ZXN0Qga6SAPIAQEifAoXU3RyZWFtVGVsZW1ldHJ5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhAKCHZlcmlmaWVkGAIgASgIEg4KBnJlYXNvbhgDIAEoCRIvCgtyZWNlaXZlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi1wQKFVVwZGF0ZUZpcm13YXJlUmVxdWVzdBIYCghmaXJtd2FyZRgBIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgCIAEoDEIGukgDyAEBEhkKEXZlbmRvcl9wdWJsaWNfa2V5GAMgASgMEjUKCWRldmljZV9pZBgEIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIUCgd2ZXJzaW9uGAUgASgNSACIAQESHQoVdmVuZG9yX3B1YmxpY19rZXlfcGVtGAYgASgJOvUCukjxAhqMAgoadXBkYXRlX2Zpcm13YXJlLnZlbmRvcl9rZXkSamdpdmUgdmVuZG9yUHVibGljS2V5IG9yIHZlbmRvclB1YmxpY0tleVBlbTsgZGV2aWNlSWQgYWxvbmUgc3VmZmljZXMgb25seSBpZiB0aGUgZGV2aWNlIGhhcyBhIHBpbm5lZCB2ZW5kb3IagQFzaXplKHRoaXMudmVuZG9yX3B1YmxpY19rZXkpID09IDAgPyAodGhpcy52ZW5kb3JfcHVibGljX2tleV9wZW0gIT0gJycgfHwgdGhpcy5kZXZpY2VfaWQgIT0gJycpIDogdGhpcy52ZW5kb3JfcHVibGljX2tleV9wZW0gPT0gJycaYAoXdXBkYXRlX2Zpcm13YXJlLnZlcnNpb24SGXZlcnNpb24gcmVxdWlyZXMgZGV2aWNlSWQaKiFoYXModGhpcy52ZXJzaW9uKSB8fCB0aGlzLmRldmljZV9pZCAhPSAnJ0IKCghfdmVyc2lvbiJfChZVcGRhdGVGaXJtd2FyZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIOCgZyZXN1bHQYAiABKAkSFQoNZmlybXdhcmVfaGFzaBgDIAEoCRIOCgZyZWFzb24YBCABKAkiagobVXBkYXRlRmlybXdhcmVTdHJlYW1SZXF1ZXN0EisKBmhlYWRlchgBIAEoCzIZLmlvdC5VcGRhdGVGaXJtd2FyZUhlYWRlckgAEg8KBWNodW5rGAIgASgMSABCDQoEcGFydBIFukgCCAEiygQKFFVwZGF0ZUZpcm13YXJlSGVhZGVyEhkKCXNpZ25hdHVyZRgBIAEoDEIGukgDyAEBEhkKEXZlbmRvcl9wdWJsaWNfa2V5GAIgASgMEjUKCWRldmljZV9pZBgDIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIUCgd2ZXJzaW9uGAQgASgNSACIAQESHQoVdmVuZG9yX3B1YmxpY19rZXlfcGVtGAUgASgJOoMDukj/AhqTAgohdXBkYXRlX2Zpcm13YXJlX2hlYWRlci52ZW5kb3Jfa2V5EmpnaXZlIHZlbmRvclB1YmxpY0tleSBvciB2ZW5kb3JQdWJsaWNLZXlQZW07IGRldmljZUlkIGFsb25lIHN1ZmZpY2VzIG9ubHkgaWYgdGhlIGRldmljZSBoYXMgYSBwaW5uZWQgdmVuZG9yGoEBc2l6ZSh0aGlzLnZlbmRvcl9wdWJsaWNfa2V5KSA9PSAwID8gKHRoaXMudmVuZG9yX3B1YmxpY19rZXlfcGVtICE9ICcnIHx8IHRoaXMuZGV2aWNlX2lkICE9ICcnKSA6IHRoaXMudmVuZG9yX3B1YmxpY19rZXlfcGVtID09ICcnGmcKHnVwZGF0ZV9maXJtd2FyZV9oZWFkZXIudmVyc2lvbhIZdmVyc2lvbiByZXF1aXJlcyBkZXZpY2VJZBoqIWhhcyh0aGlzLnZlcnNpb24pIHx8IHRoaXMuZGV2aWNlX2lkICE9ICcnQgoKCF92ZXJzaW9uImUKHFVwZGF0ZUZpcm13YXJlU3RyZWFtUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg4KBnJlc3VsdBgCIAEoCRIVCg1maXJtd2FyZV9oYXNoGAMgASgJEg4KBnJlYXNvbhgEIAEoCSLZAwoGRGV2aWNlEhEKCWRldmljZV9pZBgBIAEoCRISCgpwdWJsaWNfa2V5GAIgASgMEhEKCWFsZ29yaXRobRgDIAEoCRIbChNyZWdpc3RyYXRpb25fc3RhdHVzGAQgASgJEhMKC2RldmljZV9uYW1lGAUgASgJEjEKDXJlZ2lzdGVyZWRfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjUKDGxhc3Rfc2Vlbl9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAIgBARIdChBmaXJtd2FyZV92ZXJzaW9uGAggASgNSAGIAQESGgoNZmlybXdhcmVfaGFzaBgJIAEoCUgCiAEBEhMKC2RldmljZV90eXBlGAogASgJEhEKCXNpbXVsYXRlZBgLIAEoCBIdChBzaWduaW5nX2NvbnRleHRzGAwgASgISAOIAQESGQoMcmVhZGluZ19mb3JtGA0gASgJSASIAQFCDwoNX2xhc3Rfc2Vlbl9hdEITChFfZmlybXdhcmVfdmVyc2lvbkIQCg5fZmlybXdhcmVfaGFzaEITChFfc2lnbmluZ19jb250ZXh0c0IPCg1fcmVhZGluZ19mb3JtIlEKEkxpc3REZXZpY2VzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMY/wEicAoTTGlzdERldmljZXNSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSHAoHZGV2aWNlcxgCIAMoCzILLmlvdC5EZXZpY2USFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhIKCnRvdGFsX3NpemUYBCABKA0ipwEKFFNpbXVsYXRlZFNpZ25SZXF1ZXN0EjgKCWRldmljZV9pZBgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIUCgRkYXRhGAIgASgMQga6SAPIAQESPwoHcHVycG9zZRgDIAEoCUIuukgr2AEBciZSCUNIQUxMRU5HRVIHUkVBRElOR1IQTlVNQkVSRURfUkVBRElORyI6ChVTaW11bGF0ZWRTaWduUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCXNpZ25hdHVyZRgCIAEoDCIcChpJb3RTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdCKpAQobSW90U2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIZCgxkZXZpY2VfY291bnQYAyABKA1IAIgBARIaChJtbF9kc2E0NF9hdmFpbGFibGUYBCABKAgSGgoSbWxfZHNhODdfYXZhaWxhYmxlGAUgASgIQg8KDV9kZXZpY2VfY291bnQy4QsKCklvdFNlcnZpY2USkgEKDlJlZ2lzdGVyRGV2aWNlEhouaW90LlJlZ2lzdGVyRGV2aWNlUmVxdWVzdBobLmlvdC5SZWdpc3RlckRldmljZVJlc3BvbnNlIkeIshkCmrIZCWlvdC53cml0ZaCyGQG6shkLS0VZX0lOVkFMSUSC0+STAh06ASoiGC9hcGkvaW90L3JlZ2lzdGVyLWRldmljZRKSAQoOSXNzdWVDaGFsbGVuZ2USGi5pb3QuSXNzdWVDaGFsbGVuZ2VSZXF1ZXN0GhsuaW90Lklzc3VlQ2hhbGxlbmdlUmVzcG9uc2UiR4iyGQG6shkQREVWSUNFX05PVF9GT1VORLqyGQ5RVU9UQV9FWENFRURFRILT5JMCFzoBKiISL2FwaS9pb3QvY2hhbGxlbmdlEo8BCgxBdXRoZW50aWNhdGUSGC5pb3QuQXV0aGVudGljYXRlUmVxdWVzdBoZLmlvdC5BdXRoZW50aWNhdGVSZXNwb25zZSJKiLIZAbqyGRBERVZJQ0VfTk9UX0ZPVU5EurIZDkxFTkdUSF9JTlZBTElEgtPkkwIaOgEqIhUvYXBpL2lvdC9hdXRoZW50aWNhdGUSoQEKDVNlbmRUZWxlbWV0cnkSGS5pb3QuU2VuZFRlbGVtZXRyeVJlcXVlc3QaGi5pb3QuU2VuZFRlbGVtZXRyeVJlc3BvbnNlIlmIshkGmrIZCWlvdC53cml0ZbqyGRBERVZJQ0VfTk9UX0ZPVU5EurIZDkxFTkdUSF9JTlZBTElEgtPkkwIcOgEqIhcvYXBpL2lvdC9zZW5kLXRlbGVtZXRyeRJnCg9TdHJlYW1UZWxlbWV0cnkSGy5pb3QuU3RyZWFtVGVsZW1ldHJ5UmVxdWVzdBocLmlvdC5TdHJlYW1UZWxlbWV0cnlSZXNwb25zZSIViLIZBpCyGQKashkJaW90LndyaXRlKAEwARLGAQoOVXBkYXRlRmlybXdhcmUSGi5pb3QuVXBkYXRlRmlybXdhcmVSZXF1ZXN0GhsuaW90LlVwZGF0ZUZpcm13YXJlUmVzcG9uc2Uie4iyGQKashkJaW90LndyaXRlurIZEERFVklDRV9OT1RfRk9VTkS6shkLS0VZX0lOVkFMSUS6shkOTEVOR1RIX0lOVkFMSUS6shkOVkVORE9SX01JU1NJTkeC0+STAh06ASoiGC9hcGkvaW90L2Zpcm13YXJlLXVwZGF0ZRK3AQoUVXBkYXRlRmlybXdhcmVTdHJlYW0SIC5pb3QuVXBkYXRlRmlybXdhcmVTdHJlYW1SZXF1ZXN0GiEuaW90LlVwZGF0ZUZpcm13YXJlU3RyZWFtUmVzcG9uc2UiWIiyGQKashkJaW90LndyaXRlurIZEERFVklDRV9OT1RfRk9VTkS6shkLS0VZX0lOVkFMSUS6shkOTEVOR1RIX0lOVkFMSUS6shkOVkVORE9SX01JU1NJTkcoARJtCgtMaXN0RGV2aWNlcxIXLmlvdC5MaXN0RGV2aWNlc1JlcXVlc3QaGC5pb3QuTGlzdERldmljZXNSZXNwb25zZSIrkAIBiLIZApqyGQhpb3QucmVhZILT5JMCEhIQL2FwaS9pb3QvZGV2aWNlcxKnAQoNU2ltdWxhdGVkU2lnbhIZLmlvdC5TaW11bGF0ZWRTaWduUmVxdWVzdBoaLmlvdC5TaW11bGF0ZWRTaWduUmVzcG9uc2UiX4iyGQKashkJaW90LndyaXRlurIZEERFVklDRV9OT1RfRk9VTkS6shkUREVWSUNFX05PVF9TSU1VTEFURUSC0+STAhw6ASoiFy9hcGkvaW90L3NpbXVsYXRlZC1zaWduEm4KCUdldEhlYWx0aBIfLmlvdC5Jb3RTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdBogLmlvdC5Jb3RTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2UiHpACAYiyGQGC0+STAhESDy9hcGkvaW90L2hlYWx0aEI6Cg9xdWFudHVtc2FmZS5pb3RQAVoTcXVhbnR1bXNhZmUvaW90O2lvdKoCD1F1YW50dW1TYWZlLklvdGIGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access, file_qsp_drain, file_qsp_idempotency, file_qsp_reasons]);
 
 /**
- * Asks to register a device.
+ * Request to register a device.
  *
  * @generated from message iot.RegisterDeviceRequest
  */
 export type RegisterDeviceRequest = Message<"iot.RegisterDeviceRequest"> & {
   /**
-   * Contains a human-readable name for the device: up to 255 characters, no control characters.
+   * Display name of the device: up to 255 characters, no control characters.
    *
    * @generated from field: string device_name = 1;
    */
   deviceName: string;
 
   /**
-   * Contains the type of the device: up to 255 characters, no control characters.
+   * Type of the device: up to 255 characters, no control characters.
    *
    * @generated from field: string device_type = 2;
    */
   deviceType: string;
 
   /**
-   * Contains the device's raw ML-DSA-44 public key, 1312 bytes. If omitted, the service generates a key pair.
+   * The device's raw ML-DSA-44 public key, 1312 bytes. If omitted, the service generates a key pair.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Stores the secret key of the generated key pair, sealed, so that SimulatedSign can sign as the device.
+   * Whether to store the generated secret key, sealed, so that SimulatedSign can sign as the device.
    *
    * @generated from field: bool simulated = 4;
    */
   simulated: boolean;
 
   /**
-   * Pins the vendor of the device's firmware: the raw ML-DSA-87 public key, 2592 bytes.
+   * Vendor to pin for the device's firmware: the raw ML-DSA-87 public key, 2592 bytes.
    *
    * @generated from field: bytes vendor_public_key = 5;
    */
   vendorPublicKey: Uint8Array;
 
   /**
-   * Contains the device's public key as a PEM SubjectPublicKeyInfo, instead of public_key.
+   * The device's public key as a PEM SubjectPublicKeyInfo, instead of public_key.
    *
    * @generated from field: string public_key_pem = 6;
    */
   publicKeyPem: string;
 
   /**
-   * Contains the vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
+   * The vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
    *
    * @generated from field: string vendor_public_key_pem = 7;
    */
   vendorPublicKeyPem: string;
 
   /**
-   * Selects one context per use for all signatures of the device (see IotService). If omitted, the signatures have an
-   * empty context. The setting never changes.
+   * Whether the device signs with a separate context for each purpose (see IotService). If omitted, its signatures have
+   * an empty context. The setting never changes.
    *
    * @generated from field: bool signing_contexts = 8;
    */
@@ -92,57 +92,57 @@ export const RegisterDeviceRequestSchema: GenMessage<RegisterDeviceRequest> = /*
   messageDesc(file_iot_iot_service, 0);
 
 /**
- * Carries a registered device.
+ * Response with a registered device.
  *
  * @generated from message iot.RegisterDeviceResponse
  */
 export type RegisterDeviceResponse = Message<"iot.RegisterDeviceResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Identifies the device: "device-" and a UUID.
+   * Device ID: "device-" and a UUID.
    *
    * @generated from field: string device_id = 2;
    */
   deviceId: string;
 
   /**
-   * Contains the device's raw ML-DSA-44 public key, 1312 bytes.
+   * The device's raw ML-DSA-44 public key, 1312 bytes.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Is always "ML-DSA-44".
+   * Always "ML-DSA-44".
    *
    * @generated from field: string algorithm = 4;
    */
   algorithm: string;
 
   /**
-   * Is always "REGISTERED".
+   * Always "REGISTERED".
    *
    * @generated from field: string registration_status = 5;
    */
   registrationStatus: string;
 
   /**
-   * Contains the seed of the generated key pair, 32 bytes, which the device stores. Absent if the device registered its
-   * own key or is simulated. The service returns the seed again only to a retry with the same idempotency key. For such
-   * retries it stores the answer, sealed, for 24 hours.
+   * Seed of the generated key pair, 32 bytes, for the device to store. Absent if the device registered its own key or
+   * is simulated. The service returns the seed again only for a retry with the same idempotency key, and stores the
+   * response, sealed, for 24 hours for that purpose.
    *
    * @generated from field: optional bytes private_key = 6;
    */
   privateKey?: Uint8Array | undefined;
 
   /**
-   * Contains the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 7;
    */
@@ -157,13 +157,13 @@ export const RegisterDeviceResponseSchema: GenMessage<RegisterDeviceResponse> = 
   messageDesc(file_iot_iot_service, 1);
 
 /**
- * Requests a challenge.
+ * Request for a challenge.
  *
  * @generated from message iot.IssueChallengeRequest
  */
 export type IssueChallengeRequest = Message<"iot.IssueChallengeRequest"> & {
   /**
-   * Identifies the device.
+   * Device ID.
    *
    * @generated from field: string device_id = 1;
    */
@@ -178,28 +178,28 @@ export const IssueChallengeRequestSchema: GenMessage<IssueChallengeRequest> = /*
   messageDesc(file_iot_iot_service, 2);
 
 /**
- * Carries a challenge.
+ * Response with a challenge.
  *
  * @generated from message iot.IssueChallengeResponse
  */
 export type IssueChallengeResponse = Message<"iot.IssueChallengeResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the 32 bytes that the device signs: 16 random bytes and a tag that only the service can compute. With the
-   * tag, the service recognizes its challenges without storing them.
+   * The 32 bytes for the device to sign: 16 random bytes and a tag that only the service can compute. The tag lets the
+   * service recognize its challenges without storing them.
    *
    * @generated from field: bytes challenge = 2;
    */
   challenge: Uint8Array;
 
   /**
-   * Gives the time when the challenge expires: 60 seconds after its issue.
+   * Expiry time of the challenge: 60 seconds after its issue.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -214,27 +214,27 @@ export const IssueChallengeResponseSchema: GenMessage<IssueChallengeResponse> = 
   messageDesc(file_iot_iot_service, 3);
 
 /**
- * Asks to authenticate a device.
+ * Request to authenticate a device.
  *
  * @generated from message iot.AuthenticateRequest
  */
 export type AuthenticateRequest = Message<"iot.AuthenticateRequest"> & {
   /**
-   * Identifies the device.
+   * Device ID.
    *
    * @generated from field: string device_id = 1;
    */
   deviceId: string;
 
   /**
-   * Contains the challenge, 32 bytes.
+   * The challenge, 32 bytes.
    *
    * @generated from field: bytes challenge = 2;
    */
   challenge: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-44 signature over the challenge, exactly 2420 bytes.
+   * Raw ML-DSA-44 signature over the challenge, exactly 2420 bytes.
    *
    * @generated from field: bytes signature = 3;
    */
@@ -249,43 +249,43 @@ export const AuthenticateRequestSchema: GenMessage<AuthenticateRequest> = /*@__P
   messageDesc(file_iot_iot_service, 4);
 
 /**
- * Reports whether a device is authenticated.
+ * Response that reports whether a device is authenticated.
  *
  * @generated from message iot.AuthenticateResponse
  */
 export type AuthenticateResponse = Message<"iot.AuthenticateResponse"> & {
   /**
-   * Is always "success", even if the device is not authenticated.
+   * Always "success", even if the device is not authenticated.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if the device signed its own challenge, and the challenge was neither expired nor used.
+   * True if and only if the device signed its own challenge, and the challenge was neither expired nor used.
    *
    * @generated from field: bool authenticated = 2;
    */
   authenticated: boolean;
 
   /**
-   * Gives the reason of a failure; empty if authenticated. The values are "CHALLENGE_UNKNOWN" (never issued, or expired
-   * long ago), "CHALLENGE_FOREIGN" (issued to another device), "CHALLENGE_EXPIRED" (or issued in the future, by a clock
-   * that was then set back), "CHALLENGE_USED" and "SIGNATURE_INVALID". An attempt with a wrong signature uses the challenge up.
+   * Reason for a failure; empty if authenticated. "CHALLENGE_UNKNOWN" (never issued, or expired long ago),
+   * "CHALLENGE_FOREIGN" (issued to another device), "CHALLENGE_EXPIRED" (or issued in the future, by a clock that was
+   * then set back), "CHALLENGE_USED" or "SIGNATURE_INVALID". An attempt with a wrong signature uses up the challenge.
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * Contains a token whose subject is the deviceId, as pqc.PqcService issues them; absent if not authenticated.
+   * Token whose subject is the deviceId, as pqc.PqcService issues them; absent if not authenticated.
    *
    * @generated from field: optional string token = 4;
    */
   token?: string | undefined;
 
   /**
-   * Gives the time when the token expires; absent if not authenticated.
+   * Expiry time of the token; absent if not authenticated.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 5;
    */
@@ -300,36 +300,36 @@ export const AuthenticateResponseSchema: GenMessage<AuthenticateResponse> = /*@_
   messageDesc(file_iot_iot_service, 5);
 
 /**
- * Carries a reading.
+ * Request to check a reading.
  *
  * @generated from message iot.SendTelemetryRequest
  */
 export type SendTelemetryRequest = Message<"iot.SendTelemetryRequest"> & {
   /**
-   * Identifies the device.
+   * Device ID.
    *
    * @generated from field: string device_id = 1;
    */
   deviceId: string;
 
   /**
-   * Contains the measurement; at least 1 byte.
+   * Measurement; at least 1 byte.
    *
    * @generated from field: bytes telemetry = 2;
    */
   telemetry: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-44 signature, exactly 2420 bytes. It covers the telemetry. With a sequence, it covers the 8
-   * bytes of the sequence (big-endian) and then the telemetry.
+   * Raw ML-DSA-44 signature, exactly 2420 bytes. It covers the telemetry; with a sequence, the 8 bytes of the sequence
+   * (big-endian) and then the telemetry.
    *
    * @generated from field: bytes signature = 3;
    */
   signature: Uint8Array;
 
   /**
-   * Numbers the device's readings. Each number must be above the last accepted one. A whole number. A device numbers
-   * either all of its readings or none. Readings without a number can be replayed.
+   * Sequence number of the reading, which must be above the last accepted one. A whole number. A device numbers either
+   * all of its readings or none. Readings without a number can be replayed.
    *
    * @generated from field: optional double sequence = 4;
    */
@@ -344,39 +344,39 @@ export const SendTelemetryRequestSchema: GenMessage<SendTelemetryRequest> = /*@_
   messageDesc(file_iot_iot_service, 6);
 
 /**
- * Reports the result of a reading.
+ * Response with the result for a reading.
  *
  * @generated from message iot.SendTelemetryResponse
  */
 export type SendTelemetryResponse = Message<"iot.SendTelemetryResponse"> & {
   /**
-   * Is always "success", even if the reading is not verified.
+   * Always "success", even if the reading is not verified.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if the device signed the reading and the reading is not old.
+   * True if and only if the device signed the reading and the reading is not a replay.
    *
    * @generated from field: bool verified = 2;
    */
   verified: boolean;
 
   /**
-   * Gives the reason of a failure; empty if verified:
+   * Reason for a failure; empty if verified.
    *   "SIGNATURE_INVALID": the device did not sign these bytes;
    *   "CHALLENGE_AS_READING": the signed bytes are a challenge that the service issued, to this or another device;
    *   "SEQUENCE_OLD": the sequence is not above the last one;
-   *   "SEQUENCE_REQUIRED": the first reading of the device had a sequence, and this one has none;
-   *   "SEQUENCE_NOT_EXPECTED": the first reading of the device had no sequence, and this one has one.
+   *   "SEQUENCE_REQUIRED": the device's first reading had a sequence, and this one has none;
+   *   "SEQUENCE_NOT_EXPECTED": the device's first reading had no sequence, and this one has one.
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * Gives the time when the service received the reading.
+   * Time when the service received the reading.
    *
    * @generated from field: google.protobuf.Timestamp received_at = 4;
    */
@@ -391,13 +391,13 @@ export const SendTelemetryResponseSchema: GenMessage<SendTelemetryResponse> = /*
   messageDesc(file_iot_iot_service, 7);
 
 /**
- * Carries a reading of a stream.
+ * A reading in a stream.
  *
  * @generated from message iot.StreamTelemetryRequest
  */
 export type StreamTelemetryRequest = Message<"iot.StreamTelemetryRequest"> & {
   /**
-   * Contains the reading.
+   * The reading.
    *
    * @generated from field: iot.SendTelemetryRequest reading = 1;
    */
@@ -412,34 +412,34 @@ export const StreamTelemetryRequestSchema: GenMessage<StreamTelemetryRequest> = 
   messageDesc(file_iot_iot_service, 8);
 
 /**
- * Reports the result of one reading of a stream.
+ * Result for one reading in a stream.
  *
  * @generated from message iot.StreamTelemetryResponse
  */
 export type StreamTelemetryResponse = Message<"iot.StreamTelemetryResponse"> & {
   /**
-   * Is always "success", even if the reading is not verified.
+   * Always "success", even if the reading is not verified.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if the device signed the reading and the reading is not old.
+   * True if and only if the device signed the reading and the reading is not a replay.
    *
    * @generated from field: bool verified = 2;
    */
   verified: boolean;
 
   /**
-   * Gives the reason of a failure: a value of SendTelemetryResponse, "DEVICE_NOT_FOUND" or "LENGTH_INVALID".
+   * Reason for a failure: a value from SendTelemetryResponse, "DEVICE_NOT_FOUND" or "LENGTH_INVALID".
    *
    * @generated from field: string reason = 3;
    */
   reason: string;
 
   /**
-   * Gives the time when the service received the reading.
+   * Time when the service received the reading.
    *
    * @generated from field: google.protobuf.Timestamp received_at = 4;
    */
@@ -454,53 +454,53 @@ export const StreamTelemetryResponseSchema: GenMessage<StreamTelemetryResponse> 
   messageDesc(file_iot_iot_service, 9);
 
 /**
- * Asks to check firmware.
+ * Request to check firmware.
  *
  * @generated from message iot.UpdateFirmwareRequest
  */
 export type UpdateFirmwareRequest = Message<"iot.UpdateFirmwareRequest"> & {
   /**
-   * Contains the image; at least 1 byte.
+   * Firmware image; at least 1 byte.
    *
    * @generated from field: bytes firmware = 1;
    */
   firmware: Uint8Array;
 
   /**
-   * Contains the vendor's raw ML-DSA-87 signature over the 32 bytes of SHA-256 of the image, exactly 4627 bytes.
+   * Vendor's raw ML-DSA-87 signature over the 32 bytes of the image's SHA-256, exactly 4627 bytes.
    *
    * @generated from field: bytes signature = 2;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the vendor's raw ML-DSA-87 public key, exactly 2592 bytes. Optional for a device with a pinned vendor.
+   * The vendor's raw ML-DSA-87 public key, exactly 2592 bytes. Optional for a device with a pinned vendor.
    *
    * @generated from field: bytes vendor_public_key = 3;
    */
   vendorPublicKey: Uint8Array;
 
   /**
-   * Identifies the device that receives the firmware.
+   * ID of the device that receives the firmware.
    *
    * @generated from field: string device_id = 4;
    */
   deviceId: string;
 
   /**
-   * Gives the version of the firmware. The service rejects a version below the installed one. After the first version
-   * is installed, every update of the device needs a version.
+   * Version of the firmware. The service rejects a version below the installed one. After the first version is
+   * installed, every update of the device needs a version.
    *
-   * The vendor signs only the hash of the image, so the service relies on the caller for the version. A caller can
-   * claim a high version for an old image that this device never had. The service rejects a version of an image that the
-   * device had before its current one.
+   * The vendor signs only the image hash, so the service relies on the caller for the version. A caller can claim a
+   * high version for an old image that this device never had. The service rejects an image that the device had before
+   * its current one, whatever the version.
    *
    * @generated from field: optional uint32 version = 5;
    */
   version?: number | undefined;
 
   /**
-   * Contains the vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
+   * The vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
    *
    * @generated from field: string vendor_public_key_pem = 6;
    */
@@ -515,34 +515,34 @@ export const UpdateFirmwareRequestSchema: GenMessage<UpdateFirmwareRequest> = /*
   messageDesc(file_iot_iot_service, 10);
 
 /**
- * Reports the result of a firmware check.
+ * Response with the result of a firmware check.
  *
  * @generated from message iot.UpdateFirmwareResponse
  */
 export type UpdateFirmwareResponse = Message<"iot.UpdateFirmwareResponse"> & {
   /**
-   * Is always "success", even if the firmware is rejected.
+   * Always "success", even if the firmware is rejected.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "FIRMWARE_ACCEPTED" or "FIRMWARE_REJECTED".
+   * "FIRMWARE_ACCEPTED" or "FIRMWARE_REJECTED".
    *
    * @generated from field: string result = 2;
    */
   result: string;
 
   /**
-   * Contains SHA-256 of the image: 64 lower-case hexadecimal digits.
+   * SHA-256 of the image: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string firmware_hash = 3;
    */
   firmwareHash: string;
 
   /**
-   * Gives the reason of a rejection; empty if the firmware was accepted:
+   * Reason for a rejection; empty if the firmware was accepted.
    *   "SIGNATURE_INVALID": the vendor did not sign this image;
    *   "VENDOR_MISMATCH": the vendor is not the pinned one;
    *   "VERSION_REQUIRED": a version is installed, and the request has none;
@@ -564,19 +564,19 @@ export const UpdateFirmwareResponseSchema: GenMessage<UpdateFirmwareResponse> = 
   messageDesc(file_iot_iot_service, 11);
 
 /**
- * Carries one part of firmware.
+ * One part of a firmware image.
  *
  * @generated from message iot.UpdateFirmwareStreamRequest
  */
 export type UpdateFirmwareStreamRequest = Message<"iot.UpdateFirmwareStreamRequest"> & {
   /**
-   * Is the header in the first message, and a chunk in each later message.
+   * Header in the first message, chunk in each later message.
    *
    * @generated from oneof iot.UpdateFirmwareStreamRequest.part
    */
   part: {
     /**
-     * Identifies the vendor and the device.
+     * Vendor and device.
      *
      * @generated from field: iot.UpdateFirmwareHeader header = 1;
      */
@@ -584,7 +584,7 @@ export type UpdateFirmwareStreamRequest = Message<"iot.UpdateFirmwareStreamReque
     case: "header";
   } | {
     /**
-     * Contains the next bytes of the image, up to the message limit of a stream (4 MiB).
+     * Next bytes of the image, up to the message limit of a stream (4 MiB).
      *
      * @generated from field: bytes chunk = 2;
      */
@@ -601,46 +601,46 @@ export const UpdateFirmwareStreamRequestSchema: GenMessage<UpdateFirmwareStreamR
   messageDesc(file_iot_iot_service, 12);
 
 /**
- * Identifies the vendor and the device of a firmware stream.
+ * Vendor and device of a firmware stream.
  *
  * @generated from message iot.UpdateFirmwareHeader
  */
 export type UpdateFirmwareHeader = Message<"iot.UpdateFirmwareHeader"> & {
   /**
-   * Contains the vendor's raw ML-DSA-87 signature over the 32 bytes of SHA-256 of the image, exactly 4627 bytes.
+   * Vendor's raw ML-DSA-87 signature over the 32 bytes of the image's SHA-256, exactly 4627 bytes.
    *
    * @generated from field: bytes signature = 1;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the vendor's raw ML-DSA-87 public key, exactly 2592 bytes. Optional for a device with a pinned vendor.
+   * The vendor's raw ML-DSA-87 public key, exactly 2592 bytes. Optional for a device with a pinned vendor.
    *
    * @generated from field: bytes vendor_public_key = 2;
    */
   vendorPublicKey: Uint8Array;
 
   /**
-   * Identifies the device that receives the firmware.
+   * ID of the device that receives the firmware.
    *
    * @generated from field: string device_id = 3;
    */
   deviceId: string;
 
   /**
-   * Gives the version of the firmware. The service rejects a version below the installed one. After the first version
-   * is installed, every update of the device needs a version.
+   * Version of the firmware. The service rejects a version below the installed one. After the first version is
+   * installed, every update of the device needs a version.
    *
-   * The vendor signs only the hash of the image, so the service relies on the caller for the version. A caller can
-   * claim a high version for an old image that this device never had. The service rejects a version of an image that the
-   * device had before its current one.
+   * The vendor signs only the image hash, so the service relies on the caller for the version. A caller can claim a
+   * high version for an old image that this device never had. The service rejects an image that the device had before
+   * its current one, whatever the version.
    *
    * @generated from field: optional uint32 version = 4;
    */
   version?: number | undefined;
 
   /**
-   * Contains the vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
+   * The vendor's public key as a PEM SubjectPublicKeyInfo, instead of vendor_public_key.
    *
    * @generated from field: string vendor_public_key_pem = 5;
    */
@@ -655,34 +655,34 @@ export const UpdateFirmwareHeaderSchema: GenMessage<UpdateFirmwareHeader> = /*@_
   messageDesc(file_iot_iot_service, 13);
 
 /**
- * Reports the result of a firmware stream.
+ * Response with the result of a firmware stream.
  *
  * @generated from message iot.UpdateFirmwareStreamResponse
  */
 export type UpdateFirmwareStreamResponse = Message<"iot.UpdateFirmwareStreamResponse"> & {
   /**
-   * Is always "success", even if the firmware is rejected.
+   * Always "success", even if the firmware is rejected.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "FIRMWARE_ACCEPTED" or "FIRMWARE_REJECTED".
+   * "FIRMWARE_ACCEPTED" or "FIRMWARE_REJECTED".
    *
    * @generated from field: string result = 2;
    */
   result: string;
 
   /**
-   * Contains SHA-256 of the image: 64 lower-case hexadecimal digits.
+   * SHA-256 of the image: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string firmware_hash = 3;
    */
   firmwareHash: string;
 
   /**
-   * Gives the reason of a rejection, as in UpdateFirmwareResponse; empty if the firmware was accepted.
+   * Reason for a rejection, as in UpdateFirmwareResponse; empty if the firmware was accepted.
    *
    * @generated from field: string reason = 4;
    */
@@ -697,99 +697,99 @@ export const UpdateFirmwareStreamResponseSchema: GenMessage<UpdateFirmwareStream
   messageDesc(file_iot_iot_service, 14);
 
 /**
- * Describes a device.
+ * A registered device.
  *
  * @generated from message iot.Device
  */
 export type Device = Message<"iot.Device"> & {
   /**
-   * Identifies the device.
+   * Device ID.
    *
    * @generated from field: string device_id = 1;
    */
   deviceId: string;
 
   /**
-   * Contains the device's raw ML-DSA-44 public key, 1312 bytes.
+   * The device's raw ML-DSA-44 public key, 1312 bytes.
    *
    * @generated from field: bytes public_key = 2;
    */
   publicKey: Uint8Array;
 
   /**
-   * Is always "ML-DSA-44".
+   * Always "ML-DSA-44".
    *
    * @generated from field: string algorithm = 3;
    */
   algorithm: string;
 
   /**
-   * Is "REGISTERED", or "DAMAGED" if the stored device was changed outside the service. Of a damaged
-   * device, the list shows only device_id.
+   * "REGISTERED", or "DAMAGED" if the stored device was changed outside the service. For a damaged device, the list
+   * shows only device_id.
    *
    * @generated from field: string registration_status = 4;
    */
   registrationStatus: string;
 
   /**
-   * Contains the human-readable name of the device; may be empty.
+   * Display name of the device; may be empty.
    *
    * @generated from field: string device_name = 5;
    */
   deviceName: string;
 
   /**
-   * Gives the time when it was registered.
+   * Time of registration.
    *
    * @generated from field: google.protobuf.Timestamp registered_at = 6;
    */
   registeredAt?: Timestamp | undefined;
 
   /**
-   * Gives the time of the last authentication or verified reading; absent if there was none.
+   * Time of the last authentication or verified reading; absent if none took place.
    *
    * @generated from field: optional google.protobuf.Timestamp last_seen_at = 7;
    */
   lastSeenAt?: Timestamp | undefined;
 
   /**
-   * Gives the version of the firmware; absent if no firmware with a version was accepted.
+   * Version of the installed firmware; absent if no firmware with a version was accepted.
    *
    * @generated from field: optional uint32 firmware_version = 8;
    */
   firmwareVersion?: number | undefined;
 
   /**
-   * Contains SHA-256 of the firmware; absent if none was accepted.
+   * SHA-256 of the installed firmware; absent if none was accepted.
    *
    * @generated from field: optional string firmware_hash = 9;
    */
   firmwareHash?: string | undefined;
 
   /**
-   * Contains the type of the device; may be empty.
+   * Type of the device; may be empty.
    *
    * @generated from field: string device_type = 10;
    */
   deviceType: string;
 
   /**
-   * States whether the service can sign as the device.
+   * Whether the service can sign as the device.
    *
    * @generated from field: bool simulated = 11;
    */
   simulated: boolean;
 
   /**
-   * Is true if the device signs with the context of each use (see IotService); absent otherwise.
+   * True if the device signs with a separate context for each purpose (see IotService); absent otherwise.
    *
    * @generated from field: optional bool signing_contexts = 12;
    */
   signingContexts?: boolean | undefined;
 
   /**
-   * Is "NUMBERED" if the readings of the device have a sequence, "PLAIN" if they have none; absent before the first
-   * verified reading.
+   * "NUMBERED" if the device's readings have a sequence, "PLAIN" if they have none; absent before the first verified
+   * reading.
    *
    * @generated from field: optional string reading_form = 13;
    */
@@ -804,20 +804,20 @@ export const DeviceSchema: GenMessage<Device> = /*@__PURE__*/
   messageDesc(file_iot_iot_service, 15);
 
 /**
- * Requests a list of devices.
+ * Request for a list of devices.
  *
  * @generated from message iot.ListDevicesRequest
  */
 export type ListDevicesRequest = Message<"iot.ListDevicesRequest"> & {
   /**
-   * Limits the number of devices in the response: 1 to 1000; 1000 if omitted.
+   * Maximum number of devices in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 2;
@@ -833,34 +833,34 @@ export const ListDevicesRequestSchema: GenMessage<ListDevicesRequest> = /*@__PUR
   messageDesc(file_iot_iot_service, 16);
 
 /**
- * Carries a list of devices.
+ * Response with a list of devices.
  *
  * @generated from message iot.ListDevicesResponse
  */
 export type ListDevicesResponse = Message<"iot.ListDevicesResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the devices in the order of their registration.
+   * Devices in registration order.
    *
    * @generated from field: repeated iot.Device devices = 2;
    */
   devices: Device[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts all devices.
+   * Total number of devices.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -875,29 +875,29 @@ export const ListDevicesResponseSchema: GenMessage<ListDevicesResponse> = /*@__P
   messageDesc(file_iot_iot_service, 17);
 
 /**
- * Asks to sign as a device.
+ * Request to sign as a device.
  *
  * @generated from message iot.SimulatedSignRequest
  */
 export type SimulatedSignRequest = Message<"iot.SimulatedSignRequest"> & {
   /**
-   * Identifies the device.
+   * Device ID.
    *
    * @generated from field: string device_id = 1;
    */
   deviceId: string;
 
   /**
-   * Contains the bytes to sign, exactly as the device would sign them; at least 1 byte. For a numbered reading, these
-   * are the 8 bytes of the sequence (big-endian), then the telemetry.
+   * Bytes to sign, exactly as the device would sign them; at least 1 byte. For a numbered reading, the 8 bytes of the
+   * sequence (big-endian), then the telemetry.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Selects the context: "CHALLENGE", "READING" or "NUMBERED_READING". Required for a device with signing contexts,
-   * without effect for other devices.
+   * Purpose, which selects the context: "CHALLENGE", "READING" or "NUMBERED_READING". Required for a device with
+   * signing contexts, ignored for other devices.
    *
    * @generated from field: string purpose = 3;
    */
@@ -912,20 +912,20 @@ export const SimulatedSignRequestSchema: GenMessage<SimulatedSignRequest> = /*@_
   messageDesc(file_iot_iot_service, 18);
 
 /**
- * Carries the signature of a simulated device.
+ * Response with the signature of a simulated device.
  *
  * @generated from message iot.SimulatedSignResponse
  */
 export type SimulatedSignResponse = Message<"iot.SimulatedSignResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the raw ML-DSA-44 signature, 2420 bytes.
+   * Raw ML-DSA-44 signature, 2420 bytes.
    *
    * @generated from field: bytes signature = 2;
    */
@@ -940,7 +940,7 @@ export const SimulatedSignResponseSchema: GenMessage<SimulatedSignResponse> = /*
   messageDesc(file_iot_iot_service, 19);
 
 /**
- * Requests the health of the service.
+ * Request for the health of the service.
  *
  * @generated from message iot.IotServiceGetHealthRequest
  */
@@ -955,41 +955,41 @@ export const IotServiceGetHealthRequestSchema: GenMessage<IotServiceGetHealthReq
   messageDesc(file_iot_iot_service, 20);
 
 /**
- * Reports the health of the service.
+ * Response with the health of the service.
  *
  * @generated from message iot.IotServiceGetHealthResponse
  */
 export type IotServiceGetHealthResponse = Message<"iot.IotServiceGetHealthResponse"> & {
   /**
-   * Is always "success", because the request was answered.
+   * Always "success": the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the store can be read and written and both algorithms work, "DOWN" otherwise.
+   * "UP" if the store can be read and written and both algorithms work, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
   serviceStatus: string;
 
   /**
-   * Counts the devices; absent if the store cannot be read.
+   * Number of devices; absent if the store cannot be read.
    *
    * @generated from field: optional uint32 device_count = 3;
    */
   deviceCount?: number | undefined;
 
   /**
-   * Is true if the service has just created and verified an ML-DSA-44 signature.
+   * True if the service has just created and verified an ML-DSA-44 signature.
    *
    * @generated from field: bool ml_dsa44_available = 4;
    */
   mlDsa44Available: boolean;
 
   /**
-   * Is true if the service has just created and verified an ML-DSA-87 signature.
+   * True if the service has just created and verified an ML-DSA-87 signature.
    *
    * @generated from field: bool ml_dsa87_available = 5;
    */
@@ -1008,15 +1008,15 @@ export const IotServiceGetHealthResponseSchema: GenMessage<IotServiceGetHealthRe
  *
  * A device has an ML-DSA-44 key pair. A firmware vendor has an ML-DSA-87 key pair. All signatures are pure (FIPS 204).
  *
- * A device signs with an empty context by default. A device that registers with signingContexts signs with one context
- * (FIPS 204, section 5.2) for each use. A signature for one use is then never valid for another:
+ * A device signs with an empty context by default. A device that registers with signingContexts signs with a different
+ * context (FIPS 204, section 5.2) for each purpose. A signature for one purpose is then never valid for another:
  *
  *   qsp-iot-challenge-v1         the 32 bytes of a challenge
  *   qsp-iot-reading-v1           telemetry without a sequence
  *   qsp-iot-numbered-reading-v1  the 8 bytes of the sequence (big-endian), then the telemetry
  *
- * New devices should register with signingContexts. Without it, a device cannot tell a challenge from a reading of 32
- * bytes that an attacker presents as a challenge. An attacker who intercepts the first numbered reading of a device can
+ * New devices should register with signingContexts. Without it, a device cannot distinguish a challenge from a 32-byte
+ * reading that an attacker presents as a challenge. An attacker who intercepts a device's first numbered reading can
  * also send it as telemetry without a sequence.
  *
  * Vendors sign firmware with an empty context.
@@ -1026,7 +1026,7 @@ export const IotServiceGetHealthResponseSchema: GenMessage<IotServiceGetHealthRe
 export const IotService: GenService<{
   /**
    * Registers a device with its own public key, or with a key pair that the service generates. With an Idempotency-Key,
-   * a retry returns the first answer.
+   * a retry returns the first response.
    *
    * @generated from rpc iot.IotService.RegisterDevice
    */
@@ -1036,7 +1036,7 @@ export const IotService: GenService<{
     output: typeof RegisterDeviceResponseSchema;
   },
   /**
-   * Issues a challenge that a device signs. The challenge belongs to this device, works once, and expires after 60
+   * Issues a challenge for a device to sign. The challenge belongs to this device, works once, and expires after 60
    * seconds.
    *
    * @generated from rpc iot.IotService.IssueChallenge
@@ -1047,8 +1047,8 @@ export const IotService: GenService<{
     output: typeof IssueChallengeResponseSchema;
   },
   /**
-   * Checks a device's signature over its challenge. A failed check is an answer: authenticated = false, with the
-   * reason. When callers race with one challenge, one of them is authenticated.
+   * Checks a device's signature over its challenge. If the check fails, the call succeeds with authenticated = false
+   * and the reason. When callers race with the same challenge, one of them is authenticated.
    *
    * @generated from rpc iot.IotService.Authenticate
    */
@@ -1058,10 +1058,10 @@ export const IotService: GenService<{
     output: typeof AuthenticateResponseSchema;
   },
   /**
-   * Checks a reading that a device signed. A failed check is an answer: verified = false, with the reason.
+   * Checks a signed device reading. If the check fails, the call succeeds with verified = false and the reason.
    *
-   * The first verified reading of a device decides whether its readings have a sequence. From then on, the service does
-   * not verify readings in the other form.
+   * A device's first verified reading determines whether its readings have a sequence. After that, the service does not
+   * verify readings in the other form.
    *
    * @generated from rpc iot.IotService.SendTelemetry
    */
@@ -1071,8 +1071,8 @@ export const IotService: GenService<{
     output: typeof SendTelemetryResponseSchema;
   },
   /**
-   * Checks readings as they arrive and returns one answer for each, in order. A reading of an unknown device, or with a
-   * signature of a wrong length, also gets an answer.
+   * Checks readings as they arrive and returns one result for each, in order. A reading from an unknown device, or with
+   * a signature of the wrong length, also gets a result.
    *
    * @generated from rpc iot.IotService.StreamTelemetry
    */
@@ -1082,8 +1082,8 @@ export const IotService: GenService<{
     output: typeof StreamTelemetryResponseSchema;
   },
   /**
-   * Checks firmware that a vendor signed. Stores the result for a device if the request names one. A failed check is an
-   * answer: FIRMWARE_REJECTED, with the reason.
+   * Checks signed firmware, and stores the result for a device if the request names one. If the check fails, the call
+   * succeeds with FIRMWARE_REJECTED and the reason.
    *
    * @generated from rpc iot.IotService.UpdateFirmware
    */
@@ -1094,7 +1094,7 @@ export const IotService: GenService<{
   },
   /**
    * Checks firmware of any size: first a header, then the image in chunks. The service hashes the chunks as they
-   * arrive, so its memory use does not depend on the size of the image. Answers as UpdateFirmware does.
+   * arrive, so its memory use does not depend on the image size. Responds like UpdateFirmware.
    *
    * @generated from rpc iot.IotService.UpdateFirmwareStream
    */
@@ -1104,7 +1104,7 @@ export const IotService: GenService<{
     output: typeof UpdateFirmwareStreamResponseSchema;
   },
   /**
-   * Lists devices in the order of their registration.
+   * Lists devices in registration order.
    *
    * @generated from rpc iot.IotService.ListDevices
    */
@@ -1114,8 +1114,8 @@ export const IotService: GenService<{
     output: typeof ListDevicesResponseSchema;
   },
   /**
-   * Signs as a simulated device does, whose key the service has. For a device with signing contexts, the request needs
-   * a purpose.
+   * Signs on behalf of a simulated device, whose key the service holds. For a device with signing contexts, the request
+   * needs a purpose.
    *
    * @generated from rpc iot.IotService.SimulatedSign
    */

@@ -16,90 +16,92 @@ export const file_kms_audit: GenFile = /*@__PURE__*/
   fileDesc("Cg9rbXMvYXVkaXQucHJvdG8SA2ttcyLmAQoKQXVkaXRFbnRyeRIOCgZrZXlfaWQYASABKAkSEQoJb3BlcmF0aW9uGAIgASgJEgwKBHVzZXIYAyABKAkSLQoJdGltZXN0YW1wGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdkZXRhaWxzGAUgASgJEhYKCHNlcXVlbmNlGAYgASgBQgSQshkBEg8KB291dGNvbWUYByABKAkSEgoKZW50cnlfaGFzaBgIIAEoCRIWCg5jbGllbnRfYWRkcmVzcxgJIAEoCRISCgpyZXF1ZXN0X2lkGAogASgJIr4BCg9BdWRpdENoZWNrcG9pbnQSFgoIc2VxdWVuY2UYASABKAFCBJCyGQESEgoKZW50cnlfaGFzaBgCIAEoCRItCglzaWduZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCXN0YXRlbWVudBgEIAEoCRIRCglzaWduYXR1cmUYBSABKAwSEgoKcHVibGljX2tleRgGIAEoDBIWCg5wdWJsaWNfa2V5X3BlbRgHIAEoCUI6Cg9xdWFudHVtc2FmZS5rbXNQAVoTcXVhbnR1bXNhZmUva21zO2ttc6oCD1F1YW50dW1TYWZlLkttc2IGcHJvdG8z", [file_google_protobuf_timestamp, file_qsp_access]);
 
 /**
- * Records one use, or attempted use, of a key.
+ * One use, or attempted use, of a key.
  *
  * Entries form a hash chain. The hash of an entry is SHA-256 over the UTF-8 bytes of the RFC 8785 canonical JSON of an
- * object. The object has exactly the members clientAddress, details, keyId, operation, outcome, previousHash, requestId,
- * sequence, timestamp and user; clientAddress and requestId are absent if they are empty. previousHash is the entry_hash
- * of the previous entry, and 64 zeros for the first entry. sequence is a number; all other members are strings.
- * timestamp is RFC 3339 in UTC with exactly three digits after the second and "Z". It has the three digits even for a
- * whole second, for which the JSON of this message has none.
+ * object. The object has exactly the members clientAddress, details, keyId, operation, outcome, previousHash,
+ * requestId, sequence, timestamp and user; clientAddress and requestId are absent if they are empty. previousHash is
+ * the entry_hash of the previous entry, or 64 zeros for the first entry. sequence is a number; all other members are
+ * strings. timestamp is RFC 3339 in UTC with exactly three digits after the second and "Z". It has three digits even
+ * for a whole second, for which the JSON form of this message has none.
  *
  * @generated from message kms.AuditEntry
  */
 export type AuditEntry = Message<"kms.AuditEntry"> & {
   /**
-   * Identifies the key: its ID, or what the caller sent if there is no such key, up to 100 characters of it. For an import
-   * token, its ID. Empty for REFUSALS.
+   * Key ID, or up to 100 characters of what the caller sent if no such key exists. For an import token, the token ID.
+   * Empty for REFUSALS.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * Is "CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ROTATE", "DISABLE", "ENABLE",
+   * "CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ROTATE", "DISABLE", "ENABLE",
    * "SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_NAME", "UPDATE_NAME", "CREATE_IMPORT", "CREATE_GRANT" or
-   * "REVOKE_GRANT"; or "REFUSALS", at the end of an hour in which a user had more refusals than have entries.
+   * "REVOKE_GRANT"; or "REFUSALS", at the end of an hour in which a user had more refusals than the log records
+   * individually.
    *
    * @generated from field: string operation = 2;
    */
   operation: string;
 
   /**
-   * Identifies the caller: the subject of the token, "system" while the server runs with `--auth open`, or "schedule"
-   * for a rotation or destruction that was due.
+   * The caller: the subject of the token, "system" while the server runs with `--auth open`, or "schedule" for a
+   * scheduled rotation or destruction.
    *
    * @generated from field: string user = 3;
    */
   user: string;
 
   /**
-   * Gives the time, with millisecond precision.
+   * Time, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 4;
    */
   timestamp?: Timestamp | undefined;
 
   /**
-   * Contains details as name=value pairs joined by ", ". Never contains a secret or any part of the signed data. "repeated"
-   * counts the refusals like an earlier entry that this entry stands for, and "unrecorded" those that REFUSALS stands for.
+   * Details as name=value pairs joined by ", ". Never contains a secret or any part of the signed data. "repeated" is
+   * the number of refusals like an earlier entry that this entry stands for, and "unrecorded" the number that REFUSALS
+   * stands for.
    *
    * @generated from field: string details = 5;
    */
   details: string;
 
   /**
-   * Counts the entries of the whole log from 1, without gaps; a whole number.
+   * Number of the entry in the whole log, from 1, without gaps; a whole number.
    *
    * @generated from field: double sequence = 6;
    */
   sequence: number;
 
   /**
-   * Is "OK", or "REFUSED" for refused attempts, whose details contain the reason.
+   * "OK", or "REFUSED" for refused attempts, whose details contain the reason.
    *
    * @generated from field: string outcome = 7;
    */
   outcome: string;
 
   /**
-   * Links the entry to the previous one: 64 lower-case hexadecimal digits.
+   * Hash that links the entry to the previous one: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string entry_hash = 8;
    */
   entryHash: string;
 
   /**
-   * Gives the address that the call came from, behind trusted proxies that of the client; empty for the server's own
-   * work, and for several refusals from several addresses.
+   * Source address of the call; behind trusted proxies, the client's address. Empty for the server's own work, and for
+   * an entry that covers refusals from several addresses.
    *
    * @generated from field: string client_address = 9;
    */
   clientAddress: string;
 
   /**
-   * Identifies the call: the x-request-id of its answer, which the caller may choose; empty for the server's own work
-   * and for several refusals.
+   * Request ID: the x-request-id of the response, which the caller may choose. Empty for the server's own work, and for
+   * an entry that covers several refusals.
    *
    * @generated from field: string request_id = 10;
    */
@@ -114,58 +116,57 @@ export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
   messageDesc(file_kms_audit, 0);
 
 /**
- * Records the state of the audit log at one time, signed by the server. With a stored checkpoint, anyone can check
- * later whether the log still begins with the same entries.
+ * State of the audit log at one time, signed by the server. With a stored checkpoint, anyone can check later whether
+ * the log still begins with the same entries.
  *
  * @generated from message kms.AuditCheckpoint
  */
 export type AuditCheckpoint = Message<"kms.AuditCheckpoint"> & {
   /**
-   * Gives the sequence number of the last entry that the checkpoint covers.
+   * Sequence number of the last entry that the checkpoint covers.
    *
    * @generated from field: double sequence = 1;
    */
   sequence: number;
 
   /**
-   * Contains the entry_hash of that entry. Through the chain, it also covers all earlier entries.
+   * entry_hash of that entry. Through the chain, it also covers all earlier entries.
    *
    * @generated from field: string entry_hash = 2;
    */
   entryHash: string;
 
   /**
-   * Gives the time of the signature, with millisecond precision.
+   * Time of the signature, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp signed_at = 3;
    */
   signedAt?: Timestamp | undefined;
 
   /**
-   * Contains the signed text: RFC 8785 canonical JSON with exactly the members entryHash, purpose, sequence and
-   * signedAt. purpose is always "audit checkpoint". signedAt has exactly three digits after the second and "Z".
+   * Signed text: RFC 8785 canonical JSON with exactly the members entryHash, purpose, sequence and signedAt. purpose is
+   * always "audit checkpoint". signedAt has exactly three digits after the second and "Z".
    *
    * @generated from field: string statement = 4;
    */
   statement: string;
 
   /**
-   * Contains the ML-DSA-65 signature (FIPS 204, pure, empty context) over the UTF-8 bytes of statement, 3309 bytes.
+   * ML-DSA-65 signature (FIPS 204, pure, empty context) over the UTF-8 bytes of statement, 3309 bytes.
    *
    * @generated from field: bytes signature = 5;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 public key that verifies the signature, 1952 bytes. It stays the same for the life of a
-   * store.
+   * Raw ML-DSA-65 public key that verifies the signature, 1952 bytes. It stays the same for the life of a store.
    *
    * @generated from field: bytes public_key = 6;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 7;
    */

@@ -15,69 +15,69 @@ export const file_kms_grant: GenFile = /*@__PURE__*/
   fileDesc("Cg9rbXMvZ3JhbnQucHJvdG8SA2ttcyKBAgoFR3JhbnQSEAoIZ3JhbnRfaWQYASABKAkSDgoGa2V5X2lkGAIgASgJEgwKBG5hbWUYAyABKAkSDQoFb3duZXIYBCABKAkSDwoHZ3JhbnRlZRgFIAEoCRISCgpvcGVyYXRpb25zGAYgAygJEjMKCmV4cGlyZXNfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSACIAQESLgoKY3JlYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoHZGFtYWdlZBgJIAEoCEgBiAEBQg0KC19leHBpcmVzX2F0QgoKCF9kYW1hZ2VkQjoKD3F1YW50dW1zYWZlLmttc1ABWhNxdWFudHVtc2FmZS9rbXM7a21zqgIPUXVhbnR1bVNhZmUuS21zYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * Allows a user some operations of a key that belongs to another user.
+ * Permission for a user to perform some operations with another user's key.
  *
  * @generated from message kms.Grant
  */
 export type Grant = Message<"kms.Grant"> & {
   /**
-   * Identifies the grant: "grant-" and a UUID.
+   * Grant ID: "grant-" and a UUID.
    *
    * @generated from field: string grant_id = 1;
    */
   grantId: string;
 
   /**
-   * Identifies the key; empty if the grant is for all versions of a name.
+   * Key ID; empty if the grant is for all versions of a name.
    *
    * @generated from field: string key_id = 2;
    */
   keyId: string;
 
   /**
-   * Names the key; empty if the grant is for one key.
+   * Name of the key; empty if the grant is for a single key.
    *
    * @generated from field: string name = 3;
    */
   name: string;
 
   /**
-   * Names the user who owns the key.
+   * User who owns the key.
    *
    * @generated from field: string owner = 4;
    */
   owner: string;
 
   /**
-   * Names the user who may use the key.
+   * User who may use the key.
    *
    * @generated from field: string grantee = 5;
    */
   grantee: string;
 
   /**
-   * Lists what the grantee may do: "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE" and "GET_KEY".
+   * Operations that the grantee may perform: "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE" and "GET_KEY".
    *
    * @generated from field: repeated string operations = 6;
    */
   operations: string[];
 
   /**
-   * Gives the time when the grant ends; absent if it has no end.
+   * Expiry time of the grant; absent if it never expires.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 7;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * Gives the time when the grant was created.
+   * Time of creation.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 8;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Is true in a list if the stored grant was changed outside the service, or put back after its end. It allows nothing:
+   * True in a list if the stored grant was changed outside the service, or restored after its end. It allows nothing:
    * revoke it. The list shows only grant_id. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 9;

@@ -17,143 +17,143 @@ export const file_kms_key: GenFile = /*@__PURE__*/
   fileDesc("Cg1rbXMva2V5LnByb3RvEgNrbXMiiQYKCUtleVJlY29yZBIOCgZrZXlfaWQYASABKAkSDQoFYWxpYXMYAiABKAkSEQoJYWxnb3JpdGhtGAMgASgJEg0KBXVzYWdlGAQgASgJEg4KBnN0YXR1cxgFIAEoCRIuCgpjcmVhdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCgpwdWJsaWNfa2V5GAcgASgMSACIAQESGwoOcHVibGljX2tleV9wZW0YCCABKAlIAYgBARIhCgpwdWJsaWNfandrGAkgASgLMggucHFjLkp3a0gCiAEBEhQKB2RhbWFnZWQYCiABKAhIA4gBARIYCgtyZXBsYWNlZF9ieRgLIAEoCUgEiAEBEhEKBG5hbWUYDCABKAlIBYgBARIUCgd2ZXJzaW9uGA0gASgNSAaIAQESFwoKaXNfcHJpbWFyeRgOIAEoCEgHiAEBEioKBmxhYmVscxgPIAMoCzIaLmttcy5LZXlSZWNvcmQuTGFiZWxzRW50cnkSJAoXcm90YXRpb25fcGVyaW9kX3NlY29uZHMYECABKA1ICIgBARI5ChBuZXh0X3JvdGF0aW9uX2F0GBEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgJiAEBEjMKCmRlc3Ryb3lfYXQYEiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wSAqIAQESDgoGb3JpZ2luGBMgASgJGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDQoLX3B1YmxpY19rZXlCEQoPX3B1YmxpY19rZXlfcGVtQg0KC19wdWJsaWNfandrQgoKCF9kYW1hZ2VkQg4KDF9yZXBsYWNlZF9ieUIHCgVfbmFtZUIKCghfdmVyc2lvbkINCgtfaXNfcHJpbWFyeUIaChhfcm90YXRpb25fcGVyaW9kX3NlY29uZHNCEwoRX25leHRfcm90YXRpb25fYXRCDQoLX2Rlc3Ryb3lfYXRCOgoPcXVhbnR1bXNhZmUua21zUAFaE3F1YW50dW1zYWZlL2ttcztrbXOqAg9RdWFudHVtU2FmZS5LbXNiBnByb3RvMw", [file_google_protobuf_timestamp, file_pqc_jwk]);
 
 /**
- * Describes a key that the service stores. No message contains the secret key.
+ * A stored key. No message contains the secret key.
  *
  * @generated from message kms.KeyRecord
  */
 export type KeyRecord = Message<"kms.KeyRecord"> & {
   /**
-   * Identifies the key: "key-" and a UUID.
+   * Key ID: "key-" and a UUID.
    *
    * @generated from field: string key_id = 1;
    */
   keyId: string;
 
   /**
-   * Contains the human-readable label of the key. It need not be unique.
+   * Display name of the key. It need not be unique.
    *
    * @generated from field: string alias = 2;
    */
   alias: string;
 
   /**
-   * Names the parameter set: one of ML-DSA, SLH-DSA or ML-KEM, or X-Wing.
+   * Parameter set: one of ML-DSA, SLH-DSA or ML-KEM, or X-Wing.
    *
    * @generated from field: string algorithm = 3;
    */
   algorithm: string;
 
   /**
-   * Is "SIGN" for ML-DSA and SLH-DSA, "KEM" for ML-KEM and X-Wing.
+   * "SIGN" for ML-DSA and SLH-DSA, "KEM" for ML-KEM and X-Wing.
    *
    * @generated from field: string usage = 4;
    */
   usage: string;
 
   /**
-   * Is "ACTIVE" (signs and verifies, encapsulates and decapsulates), "ROTATED" (verifies and decapsulates only),
+   * "ACTIVE" (signs and verifies, encapsulates and decapsulates), "ROTATED" (only verifies and decapsulates),
    * "DISABLED" (performs no operations until it is enabled), "DESTROY_SCHEDULED" (performs no operations; can be
-   * restored) or "DESTROYED" (cannot be used; its secret key is erased).
+   * restored) or "DESTROYED" (unusable; its secret key is erased).
    *
    * @generated from field: string status = 5;
    */
   status: string;
 
   /**
-   * Gives the time when the key was created.
+   * Time of creation.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 6;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Contains the raw public key (FIPS 203, 204 or 205); absent in lists.
+   * Raw public key (FIPS 203, 204 or 205); absent in lists.
    *
    * @generated from field: optional bytes public_key = 7;
    */
   publicKey?: Uint8Array | undefined;
 
   /**
-   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881, 9935 or 9909); absent in lists.
+   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881, 9935 or 9909); absent in lists.
    *
    * @generated from field: optional string public_key_pem = 8;
    */
   publicKeyPem?: string | undefined;
 
   /**
-   * Contains the same key as a JSON Web Key (RFC 9964). Present only in GetKey and for ML-DSA, because the RFC defines
-   * no other algorithm.
+   * The same key as a JSON Web Key (RFC 9964). Present only in GetKey and for ML-DSA, because the RFC defines no other
+   * algorithm.
    *
    * @generated from field: optional pqc.Jwk public_jwk = 9;
    */
   publicJwk?: Jwk | undefined;
 
   /**
-   * Is true in a list if the stored record was changed outside the service. Of such a record, the list shows
-   * only key_id, and calls that use the key fail with KEY_DAMAGED. Absent otherwise.
+   * True in a list if the stored record was changed outside the service. The list then shows only key_id, and calls
+   * that use the key fail with KEY_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 10;
    */
   damaged?: boolean | undefined;
 
   /**
-   * Identifies the key that replaced this one. Present only for a key that was rotated, in GetKey and in lists.
+   * ID of the key that replaced this one. Present only for a rotated key, in GetKey and in lists.
    *
    * @generated from field: optional string replaced_by = 11;
    */
   replacedBy?: string | undefined;
 
   /**
-   * Names the key; absent if it has no name. Calls take "name/<name>" for the primary version.
+   * Name of the key; absent if it has none. Calls accept "name/<name>" for the primary version.
    *
    * @generated from field: optional string name = 12;
    */
   name?: string | undefined;
 
   /**
-   * Counts the versions of the name from 1; absent if the key has no name.
+   * Version number under the name, from 1; absent if the key has no name.
    *
    * @generated from field: optional uint32 version = 13;
    */
   version?: number | undefined;
 
   /**
-   * Is true for the version that "name/<name>" stands for; absent otherwise.
+   * True for the version that "name/<name>" resolves to; absent otherwise.
    *
    * @generated from field: optional bool is_primary = 14;
    */
   isPrimary?: boolean | undefined;
 
   /**
-   * Contains the labels of the key; the versions of a name share them.
+   * Labels of the key; all versions of a name share them.
    *
    * @generated from field: map<string, string> labels = 15;
    */
   labels: { [key: string]: string };
 
   /**
-   * Gives the seconds between automatic rotations. Present only for the primary version of a name that has a schedule.
+   * Seconds between automatic rotations. Present only for the primary version of a name with a rotation schedule.
    *
    * @generated from field: optional uint32 rotation_period_seconds = 16;
    */
   rotationPeriodSeconds?: number | undefined;
 
   /**
-   * Gives the time of the next automatic rotation. Present only with rotation_period_seconds.
+   * Time of the next automatic rotation. Present only with rotation_period_seconds.
    *
    * @generated from field: optional google.protobuf.Timestamp next_rotation_at = 17;
    */
   nextRotationAt?: Timestamp | undefined;
 
   /**
-   * Gives the time of the destruction. Present only for the status "DESTROY_SCHEDULED".
+   * Time of the destruction. Present only for the status "DESTROY_SCHEDULED".
    *
    * @generated from field: optional google.protobuf.Timestamp destroy_at = 18;
    */
   destroyAt?: Timestamp | undefined;
 
   /**
-   * Is "GENERATED" or "IMPORTED".
+   * "GENERATED" or "IMPORTED".
    *
    * @generated from field: string origin = 19;
    */

@@ -2,7 +2,7 @@
 // @generated from file kubernetes/kms.proto (package v2, syntax proto3)
 /* eslint-disable */
 
-// The Kubernetes API server calls v2.KeyManagementService, so the package has that name, in a folder that says whose it is.
+// The package name must be v2: the Kubernetes API server calls v2.KeyManagementService. The folder names the owner.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -15,7 +15,7 @@ export const file_kubernetes_kms: GenFile = /*@__PURE__*/
   fileDesc("ChRrdWJlcm5ldGVzL2ttcy5wcm90bxICdjIiDwoNU3RhdHVzUmVxdWVzdCJCCg5TdGF0dXNSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEg8KB2hlYWx0aHoYAiABKAkSDgoGa2V5X2lkGAMgASgJIq8BCg5EZWNyeXB0UmVxdWVzdBISCgpjaXBoZXJ0ZXh0GAEgASgMEgsKA3VpZBgCIAEoCRIOCgZrZXlfaWQYAyABKAkSOAoLYW5ub3RhdGlvbnMYBCADKAsyIy52Mi5EZWNyeXB0UmVxdWVzdC5Bbm5vdGF0aW9uc0VudHJ5GjIKEEFubm90YXRpb25zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgMOgI4ASIpCg9EZWNyeXB0UmVzcG9uc2USFgoJcGxhaW50ZXh0GAEgASgMQgOAAQEiNQoORW5jcnlwdFJlcXVlc3QSFgoJcGxhaW50ZXh0GAEgASgMQgOAAQESCwoDdWlkGAIgASgJIqQBCg9FbmNyeXB0UmVzcG9uc2USEgoKY2lwaGVydGV4dBgBIAEoDBIOCgZrZXlfaWQYAiABKAkSOQoLYW5ub3RhdGlvbnMYAyADKAsyJC52Mi5FbmNyeXB0UmVzcG9uc2UuQW5ub3RhdGlvbnNFbnRyeRoyChBBbm5vdGF0aW9uc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDDoCOAEyrwEKFEtleU1hbmFnZW1lbnRTZXJ2aWNlEi8KBlN0YXR1cxIRLnYyLlN0YXR1c1JlcXVlc3QaEi52Mi5TdGF0dXNSZXNwb25zZRIyCgdEZWNyeXB0EhIudjIuRGVjcnlwdFJlcXVlc3QaEy52Mi5EZWNyeXB0UmVzcG9uc2USMgoHRW5jcnlwdBISLnYyLkVuY3J5cHRSZXF1ZXN0GhMudjIuRW5jcnlwdFJlc3BvbnNlYgZwcm90bzM");
 
 /**
- * Asks for the health of the plugin.
+ * Request for the health of the plugin.
  *
  * @generated from message v2.StatusRequest
  */
@@ -30,28 +30,28 @@ export const StatusRequestSchema: GenMessage<StatusRequest> = /*@__PURE__*/
   messageDesc(file_kubernetes_kms, 0);
 
 /**
- * Reports the health of the plugin.
+ * Response with the health of the plugin.
  *
  * @generated from message v2.StatusResponse
  */
 export type StatusResponse = Message<"v2.StatusResponse"> & {
   /**
-   * Is always "v2".
+   * Always "v2".
    *
    * @generated from field: string version = 1;
    */
   version: string;
 
   /**
-   * Is "ok", or says why the plugin cannot encrypt.
+   * "ok", or the reason why the plugin cannot encrypt.
    *
    * @generated from field: string healthz = 2;
    */
   healthz: string;
 
   /**
-   * Identifies the version of the key that Encrypt uses: "key-" and a UUID. While the key service is unreachable or
-   * refuses the plugin's token, it is the last known one. Empty if there is no usable version.
+   * Version of the key that Encrypt uses: "key-" and a UUID. While the key service is unreachable or refuses the
+   * plugin's token, the last known version. Empty if no version is usable.
    *
    * @generated from field: string key_id = 3;
    */
@@ -66,34 +66,34 @@ export const StatusResponseSchema: GenMessage<StatusResponse> = /*@__PURE__*/
   messageDesc(file_kubernetes_kms, 1);
 
 /**
- * Requests the decryption of a ciphertext.
+ * Request for the decryption of a ciphertext.
  *
  * @generated from message v2.DecryptRequest
  */
 export type DecryptRequest = Message<"v2.DecryptRequest"> & {
   /**
-   * Contains the ciphertext of EncryptResponse: 29 to 1024 bytes.
+   * ciphertext from EncryptResponse: 29 to 1024 bytes.
    *
    * @generated from field: bytes ciphertext = 1;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Identifies the request in logs.
+   * Request ID for logs.
    *
    * @generated from field: string uid = 2;
    */
   uid: string;
 
   /**
-   * Contains the key_id of EncryptResponse.
+   * key_id from EncryptResponse.
    *
    * @generated from field: string key_id = 3;
    */
   keyId: string;
 
   /**
-   * Contains the annotations of EncryptResponse, and no others.
+   * annotations from EncryptResponse, and no others.
    *
    * @generated from field: map<string, bytes> annotations = 4;
    */
@@ -108,13 +108,13 @@ export const DecryptRequestSchema: GenMessage<DecryptRequest> = /*@__PURE__*/
   messageDesc(file_kubernetes_kms, 2);
 
 /**
- * Carries a decrypted plaintext.
+ * Response with a decrypted plaintext.
  *
  * @generated from message v2.DecryptResponse
  */
 export type DecryptResponse = Message<"v2.DecryptResponse"> & {
   /**
-   * Contains the plaintext.
+   * The plaintext.
    *
    * @generated from field: bytes plaintext = 1;
    */
@@ -129,20 +129,20 @@ export const DecryptResponseSchema: GenMessage<DecryptResponse> = /*@__PURE__*/
   messageDesc(file_kubernetes_kms, 3);
 
 /**
- * Requests the encryption of a plaintext.
+ * Request for the encryption of a plaintext.
  *
  * @generated from message v2.EncryptRequest
  */
 export type EncryptRequest = Message<"v2.EncryptRequest"> & {
   /**
-   * Contains the plaintext: 0 to 995 bytes. API servers send a seed of 32 bytes.
+   * Plaintext: 0 to 995 bytes. API servers send a 32-byte seed.
    *
    * @generated from field: bytes plaintext = 1;
    */
   plaintext: Uint8Array;
 
   /**
-   * Identifies the request in logs.
+   * Request ID for logs.
    *
    * @generated from field: string uid = 2;
    */
@@ -157,28 +157,28 @@ export const EncryptRequestSchema: GenMessage<EncryptRequest> = /*@__PURE__*/
   messageDesc(file_kubernetes_kms, 4);
 
 /**
- * Carries a ciphertext and all that Decrypt needs beside it. The API server stores these in etcd.
+ * Response with a ciphertext and everything else that Decrypt needs. The API server stores these in etcd.
  *
  * @generated from message v2.EncryptResponse
  */
 export type EncryptResponse = Message<"v2.EncryptResponse"> & {
   /**
-   * Contains the format (one byte, 1), a nonce (12 bytes), the AES-256-GCM ciphertext, and its tag (16 bytes).
+   * Format (one byte, 1), nonce (12 bytes), AES-256-GCM ciphertext, and tag (16 bytes).
    *
    * @generated from field: bytes ciphertext = 1;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Identifies the version of the key: "key-" and a UUID.
+   * Version of the key: "key-" and a UUID.
    *
    * @generated from field: string key_id = 2;
    */
   keyId: string;
 
   /**
-   * Contains one entry, "kem-ciphertext.qsp.internal": the ciphertext of ML-KEM (FIPS 203) or X-Wing from which the
-   * key service recovers the secret behind the AES key.
+   * One entry, "kem-ciphertext.qsp.internal": the ML-KEM (FIPS 203) or X-Wing ciphertext from which the key service
+   * recovers the secret behind the AES key.
    *
    * @generated from field: map<string, bytes> annotations = 3;
    */
@@ -195,8 +195,8 @@ export const EncryptResponseSchema: GenMessage<EncryptResponse> = /*@__PURE__*/
 /**
  * Encrypts and decrypts the data encryption keys of a Kubernetes API server (KMS v2).
  *
- * The plugin `qsp k8s-kms` serves it on a Unix socket; the server of this project does not. The wire format is that of
- * k8s.io/kms/apis/v2, so that API servers work with it unchanged.
+ * The plugin `qsp k8s-kms` serves it on a Unix socket; the server does not. The wire format is k8s.io/kms/apis/v2, so
+ * API servers work with it unchanged.
  *
  * @generated from service v2.KeyManagementService
  */
@@ -212,7 +212,7 @@ export const KeyManagementService: GenService<{
     output: typeof StatusResponseSchema;
   },
   /**
-   * Decrypts what Encrypt encrypted, also after the key was rotated.
+   * Decrypts what Encrypt encrypted, even after the key was rotated.
    *
    * Fails with FIELD_INVALID, LENGTH_INVALID or CIPHERTEXT_INVALID (INVALID_ARGUMENT) if a part of the request is not
    * what Encrypt returned, and with KEY_NOT_FOUND (NOT_FOUND) if key_id is not a version of the plugin's key.

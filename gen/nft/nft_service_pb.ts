@@ -20,28 +20,27 @@ export const file_nft_nft_service: GenFile = /*@__PURE__*/
   fileDesc("ChVuZnQvbmZ0X3NlcnZpY2UucHJvdG8SA25mdCKmAQoLTWludFJlcXVlc3QSMwoEbmFtZRgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIpCgtkZXNjcmlwdGlvbhgCIAEoCUIUukgRcg8YkE4yCl5bXlx4MDBdKiQSNwoLYXJ0d29ya191cmkYAyABKAlCIrpIH3IdGNAPMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQivgEKDE1pbnRSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEAoIdG9rZW5faWQYAiABKAkSFwoPY3JlYXRvcl9hZGRyZXNzGAMgASgJEhEKCXNpZ25hdHVyZRgEIAEoDBIaChJjcmVhdG9yX3B1YmxpY19rZXkYBSABKAwSHgoWY3JlYXRvcl9wdWJsaWNfa2V5X3BlbRgGIAEoCRIVCg1tZXRhZGF0YV9oYXNoGAcgASgJEg0KBW93bmVyGAggASgJIq8BCg9UcmFuc2ZlclJlcXVlc3QSNwoIdG9rZW5faWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSMAoJbmV3X293bmVyGAIgASgJQh26SBrIAQFyFTITXjB4WzAtOWEtZkEtRl17NDB9JBIxCgpmcm9tX293bmVyGAMgASgJQh26SBrYAQFyFTITXjB4WzAtOWEtZkEtRl17NDB9JCJoCg1Ub2tlblRyYW5zZmVyEhQKDGZyb21fYWRkcmVzcxgBIAEoCRISCgp0b19hZGRyZXNzGAIgASgJEi0KCXRpbWVzdGFtcBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiXwoQVHJhbnNmZXJSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJAoIdHJhbnNmZXIYAiABKAsyEi5uZnQuVG9rZW5UcmFuc2ZlchIVCg1jdXJyZW50X293bmVyGAMgASgJIpIFCg1WZXJpZnlSZXF1ZXN0EjIKDW1ldGFkYXRhX2hhc2gYASABKAlCG7pIGNgBAXITMhFeWzAtOWEtZkEtRl17NjR9JBIZChFjcmVhdG9yX3NpZ25hdHVyZRgCIAEoDBIaChJjcmVhdG9yX3B1YmxpY19rZXkYAyABKAwSHgoWY3JlYXRvcl9wdWJsaWNfa2V5X3BlbRgEIAEoCRI0Cgh0b2tlbl9pZBgFIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJDq/A7pIuwMauAMKHW5mdC52ZXJpZnkudG9rZW5fb3Jfc2lnbmF0dXJlEmlnaXZlIHRva2VuSWQgYWxvbmUsIG9yIG1ldGFkYXRhSGFzaCwgY3JlYXRvclNpZ25hdHVyZSBhbmQgb25lIG9mIGNyZWF0b3JQdWJsaWNLZXkgYW5kIGNyZWF0b3JQdWJsaWNLZXlQZW0aqwJ0aGlzLnRva2VuX2lkICE9ICcnID8gdGhpcy5tZXRhZGF0YV9oYXNoID09ICcnICYmIHNpemUodGhpcy5jcmVhdG9yX3NpZ25hdHVyZSkgPT0gMCAmJiBzaXplKHRoaXMuY3JlYXRvcl9wdWJsaWNfa2V5KSA9PSAwICYmIHRoaXMuY3JlYXRvcl9wdWJsaWNfa2V5X3BlbSA9PSAnJyA6IHRoaXMubWV0YWRhdGFfaGFzaCAhPSAnJyAmJiBzaXplKHRoaXMuY3JlYXRvcl9zaWduYXR1cmUpID4gMCAmJiAoc2l6ZSh0aGlzLmNyZWF0b3JfcHVibGljX2tleSkgPiAwKSAhPSAodGhpcy5jcmVhdG9yX3B1YmxpY19rZXlfcGVtICE9ICcnKSI/Cg5WZXJpZnlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSDQoFdmFsaWQYAiABKAgSDgoGcmVhc29uGAMgASgJIkcKDVRva2VuTWV0YWRhdGESDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRITCgthcnR3b3JrX3VyaRgDIAEoCSJKCg9HZXRUb2tlblJlcXVlc3QSNwoIdG9rZW5faWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiugIKEEdldFRva2VuUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhAKCHRva2VuX2lkGAIgASgJEiQKCG1ldGFkYXRhGAMgASgLMhIubmZ0LlRva2VuTWV0YWRhdGESFQoNbWV0YWRhdGFfaGFzaBgEIAEoCRIVCg1jdXJyZW50X293bmVyGAUgASgJEhcKD2NyZWF0b3JfYWRkcmVzcxgGIAEoCRIaChJjcmVhdG9yX3B1YmxpY19rZXkYByABKAwSGQoRY3JlYXRvcl9zaWduYXR1cmUYCCABKAwSEQoJYWxnb3JpdGhtGAkgASgJEh4KFmNyZWF0b3JfcHVibGljX2tleV9wZW0YCiABKAkSLQoJbWludGVkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ+ChFMaXN0VG9rZW5zUmVxdWVzdBIsCgVvd25lchgBIAEoCUIdukga2AEBchUyE14weFswLTlhLWZBLUZdezQwfSQSHQoJcGFnZV9zaXplGAIgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGP8BImYKC0xpc3RlZFRva2VuEhAKCHRva2VuX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFQoNY3VycmVudF9vd25lchgDIAEoCRIUCgdkYW1hZ2VkGAQgASgISACIAQFCCgoIX2RhbWFnZWQicwoSTGlzdFRva2Vuc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIgCgZ0b2tlbnMYAiADKAsyEC5uZnQuTGlzdGVkVG9rZW4SFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhIKCnRvdGFsX3NpemUYBCABKA0iiQEKEUdldEhpc3RvcnlSZXF1ZXN0EjcKCHRva2VuX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEh0KCXBhZ2Vfc2l6ZRgCIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxj/ASJ2ChJHZXRIaXN0b3J5UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiMKB2hpc3RvcnkYAiADKAsyEi5uZnQuVG9rZW5UcmFuc2ZlchIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSIcChpOZnRTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdCJvChtOZnRTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEhgKC3Rva2VuX2NvdW50GAMgASgNSACIAQFCDgoMX3Rva2VuX2NvdW50MvEGCgpOZnRTZXJ2aWNlEloKBE1pbnQSEC5uZnQuTWludFJlcXVlc3QaES5uZnQuTWludFJlc3BvbnNlIi2IshkCmrIZCW5mdC53cml0ZaCyGQGC0+STAhI6ASoiDS9hcGkvbmZ0L21pbnQSjwEKCFRyYW5zZmVyEhQubmZ0LlRyYW5zZmVyUmVxdWVzdBoVLm5mdC5UcmFuc2ZlclJlc3BvbnNlIlaIshkCmrIZCW5mdC53cml0ZaCyGQG6shkPVE9LRU5fTk9UX0ZPVU5EurIZDk9XTkVSX01JU01BVENIgtPkkwIWOgEqIhEvYXBpL25mdC90cmFuc2ZlchKUAQoGVmVyaWZ5EhIubmZ0LlZlcmlmeVJlcXVlc3QaEy5uZnQuVmVyaWZ5UmVzcG9uc2UiYZACAYiyGQKashkIbmZ0LnJlYWS6shkPVE9LRU5fTk9UX0ZPVU5EurIZC0tFWV9JTlZBTElEurIZDkxFTkdUSF9JTlZBTElEgtPkkwIUOgEqIg8vYXBpL25mdC92ZXJpZnkSZwoKTGlzdFRva2VucxIWLm5mdC5MaXN0VG9rZW5zUmVxdWVzdBoXLm5mdC5MaXN0VG9rZW5zUmVzcG9uc2UiKJACAYiyGQKashkIbmZ0LnJlYWSC0+STAg8SDS9hcGkvbmZ0L2xpc3QSbgoJR2V0SGVhbHRoEh8ubmZ0Lk5mdFNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiAubmZ0Lk5mdFNlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIekAIBiLIZAYLT5JMCERIPL2FwaS9uZnQvaGVhbHRoEnoKCEdldFRva2VuEhQubmZ0LkdldFRva2VuUmVxdWVzdBoVLm5mdC5HZXRUb2tlblJlc3BvbnNlIkGQAgGIshkCmrIZCG5mdC5yZWFkurIZD1RPS0VOX05PVF9GT1VORILT5JMCFRITL2FwaS9uZnQve3Rva2VuX2lkfRKIAQoKR2V0SGlzdG9yeRIWLm5mdC5HZXRIaXN0b3J5UmVxdWVzdBoXLm5mdC5HZXRIaXN0b3J5UmVzcG9uc2UiSZACAYiyGQKashkIbmZ0LnJlYWS6shkPVE9LRU5fTk9UX0ZPVU5EgtPkkwIdEhsvYXBpL25mdC9oaXN0b3J5L3t0b2tlbl9pZH1COgoPcXVhbnR1bXNhZmUubmZ0UAFaE3F1YW50dW1zYWZlL25mdDtuZnSqAg9RdWFudHVtU2FmZS5OZnRiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access, file_qsp_idempotency, file_qsp_reasons]);
 
 /**
- * Requests a new token.
+ * Request for a new token.
  *
  * @generated from message nft.MintRequest
  */
 export type MintRequest = Message<"nft.MintRequest"> & {
   /**
-   * Contains the name of the token: 1 to 255 characters, no control characters.
+   * Name of the token: 1 to 255 characters, no control characters.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Describes the token: up to 10,000 characters, without NUL.
+   * Description of the token: up to 10,000 characters, without NUL.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * Contains the location of the artwork: up to 2,000 characters, no control characters. The service stores it
-   * unchanged.
+   * Location of the artwork: up to 2,000 characters, no control characters. The service stores it unchanged.
    *
    * @generated from field: string artwork_uri = 3;
    */
@@ -56,63 +55,63 @@ export const MintRequestSchema: GenMessage<MintRequest> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 0);
 
 /**
- * Carries a new token.
+ * Response with a new token.
  *
  * @generated from message nft.MintResponse
  */
 export type MintResponse = Message<"nft.MintResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Identifies the token: "token-" and a UUID.
+   * Token ID: "token-" and a UUID.
    *
    * @generated from field: string token_id = 2;
    */
   tokenId: string;
 
   /**
-   * Contains the address of the creator's public key.
+   * Address of the creator's public key.
    *
    * @generated from field: string creator_address = 3;
    */
   creatorAddress: string;
 
   /**
-   * Contains the creator's raw ML-DSA-65 signature (FIPS 204, pure, empty context) over the 32 bytes of the metadata
-   * hash, 3309 bytes.
+   * The creator's raw ML-DSA-65 signature (FIPS 204, pure, empty context) over the 32 bytes of the metadata hash, 3309
+   * bytes.
    *
    * @generated from field: bytes signature = 4;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the creator's raw ML-DSA-65 public key, 1952 bytes.
+   * The creator's raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes creator_public_key = 5;
    */
   creatorPublicKey: Uint8Array;
 
   /**
-   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string creator_public_key_pem = 6;
    */
   creatorPublicKeyPem: string;
 
   /**
-   * Contains the metadata hash: 64 lower-case hexadecimal digits.
+   * Metadata hash: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string metadata_hash = 7;
    */
   metadataHash: string;
 
   /**
-   * Contains the owner's address, which is the creator's.
+   * Owner's address, which is the creator's address.
    *
    * @generated from field: string owner = 8;
    */
@@ -127,27 +126,27 @@ export const MintResponseSchema: GenMessage<MintResponse> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 1);
 
 /**
- * Asks to transfer a token to another owner.
+ * Request to transfer a token to a new owner.
  *
  * @generated from message nft.TransferRequest
  */
 export type TransferRequest = Message<"nft.TransferRequest"> & {
   /**
-   * Identifies the token.
+   * Token ID.
    *
    * @generated from field: string token_id = 1;
    */
   tokenId: string;
 
   /**
-   * Contains the new owner's address. Upper-case digits count as lower-case digits.
+   * Address of the new owner. Upper-case and lower-case digits are equivalent.
    *
    * @generated from field: string new_owner = 2;
    */
   newOwner: string;
 
   /**
-   * Contains the address of the expected current owner; any owner if omitted.
+   * Address of the expected current owner; any owner if omitted.
    *
    * @generated from field: string from_owner = 3;
    */
@@ -162,27 +161,27 @@ export const TransferRequestSchema: GenMessage<TransferRequest> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 2);
 
 /**
- * Describes a transfer from one owner to another.
+ * A transfer from one owner to another.
  *
  * @generated from message nft.TokenTransfer
  */
 export type TokenTransfer = Message<"nft.TokenTransfer"> & {
   /**
-   * Contains the address of the previous owner.
+   * Address of the previous owner.
    *
    * @generated from field: string from_address = 1;
    */
   fromAddress: string;
 
   /**
-   * Contains the address of the new owner.
+   * Address of the new owner.
    *
    * @generated from field: string to_address = 2;
    */
   toAddress: string;
 
   /**
-   * Gives the time, with millisecond precision.
+   * Time, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 3;
    */
@@ -197,27 +196,27 @@ export const TokenTransferSchema: GenMessage<TokenTransfer> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 3);
 
 /**
- * Carries a transfer.
+ * Response with a transfer.
  *
  * @generated from message nft.TransferResponse
  */
 export type TransferResponse = Message<"nft.TransferResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Describes the transfer.
+   * The transfer.
    *
    * @generated from field: nft.TokenTransfer transfer = 2;
    */
   transfer?: TokenTransfer | undefined;
 
   /**
-   * Contains the address of the current owner.
+   * Address of the current owner.
    *
    * @generated from field: string current_owner = 3;
    */
@@ -232,41 +231,41 @@ export const TransferResponseSchema: GenMessage<TransferResponse> = /*@__PURE__*
   messageDesc(file_nft_nft_service, 4);
 
 /**
- * Asks whether metadata or a token is unchanged since the creator signed it.
+ * Request to check whether metadata or a token is unchanged since the creator signed it.
  *
  * @generated from message nft.VerifyRequest
  */
 export type VerifyRequest = Message<"nft.VerifyRequest"> & {
   /**
-   * Contains a metadata hash: 64 hexadecimal digits.
+   * Metadata hash: 64 hexadecimal digits.
    *
    * @generated from field: string metadata_hash = 1;
    */
   metadataHash: string;
 
   /**
-   * Contains the raw ML-DSA-65 signature over the 32 bytes of the hash, exactly 3309 bytes.
+   * Raw ML-DSA-65 signature over the 32 bytes of the hash, exactly 3309 bytes.
    *
    * @generated from field: bytes creator_signature = 2;
    */
   creatorSignature: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 public key, exactly 1952 bytes.
+   * Raw ML-DSA-65 public key, exactly 1952 bytes.
    *
    * @generated from field: bytes creator_public_key = 3;
    */
   creatorPublicKey: Uint8Array;
 
   /**
-   * Contains the public key as a PEM SubjectPublicKeyInfo, instead of creator_public_key.
+   * Public key as a PEM SubjectPublicKeyInfo, instead of creator_public_key.
    *
    * @generated from field: string creator_public_key_pem = 4;
    */
   creatorPublicKeyPem: string;
 
   /**
-   * Identifies a token of this service, instead of the other fields.
+   * ID of a token in this service, instead of the other fields.
    *
    * @generated from field: string token_id = 5;
    */
@@ -281,27 +280,27 @@ export const VerifyRequestSchema: GenMessage<VerifyRequest> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 5);
 
 /**
- * Reports whether the metadata or the token is unchanged.
+ * Response that reports whether the metadata or the token is unchanged.
  *
  * @generated from message nft.VerifyResponse
  */
 export type VerifyResponse = Message<"nft.VerifyResponse"> & {
   /**
-   * Is always "success", even if the metadata or the token is not valid.
+   * Always "success", even if the metadata or the token is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if the signature verifies and, for a stored token, all other checks succeed.
+   * True if and only if the signature verifies and, for a stored token, all other checks succeed.
    *
    * @generated from field: bool valid = 2;
    */
   valid: boolean;
 
   /**
-   * Names the part that is wrong: "SIGNATURE", "METADATA", "CREATOR", "HISTORY" or "RECORD"; empty if valid.
+   * Invalid part: "SIGNATURE", "METADATA", "CREATOR", "HISTORY" or "RECORD"; empty if valid.
    *
    * @generated from field: string reason = 3;
    */
@@ -316,27 +315,27 @@ export const VerifyResponseSchema: GenMessage<VerifyResponse> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 6);
 
 /**
- * Contains the metadata of a token.
+ * Metadata of a token.
  *
  * @generated from message nft.TokenMetadata
  */
 export type TokenMetadata = Message<"nft.TokenMetadata"> & {
   /**
-   * Names the token for people; names need not be unique.
+   * Display name of the token; it need not be unique.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Describes the token.
+   * Description of the token.
    *
    * @generated from field: string description = 2;
    */
   description: string;
 
   /**
-   * Contains the location of the artwork.
+   * Location of the artwork.
    *
    * @generated from field: string artwork_uri = 3;
    */
@@ -351,13 +350,13 @@ export const TokenMetadataSchema: GenMessage<TokenMetadata> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 7);
 
 /**
- * Requests a token.
+ * Request for a token.
  *
  * @generated from message nft.GetTokenRequest
  */
 export type GetTokenRequest = Message<"nft.GetTokenRequest"> & {
   /**
-   * Identifies the token.
+   * Token ID.
    *
    * @generated from field: string token_id = 1;
    */
@@ -372,83 +371,83 @@ export const GetTokenRequestSchema: GenMessage<GetTokenRequest> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 8);
 
 /**
- * Describes a token.
+ * Response with a token.
  *
  * @generated from message nft.GetTokenResponse
  */
 export type GetTokenResponse = Message<"nft.GetTokenResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Identifies the token.
+   * Token ID.
    *
    * @generated from field: string token_id = 2;
    */
   tokenId: string;
 
   /**
-   * Contains the metadata.
+   * The metadata.
    *
    * @generated from field: nft.TokenMetadata metadata = 3;
    */
   metadata?: TokenMetadata | undefined;
 
   /**
-   * Contains the metadata hash: 64 lower-case hexadecimal digits.
+   * Metadata hash: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string metadata_hash = 4;
    */
   metadataHash: string;
 
   /**
-   * Contains the address of the current owner.
+   * Address of the current owner.
    *
    * @generated from field: string current_owner = 5;
    */
   currentOwner: string;
 
   /**
-   * Contains the creator's address.
+   * The creator's address.
    *
    * @generated from field: string creator_address = 6;
    */
   creatorAddress: string;
 
   /**
-   * Contains the creator's raw public key, 1952 bytes.
+   * The creator's raw public key, 1952 bytes.
    *
    * @generated from field: bytes creator_public_key = 7;
    */
   creatorPublicKey: Uint8Array;
 
   /**
-   * Contains the creator's raw signature over the 32 bytes of the metadata hash, 3309 bytes. It never changes.
+   * Creator's raw signature over the 32 bytes of the metadata hash, 3309 bytes. It never changes.
    *
    * @generated from field: bytes creator_signature = 8;
    */
   creatorSignature: Uint8Array;
 
   /**
-   * Is always "ML-DSA-65".
+   * Always "ML-DSA-65".
    *
    * @generated from field: string algorithm = 9;
    */
   algorithm: string;
 
   /**
-   * Contains the creator's public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * The creator's public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string creator_public_key_pem = 10;
    */
   creatorPublicKeyPem: string;
 
   /**
-   * Gives the time when the token was minted.
+   * Time of minting.
    *
    * @generated from field: google.protobuf.Timestamp minted_at = 11;
    */
@@ -463,27 +462,27 @@ export const GetTokenResponseSchema: GenMessage<GetTokenResponse> = /*@__PURE__*
   messageDesc(file_nft_nft_service, 9);
 
 /**
- * Requests a list of tokens.
+ * Request for a list of tokens.
  *
  * @generated from message nft.ListTokensRequest
  */
 export type ListTokensRequest = Message<"nft.ListTokensRequest"> & {
   /**
-   * Selects only tokens of this owner's address; all if omitted.
+   * Filter: only tokens with this owner address; all if omitted.
    *
    * @generated from field: string owner = 1;
    */
   owner: string;
 
   /**
-   * Limits the number of tokens in the response: 1 to 1000; 1000 if omitted.
+   * Maximum number of tokens in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 3;
@@ -499,35 +498,35 @@ export const ListTokensRequestSchema: GenMessage<ListTokensRequest> = /*@__PURE_
   messageDesc(file_nft_nft_service, 10);
 
 /**
- * Describes a token in a list.
+ * A token in a list.
  *
  * @generated from message nft.ListedToken
  */
 export type ListedToken = Message<"nft.ListedToken"> & {
   /**
-   * Identifies the token.
+   * Token ID.
    *
    * @generated from field: string token_id = 1;
    */
   tokenId: string;
 
   /**
-   * Names the token for people; names need not be unique.
+   * Display name of the token; it need not be unique.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * Contains the address of the current owner.
+   * Address of the current owner.
    *
    * @generated from field: string current_owner = 3;
    */
   currentOwner: string;
 
   /**
-   * Is true if the stored token was changed outside the service. Of such a token, the list shows only
-   * token_id. Verify reports what is wrong with it. Absent otherwise.
+   * True if the stored token was changed outside the service. The list then shows only token_id. Verify reports what is
+   * wrong with the token. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 4;
    */
@@ -542,34 +541,34 @@ export const ListedTokenSchema: GenMessage<ListedToken> = /*@__PURE__*/
   messageDesc(file_nft_nft_service, 11);
 
 /**
- * Carries a list of tokens.
+ * Response with a list of tokens.
  *
  * @generated from message nft.ListTokensResponse
  */
 export type ListTokensResponse = Message<"nft.ListTokensResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the tokens in the order of their minting.
+   * Tokens in minting order.
    *
    * @generated from field: repeated nft.ListedToken tokens = 2;
    */
   tokens: ListedToken[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts all tokens of the list.
+   * Total number of tokens in the list.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -584,27 +583,27 @@ export const ListTokensResponseSchema: GenMessage<ListTokensResponse> = /*@__PUR
   messageDesc(file_nft_nft_service, 12);
 
 /**
- * Requests the history of a token.
+ * Request for the history of a token.
  *
  * @generated from message nft.GetHistoryRequest
  */
 export type GetHistoryRequest = Message<"nft.GetHistoryRequest"> & {
   /**
-   * Identifies the token.
+   * Token ID.
    *
    * @generated from field: string token_id = 1;
    */
   tokenId: string;
 
   /**
-   * Limits the number of transfers in the response: 1 to 1000; 1000 if omitted.
+   * Maximum number of transfers in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 3;
@@ -620,34 +619,34 @@ export const GetHistoryRequestSchema: GenMessage<GetHistoryRequest> = /*@__PURE_
   messageDesc(file_nft_nft_service, 13);
 
 /**
- * Carries the transfers of a token.
+ * Response with the transfers of a token.
  *
  * @generated from message nft.GetHistoryResponse
  */
 export type GetHistoryResponse = Message<"nft.GetHistoryResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the transfers, oldest first; empty if the creator still owns the token.
+   * Transfers, oldest first; empty if the creator still owns the token.
    *
    * @generated from field: repeated nft.TokenTransfer history = 2;
    */
   history: TokenTransfer[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts all transfers of the token.
+   * Total number of transfers of the token.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -662,7 +661,7 @@ export const GetHistoryResponseSchema: GenMessage<GetHistoryResponse> = /*@__PUR
   messageDesc(file_nft_nft_service, 14);
 
 /**
- * Requests the health of the service.
+ * Request for the health of the service.
  *
  * @generated from message nft.NftServiceGetHealthRequest
  */
@@ -677,27 +676,27 @@ export const NftServiceGetHealthRequestSchema: GenMessage<NftServiceGetHealthReq
   messageDesc(file_nft_nft_service, 15);
 
 /**
- * Reports the health of the service.
+ * Response with the health of the service.
  *
  * @generated from message nft.NftServiceGetHealthResponse
  */
 export type NftServiceGetHealthResponse = Message<"nft.NftServiceGetHealthResponse"> & {
   /**
-   * Is always "success", because the request was answered.
+   * Always "success": the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the store can be read and written, "DOWN" otherwise.
+   * "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
   serviceStatus: string;
 
   /**
-   * Counts the tokens; absent if the service is down.
+   * Number of tokens; absent if the service is down.
    *
    * @generated from field: optional uint32 token_count = 3;
    */
@@ -712,20 +711,20 @@ export const NftServiceGetHealthResponseSchema: GenMessage<NftServiceGetHealthRe
   messageDesc(file_nft_nft_service, 16);
 
 /**
- * Mints tokens whose metadata the creator signs with ML-DSA-65, and stores the history of their owners.
+ * Mints tokens whose metadata the creator signs with ML-DSA-65, and stores their ownership history.
  *
  * The metadata hash of a token is SHA-256 over the RFC 8785 canonical JSON of an object with the members artworkUri,
  * description and name. The creator signs its 32 bytes with a key pair generated for this mint. The service erases the
  * secret key afterwards, so no other metadata can be signed in the creator's name.
  *
- * An address is "0x" and 40 hexadecimal digits. The address of a public key is the first 20 bytes of SHA-256 of its raw
- * bytes.
+ * An address is "0x" and 40 hexadecimal digits. The address of a public key is the first 20 bytes of the SHA-256 of its
+ * raw bytes.
  *
  * @generated from service nft.NftService
  */
 export const NftService: GenService<{
   /**
-   * Mints a token. Its creator is its first owner. With an Idempotency-Key, a retry returns the first answer.
+   * Mints a token. Its creator is its first owner. With an Idempotency-Key, a retry returns the first response.
    *
    * @generated from rpc nft.NftService.Mint
    */
@@ -735,7 +734,7 @@ export const NftService: GenService<{
     output: typeof MintResponseSchema;
   },
   /**
-   * Transfers a token from its owner to another one. When callers race, their transfers happen one after the other.
+   * Transfers a token to a new owner. When callers race, their transfers happen one after another.
    *
    * @generated from rpc nft.NftService.Transfer
    */
@@ -756,7 +755,7 @@ export const NftService: GenService<{
     output: typeof VerifyResponseSchema;
   },
   /**
-   * Lists tokens in the order of their minting.
+   * Lists tokens in minting order.
    *
    * @generated from rpc nft.NftService.ListTokens
    */
@@ -776,7 +775,7 @@ export const NftService: GenService<{
     output: typeof NftServiceGetHealthResponseSchema;
   },
   /**
-   * Describes a token.
+   * Returns a token.
    *
    * @generated from rpc nft.NftService.GetToken
    */
@@ -786,7 +785,7 @@ export const NftService: GenService<{
     output: typeof GetTokenResponseSchema;
   },
   /**
-   * Lists the transfers of a token, oldest first, starting with that of its creator.
+   * Lists a token's transfers, oldest first, starting with the transfer from its creator.
    *
    * @generated from rpc nft.NftService.GetHistory
    */

@@ -2,7 +2,7 @@
 // @generated from file oauth/authorization_service.proto (package oauth, syntax proto3)
 /* eslint-disable */
 
-// An authorization server of OAuth 2: access tokens for programs, signed with ML-DSA.
+// An OAuth 2 authorization server: access tokens for programs, signed with ML-DSA.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -23,7 +23,7 @@ export const file_oauth_authorization_service: GenFile = /*@__PURE__*/
   fileDesc("CiFvYXV0aC9hdXRob3JpemF0aW9uX3NlcnZpY2UucHJvdG8SBW9hdXRoIhQKEkdldE1ldGFkYXRhUmVxdWVzdCLTBgoTR2V0TWV0YWRhdGFSZXNwb25zZRIOCgZpc3N1ZXIYASABKAkSJgoOdG9rZW5fZW5kcG9pbnQYAiABKAlSDnRva2VuX2VuZHBvaW50EjYKFmludHJvc3BlY3Rpb25fZW5kcG9pbnQYAyABKAlSFmludHJvc3BlY3Rpb25fZW5kcG9pbnQSMAoTcmV2b2NhdGlvbl9lbmRwb2ludBgEIAEoCVITcmV2b2NhdGlvbl9lbmRwb2ludBIaCghqd2tzX3VyaRgFIAEoCVIIandrc191cmkSKgoQc2NvcGVzX3N1cHBvcnRlZBgGIAMoCVIQc2NvcGVzX3N1cHBvcnRlZBI6ChhyZXNwb25zZV90eXBlc19zdXBwb3J0ZWQYByADKAlSGHJlc3BvbnNlX3R5cGVzX3N1cHBvcnRlZBI0ChVncmFudF90eXBlc19zdXBwb3J0ZWQYCCADKAlSFWdyYW50X3R5cGVzX3N1cHBvcnRlZBJUCiV0b2tlbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkGAkgAygJUiV0b2tlbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEmQKLWludHJvc3BlY3Rpb25fZW5kcG9pbnRfYXV0aF9tZXRob2RzX3N1cHBvcnRlZBgKIAMoCVItaW50cm9zcGVjdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEl4KKnJldm9jYXRpb25fZW5kcG9pbnRfYXV0aF9tZXRob2RzX3N1cHBvcnRlZBgLIAMoCVIqcmV2b2NhdGlvbl9lbmRwb2ludF9hdXRoX21ldGhvZHNfc3VwcG9ydGVkEjgKF3N1YmplY3RfdHlwZXNfc3VwcG9ydGVkGAwgAygJUhdzdWJqZWN0X3R5cGVzX3N1cHBvcnRlZBJUCiVpZF90b2tlbl9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkGA0gAygJUiVpZF90b2tlbl9zaWduaW5nX2FsZ192YWx1ZXNfc3VwcG9ydGVkEjQKFXNlcnZpY2VfZG9jdW1lbnRhdGlvbhgOIAEoCVIVc2VydmljZV9kb2N1bWVudGF0aW9uIhAKDkdldEp3a3NSZXF1ZXN0IikKD0dldEp3a3NSZXNwb25zZRIWCgRrZXlzGAEgAygLMggucHFjLkp3ayKMBAoRSXNzdWVUb2tlblJlcXVlc3QSKwoKZ3JhbnRfdHlwZRgBIAEoCUILukgIyAEBcgMYyAFSCmdyYW50X3R5cGUSFwoFc2NvcGUYAiABKAlCCLpIBXIDKIAgEiEKCHJlc291cmNlGAMgAygJQg+6SAySAQkQCiIFcgMo9AMSIQoIYXVkaWVuY2UYBCADKAlCD7pIDJIBCRAKIgVyAyj0AxImCgljbGllbnRfaWQYBSABKAlCCLpIBXIDKIAEUgljbGllbnRfaWQSMQoNY2xpZW50X3NlY3JldBgGIAEoCUILgAEBukgFcgMogAhSDWNsaWVudF9zZWNyZXQSMgoNc3ViamVjdF90b2tlbhgHIAEoCUIMgAEBukgGcgQogIABUg1zdWJqZWN0X3Rva2VuEjgKEnN1YmplY3RfdG9rZW5fdHlwZRgIIAEoCUIIukgFcgMoyAFSEnN1YmplY3RfdG9rZW5fdHlwZRI8ChRyZXF1ZXN0ZWRfdG9rZW5fdHlwZRgJIAEoCUIIukgFcgMoyAFSFHJlcXVlc3RlZF90b2tlbl90eXBlEi4KC2FjdG9yX3Rva2VuGAogASgJQgyAAQG6SAZyBCiAgAFSC2FjdG9yX3Rva2VuEjQKEGFjdG9yX3Rva2VuX3R5cGUYCyABKAlCCLpIBXIDKMgBUhBhY3Rvcl90b2tlbl90eXBlIuQBChJJc3N1ZVRva2VuUmVzcG9uc2USJwoMYWNjZXNzX3Rva2VuGAEgASgJQgOAAQFSDGFjY2Vzc190b2tlbhIeCgp0b2tlbl90eXBlGAIgASgJUgp0b2tlbl90eXBlEh4KCmV4cGlyZXNfaW4YAyABKAVSCmV4cGlyZXNfaW4SEgoFc2NvcGUYBCABKAlIAIgBARIxChFpc3N1ZWRfdG9rZW5fdHlwZRgFIAEoCUgBUhFpc3N1ZWRfdG9rZW5fdHlwZYgBAUIICgZfc2NvcGVCFAoSX2lzc3VlZF90b2tlbl90eXBlIscBChZJbnRyb3NwZWN0VG9rZW5SZXF1ZXN0Eh4KBXRva2VuGAEgASgJQg+AAQG6SAnIAQFyBCiAgAESMgoPdG9rZW5fdHlwZV9oaW50GAIgASgJQgi6SAVyAyjIAVIPdG9rZW5fdHlwZV9oaW50EiYKCWNsaWVudF9pZBgDIAEoCUIIukgFcgMogARSCWNsaWVudF9pZBIxCg1jbGllbnRfc2VjcmV0GAQgASgJQguAAQG6SAVyAyiACFINY2xpZW50X3NlY3JldCK1AwoXSW50cm9zcGVjdFRva2VuUmVzcG9uc2USEwoGYWN0aXZlGAEgASgISACIAQESEgoFc2NvcGUYAiABKAlIAYgBARIhCgljbGllbnRfaWQYAyABKAlIAlIJY2xpZW50X2lkiAEBEhAKA3N1YhgEIAEoCUgDiAEBEhEKBHJvbGUYBSABKAlIBIgBARIjCgp0b2tlbl90eXBlGAYgASgJSAVSCnRva2VuX3R5cGWIAQESFgoDZXhwGAcgASgBQgSQshkBSAaIAQESFgoDaWF0GAggASgBQgSQshkBSAeIAQESJwoDYXVkGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLkxpc3RWYWx1ZRIQCgNpc3MYCiABKAlICIgBARIQCgNqdGkYCyABKAlICYgBARIkCgNhY3QYDCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0QgkKB19hY3RpdmVCCAoGX3Njb3BlQgwKCl9jbGllbnRfaWRCBgoEX3N1YkIHCgVfcm9sZUINCgtfdG9rZW5fdHlwZUIGCgRfZXhwQgYKBF9pYXRCBgoEX2lzc0IGCgRfanRpIsMBChJSZXZva2VUb2tlblJlcXVlc3QSHgoFdG9rZW4YASABKAlCD4ABAbpICcgBAXIEKICAARIyCg90b2tlbl90eXBlX2hpbnQYAiABKAlCCLpIBXIDKMgBUg90b2tlbl90eXBlX2hpbnQSJgoJY2xpZW50X2lkGAMgASgJQgi6SAVyAyiABFIJY2xpZW50X2lkEjEKDWNsaWVudF9zZWNyZXQYBCABKAlCC4ABAbpIBXIDKIAIUg1jbGllbnRfc2VjcmV0IhUKE1Jldm9rZVRva2VuUmVzcG9uc2UytAYKFEF1dGhvcml6YXRpb25TZXJ2aWNlErcBCgtHZXRNZXRhZGF0YRIZLm9hdXRoLkdldE1ldGFkYXRhUmVxdWVzdBoaLm9hdXRoLkdldE1ldGFkYXRhUmVzcG9uc2UicZACAYiyGQG6shkSSVNTVUVSX1VSTF9NSVNTSU5HgtPkkwJOWiMSIS8ud2VsbC1rbm93bi9vcGVuaWQtY29uZmlndXJhdGlvbhInLy53ZWxsLWtub3duL29hdXRoLWF1dGhvcml6YXRpb24tc2VydmVyElQKB0dldEp3a3MSFS5vYXV0aC5HZXRKd2tzUmVxdWVzdBoWLm9hdXRoLkdldEp3a3NSZXNwb25zZSIakAIBiLIZAYLT5JMCDRILL29hdXRoL2p3a3MS9gEKCklzc3VlVG9rZW4SGC5vYXV0aC5Jc3N1ZVRva2VuUmVxdWVzdBoZLm9hdXRoLklzc3VlVG9rZW5SZXNwb25zZSKyAYiyGQG6shkOQ0xJRU5UX0lOVkFMSUS6shkTQ0xJRU5UX1VOQVVUSE9SSVpFRLqyGRZHUkFOVF9UWVBFX1VOU1VQUE9SVEVEurIZFVNVQkpFQ1RfVE9LRU5fSU5WQUxJRLqyGQ1TQ09QRV9JTlZBTElEurIZEEFVRElFTkNFX0lOVkFMSUS6shkSSVNTVUVSX1VSTF9NSVNTSU5HgtPkkwIROgEqIgwvb2F1dGgvdG9rZW4ShAEKD0ludHJvc3BlY3RUb2tlbhIdLm9hdXRoLkludHJvc3BlY3RUb2tlblJlcXVlc3QaHi5vYXV0aC5JbnRyb3NwZWN0VG9rZW5SZXNwb25zZSIyiLIZAbqyGQ5DTElFTlRfSU5WQUxJRILT5JMCFjoBKiIRL29hdXRoL2ludHJvc3BlY3QSiwEKC1Jldm9rZVRva2VuEhkub2F1dGguUmV2b2tlVG9rZW5SZXF1ZXN0Ghoub2F1dGguUmV2b2tlVG9rZW5SZXNwb25zZSJFiLIZAbqyGQ5DTElFTlRfSU5WQUxJRLqyGRNDTElFTlRfVU5BVVRIT1JJWkVEgtPkkwISOgEqIg0vb2F1dGgvcmV2b2tlQkIKEXF1YW50dW1zYWZlLm9hdXRoUAFaF3F1YW50dW1zYWZlL29hdXRoO29hdXRoqgIRUXVhbnR1bVNhZmUuT2F1dGhiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_struct, file_pqc_jwk, file_qsp_access, file_qsp_reasons]);
 
 /**
- * Has no fields.
+ * Empty.
  *
  * @generated from message oauth.GetMetadataRequest
  */
@@ -38,105 +38,105 @@ export const GetMetadataRequestSchema: GenMessage<GetMetadataRequest> = /*@__PUR
   messageDesc(file_oauth_authorization_service, 0);
 
 /**
- * Describes the server to clients.
+ * Response with the server metadata.
  *
  * @generated from message oauth.GetMetadataResponse
  */
 export type GetMetadataResponse = Message<"oauth.GetMetadataResponse"> & {
   /**
-   * Identifies the issuer, as the claim "iss" of its tokens: the URL of `--issuer-url`.
+   * Issuer identifier, as in the "iss" claim of its tokens: the URL given with `--issuer-url`.
    *
    * @generated from field: string issuer = 1;
    */
   issuer: string;
 
   /**
-   * Gives the URL that issues tokens.
+   * URL of the token endpoint.
    *
    * @generated from field: string token_endpoint = 2 [json_name = "token_endpoint"];
    */
   tokenEndpoint: string;
 
   /**
-   * Gives the URL that introspects tokens.
+   * URL of the introspection endpoint.
    *
    * @generated from field: string introspection_endpoint = 3 [json_name = "introspection_endpoint"];
    */
   introspectionEndpoint: string;
 
   /**
-   * Gives the URL that revokes tokens.
+   * URL of the revocation endpoint.
    *
    * @generated from field: string revocation_endpoint = 4 [json_name = "revocation_endpoint"];
    */
   revocationEndpoint: string;
 
   /**
-   * Gives the URL of the public keys that verify tokens (RFC 7517), of type AKP (RFC 9964).
+   * URL of the public keys that verify tokens (RFC 7517), of type AKP (RFC 9964).
    *
    * @generated from field: string jwks_uri = 5 [json_name = "jwks_uri"];
    */
   jwksUri: string;
 
   /**
-   * Lists the scopes of tokens: those that the calls of this server need.
+   * Scopes that tokens can have: those that this server's calls require.
    *
    * @generated from field: repeated string scopes_supported = 6 [json_name = "scopes_supported"];
    */
   scopesSupported: string[];
 
   /**
-   * Is "id_token". RFC 8414 requires this list, and forbids empty ones; without an authorization endpoint, no client
-   * uses it.
+   * Always "id_token". RFC 8414 requires this list and forbids empty lists; without an authorization endpoint, no
+   * client uses it.
    *
    * @generated from field: repeated string response_types_supported = 7 [json_name = "response_types_supported"];
    */
   responseTypesSupported: string[];
 
   /**
-   * Lists the grants that a client can use.
+   * Grant types that clients can use.
    *
    * @generated from field: repeated string grant_types_supported = 8 [json_name = "grant_types_supported"];
    */
   grantTypesSupported: string[];
 
   /**
-   * Lists how a client can authenticate to the token endpoint.
+   * Methods by which a client can authenticate to the token endpoint.
    *
    * @generated from field: repeated string token_endpoint_auth_methods_supported = 9 [json_name = "token_endpoint_auth_methods_supported"];
    */
   tokenEndpointAuthMethodsSupported: string[];
 
   /**
-   * Lists how a client can authenticate to the introspection endpoint.
+   * Methods by which a client can authenticate to the introspection endpoint.
    *
    * @generated from field: repeated string introspection_endpoint_auth_methods_supported = 10 [json_name = "introspection_endpoint_auth_methods_supported"];
    */
   introspectionEndpointAuthMethodsSupported: string[];
 
   /**
-   * Lists how a client can authenticate to the revocation endpoint.
+   * Methods by which a client can authenticate to the revocation endpoint.
    *
    * @generated from field: repeated string revocation_endpoint_auth_methods_supported = 11 [json_name = "revocation_endpoint_auth_methods_supported"];
    */
   revocationEndpointAuthMethodsSupported: string[];
 
   /**
-   * Is "public": a subject has the same name for all clients.
+   * Always "public": a subject has the same name for all clients.
    *
    * @generated from field: repeated string subject_types_supported = 12 [json_name = "subject_types_supported"];
    */
   subjectTypesSupported: string[];
 
   /**
-   * Lists the algorithms that sign tokens.
+   * Algorithms that sign tokens.
    *
    * @generated from field: repeated string id_token_signing_alg_values_supported = 13 [json_name = "id_token_signing_alg_values_supported"];
    */
   idTokenSigningAlgValuesSupported: string[];
 
   /**
-   * Gives the URL of the documentation.
+   * URL of the documentation.
    *
    * @generated from field: string service_documentation = 14 [json_name = "service_documentation"];
    */
@@ -151,7 +151,7 @@ export const GetMetadataResponseSchema: GenMessage<GetMetadataResponse> = /*@__P
   messageDesc(file_oauth_authorization_service, 1);
 
 /**
- * Has no fields.
+ * Empty.
  *
  * @generated from message oauth.GetJwksRequest
  */
@@ -166,13 +166,13 @@ export const GetJwksRequestSchema: GenMessage<GetJwksRequest> = /*@__PURE__*/
   messageDesc(file_oauth_authorization_service, 2);
 
 /**
- * Contains a key set.
+ * Response with a key set.
  *
  * @generated from message oauth.GetJwksResponse
  */
 export type GetJwksResponse = Message<"oauth.GetJwksResponse"> & {
   /**
-   * Lists the keys of tokens that may still be valid.
+   * Keys of tokens that may still be valid.
    *
    * @generated from field: repeated pqc.Jwk keys = 1;
    */
@@ -187,78 +187,77 @@ export const GetJwksResponseSchema: GenMessage<GetJwksResponse> = /*@__PURE__*/
   messageDesc(file_oauth_authorization_service, 3);
 
 /**
- * Requests a token.
+ * Request for a token.
  *
  * @generated from message oauth.IssueTokenRequest
  */
 export type IssueTokenRequest = Message<"oauth.IssueTokenRequest"> & {
   /**
-   * Is "client_credentials" or "urn:ietf:params:oauth:grant-type:token-exchange".
+   * "client_credentials" or "urn:ietf:params:oauth:grant-type:token-exchange".
    *
    * @generated from field: string grant_type = 1 [json_name = "grant_type"];
    */
   grantType: string;
 
   /**
-   * Lists the requested scopes, separated by spaces. Without it, the token has all scopes that the client may request;
-   * in an exchange, those of them that the exchanged token has.
+   * Requested scopes, separated by spaces. If omitted, all scopes that the client may request; in an exchange, those
+   * that the exchanged token also has.
    *
    * @generated from field: string scope = 2;
    */
   scope: string;
 
   /**
-   * Names the servers that must accept the token (RFC 8707), up to 10. Without resource and audience, that is this
-   * server.
+   * URLs of the servers that the token is for (RFC 8707), up to 10. Without resource and audience, this server.
    *
    * @generated from field: repeated string resource = 3;
    */
   resource: string[];
 
   /**
-   * Names the servers that must accept the token by name, as resource does by URL (RFC 8693).
+   * Names of the servers that the token is for, as resource does by URL (RFC 8693).
    *
    * @generated from field: repeated string audience = 4;
    */
   audience: string[];
 
   /**
-   * Identifies the client, if the request has no HTTP Basic authentication.
+   * Client ID, if the request has no HTTP Basic authentication.
    *
    * @generated from field: string client_id = 5 [json_name = "client_id"];
    */
   clientId: string;
 
   /**
-   * Contains the secret of the client, if the request has no HTTP Basic authentication.
+   * Client secret, if the request has no HTTP Basic authentication.
    *
    * @generated from field: string client_secret = 6 [json_name = "client_secret"];
    */
   clientSecret: string;
 
   /**
-   * Contains the token to exchange.
+   * Token to exchange.
    *
    * @generated from field: string subject_token = 7 [json_name = "subject_token"];
    */
   subjectToken: string;
 
   /**
-   * Is "urn:ietf:params:oauth:token-type:access_token", or the same with "jwt".
+   * "urn:ietf:params:oauth:token-type:access_token" or "urn:ietf:params:oauth:token-type:jwt".
    *
    * @generated from field: string subject_token_type = 8 [json_name = "subject_token_type"];
    */
   subjectTokenType: string;
 
   /**
-   * Is empty or like subject_token_type.
+   * Empty, or a value that subject_token_type accepts.
    *
    * @generated from field: string requested_token_type = 9 [json_name = "requested_token_type"];
    */
   requestedTokenType: string;
 
   /**
-   * Is refused: the client itself is the actor of an exchange.
+   * Must be absent: the client itself is the actor in an exchange.
    *
    * @generated from field: string actor_token = 10 [json_name = "actor_token"];
    */
@@ -280,42 +279,41 @@ export const IssueTokenRequestSchema: GenMessage<IssueTokenRequest> = /*@__PURE_
   messageDesc(file_oauth_authorization_service, 4);
 
 /**
- * Contains a token.
+ * Response with a token.
  *
  * @generated from message oauth.IssueTokenResponse
  */
 export type IssueTokenResponse = Message<"oauth.IssueTokenResponse"> & {
   /**
-   * Contains the token: a JWT of type "at+jwt" with the claims iss, sub, aud, client_id, scope, jti,
-   * iat and exp.
+   * The token: a JWT of type "at+jwt" with the claims iss, sub, aud, client_id, scope, jti, iat and exp.
    *
    * @generated from field: string access_token = 1 [json_name = "access_token"];
    */
   accessToken: string;
 
   /**
-   * Is "Bearer".
+   * Always "Bearer".
    *
    * @generated from field: string token_type = 2 [json_name = "token_type"];
    */
   tokenType: string;
 
   /**
-   * Counts the seconds for which the token is valid: 3600, or less in an exchange.
+   * Lifetime of the token in seconds: 3600, or less in an exchange.
    *
    * @generated from field: int32 expires_in = 3 [json_name = "expires_in"];
    */
   expiresIn: number;
 
   /**
-   * Lists the scopes of the token, separated by spaces; absent if it has none.
+   * Scopes of the token, separated by spaces; absent if it has none.
    *
    * @generated from field: optional string scope = 4;
    */
   scope?: string | undefined;
 
   /**
-   * Gives the type of the token in an exchange: the requested one, or "urn:ietf:params:oauth:token-type:access_token".
+   * Type of the token in an exchange: the requested one, or "urn:ietf:params:oauth:token-type:access_token".
    *
    * @generated from field: optional string issued_token_type = 5 [json_name = "issued_token_type"];
    */
@@ -330,34 +328,34 @@ export const IssueTokenResponseSchema: GenMessage<IssueTokenResponse> = /*@__PUR
   messageDesc(file_oauth_authorization_service, 5);
 
 /**
- * Names a token to introspect.
+ * Request to introspect a token.
  *
  * @generated from message oauth.IntrospectTokenRequest
  */
 export type IntrospectTokenRequest = Message<"oauth.IntrospectTokenRequest"> & {
   /**
-   * Contains the token.
+   * Token to introspect.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * Has no effect.
+   * Ignored.
    *
    * @generated from field: string token_type_hint = 2 [json_name = "token_type_hint"];
    */
   tokenTypeHint: string;
 
   /**
-   * Identifies the client, if the request has no HTTP Basic authentication.
+   * Client ID, if the request has no HTTP Basic authentication.
    *
    * @generated from field: string client_id = 3 [json_name = "client_id"];
    */
   clientId: string;
 
   /**
-   * Contains the secret of the client, if the request has no HTTP Basic authentication.
+   * Client secret, if the request has no HTTP Basic authentication.
    *
    * @generated from field: string client_secret = 4 [json_name = "client_secret"];
    */
@@ -372,91 +370,91 @@ export const IntrospectTokenRequestSchema: GenMessage<IntrospectTokenRequest> = 
   messageDesc(file_oauth_authorization_service, 6);
 
 /**
- * Describes a token. All other fields are absent if it is not active.
+ * Response that describes a token. All other fields are absent if it is not active.
  *
  * @generated from message oauth.IntrospectTokenResponse
  */
 export type IntrospectTokenResponse = Message<"oauth.IntrospectTokenResponse"> & {
   /**
-   * Is true if the token is valid, and if the client may know it.
+   * True if the token is valid and the client may introspect it.
    *
    * @generated from field: optional bool active = 1;
    */
   active?: boolean | undefined;
 
   /**
-   * Lists the scopes of the token, separated by spaces; absent if it has none, and for a token from a log-in.
+   * Scopes of the token, separated by spaces; absent if it has none, and for a log-in token.
    *
    * @generated from field: optional string scope = 2;
    */
   scope?: string | undefined;
 
   /**
-   * Identifies the client that the token was issued to.
+   * ID of the client that the token was issued to.
    *
    * @generated from field: optional string client_id = 3 [json_name = "client_id"];
    */
   clientId?: string | undefined;
 
   /**
-   * Identifies the subject: a user, a device or a client.
+   * Subject: a user, a device or a client.
    *
    * @generated from field: optional string sub = 4;
    */
   sub?: string | undefined;
 
   /**
-   * Names the role of the subject: "user", "auditor", "admin" or "device".
+   * Role of the subject: "user", "auditor", "admin" or "device".
    *
    * @generated from field: optional string role = 5;
    */
   role?: string | undefined;
 
   /**
-   * Is "Bearer".
+   * Always "Bearer".
    *
    * @generated from field: optional string token_type = 6 [json_name = "token_type"];
    */
   tokenType?: string | undefined;
 
   /**
-   * Gives the end of the token in seconds since 1970; a whole number.
+   * Expiry time in seconds since 1970; a whole number.
    *
    * @generated from field: optional double exp = 7;
    */
   exp?: number | undefined;
 
   /**
-   * Gives the time of issue in seconds since 1970; a whole number.
+   * Time of issue in seconds since 1970; a whole number.
    *
    * @generated from field: optional double iat = 8;
    */
   iat?: number | undefined;
 
   /**
-   * Lists the audiences, which are strings.
+   * Audiences, which are strings.
    *
    * @generated from field: google.protobuf.ListValue aud = 9;
    */
   aud?: ListValue | undefined;
 
   /**
-   * Identifies the issuer.
+   * Issuer identifier.
    *
    * @generated from field: optional string iss = 10;
    */
   iss?: string | undefined;
 
   /**
-   * Identifies the token.
+   * Token ID.
    *
    * @generated from field: optional string jti = 11;
    */
   jti?: string | undefined;
 
   /**
-   * Identifies the client that acts for the subject after an exchange (RFC 8693, section 4.1): "sub" is its name, and
-   * "act" is the client that acted before it. A decision may depend on the outermost one only.
+   * Client that acts for the subject after an exchange (RFC 8693, section 4.1): "sub" is its name, and "act" is the
+   * client that acted before it. Only the outermost client may affect a decision.
    *
    * @generated from field: google.protobuf.Struct act = 12;
    */
@@ -471,34 +469,34 @@ export const IntrospectTokenResponseSchema: GenMessage<IntrospectTokenResponse> 
   messageDesc(file_oauth_authorization_service, 7);
 
 /**
- * Names a token to revoke.
+ * Request to revoke a token.
  *
  * @generated from message oauth.RevokeTokenRequest
  */
 export type RevokeTokenRequest = Message<"oauth.RevokeTokenRequest"> & {
   /**
-   * Contains the token.
+   * Token to revoke.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * Has no effect.
+   * Ignored.
    *
    * @generated from field: string token_type_hint = 2 [json_name = "token_type_hint"];
    */
   tokenTypeHint: string;
 
   /**
-   * Identifies the client, if the request has no HTTP Basic authentication.
+   * Client ID, if the request has no HTTP Basic authentication.
    *
    * @generated from field: string client_id = 3 [json_name = "client_id"];
    */
   clientId: string;
 
   /**
-   * Contains the secret of the client, if the request has no HTTP Basic authentication.
+   * Client secret, if the request has no HTTP Basic authentication.
    *
    * @generated from field: string client_secret = 4 [json_name = "client_secret"];
    */
@@ -513,7 +511,7 @@ export const RevokeTokenRequestSchema: GenMessage<RevokeTokenRequest> = /*@__PUR
   messageDesc(file_oauth_authorization_service, 8);
 
 /**
- * Has no fields.
+ * Empty.
  *
  * @generated from message oauth.RevokeTokenResponse
  */
@@ -530,16 +528,16 @@ export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__P
 /**
  * Issues, introspects and revokes access tokens.
  *
- * The REST paths follow the RFCs of OAuth 2: requests are forms (application/x-www-form-urlencoded), errors are
- * {"error": "invalid_client", "error_description": "..."}, and members have underscores. A form ignores unknown and
- * empty parameters. A client authenticates by HTTP Basic, or by client_id and client_secret in the request. An operator
+ * The REST paths follow the OAuth 2 RFCs: requests are forms (application/x-www-form-urlencoded), errors are {"error":
+ * "invalid_client", "error_description": "..."}, and member names use underscores. A form ignores unknown and empty
+ * parameters. A client authenticates with HTTP Basic, or with client_id and client_secret in the request. An operator
  * creates clients with `qsp client add`.
  *
  * @generated from service oauth.AuthorizationService
  */
 export const AuthorizationService: GenService<{
   /**
-   * Returns the metadata of the server (RFC 8414; OpenID Connect Discovery 1.0, section 4).
+   * Returns the server metadata (RFC 8414; OpenID Connect Discovery 1.0, section 4).
    *
    * @generated from rpc oauth.AuthorizationService.GetMetadata
    */
@@ -549,7 +547,7 @@ export const AuthorizationService: GenService<{
     output: typeof GetMetadataResponseSchema;
   },
   /**
-   * Returns the public keys that verify access tokens, and those of tokens from a log-in, as a key set (RFC 7517).
+   * Returns the public keys that verify access tokens and log-in tokens, as a key set (RFC 7517).
    *
    * @generated from rpc oauth.AuthorizationService.GetJwks
    */
@@ -559,8 +557,8 @@ export const AuthorizationService: GenService<{
     output: typeof GetJwksResponseSchema;
   },
   /**
-   * Issues an access token (RFC 9068), for the client itself (RFC 6749, section 4.4) or in exchange for the token of
-   * another subject (RFC 8693).
+   * Issues an access token (RFC 9068) to the client itself (RFC 6749, section 4.4), or in exchange for another
+   * subject's token (RFC 8693).
    *
    * @generated from rpc oauth.AuthorizationService.IssueToken
    */
@@ -570,9 +568,9 @@ export const AuthorizationService: GenService<{
     output: typeof IssueTokenResponseSchema;
   },
   /**
-   * Tells whether a token is valid, and what it says (RFC 7662). A client learns this of tokens that were issued to it,
-   * that name it or one of its resources as an audience, or that come from a log-in. Any other token is not active for
-   * it.
+   * Returns whether a token is valid, and its contents (RFC 7662). A client may introspect tokens that were issued to
+   * it, that name it or one of its resources as an audience, or that come from a log-in. For any other token, it
+   * receives active = false.
    *
    * @generated from rpc oauth.AuthorizationService.IntrospectToken
    */
@@ -582,8 +580,8 @@ export const AuthorizationService: GenService<{
     output: typeof IntrospectTokenResponseSchema;
   },
   /**
-   * Revokes an access token, on every server within a second (RFC 7009). A client revokes its own tokens only. Succeeds
-   * for a token that is not valid any more.
+   * Revokes an access token, on every server within a second (RFC 7009). A client can revoke only its own tokens.
+   * Succeeds for a token that is no longer valid.
    *
    * @generated from rpc oauth.AuthorizationService.RevokeToken
    */

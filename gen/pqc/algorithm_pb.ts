@@ -13,20 +13,20 @@ export const file_pqc_algorithm: GenFile = /*@__PURE__*/
   fileDesc("ChNwcWMvYWxnb3JpdGhtLnByb3RvEgNwcWMiqQIKDUFsZ29yaXRobUluZm8SDAoEbmFtZRgBIAEoCRIQCghzdGFuZGFyZBgCIAEoCRISCgpuaXN0X2xldmVsGAMgASgNEhAKCGNhdGVnb3J5GAQgASgJEhgKEHB1YmxpY19rZXlfYnl0ZXMYBSABKA0SGAoQc2VjcmV0X2tleV9ieXRlcxgGIAEoDRIcCg9zaWduYXR1cmVfYnl0ZXMYByABKA1IAIgBARIdChBjaXBoZXJ0ZXh0X2J5dGVzGAggASgNSAGIAQESIAoTc2hhcmVkX3NlY3JldF9ieXRlcxgJIAEoDUgCiAEBQhIKEF9zaWduYXR1cmVfYnl0ZXNCEwoRX2NpcGhlcnRleHRfYnl0ZXNCFgoUX3NoYXJlZF9zZWNyZXRfYnl0ZXNCOgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw");
 
 /**
- * Describes one parameter set of FIPS 203, 204 or 205, or X-Wing. All sizes are in bytes.
+ * A parameter set of FIPS 203, 204 or 205, or X-Wing. All sizes are in bytes.
  *
  * @generated from message pqc.AlgorithmInfo
  */
 export type AlgorithmInfo = Message<"pqc.AlgorithmInfo"> & {
   /**
-   * Gives the name that requests use, such as "ML-DSA-65".
+   * Name that requests use, such as "ML-DSA-65".
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Names the standard: "FIPS 203" (ML-KEM), "FIPS 204" (ML-DSA), "FIPS 205" (SLH-DSA), or the Internet-Draft
+   * Standard: "FIPS 203" (ML-KEM), "FIPS 204" (ML-DSA), "FIPS 205" (SLH-DSA), or the Internet-Draft
    * "draft-connolly-cfrg-xwing-kem" (X-Wing), which is not a standard yet.
    *
    * @generated from field: string standard = 2;
@@ -34,50 +34,49 @@ export type AlgorithmInfo = Message<"pqc.AlgorithmInfo"> & {
   standard: string;
 
   /**
-   * Gives the NIST security category, 1 to 5. Category 1 is as hard to break as AES-128, 3 as AES-192, and 5 as
-   * AES-256.
+   * NIST security category, 1 to 5. Category 1 is as hard to break as AES-128, 3 as AES-192, and 5 as AES-256.
    *
    * @generated from field: uint32 nist_level = 3;
    */
   nistLevel: number;
 
   /**
-   * Gives the type of the algorithm: "SIGNATURE" or "KEM" (key encapsulation).
+   * Type of the algorithm: "SIGNATURE" or "KEM" (key encapsulation).
    *
    * @generated from field: string category = 4;
    */
   category: string;
 
   /**
-   * Gives the length of a public key (for a KEM, the encapsulation key).
+   * Public key length (for a KEM, the encapsulation key).
    *
    * @generated from field: uint32 public_key_bytes = 5;
    */
   publicKeyBytes: number;
 
   /**
-   * Gives the length of a secret key in the expanded form of the standard; for X-Wing, of its seed.
+   * Secret key length in the expanded form that the standard defines; for X-Wing, seed length.
    *
    * @generated from field: uint32 secret_key_bytes = 6;
    */
   secretKeyBytes: number;
 
   /**
-   * Gives the length of a signature; absent for a KEM.
+   * Signature length; absent for a KEM.
    *
    * @generated from field: optional uint32 signature_bytes = 7;
    */
   signatureBytes?: number | undefined;
 
   /**
-   * Gives the length of a ciphertext; absent for a signature algorithm.
+   * Ciphertext length; absent for a signature algorithm.
    *
    * @generated from field: optional uint32 ciphertext_bytes = 8;
    */
   ciphertextBytes?: number | undefined;
 
   /**
-   * Gives the length of the shared secret; absent for a signature algorithm.
+   * Shared secret length; absent for a signature algorithm.
    *
    * @generated from field: optional uint32 shared_secret_bytes = 9;
    */

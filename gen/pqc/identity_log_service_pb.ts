@@ -19,27 +19,27 @@ export const file_pqc_identity_log_service: GenFile = /*@__PURE__*/
   fileDesc("Ch5wcWMvaWRlbnRpdHlfbG9nX3NlcnZpY2UucHJvdG8SA3BxYyLtAQoQSWRlbnRpdHlMb2dFbnRyeRIPCgdzdWJqZWN0GAEgASgJEhEKCW9wZXJhdGlvbhgCIAEoCRIMCgR1c2VyGAMgASgJEi0KCXRpbWVzdGFtcBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHZGV0YWlscxgFIAEoCRIWCghzZXF1ZW5jZRgGIAEoAUIEkLIZARIPCgdvdXRjb21lGAcgASgJEhIKCmVudHJ5X2hhc2gYCCABKAkSFgoOY2xpZW50X2FkZHJlc3MYCSABKAkSEgoKcmVxdWVzdF9pZBgKIAEoCSLEAQoVSWRlbnRpdHlMb2dDaGVja3BvaW50EhYKCHNlcXVlbmNlGAEgASgBQgSQshkBEhIKCmVudHJ5X2hhc2gYAiABKAkSLQoJc2lnbmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglzdGF0ZW1lbnQYBCABKAkSEQoJc2lnbmF0dXJlGAUgASgMEhIKCnB1YmxpY19rZXkYBiABKAwSFgoOcHVibGljX2tleV9wZW0YByABKAkirQQKFUdldElkZW50aXR5TG9nUmVxdWVzdBIzCgdzdWJqZWN0GAEgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEh0KCXBhZ2Vfc2l6ZRgCIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxj/ARLbAQoJb3BlcmF0aW9uGAQgASgJQscBukjDAdgBAXK9AVIGTE9HX0lOUgtJU1NVRV9UT0tFTlIQSU5UUk9TUEVDVF9UT0tFTlIMUkVWT0tFX1RPS0VOUgdMT0dfSU5TUgtDUkVBVEVfVVNFUlIMU0VUX1BBU1NXT1JEUgtSRU1PVkVfVVNFUlINQ1JFQVRFX0NMSUVOVFIRU0VUX0NMSUVOVF9TRUNSRVRSDVJFTU9WRV9DTElFTlRSEUNSRUFURV9JU1NVRVJfS0VZUhFSRVRJUkVfSVNTVUVSX0tFWRImCgdvdXRjb21lGAUgASgJQhW6SBLYAQFyDVICT0tSB1JFRlVTRUQSMAoEdXNlchgGIAEoCUIiukgfch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBItCgRmcm9tGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgAiAEBEisKAnRvGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgcKBV9mcm9tQgUKA190byKDAQoWR2V0SWRlbnRpdHlMb2dSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJgoHZW50cmllcxgCIAMoCzIVLnBxYy5JZGVudGl0eUxvZ0VudHJ5EhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRIYCgp0b3RhbF9zaXplGAQgASgBQgSQshkBIsoEChdXYXRjaElkZW50aXR5TG9nUmVxdWVzdBIzCgdzdWJqZWN0GAEgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEq4BCg5hZnRlcl9zZXF1ZW5jZRgCIAEoAUKQAbpIiAG6AXEKDHdob2xlX251bWJlchIWbXVzdCBiZSBhIHdob2xlIG51bWJlchpJISh0aGlzID49IDAuMCAmJiB0aGlzIDw9IDkwMDcxOTkyNTQ3NDA5OTEuMCkgfHwgdGhpcyA9PSBkb3VibGUoaW50KHRoaXMpKRISGf///////z9DKQAAAAAAAAAAkLIZAUgAiAEBEtsBCglvcGVyYXRpb24YAyABKAlCxwG6SMMB2AEBcr0BUgZMT0dfSU5SC0lTU1VFX1RPS0VOUhBJTlRST1NQRUNUX1RPS0VOUgxSRVZPS0VfVE9LRU5SB0xPR19JTlNSC0NSRUFURV9VU0VSUgxTRVRfUEFTU1dPUkRSC1JFTU9WRV9VU0VSUg1DUkVBVEVfQ0xJRU5UUhFTRVRfQ0xJRU5UX1NFQ1JFVFINUkVNT1ZFX0NMSUVOVFIRQ1JFQVRFX0lTU1VFUl9LRVlSEVJFVElSRV9JU1NVRVJfS0VZEiYKB291dGNvbWUYBCABKAlCFbpIEtgBAXINUgJPS1IHUkVGVVNFRBIwCgR1c2VyGAUgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokQhEKD19hZnRlcl9zZXF1ZW5jZSJQChhXYXRjaElkZW50aXR5TG9nUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiQKBWVudHJ5GAIgASgLMhUucHFjLklkZW50aXR5TG9nRW50cnkiGgoYVmVyaWZ5SWRlbnRpdHlMb2dSZXF1ZXN0IvcBChlWZXJpZnlJZGVudGl0eUxvZ1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRINCgV2YWxpZBgCIAEoCBIVCgdlbnRyaWVzGAMgASgBQgSQshkBEgwKBGhlYWQYBCABKAkSKAoVZmlyc3RfYnJva2VuX3NlcXVlbmNlGAUgASgBQgSQshkBSACIAQESDgoGcmVhc29uGAYgASgJEjMKCmNoZWNrcG9pbnQYByABKAsyGi5wcWMuSWRlbnRpdHlMb2dDaGVja3BvaW50SAGIAQFCGAoWX2ZpcnN0X2Jyb2tlbl9zZXF1ZW5jZUINCgtfY2hlY2twb2ludDKvAwoSSWRlbnRpdHlMb2dTZXJ2aWNlEnoKDkdldElkZW50aXR5TG9nEhoucHFjLkdldElkZW50aXR5TG9nUmVxdWVzdBobLnBxYy5HZXRJZGVudGl0eUxvZ1Jlc3BvbnNlIi+QAgGIshkEmrIZDWlkZW50aXR5LnJlYWSC0+STAhESDy9hcGkvYXV0aC9hdWRpdBKMAQoQV2F0Y2hJZGVudGl0eUxvZxIcLnBxYy5XYXRjaElkZW50aXR5TG9nUmVxdWVzdBodLnBxYy5XYXRjaElkZW50aXR5TG9nUmVzcG9uc2UiOZACAYiyGQSQshkBmrIZDWlkZW50aXR5LnJlYWSC0+STAhcSFS9hcGkvYXV0aC9hdWRpdC93YXRjaDABEo0BChFWZXJpZnlJZGVudGl0eUxvZxIdLnBxYy5WZXJpZnlJZGVudGl0eUxvZ1JlcXVlc3QaHi5wcWMuVmVyaWZ5SWRlbnRpdHlMb2dSZXNwb25zZSI5kAIBiLIZBJqyGQ1pZGVudGl0eS5yZWFkgtPkkwIbOgEqIhYvYXBpL2F1dGgvdmVyaWZ5LWF1ZGl0QjoKD3F1YW50dW1zYWZlLnBxY1ABWhNxdWFudHVtc2FmZS9wcWM7cHFjqgIPUXVhbnR1bVNhZmUuUHFjYgZwcm90bzM", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access, file_qsp_drain]);
 
 /**
- * Records one event of a user, a client or a key of the issuer.
+ * One event that concerns a user, a client or an issuer key.
  *
  * Entries form a hash chain. The hash of an entry is SHA-256 over the UTF-8 bytes of the RFC 8785 canonical JSON of an
  * object. The object has exactly the members clientAddress, details, operation, outcome, previousHash, requestId,
  * sequence, subject, timestamp and user; clientAddress and requestId are absent if they are empty. previousHash is the
- * entry_hash of the previous entry, and 64 zeros for the first entry. sequence is a number; all other members are
- * strings. timestamp is RFC 3339 in UTC with exactly three digits after the second and "Z". It has the three digits even
- * for a whole second, for which the JSON of this message has none.
+ * entry_hash of the previous entry, or 64 zeros for the first entry. sequence is a number; all other members are
+ * strings. timestamp is RFC 3339 in UTC with exactly three digits after the second and "Z". It has three digits even
+ * for a whole second, for which the JSON form of this message has none.
  *
  * @generated from message pqc.IdentityLogEntry
  */
 export type IdentityLogEntry = Message<"pqc.IdentityLogEntry"> & {
   /**
-   * Names the user or the client, or contains the ID of the key; empty for LOG_INS.
+   * Name of the user or client, or ID of the key; empty for LOG_INS.
    *
    * @generated from field: string subject = 1;
    */
   subject: string;
 
   /**
-   * Is "LOG_IN", "ISSUE_TOKEN", "INTROSPECT_TOKEN" (only refused ones), "REVOKE_TOKEN", "LOG_INS", "CREATE_USER",
+   * "LOG_IN", "ISSUE_TOKEN", "INTROSPECT_TOKEN" (only refused ones), "REVOKE_TOKEN", "LOG_INS", "CREATE_USER",
    * "SET_PASSWORD", "REMOVE_USER", "CREATE_CLIENT", "SET_CLIENT_SECRET", "REMOVE_CLIENT", "CREATE_ISSUER_KEY" or
    * "RETIRE_ISSUER_KEY".
    *
@@ -48,57 +48,57 @@ export type IdentityLogEntry = Message<"pqc.IdentityLogEntry"> & {
   operation: string;
 
   /**
-   * Identifies who did it: the user or the client itself, "operator" for a command on the machine of the store, or
-   * "system" for the server's own work.
+   * The actor: the user or client itself, "operator" for a command on the machine that holds the store, or "system" for
+   * the server's own work.
    *
    * @generated from field: string user = 3;
    */
   user: string;
 
   /**
-   * Gives the time, with millisecond precision.
+   * Time, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp timestamp = 4;
    */
   timestamp?: Timestamp | undefined;
 
   /**
-   * Contains details as name=value pairs joined by ", ". Never contains a password, a secret or a token.
+   * Details as name=value pairs joined by ", ". Never contains a password, a secret or a token.
    *
    * @generated from field: string details = 5;
    */
   details: string;
 
   /**
-   * Counts the entries of the whole log from 1, without gaps; a whole number.
+   * Number of the entry in the whole log, from 1, without gaps; a whole number.
    *
    * @generated from field: double sequence = 6;
    */
   sequence: number;
 
   /**
-   * Is "OK", or "REFUSED" for a refused attempt, whose details contain the reason.
+   * "OK", or "REFUSED" for a refused attempt, whose details contain the reason.
    *
    * @generated from field: string outcome = 7;
    */
   outcome: string;
 
   /**
-   * Links the entry to the previous one: 64 lower-case hexadecimal digits.
+   * Hash that links the entry to the previous one: 64 lower-case hexadecimal digits.
    *
    * @generated from field: string entry_hash = 8;
    */
   entryHash: string;
 
   /**
-   * Gives the address that the call came from, behind trusted proxies that of the client; empty outside a call.
+   * Source address of the call; behind trusted proxies, the client's address. Empty outside a call.
    *
    * @generated from field: string client_address = 9;
    */
   clientAddress: string;
 
   /**
-   * Identifies the call: the x-request-id of its answer, which the caller may choose; empty outside a call.
+   * Request ID: the x-request-id of the response, which the caller may choose. Empty outside a call.
    *
    * @generated from field: string request_id = 10;
    */
@@ -113,58 +113,58 @@ export const IdentityLogEntrySchema: GenMessage<IdentityLogEntry> = /*@__PURE__*
   messageDesc(file_pqc_identity_log_service, 0);
 
 /**
- * Records the state of the log of identities at one time, signed by the server. With a stored checkpoint, anyone can
- * check later whether the log still begins with the same entries.
+ * State of the identity log at one time, signed by the server. With a stored checkpoint, anyone can check later whether
+ * the log still begins with the same entries.
  *
  * @generated from message pqc.IdentityLogCheckpoint
  */
 export type IdentityLogCheckpoint = Message<"pqc.IdentityLogCheckpoint"> & {
   /**
-   * Gives the sequence number of the last entry that the checkpoint covers.
+   * Sequence number of the last entry that the checkpoint covers.
    *
    * @generated from field: double sequence = 1;
    */
   sequence: number;
 
   /**
-   * Contains the entry_hash of that entry. Through the chain, it also covers all earlier entries.
+   * entry_hash of that entry. Through the chain, it also covers all earlier entries.
    *
    * @generated from field: string entry_hash = 2;
    */
   entryHash: string;
 
   /**
-   * Gives the time of the signature, with millisecond precision.
+   * Time of the signature, with millisecond precision.
    *
    * @generated from field: google.protobuf.Timestamp signed_at = 3;
    */
   signedAt?: Timestamp | undefined;
 
   /**
-   * Contains the signed text: RFC 8785 canonical JSON with exactly the members entryHash, purpose, sequence and
-   * signedAt. purpose is always "identity audit checkpoint". signedAt has exactly three digits after the second and "Z".
+   * Signed text: RFC 8785 canonical JSON with exactly the members entryHash, purpose, sequence and signedAt. purpose is
+   * always "identity audit checkpoint". signedAt has exactly three digits after the second and "Z".
    *
    * @generated from field: string statement = 4;
    */
   statement: string;
 
   /**
-   * Contains the ML-DSA-65 signature (FIPS 204, pure, empty context) over the UTF-8 bytes of statement, 3309 bytes.
+   * ML-DSA-65 signature (FIPS 204, pure, empty context) over the UTF-8 bytes of statement, 3309 bytes.
    *
    * @generated from field: bytes signature = 5;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 public key that verifies the signature, 1952 bytes: the one that also signs checkpoints
-   * of the audit log of keys.
+   * Raw ML-DSA-65 public key that verifies the signature, 1952 bytes: the same key that signs checkpoints of the key
+   * audit log.
    *
    * @generated from field: bytes public_key = 6;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 7;
    */
@@ -179,27 +179,27 @@ export const IdentityLogCheckpointSchema: GenMessage<IdentityLogCheckpoint> = /*
   messageDesc(file_pqc_identity_log_service, 1);
 
 /**
- * Requests entries of the log of identities.
+ * Request for identity log entries.
  *
  * @generated from message pqc.GetIdentityLogRequest
  */
 export type GetIdentityLogRequest = Message<"pqc.GetIdentityLogRequest"> & {
   /**
-   * Selects only entries of this user, client or key; all if omitted.
+   * Filter: only entries about this user, client or key; all if omitted.
    *
    * @generated from field: string subject = 1;
    */
   subject: string;
 
   /**
-   * Limits the number of entries in the response: 1 to 1000; 1000 if omitted.
+   * Maximum number of entries in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 3;
@@ -207,35 +207,35 @@ export type GetIdentityLogRequest = Message<"pqc.GetIdentityLogRequest"> & {
   pageToken: string;
 
   /**
-   * Selects only entries of this operation; all if omitted.
+   * Filter: only entries with this operation; all if omitted.
    *
    * @generated from field: string operation = 4;
    */
   operation: string;
 
   /**
-   * Selects only entries with this outcome: "OK" or "REFUSED"; all if omitted.
+   * Filter: only entries with this outcome, "OK" or "REFUSED"; all if omitted.
    *
    * @generated from field: string outcome = 5;
    */
   outcome: string;
 
   /**
-   * Selects only entries of what this user did; all if omitted.
+   * Filter: only entries with this actor; all if omitted.
    *
    * @generated from field: string user = 6;
    */
   user: string;
 
   /**
-   * Selects only entries from this time on; all if omitted.
+   * Filter: only entries from this time on; all if omitted.
    *
    * @generated from field: optional google.protobuf.Timestamp from = 7;
    */
   from?: Timestamp | undefined;
 
   /**
-   * Selects only entries before this time; all if omitted.
+   * Filter: only entries before this time; all if omitted.
    *
    * @generated from field: optional google.protobuf.Timestamp to = 8;
    */
@@ -250,35 +250,36 @@ export const GetIdentityLogRequestSchema: GenMessage<GetIdentityLogRequest> = /*
   messageDesc(file_pqc_identity_log_service, 2);
 
 /**
- * Carries entries of the log of identities.
+ * Response with identity log entries.
  *
  * @generated from message pqc.GetIdentityLogResponse
  */
 export type GetIdentityLogResponse = Message<"pqc.GetIdentityLogResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the entries, oldest first.
+   * Entries, oldest first.
    *
    * @generated from field: repeated pqc.IdentityLogEntry entries = 2;
    */
   entries: IdentityLogEntry[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts the entries of the list; a whole number. Without a filter, it is exact. With one, the list has at least as
-   * many entries: the count stops at 10,000, and looks at the oldest 100,000 entries (of the subject, if one is given).
+   * Number of entries in the list; a whole number. Without a filter, it is exact. With a filter, the list has at least
+   * as many entries: the count stops at 10,000 and covers the oldest 100,000 entries (for the subject, if the request
+   * has one).
    *
    * @generated from field: double total_size = 4;
    */
@@ -293,43 +294,43 @@ export const GetIdentityLogResponseSchema: GenMessage<GetIdentityLogResponse> = 
   messageDesc(file_pqc_identity_log_service, 3);
 
 /**
- * Requests a stream of entries of the log of identities.
+ * Request for a stream of identity log entries.
  *
  * @generated from message pqc.WatchIdentityLogRequest
  */
 export type WatchIdentityLogRequest = Message<"pqc.WatchIdentityLogRequest"> & {
   /**
-   * Selects only entries of this user, client or key; all if omitted.
+   * Filter: only entries about this user, client or key; all if omitted.
    *
    * @generated from field: string subject = 1;
    */
   subject: string;
 
   /**
-   * Selects the entry after which the stream begins, so that a client can continue after a disconnect; 0 begins with
-   * the first entry. If omitted, the stream begins with the next new entry. A whole number. A number beyond the end of
-   * the log is an error, because it belongs to another log.
+   * Sequence number after which the stream begins, so that a client can resume after a disconnect; 0 begins with the
+   * first entry. If omitted, the stream begins with the next new entry. A whole number. A number beyond the end of the
+   * log is an error, because it belongs to another log.
    *
    * @generated from field: optional double after_sequence = 2;
    */
   afterSequence?: number | undefined;
 
   /**
-   * Selects only entries of this operation; all if omitted.
+   * Filter: only entries with this operation; all if omitted.
    *
    * @generated from field: string operation = 3;
    */
   operation: string;
 
   /**
-   * Selects only entries with this outcome: "OK" or "REFUSED"; all if omitted.
+   * Filter: only entries with this outcome, "OK" or "REFUSED"; all if omitted.
    *
    * @generated from field: string outcome = 4;
    */
   outcome: string;
 
   /**
-   * Selects only entries of what this user did; all if omitted.
+   * Filter: only entries with this actor; all if omitted.
    *
    * @generated from field: string user = 5;
    */
@@ -344,20 +345,20 @@ export const WatchIdentityLogRequestSchema: GenMessage<WatchIdentityLogRequest> 
   messageDesc(file_pqc_identity_log_service, 4);
 
 /**
- * Carries one entry of the log of identities.
+ * Response with one identity log entry.
  *
  * @generated from message pqc.WatchIdentityLogResponse
  */
 export type WatchIdentityLogResponse = Message<"pqc.WatchIdentityLogResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the entry.
+   * The entry.
    *
    * @generated from field: pqc.IdentityLogEntry entry = 2;
    */
@@ -372,7 +373,7 @@ export const WatchIdentityLogResponseSchema: GenMessage<WatchIdentityLogResponse
   messageDesc(file_pqc_identity_log_service, 5);
 
 /**
- * Asks to verify the log of identities.
+ * Request to verify the identity log.
  *
  * @generated from message pqc.VerifyIdentityLogRequest
  */
@@ -387,55 +388,55 @@ export const VerifyIdentityLogRequestSchema: GenMessage<VerifyIdentityLogRequest
   messageDesc(file_pqc_identity_log_service, 6);
 
 /**
- * Reports whether the log of identities is unchanged.
+ * Response that reports whether the identity log is unchanged.
  *
  * @generated from message pqc.VerifyIdentityLogResponse
  */
 export type VerifyIdentityLogResponse = Message<"pqc.VerifyIdentityLogResponse"> & {
   /**
-   * Is always "success", even if the log is not valid.
+   * Always "success", even if the log is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if no entry was changed, removed, moved or inserted.
+   * True if and only if no entry was changed, removed, moved or inserted.
    *
    * @generated from field: bool valid = 2;
    */
   valid: boolean;
 
   /**
-   * Counts the entries of the log; a whole number.
+   * Number of entries in the log; a whole number.
    *
    * @generated from field: double entries = 3;
    */
   entries: number;
 
   /**
-   * Contains the entry_hash of the last entry; 64 zeros if the log is empty.
+   * The entry_hash of the last entry; 64 zeros if the log is empty.
    *
    * @generated from field: string head = 4;
    */
   head: string;
 
   /**
-   * Gives the sequence number of the first entry that is changed or missing; absent if the log is valid.
+   * Sequence number of the first entry that is changed or missing; absent if the log is valid.
    *
    * @generated from field: optional double first_broken_sequence = 5;
    */
   firstBrokenSequence?: number | undefined;
 
   /**
-   * Describes the fault of that entry; empty if the log is valid.
+   * What is wrong with that entry; empty if the log is valid.
    *
    * @generated from field: string reason = 6;
    */
   reason: string;
 
   /**
-   * Contains the newest signed checkpoint that agrees with the log; absent if there is none.
+   * Newest signed checkpoint that agrees with the log; absent if none exists.
    *
    * @generated from field: optional pqc.IdentityLogCheckpoint checkpoint = 7;
    */
@@ -450,7 +451,7 @@ export const VerifyIdentityLogResponseSchema: GenMessage<VerifyIdentityLogRespon
   messageDesc(file_pqc_identity_log_service, 7);
 
 /**
- * Shows who could call the server: log-ins, and changes of users, clients and keys of the issuer.
+ * Shows who could call the server: log-ins, and changes to users, clients and issuer keys.
  *
  * While the server runs with `--auth open`, anyone gets a token for any name, so log-ins have no entries.
  *
@@ -458,7 +459,7 @@ export const VerifyIdentityLogResponseSchema: GenMessage<VerifyIdentityLogRespon
  */
 export const IdentityLogService: GenService<{
   /**
-   * Lists the entries of the log of identities, oldest first, including refused log-ins.
+   * Lists identity log entries, oldest first, including refused log-ins.
    *
    * @generated from rpc pqc.IdentityLogService.GetIdentityLog
    */
@@ -468,7 +469,7 @@ export const IdentityLogService: GenService<{
     output: typeof GetIdentityLogResponseSchema;
   },
   /**
-   * Sends entries of the log of identities as they are written, including those of other replicas and of commands.
+   * Streams identity log entries as the log grows, including entries from other replicas and from commands.
    *
    * @generated from rpc pqc.IdentityLogService.WatchIdentityLog
    */
@@ -478,7 +479,7 @@ export const IdentityLogService: GenService<{
     output: typeof WatchIdentityLogResponseSchema;
   },
   /**
-   * Verifies the whole log of identities: every hash, every link, and its signed checkpoints.
+   * Verifies the whole identity log: every hash, every link, and its signed checkpoints.
    *
    * Reads every entry. If the log is too long for one call, use `qsp audit verify-identities`.
    *

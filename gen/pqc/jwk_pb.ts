@@ -13,41 +13,41 @@ export const file_pqc_jwk: GenFile = /*@__PURE__*/
   fileDesc("Cg1wcWMvandrLnByb3RvEgNwcWMiRgoDSndrEgsKA2t0eRgBIAEoCRILCgNhbGcYAiABKAkSCwoDcHViGAMgASgJEgsKA2tpZBgEIAEoCRILCgN1c2UYBSABKAlCOgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw");
 
 /**
- * Contains one public key as a JSON Web Key (RFC 7517) of key type AKP (RFC 9964).
+ * A public key as a JSON Web Key (RFC 7517) of key type AKP (RFC 9964).
  *
  * @generated from message pqc.Jwk
  */
 export type Jwk = Message<"pqc.Jwk"> & {
   /**
-   * Is always "AKP", the key type of algorithm key pairs.
+   * Always "AKP", the key type of algorithm key pairs.
    *
    * @generated from field: string kty = 1;
    */
   kty: string;
 
   /**
-   * Names the algorithm: "ML-DSA-65" for token keys, "ML-DSA-44" or "ML-DSA-87" for other keys.
+   * Algorithm: "ML-DSA-65" for token keys, "ML-DSA-44" or "ML-DSA-87" for other keys.
    *
    * @generated from field: string alg = 2;
    */
   alg: string;
 
   /**
-   * Contains the raw FIPS 204 public key, 1952 bytes for ML-DSA-65, as base64url without padding.
+   * Raw FIPS 204 public key, 1952 bytes for ML-DSA-65, as base64url without padding.
    *
    * @generated from field: string pub = 3;
    */
   pub: string;
 
   /**
-   * Identifies the key: its RFC 7638 thumbprint with SHA-256, as base64url without padding.
+   * Key ID: the RFC 7638 thumbprint with SHA-256, as base64url without padding.
    *
    * @generated from field: string kid = 4;
    */
   kid: string;
 
   /**
-   * Is always "sig": the key verifies signatures.
+   * Always "sig": the key verifies signatures.
    *
    * @generated from field: string use = 5;
    */

@@ -23,20 +23,20 @@ export const file_pqc_pqc_service: GenFile = /*@__PURE__*/
   fileDesc("ChVwcWMvcHFjX3NlcnZpY2UucHJvdG8SA3BxYyLTAgoPU2lnbkRhdGFSZXF1ZXN0EhQKBGRhdGEYASABKAxCBrpIA8gBARKpAgoJYWxnb3JpdGhtGAIgASgJQpUCukiRAtgBAXKLAlIJTUwtRFNBLTQ0UglNTC1EU0EtNjVSCU1MLURTQS04N1IRU0xILURTQS1TSEEyLTEyOHNSEVNMSC1EU0EtU0hBMi0xMjhmUhFTTEgtRFNBLVNIQTItMTkyc1IRU0xILURTQS1TSEEyLTE5MmZSEVNMSC1EU0EtU0hBMi0yNTZzUhFTTEgtRFNBLVNIQTItMjU2ZlISU0xILURTQS1TSEFLRS0xMjhzUhJTTEgtRFNBLVNIQUtFLTEyOGZSElNMSC1EU0EtU0hBS0UtMTkyc1ISU0xILURTQS1TSEFLRS0xOTJmUhJTTEgtRFNBLVNIQUtFLTI1NnNSElNMSC1EU0EtU0hBS0UtMjU2ZiJ0ChBTaWduRGF0YVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglhbGdvcml0aG0YAiABKAkSEQoJc2lnbmF0dXJlGAMgASgMEhIKCnB1YmxpY19rZXkYBCABKAwSFgoOcHVibGljX2tleV9wZW0YBSABKAkixgMKFlZlcmlmeVNpZ25hdHVyZVJlcXVlc3QSFAoEZGF0YRgBIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgCIAEoDEIGukgDyAEBEhIKCnB1YmxpY19rZXkYAyABKAwSqQIKCWFsZ29yaXRobRgEIAEoCUKVArpIkQLYAQFyiwJSCU1MLURTQS00NFIJTUwtRFNBLTY1UglNTC1EU0EtODdSEVNMSC1EU0EtU0hBMi0xMjhzUhFTTEgtRFNBLVNIQTItMTI4ZlIRU0xILURTQS1TSEEyLTE5MnNSEVNMSC1EU0EtU0hBMi0xOTJmUhFTTEgtRFNBLVNIQTItMjU2c1IRU0xILURTQS1TSEEyLTI1NmZSElNMSC1EU0EtU0hBS0UtMTI4c1ISU0xILURTQS1TSEFLRS0xMjhmUhJTTEgtRFNBLVNIQUtFLTE5MnNSElNMSC1EU0EtU0hBS0UtMTkyZlISU0xILURTQS1TSEFLRS0yNTZzUhJTTEgtRFNBLVNIQUtFLTI1NmYSFgoOcHVibGljX2tleV9wZW0YBSABKAk6I7pIICIeCgpwdWJsaWNfa2V5Cg5wdWJsaWNfa2V5X3BlbRABIjgKF1ZlcmlmeVNpZ25hdHVyZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRINCgV2YWxpZBgCIAEoCCKuAQoTRXhjaGFuZ2VLZXlzUmVxdWVzdBJICglhbGdvcml0aG0YASABKAlCNbpIMtgBAXItUgpNTC1LRU0tNTEyUgpNTC1LRU0tNzY4UgtNTC1LRU0tMTAyNFIGWC1XaW5nEhIKCnB1YmxpY19rZXkYAiABKAwSFgoOcHVibGljX2tleV9wZW0YAyABKAk6IbpIHiIcCgpwdWJsaWNfa2V5Cg5wdWJsaWNfa2V5X3BlbSK5AgoURXhjaGFuZ2VLZXlzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCWFsZ29yaXRobRgCIAEoCRIcChRzaGFyZWRfc2VjcmV0X2xlbmd0aBgDIAEoDRIYChBlbmNhcHN1bGF0ZWRfa2V5GAQgASgMEhoKDXNoYXJlZF9zZWNyZXQYBSABKAxCA4ABARISCgpwdWJsaWNfa2V5GAYgASgMEhYKDnB1YmxpY19rZXlfcGVtGAcgASgJEiMKEWRlY2Fwc3VsYXRpb25fa2V5GAggASgMQgOAAQFIAIgBARIoChZkZWNhcHN1bGF0aW9uX2tleV9zZWVkGAkgASgMQgOAAQFIAYgBAUIUChJfZGVjYXBzdWxhdGlvbl9rZXlCGQoXX2RlY2Fwc3VsYXRpb25fa2V5X3NlZWQiSgoXR2V0QWxnb3JpdGhtSW5mb1JlcXVlc3QSLwoIY2F0ZWdvcnkYASABKAlCHbpIGtgBAXIVUgNBTExSCVNJR05BVFVSRVIDS0VNIlIKGEdldEFsZ29yaXRobUluZm9SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSJgoKYWxnb3JpdGhtcxgCIAMoCzISLnBxYy5BbGdvcml0aG1JbmZvInIKG1BxY1NlcnZpY2VJc3N1ZVRva2VuUmVxdWVzdBI3Cgh1c2VybmFtZRgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIaCghwYXNzd29yZBgCIAEoCUIIukgFcgMogAgicgocUHFjU2VydmljZUlzc3VlVG9rZW5SZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEgoFdG9rZW4YAiABKAlCA4ABARIuCgpleHBpcmVzX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIaChhQcWNTZXJ2aWNlR2V0Sndrc1JlcXVlc3QiQwoZUHFjU2VydmljZUdldEp3a3NSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFgoEa2V5cxgCIAMoCzIILnBxYy5Kd2siHAoaUHFjU2VydmljZUdldEhlYWx0aFJlcXVlc3QicAobUHFjU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIRCgl0cmFuc3BvcnQYAyABKAkSFgoOYXV0aGVudGljYXRpb24YBCABKAkypAcKClBxY1NlcnZpY2USYQoIU2lnbkRhdGESFC5wcWMuU2lnbkRhdGFSZXF1ZXN0GhUucHFjLlNpZ25EYXRhUmVzcG9uc2UiKIiyGQKashkHcHFjLnVzZYLT5JMCEzoBKiIOL2FwaS9ncnBjL3NpZ24SvAEKD1ZlcmlmeVNpZ25hdHVyZRIbLnBxYy5WZXJpZnlTaWduYXR1cmVSZXF1ZXN0GhwucHFjLlZlcmlmeVNpZ25hdHVyZVJlc3BvbnNlIm6QAgGIshkCmrIZB3BxYy51c2W6shkOTEVOR1RIX0lOVkFMSUS6shkLS0VZX0lOVkFMSUSC0+STAjU6ASpaHjoBKkIZCgVRVUVSWRIQL2FwaS9ncnBjL3ZlcmlmeSIQL2FwaS9ncnBjL3ZlcmlmeRKEAQoMRXhjaGFuZ2VLZXlzEhgucHFjLkV4Y2hhbmdlS2V5c1JlcXVlc3QaGS5wcWMuRXhjaGFuZ2VLZXlzUmVzcG9uc2UiP4iyGQKashkHcHFjLnVzZbqyGQtLRVlfSU5WQUxJRILT5JMCGzoBKiIWL2FwaS9ncnBjL2tleS1leGNoYW5nZRJ0ChBHZXRBbGdvcml0aG1JbmZvEhwucHFjLkdldEFsZ29yaXRobUluZm9SZXF1ZXN0Gh0ucHFjLkdldEFsZ29yaXRobUluZm9SZXNwb25zZSIjkAIBiLIZAYLT5JMCFhIUL2FwaS9ncnBjL2FsZ29yaXRobXMSlwEKCklzc3VlVG9rZW4SIC5wcWMuUHFjU2VydmljZUlzc3VlVG9rZW5SZXF1ZXN0GiEucHFjLlBxY1NlcnZpY2VJc3N1ZVRva2VuUmVzcG9uc2UiRIiyGQG6shkMTE9HSU5fRkFJTEVEurIZDUxPR0lOX0xJTUlURUSC0+STAhk6ASoiFC9hcGkvZ3JwYy9hdXRoL3Rva2VuEmwKB0dldEp3a3MSHS5wcWMuUHFjU2VydmljZUdldEp3a3NSZXF1ZXN0Gh4ucHFjLlBxY1NlcnZpY2VHZXRKd2tzUmVzcG9uc2UiIpACAYiyGQGC0+STAhUSEy9hcGkvZ3JwYy9hdXRoL2p3a3MSbwoJR2V0SGVhbHRoEh8ucHFjLlBxY1NlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiAucHFjLlBxY1NlcnZpY2VHZXRIZWFsdGhSZXNwb25zZSIfkAIBiLIZAYLT5JMCEhIQL2FwaS9ncnBjL2hlYWx0aEI6Cg9xdWFudHVtc2FmZS5wcWNQAVoTcXVhbnR1bXNhZmUvcHFjO3BxY6oCD1F1YW50dW1TYWZlLlBxY2IGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_pqc_algorithm, file_pqc_jwk, file_qsp_access, file_qsp_reasons]);
 
 /**
- * Requests a signature.
+ * Request for a signature.
  *
  * @generated from message pqc.SignDataRequest
  */
 export type SignDataRequest = Message<"pqc.SignDataRequest"> & {
   /**
-   * Contains the message itself, not a digest of it: at least 1 byte, at most the request limit.
+   * The message itself, not a digest: at least 1 byte, at most the request limit.
    *
    * @generated from field: bytes data = 1;
    */
   data: Uint8Array;
 
   /**
-   * Names the signature algorithm; "ML-DSA-65" if omitted.
+   * Signature algorithm; "ML-DSA-65" if omitted.
    *
    * @generated from field: string algorithm = 2;
    */
@@ -51,41 +51,41 @@ export const SignDataRequestSchema: GenMessage<SignDataRequest> = /*@__PURE__*/
   messageDesc(file_pqc_pqc_service, 0);
 
 /**
- * Carries a signature and the public key that verifies it.
+ * Response with a signature and the public key that verifies it.
  *
  * @generated from message pqc.SignDataResponse
  */
 export type SignDataResponse = Message<"pqc.SignDataResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Names the algorithm that signed.
+   * Algorithm that signed.
    *
    * @generated from field: string algorithm = 2;
    */
   algorithm: string;
 
   /**
-   * Contains the raw signature (FIPS 204 or 205, pure, empty context): 3309 bytes for ML-DSA-65.
+   * Raw signature (FIPS 204 or 205, pure, empty context): 3309 bytes for ML-DSA-65.
    *
    * @generated from field: bytes signature = 3;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the raw public key of the pair generated for this request: 1952 bytes for ML-DSA-65.
+   * Raw public key of the pair generated for this request: 1952 bytes for ML-DSA-65.
    *
    * @generated from field: bytes public_key = 4;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the same key as a PEM SubjectPublicKeyInfo (RFC 9881 for ML-DSA, RFC 9909 for SLH-DSA).
+   * The same key as a PEM SubjectPublicKeyInfo (RFC 9881 for ML-DSA, RFC 9909 for SLH-DSA).
    *
    * @generated from field: string public_key_pem = 5;
    */
@@ -100,41 +100,41 @@ export const SignDataResponseSchema: GenMessage<SignDataResponse> = /*@__PURE__*
   messageDesc(file_pqc_pqc_service, 1);
 
 /**
- * Asks whether a signature matches data and a public key.
+ * Request to check a signature over data with a public key.
  *
  * @generated from message pqc.VerifySignatureRequest
  */
 export type VerifySignatureRequest = Message<"pqc.VerifySignatureRequest"> & {
   /**
-   * Contains the message that was signed; at least 1 byte.
+   * Message that was signed; at least 1 byte.
    *
    * @generated from field: bytes data = 1;
    */
   data: Uint8Array;
 
   /**
-   * Contains the raw signature. Fails with LENGTH_INVALID if it does not have the length of the algorithm.
+   * Raw signature. Fails with LENGTH_INVALID if it does not have the length that the algorithm defines.
    *
    * @generated from field: bytes signature = 2;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the raw public key, with the length of the algorithm. Fails with KEY_INVALID if the bytes are not a key.
+   * Raw public key, with the length that the algorithm defines. Fails with KEY_INVALID if the bytes are not a key.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Names the signature algorithm, as in SignDataRequest; "ML-DSA-65" if omitted.
+   * Signature algorithm, as in SignDataRequest; "ML-DSA-65" if omitted.
    *
    * @generated from field: string algorithm = 4;
    */
   algorithm: string;
 
   /**
-   * Contains the public key as a PEM SubjectPublicKeyInfo, instead of public_key.
+   * Public key as a PEM SubjectPublicKeyInfo, instead of public_key.
    *
    * @generated from field: string public_key_pem = 5;
    */
@@ -149,20 +149,20 @@ export const VerifySignatureRequestSchema: GenMessage<VerifySignatureRequest> = 
   messageDesc(file_pqc_pqc_service, 2);
 
 /**
- * Reports whether a signature verifies.
+ * Response that reports whether a signature verifies.
  *
  * @generated from message pqc.VerifySignatureResponse
  */
 export type VerifySignatureResponse = Message<"pqc.VerifySignatureResponse"> & {
   /**
-   * Is always "success", even if the signature is not valid.
+   * Always "success", even if the signature is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if the secret key of this public key signed this data.
+   * True if and only if the secret key of this public key signed this data.
    *
    * @generated from field: bool valid = 2;
    */
@@ -177,28 +177,27 @@ export const VerifySignatureResponseSchema: GenMessage<VerifySignatureResponse> 
   messageDesc(file_pqc_pqc_service, 3);
 
 /**
- * Requests a key encapsulation.
+ * Request for a key encapsulation.
  *
  * @generated from message pqc.ExchangeKeysRequest
  */
 export type ExchangeKeysRequest = Message<"pqc.ExchangeKeysRequest"> & {
   /**
-   * Names the key encapsulation mechanism; "ML-KEM-768" if omitted. "X-Wing" is the hybrid of ML-KEM-768 and X25519.
+   * Key encapsulation mechanism; "ML-KEM-768" if omitted. "X-Wing" is the hybrid of ML-KEM-768 and X25519.
    *
    * @generated from field: string algorithm = 1;
    */
   algorithm: string;
 
   /**
-   * Contains the caller's raw encapsulation key, if the caller has one. Fails with KEY_INVALID if the bytes are not a
-   * key.
+   * Caller's raw encapsulation key, if the caller has one. Fails with KEY_INVALID if the bytes are not a key.
    *
    * @generated from field: bytes public_key = 2;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the caller's encapsulation key as a PEM SubjectPublicKeyInfo, instead of public_key: RFC 9935 for ML-KEM,
+   * Caller's encapsulation key as a PEM SubjectPublicKeyInfo, instead of public_key: RFC 9935 for ML-KEM,
    * draft-connolly-cfrg-xwing-kem-11, section 5.8.1, for X-Wing.
    *
    * @generated from field: string public_key_pem = 3;
@@ -214,71 +213,71 @@ export const ExchangeKeysRequestSchema: GenMessage<ExchangeKeysRequest> = /*@__P
   messageDesc(file_pqc_pqc_service, 4);
 
 /**
- * Carries a shared secret and its ciphertext. The decapsulation key recovers the secret from the ciphertext.
+ * Response with a shared secret and its ciphertext. The decapsulation key recovers the secret from the ciphertext.
  *
  * @generated from message pqc.ExchangeKeysResponse
  */
 export type ExchangeKeysResponse = Message<"pqc.ExchangeKeysResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Names the key encapsulation mechanism.
+   * Key encapsulation mechanism.
    *
    * @generated from field: string algorithm = 2;
    */
   algorithm: string;
 
   /**
-   * Gives the length of shared_secret in bytes: 32.
+   * Length of shared_secret in bytes: 32.
    *
    * @generated from field: uint32 shared_secret_length = 3;
    */
   sharedSecretLength: number;
 
   /**
-   * Contains the ciphertext: 1088 bytes for ML-KEM-768 (FIPS 203), 1120 bytes for X-Wing.
+   * Ciphertext: 1088 bytes for ML-KEM-768 (FIPS 203), 1120 bytes for X-Wing.
    *
    * @generated from field: bytes encapsulated_key = 4;
    */
   encapsulatedKey: Uint8Array;
 
   /**
-   * Contains the shared secret, 32 bytes. Anyone who reads this answer can read what the secret protects.
+   * Shared secret, 32 bytes. Anyone who reads this response can read what the secret protects.
    *
    * @generated from field: bytes shared_secret = 5;
    */
   sharedSecret: Uint8Array;
 
   /**
-   * Contains the raw encapsulation key: the caller's, or that of the one-time pair.
+   * Raw encapsulation key: the caller's key, or the key from the one-time pair.
    *
    * @generated from field: bytes public_key = 6;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the same key as a PEM SubjectPublicKeyInfo, like public_key_pem of the request.
+   * The same key as a PEM SubjectPublicKeyInfo, in the form of public_key_pem in the request.
    *
    * @generated from field: string public_key_pem = 7;
    */
   publicKeyPem: string;
 
   /**
-   * Contains the raw decapsulation key of the one-time pair (2400 bytes for ML-KEM-768; for X-Wing its seed), so that
-   * the caller can check the result. Absent if the request has a public key.
+   * Raw decapsulation key of the one-time pair (2400 bytes for ML-KEM-768; the seed for X-Wing), so that the caller can
+   * check the result. Absent if the request has a public key.
    *
    * @generated from field: optional bytes decapsulation_key = 8;
    */
   decapsulationKey?: Uint8Array | undefined;
 
   /**
-   * Contains the seed of decapsulation_key: for ML-KEM 64 bytes, d, then z (FIPS 203, section 7.1), for X-Wing 32 bytes.
-   * Libraries that do not accept expanded keys accept this. Present if and only if decapsulation_key is.
+   * Seed of decapsulation_key, for libraries that do not accept expanded keys: 64 bytes for ML-KEM, d, then z (FIPS
+   * 203, section 7.1); 32 bytes for X-Wing. Present if and only if decapsulation_key is.
    *
    * @generated from field: optional bytes decapsulation_key_seed = 9;
    */
@@ -293,13 +292,13 @@ export const ExchangeKeysResponseSchema: GenMessage<ExchangeKeysResponse> = /*@_
   messageDesc(file_pqc_pqc_service, 5);
 
 /**
- * Requests the parameter sets.
+ * Request for the parameter sets.
  *
  * @generated from message pqc.GetAlgorithmInfoRequest
  */
 export type GetAlgorithmInfoRequest = Message<"pqc.GetAlgorithmInfoRequest"> & {
   /**
-   * Selects the parameter sets to list: "ALL" (the default), "SIGNATURE" or "KEM".
+   * Kind of parameter sets to list: "ALL" (the default), "SIGNATURE" or "KEM".
    *
    * @generated from field: string category = 1;
    */
@@ -314,20 +313,20 @@ export const GetAlgorithmInfoRequestSchema: GenMessage<GetAlgorithmInfoRequest> 
   messageDesc(file_pqc_pqc_service, 6);
 
 /**
- * Carries a list of parameter sets.
+ * Response with a list of parameter sets.
  *
  * @generated from message pqc.GetAlgorithmInfoResponse
  */
 export type GetAlgorithmInfoResponse = Message<"pqc.GetAlgorithmInfoResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the parameter sets by family: ML-KEM, X-Wing, ML-DSA, SLH-DSA.
+   * Parameter sets by family: ML-KEM, X-Wing, ML-DSA, SLH-DSA.
    *
    * @generated from field: repeated pqc.AlgorithmInfo algorithms = 2;
    */
@@ -342,20 +341,20 @@ export const GetAlgorithmInfoResponseSchema: GenMessage<GetAlgorithmInfoResponse
   messageDesc(file_pqc_pqc_service, 7);
 
 /**
- * Requests a token.
+ * Request for a token.
  *
  * @generated from message pqc.PqcServiceIssueTokenRequest
  */
 export type PqcServiceIssueTokenRequest = Message<"pqc.PqcServiceIssueTokenRequest"> & {
   /**
-   * Contains the subject of the token: 1 to 255 characters, no control characters.
+   * Subject of the token: 1 to 255 characters, no control characters.
    *
    * @generated from field: string username = 1;
    */
   username: string;
 
   /**
-   * Contains the user's password, if the server has users. Ignored while the server runs with `--auth open`.
+   * User's password, if the server has users. Ignored while the server runs with `--auth open`.
    *
    * @generated from field: string password = 2;
    */
@@ -370,27 +369,27 @@ export const PqcServiceIssueTokenRequestSchema: GenMessage<PqcServiceIssueTokenR
   messageDesc(file_pqc_pqc_service, 8);
 
 /**
- * Carries a token.
+ * Response with a token.
  *
  * @generated from message pqc.PqcServiceIssueTokenResponse
  */
 export type PqcServiceIssueTokenResponse = Message<"pqc.PqcServiceIssueTokenResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the token: a compact JWS (RFC 7515) of about 4,500 characters, for `authorization: Bearer …`.
+   * The token: a compact JWS (RFC 7515) of about 4,500 characters, for `authorization: Bearer …`.
    *
    * @generated from field: string token = 2;
    */
   token: string;
 
   /**
-   * Gives the time when the token expires: 3600 seconds after its issue.
+   * Expiry time of the token: 3600 seconds after its issue.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -405,7 +404,7 @@ export const PqcServiceIssueTokenResponseSchema: GenMessage<PqcServiceIssueToken
   messageDesc(file_pqc_pqc_service, 9);
 
 /**
- * Requests the public keys that verify tokens.
+ * Request for the public keys that verify tokens.
  *
  * @generated from message pqc.PqcServiceGetJwksRequest
  */
@@ -420,20 +419,20 @@ export const PqcServiceGetJwksRequestSchema: GenMessage<PqcServiceGetJwksRequest
   messageDesc(file_pqc_pqc_service, 10);
 
 /**
- * Lists the public keys that verify tokens.
+ * Response with the public keys that verify tokens.
  *
  * @generated from message pqc.PqcServiceGetJwksResponse
  */
 export type PqcServiceGetJwksResponse = Message<"pqc.PqcServiceGetJwksResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the keys. The current signing key comes first, followed by keys of tokens that may still be valid.
+   * The keys. The current signing key comes first, followed by keys of tokens that may still be valid.
    *
    * @generated from field: repeated pqc.Jwk keys = 2;
    */
@@ -448,7 +447,7 @@ export const PqcServiceGetJwksResponseSchema: GenMessage<PqcServiceGetJwksRespon
   messageDesc(file_pqc_pqc_service, 11);
 
 /**
- * Requests the health of the service.
+ * Request for the health of the service.
  *
  * @generated from message pqc.PqcServiceGetHealthRequest
  */
@@ -463,34 +462,34 @@ export const PqcServiceGetHealthRequestSchema: GenMessage<PqcServiceGetHealthReq
   messageDesc(file_pqc_pqc_service, 12);
 
 /**
- * Reports the health of the service.
+ * Response with the health of the service.
  *
  * @generated from message pqc.PqcServiceGetHealthResponse
  */
 export type PqcServiceGetHealthResponse = Message<"pqc.PqcServiceGetHealthResponse"> & {
   /**
-   * Is always "success", because the request was answered.
+   * Always "success": the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the service has just signed and verified with its token key, "DOWN" otherwise.
+   * "UP" if the service has just signed and verified with its token key, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
   serviceStatus: string;
 
   /**
-   * Names the key exchange that the gateway supports in the transport: "X25519MLKEM768".
+   * Key exchange that the gateway supports in the transport: "X25519MLKEM768".
    *
    * @generated from field: string transport = 3;
    */
   transport: string;
 
   /**
-   * Names how callers authenticate: "ML-DSA-65 JWT".
+   * How callers authenticate: "ML-DSA-65 JWT".
    *
    * @generated from field: string authentication = 4;
    */
@@ -509,13 +508,13 @@ export const PqcServiceGetHealthResponseSchema: GenMessage<PqcServiceGetHealthRe
  * tokens.
  *
  * The service does not store signing keys. Every SignData and every ExchangeKeys generates a new key pair. The only
- * exception is the key that signs tokens, which is sealed in the store and survives a restart.
+ * exception is the token signing key, which is sealed in the store and survives a restart.
  *
  * @generated from service pqc.PqcService
  */
 export const PqcService: GenService<{
   /**
-   * Signs data with a key pair generated for this request. The answer contains the signature and the public key.
+   * Signs data with a key pair generated for this request. Returns the signature and the public key.
    *
    * @generated from rpc pqc.PqcService.SignData
    */
@@ -525,9 +524,9 @@ export const PqcService: GenService<{
     output: typeof SignDataResponseSchema;
   },
   /**
-   * Verifies a signature. A signature that does not verify is an answer, not an error: valid = false.
+   * Verifies a signature. For a signature that does not verify, the call succeeds with valid = false.
    *
-   * QUERY (RFC 10008) makes the same call as POST. Clients and proxies may repeat it after a failure.
+   * QUERY (RFC 10008) makes the same call as POST. Clients and proxies may retry it after a failure.
    *
    * @generated from rpc pqc.PqcService.VerifySignature
    */
@@ -540,7 +539,7 @@ export const PqcService: GenService<{
    * Encapsulates a new shared secret to the caller's key or to a one-time key pair (FIPS 203, section 7.2, or
    * draft-connolly-cfrg-xwing-kem-11, section 5.4).
    *
-   * Without a public key, the answer contains both keys of the one-time pair, so that the caller can decapsulate and
+   * Without a public key, the response contains both keys of the one-time pair, so that the caller can decapsulate and
    * compare.
    *
    * @generated from rpc pqc.PqcService.ExchangeKeys
@@ -551,7 +550,7 @@ export const PqcService: GenService<{
     output: typeof ExchangeKeysResponseSchema;
   },
   /**
-   * Lists the parameter sets that this server supports, with the sizes of their keys and results.
+   * Lists the parameter sets that this server supports, with the sizes of their keys and outputs.
    *
    * @generated from rpc pqc.PqcService.GetAlgorithmInfo
    */
@@ -563,8 +562,8 @@ export const PqcService: GenService<{
   /**
    * Issues an ML-DSA-65 JWT (RFC 9964) with `use: grpc` in its header, valid for 3600 seconds.
    *
-   * If the server has users, it needs the username and the password of one of them. After too many failures, it refuses
-   * log-ins for a while.
+   * If the server has users, it requires a username and password. After too many failures, it refuses log-ins for a
+   * while.
    *
    * @generated from rpc pqc.PqcService.IssueToken
    */

@@ -23,7 +23,7 @@ export const file_pqc_token_service: GenFile = /*@__PURE__*/
   fileDesc("ChdwcWMvdG9rZW5fc2VydmljZS5wcm90bxIDcHFjIg4KDEhlbGxvUmVxdWVzdCIwCg1IZWxsb1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIPCgdtZXNzYWdlGAIgASgJIh4KHFRva2VuU2VydmljZUdldEhlYWx0aFJlcXVlc3QigAEKHVRva2VuU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIXCg9jcnlwdG9fcHJvdmlkZXIYAyABKAkSHgoWY3J5cHRvX3Byb3ZpZGVyX2FjdGl2ZRgEIAEoCCJ0Ch1Ub2tlblNlcnZpY2VJc3N1ZVRva2VuUmVxdWVzdBI3Cgh1c2VybmFtZRgBIAEoCUIlukgiyAEBch0Y/wEyGF5bXlx4MDAtXHgxZlx4N2YtXHg5Zl0qJBIaCghwYXNzd29yZBgCIAEoCUIIukgFcgMogAgidAoeVG9rZW5TZXJ2aWNlSXNzdWVUb2tlblJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRISCgV0b2tlbhgCIAEoCUIDgAEBEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIu8DChJWZXJpZnlUb2tlblJlcXVlc3QSGwoFdG9rZW4YASABKAlCDIABAbpIBnIEKICAARIMCgRkYXRhGAIgASgMEhEKCXNpZ25hdHVyZRgDIAEoDBISCgpwdWJsaWNfa2V5GAQgASgMEiEKDnB1YmxpY19rZXlfcGVtGAUgASgJQgm6SAZyBCiAgAE64wK6SN8CGtwCCh92ZXJpZnlfdG9rZW4udG9rZW5fb3Jfc2lnbmF0dXJlEkdnaXZlIGVpdGhlciB0b2tlbiwgb3IgZGF0YSBhbmQgc2lnbmF0dXJlIHdpdGggcHVibGljS2V5IG9yIHB1YmxpY0tleVBlbRrvAXRoaXMudG9rZW4gIT0gJycgPyBzaXplKHRoaXMuZGF0YSkgPT0gMCAmJiBzaXplKHRoaXMuc2lnbmF0dXJlKSA9PSAwICYmIHNpemUodGhpcy5wdWJsaWNfa2V5KSA9PSAwICYmIHRoaXMucHVibGljX2tleV9wZW0gPT0gJycgOiBzaXplKHRoaXMuZGF0YSkgPiAwICYmIHNpemUodGhpcy5zaWduYXR1cmUpID4gMCAmJiAoc2l6ZSh0aGlzLnB1YmxpY19rZXkpID4gMCkgIT0gKHRoaXMucHVibGljX2tleV9wZW0gIT0gJycpIuMBChNWZXJpZnlUb2tlblJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRINCgV2YWxpZBgCIAEoCBITCgZyZWFzb24YAyABKAlIAIgBARIUCgdzdWJqZWN0GAQgASgJSAGIAQESMwoKZXhwaXJlc19hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAogBARIQCgN1c2UYBiABKAlIA4gBARINCgVyb2xlcxgHIAMoCUIJCgdfcmVhc29uQgoKCF9zdWJqZWN0Qg0KC19leHBpcmVzX2F0QgYKBF91c2UiHAoaVG9rZW5TZXJ2aWNlR2V0Sndrc1JlcXVlc3QiRQobVG9rZW5TZXJ2aWNlR2V0Sndrc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCgRrZXlzGAIgAygLMggucHFjLkp3ayIWChRHZXRTZWN1cmVEYXRhUmVxdWVzdCKoAQoVR2V0U2VjdXJlRGF0YVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg8KB3N1YmplY3QYAyABKAkSLQoJaXNzdWVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIWChRHZXRDcnlwdG9JbmZvUmVxdWVzdCJPChVHZXRDcnlwdG9JbmZvUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiYKCmFsZ29yaXRobXMYAiADKAsyEi5wcWMuQWxnb3JpdGhtSW5mbzK6BgoMVG9rZW5TZXJ2aWNlEkkKBUhlbGxvEhEucHFjLkhlbGxvUmVxdWVzdBoSLnBxYy5IZWxsb1Jlc3BvbnNlIhmQAgGIshkBgtPkkwIMEgovYXBpL2hlbGxvEm4KCUdldEhlYWx0aBIhLnBxYy5Ub2tlblNlcnZpY2VHZXRIZWFsdGhSZXF1ZXN0GiIucHFjLlRva2VuU2VydmljZUdldEhlYWx0aFJlc3BvbnNlIhqQAgGIshkBgtPkkwINEgsvYXBpL2hlYWx0aBKWAQoKSXNzdWVUb2tlbhIiLnBxYy5Ub2tlblNlcnZpY2VJc3N1ZVRva2VuUmVxdWVzdBojLnBxYy5Ub2tlblNlcnZpY2VJc3N1ZVRva2VuUmVzcG9uc2UiP4iyGQG6shkMTE9HSU5fRkFJTEVEurIZDUxPR0lOX0xJTUlURUSC0+STAhQ6ASoiDy9hcGkvYXV0aC90b2tlbhKFAQoLVmVyaWZ5VG9rZW4SFy5wcWMuVmVyaWZ5VG9rZW5SZXF1ZXN0GhgucHFjLlZlcmlmeVRva2VuUmVzcG9uc2UiQ5ACAYiyGQG6shkLS0VZX0lOVkFMSUS6shkOTEVOR1RIX0lOVkFMSUSC0+STAhU6ASoiEC9hcGkvYXV0aC92ZXJpZnkSawoHR2V0SndrcxIfLnBxYy5Ub2tlblNlcnZpY2VHZXRKd2tzUmVxdWVzdBogLnBxYy5Ub2tlblNlcnZpY2VHZXRKd2tzUmVzcG9uc2UiHZACAYiyGQGC0+STAhASDi9hcGkvYXV0aC9qd2tzEm0KDUdldFNlY3VyZURhdGESGS5wcWMuR2V0U2VjdXJlRGF0YVJlcXVlc3QaGi5wcWMuR2V0U2VjdXJlRGF0YVJlc3BvbnNlIiWQAgGIshkDmrIZB3BxYy51c2WC0+STAg0SCy9hcGkvc2VjdXJlEnIKDUdldENyeXB0b0luZm8SGS5wcWMuR2V0Q3J5cHRvSW5mb1JlcXVlc3QaGi5wcWMuR2V0Q3J5cHRvSW5mb1Jlc3BvbnNlIiqQAgGIshkDmrIZB3BxYy51c2WC0+STAhISEC9hcGkvY3J5cHRvLWluZm9COgoPcXVhbnR1bXNhZmUucHFjUAFaE3F1YW50dW1zYWZlL3BxYztwcWOqAg9RdWFudHVtU2FmZS5QcWNiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_pqc_algorithm, file_pqc_jwk, file_qsp_access, file_qsp_reasons]);
 
 /**
- * Requests a greeting.
+ * Request for a greeting.
  *
  * @generated from message pqc.HelloRequest
  */
@@ -38,20 +38,20 @@ export const HelloRequestSchema: GenMessage<HelloRequest> = /*@__PURE__*/
   messageDesc(file_pqc_token_service, 0);
 
 /**
- * Carries a greeting.
+ * Response with a greeting.
  *
  * @generated from message pqc.HelloResponse
  */
 export type HelloResponse = Message<"pqc.HelloResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the greeting.
+   * The greeting.
    *
    * @generated from field: string message = 2;
    */
@@ -66,7 +66,7 @@ export const HelloResponseSchema: GenMessage<HelloResponse> = /*@__PURE__*/
   messageDesc(file_pqc_token_service, 1);
 
 /**
- * Requests the health of the service.
+ * Request for the health of the service.
  *
  * @generated from message pqc.TokenServiceGetHealthRequest
  */
@@ -81,35 +81,34 @@ export const TokenServiceGetHealthRequestSchema: GenMessage<TokenServiceGetHealt
   messageDesc(file_pqc_token_service, 2);
 
 /**
- * Reports the health of the service.
+ * Response with the health of the service.
  *
  * @generated from message pqc.TokenServiceGetHealthResponse
  */
 export type TokenServiceGetHealthResponse = Message<"pqc.TokenServiceGetHealthResponse"> & {
   /**
-   * Is always "success", because the request was answered.
+   * Always "success": the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the service has just signed and verified with its token key, "DOWN" otherwise.
+   * "UP" if the service has just signed and verified with its token key, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
   serviceStatus: string;
 
   /**
-   * Names the implementation of the algorithms with its version, such as "OpenSSL 3.5.8" or
-   * "AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8".
+   * Algorithm implementation with its version, such as "OpenSSL 3.5.8" or "AWS-LC 5.12.0 (AVX2), OpenSSL 3.5.8".
    *
    * @generated from field: string crypto_provider = 3;
    */
   cryptoProvider: string;
 
   /**
-   * Is true if the implementation has just signed and verified. It also passed its self-test at startup.
+   * True if the implementation has just signed and verified. It also passed its self-test at startup.
    *
    * @generated from field: bool crypto_provider_active = 4;
    */
@@ -124,20 +123,20 @@ export const TokenServiceGetHealthResponseSchema: GenMessage<TokenServiceGetHeal
   messageDesc(file_pqc_token_service, 3);
 
 /**
- * Requests a token.
+ * Request for a token.
  *
  * @generated from message pqc.TokenServiceIssueTokenRequest
  */
 export type TokenServiceIssueTokenRequest = Message<"pqc.TokenServiceIssueTokenRequest"> & {
   /**
-   * Contains the subject of the token: 1 to 255 characters, no control characters.
+   * Subject of the token: 1 to 255 characters, no control characters.
    *
    * @generated from field: string username = 1;
    */
   username: string;
 
   /**
-   * Contains the user's password, if the server has users. Ignored while the server runs with `--auth open`.
+   * User's password, if the server has users. Ignored while the server runs with `--auth open`.
    *
    * @generated from field: string password = 2;
    */
@@ -152,27 +151,27 @@ export const TokenServiceIssueTokenRequestSchema: GenMessage<TokenServiceIssueTo
   messageDesc(file_pqc_token_service, 4);
 
 /**
- * Carries a token.
+ * Response with a token.
  *
  * @generated from message pqc.TokenServiceIssueTokenResponse
  */
 export type TokenServiceIssueTokenResponse = Message<"pqc.TokenServiceIssueTokenResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the token: a compact JWS (RFC 7515) of about 4,500 characters, for `authorization: Bearer …`.
+   * The token: a compact JWS (RFC 7515) of about 4,500 characters, for `authorization: Bearer …`.
    *
    * @generated from field: string token = 2;
    */
   token: string;
 
   /**
-   * Gives the time when the token expires: 3600 seconds after its issue.
+   * Expiry time of the token: 3600 seconds after its issue.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 3;
    */
@@ -187,41 +186,41 @@ export const TokenServiceIssueTokenResponseSchema: GenMessage<TokenServiceIssueT
   messageDesc(file_pqc_token_service, 5);
 
 /**
- * Asks whether a token is valid or, without a token, whether a signature is.
+ * Request to check whether a token is valid or, without a token, whether a signature is.
  *
  * @generated from message pqc.VerifyTokenRequest
  */
 export type VerifyTokenRequest = Message<"pqc.VerifyTokenRequest"> & {
   /**
-   * Contains a token of this server, as IssueToken returned it.
+   * Token that IssueToken returned.
    *
    * @generated from field: string token = 1;
    */
   token: string;
 
   /**
-   * Contains the message that was signed, instead of a token.
+   * Message that was signed, instead of a token.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 signature over data (FIPS 204, pure, empty context): 3309 bytes.
+   * Raw ML-DSA-65 signature over data (FIPS 204, pure, empty context): 3309 bytes.
    *
    * @generated from field: bytes signature = 3;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 public key: 1952 bytes.
+   * Raw ML-DSA-65 public key: 1952 bytes.
    *
    * @generated from field: bytes public_key = 4;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the public key as a PEM SubjectPublicKeyInfo (RFC 9881), instead of public_key.
+   * Public key as a PEM SubjectPublicKeyInfo (RFC 9881), instead of public_key.
    *
    * @generated from field: string public_key_pem = 5;
    */
@@ -236,60 +235,60 @@ export const VerifyTokenRequestSchema: GenMessage<VerifyTokenRequest> = /*@__PUR
   messageDesc(file_pqc_token_service, 6);
 
 /**
- * Reports whether a token or a signature is valid.
+ * Response that reports whether a token or a signature is valid.
  *
  * @generated from message pqc.VerifyTokenResponse
  */
 export type VerifyTokenResponse = Message<"pqc.VerifyTokenResponse"> & {
   /**
-   * Is always "success", even if the token is not valid.
+   * Always "success", even if the token is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if this server accepts the token, or the signature verifies. The server accepts no token that
-   * it did not sign, that has expired or was revoked, that is for other audiences, or whose user was removed or has a
-   * new password.
+   * True if and only if this server accepts the token, or the signature verifies. The server accepts no token that it
+   * did not sign, that has expired or was revoked, that is for other audiences, or whose user was removed or has a new
+   * password.
    *
    * @generated from field: bool valid = 2;
    */
   valid: boolean;
 
   /**
-   * Gives the reason of a failure; absent if valid.
+   * Reason for a failure; absent if valid.
    *
    * @generated from field: optional string reason = 3;
    */
   reason?: string | undefined;
 
   /**
-   * Names the subject of a valid token; absent otherwise.
+   * Subject of a valid token; absent otherwise.
    *
    * @generated from field: optional string subject = 4;
    */
   subject?: string | undefined;
 
   /**
-   * Gives the time when a valid token expires; absent otherwise.
+   * Expiry time of a valid token; absent otherwise.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 5;
    */
   expiresAt?: Timestamp | undefined;
 
   /**
-   * Says what a valid token is for, as `use` in its header does: "grpc" for one of PqcService, "iot" for one of a
-   * device; absent for one of this service, for an OAuth 2 access token, and if valid is false. Check it, or roles,
-   * before you trust the subject: the token of a device is valid too.
+   * Purpose of a valid token, from `use` in its header: "grpc" for a PqcService token, "iot" for a device token; absent
+   * for a token from this service, for an OAuth 2 access token, and if valid is false. Check it, or roles, before you
+   * trust the subject: device tokens are valid too.
    *
    * @generated from field: optional string use = 6;
    */
   use?: string | undefined;
 
   /**
-   * Lists the roles that the subject of a valid token has now: "user", "auditor", "admin" or "device"; empty otherwise.
-   * While the server runs with `--auth open`, anyone has the role "user".
+   * Current roles of the subject of a valid token: "user", "auditor", "admin" or "device"; empty otherwise. While the
+   * server runs with `--auth open`, anyone has the role "user".
    *
    * @generated from field: repeated string roles = 7;
    */
@@ -304,7 +303,7 @@ export const VerifyTokenResponseSchema: GenMessage<VerifyTokenResponse> = /*@__P
   messageDesc(file_pqc_token_service, 7);
 
 /**
- * Requests the public keys that verify tokens.
+ * Request for the public keys that verify tokens.
  *
  * @generated from message pqc.TokenServiceGetJwksRequest
  */
@@ -319,20 +318,20 @@ export const TokenServiceGetJwksRequestSchema: GenMessage<TokenServiceGetJwksReq
   messageDesc(file_pqc_token_service, 8);
 
 /**
- * Lists the public keys that verify tokens.
+ * Response with the public keys that verify tokens.
  *
  * @generated from message pqc.TokenServiceGetJwksResponse
  */
 export type TokenServiceGetJwksResponse = Message<"pqc.TokenServiceGetJwksResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the keys. The current signing key comes first, followed by keys of tokens that may still be valid.
+   * The keys. The current signing key comes first, followed by keys of tokens that may still be valid.
    *
    * @generated from field: repeated pqc.Jwk keys = 2;
    */
@@ -347,7 +346,7 @@ export const TokenServiceGetJwksResponseSchema: GenMessage<TokenServiceGetJwksRe
   messageDesc(file_pqc_token_service, 9);
 
 /**
- * Requests the protected data.
+ * Request for the protected data.
  *
  * @generated from message pqc.GetSecureDataRequest
  */
@@ -362,41 +361,41 @@ export const GetSecureDataRequestSchema: GenMessage<GetSecureDataRequest> = /*@_
   messageDesc(file_pqc_token_service, 10);
 
 /**
- * Carries the protected data.
+ * Response with the protected data.
  *
  * @generated from message pqc.GetSecureDataResponse
  */
 export type GetSecureDataResponse = Message<"pqc.GetSecureDataResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Greets the subject of the token.
+   * Greeting to the subject of the token.
    *
    * @generated from field: string message = 2;
    */
   message: string;
 
   /**
-   * Names the subject of the token.
+   * Subject of the token.
    *
    * @generated from field: string subject = 3;
    */
   subject: string;
 
   /**
-   * Gives the time when the token was issued.
+   * Time when the token was issued.
    *
    * @generated from field: google.protobuf.Timestamp issued_at = 4;
    */
   issuedAt?: Timestamp | undefined;
 
   /**
-   * Gives the time when the token expires.
+   * Time when the token expires.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 5;
    */
@@ -411,7 +410,7 @@ export const GetSecureDataResponseSchema: GenMessage<GetSecureDataResponse> = /*
   messageDesc(file_pqc_token_service, 11);
 
 /**
- * Requests the parameter sets.
+ * Request for the parameter sets.
  *
  * @generated from message pqc.GetCryptoInfoRequest
  */
@@ -426,20 +425,20 @@ export const GetCryptoInfoRequestSchema: GenMessage<GetCryptoInfoRequest> = /*@_
   messageDesc(file_pqc_token_service, 12);
 
 /**
- * Carries a list of parameter sets.
+ * Response with a list of parameter sets.
  *
  * @generated from message pqc.GetCryptoInfoResponse
  */
 export type GetCryptoInfoResponse = Message<"pqc.GetCryptoInfoResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the parameter sets by family: ML-KEM, X-Wing, ML-DSA, SLH-DSA.
+   * Parameter sets by family: ML-KEM, X-Wing, ML-DSA, SLH-DSA.
    *
    * @generated from field: repeated pqc.AlgorithmInfo algorithms = 2;
    */
@@ -454,7 +453,7 @@ export const GetCryptoInfoResponseSchema: GenMessage<GetCryptoInfoResponse> = /*
   messageDesc(file_pqc_token_service, 13);
 
 /**
- * Issues and checks ML-DSA-65 tokens. Protects two calls with them.
+ * Issues and checks ML-DSA-65 tokens, and protects two calls with them.
  *
  * A protected call expects the token as `authorization: Bearer …`, in an HTTP header or gRPC metadata.
  *
@@ -472,7 +471,7 @@ export const TokenService: GenService<{
     output: typeof HelloResponseSchema;
   },
   /**
-   * Checks whether the service works, and reports which implementation of the algorithms it uses.
+   * Checks whether the service works, and reports which algorithm implementation it uses.
    *
    * @generated from rpc pqc.TokenService.GetHealth
    */
@@ -484,8 +483,8 @@ export const TokenService: GenService<{
   /**
    * Issues an ML-DSA-65 JWT (RFC 9964), valid for 3600 seconds.
    *
-   * If the server has users, it needs the username and the password of one of them. After too many failures, it refuses
-   * log-ins for a while.
+   * If the server has users, it requires a username and password. After too many failures, it refuses log-ins for a
+   * while.
    *
    * @generated from rpc pqc.TokenService.IssueToken
    */
@@ -495,8 +494,8 @@ export const TokenService: GenService<{
     output: typeof TokenServiceIssueTokenResponseSchema;
   },
   /**
-   * Checks a token of this server, or an ML-DSA-65 signature over any data. A failed check is an answer, not an error:
-   * valid = false, with the reason.
+   * Checks one of this server's tokens, or an ML-DSA-65 signature over any data. If the check fails, the call succeeds
+   * with valid = false and the reason.
    *
    * @generated from rpc pqc.TokenService.VerifyToken
    */
@@ -526,7 +525,8 @@ export const TokenService: GenService<{
     output: typeof GetSecureDataResponseSchema;
   },
   /**
-   * Lists every ML-KEM, ML-DSA and SLH-DSA parameter set of the server, and X-Wing, to callers with a valid token.
+   * Lists every ML-KEM, ML-DSA and SLH-DSA parameter set that the server supports, and X-Wing, to callers with a valid
+   * token.
    *
    * @generated from rpc pqc.TokenService.GetCryptoInfo
    */

@@ -2,7 +2,7 @@
 // @generated from file qsp/access.proto (package qsp, syntax proto3)
 /* eslint-disable */
 
-// Options with which the services declare who may call them.
+// Options that declare who may call each RPC.
 
 import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
@@ -17,61 +17,61 @@ export const file_qsp_access: GenFile = /*@__PURE__*/
   fileDesc("ChBxc3AvYWNjZXNzLnByb3RvEgNxc3AqmAEKBkFjY2VzcxIWChJBQ0NFU1NfVU5TUEVDSUZJRUQQABIRCg1BQ0NFU1NfUFVCTElDEAESGAoUQUNDRVNTX0FVVEhFTlRJQ0FURUQQAhIQCgxBQ0NFU1NfVE9LRU4QAxISCg5BQ0NFU1NfQVVESVRPUhAEEhAKDEFDQ0VTU19BRE1JThAFEhEKDUFDQ0VTU19ERVZJQ0UQBjpFCgZhY2Nlc3MSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxihlgMgASgOMgsucXNwLkFjY2Vzc1IGYWNjZXNzOjYKBXNjb3BlEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYo5YDIAEoCVIFc2NvcGU6QgoMd2hvbGVfbnVtYmVyEh0uZ29vZ2xlLnByb3RvYnVmLkZpZWxkT3B0aW9ucxiilgMgASgIUgt3aG9sZU51bWJlckI6Cg9xdWFudHVtc2FmZS5xc3BQAVoTcXVhbnR1bXNhZmUvcXNwO3FzcKoCD1F1YW50dW1TYWZlLlFzcGIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * Names who may call an RPC.
+ * Who may call an RPC.
  *
  * With `--auth open`, anyone may make every call except those marked ACCESS_TOKEN. With `--auth token`, each call
  * except those marked ACCESS_PUBLIC needs a valid token. A call without a valid token fails with TOKEN_MISSING,
  * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP
- * 401). A call by a user of another role fails with ROLE_MISSING (PERMISSION_DENIED, HTTP 403). Users see only their
- * own records. To other users, except administrators, these records do not exist.
+ * 401). A call by a user with a different role fails with ROLE_MISSING (PERMISSION_DENIED, HTTP 403). Users see only
+ * their own records; only administrators see everyone's.
  *
  * @generated from enum qsp.Access
  */
 export const Access = {
   /**
-   * Is never valid. Marks an RPC whose author did not decide.
+   * Never valid: marks an RPC whose author made no decision.
    *
    * @generated from enum value: ACCESS_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Allows anyone to call, with or without a token, with every setting of the server.
+   * Anyone, with or without a token, whatever the server settings.
    *
    * @generated from enum value: ACCESS_PUBLIC = 1;
    */
   PUBLIC: 1,
 
   /**
-   * Allows every user to call: the roles "user", "auditor" and "admin".
+   * Every user: the roles "user", "auditor" and "admin".
    *
    * @generated from enum value: ACCESS_AUTHENTICATED = 2;
    */
   AUTHENTICATED: 2,
 
   /**
-   * Acts as ACCESS_AUTHENTICATED, but requires a valid token even while the server runs with `--auth open`.
+   * Like ACCESS_AUTHENTICATED, but with a valid token even while the server runs with `--auth open`.
    *
    * @generated from enum value: ACCESS_TOKEN = 3;
    */
   TOKEN: 3,
 
   /**
-   * Allows users of the roles "auditor" and "admin" to call.
+   * Users with the role "auditor" or "admin".
    *
    * @generated from enum value: ACCESS_AUDITOR = 4;
    */
   AUDITOR: 4,
 
   /**
-   * Allows users of the role "admin" to call.
+   * Users with the role "admin".
    *
    * @generated from enum value: ACCESS_ADMIN = 5;
    */
   ADMIN: 5,
 
   /**
-   * Acts as ACCESS_AUTHENTICATED, and also allows a device to call as itself, with the token from its authentication.
+   * Like ACCESS_AUTHENTICATED, plus a device acting as itself, with the token from its authentication.
    *
    * @generated from enum value: ACCESS_DEVICE = 6;
    */
@@ -79,13 +79,13 @@ export const Access = {
 } as const;
 
 /**
- * Names who may call an RPC.
+ * Who may call an RPC.
  *
  * With `--auth open`, anyone may make every call except those marked ACCESS_TOKEN. With `--auth token`, each call
  * except those marked ACCESS_PUBLIC needs a valid token. A call without a valid token fails with TOKEN_MISSING,
  * TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_EXPIRED or TOKEN_REVOKED (UNAUTHENTICATED, HTTP
- * 401). A call by a user of another role fails with ROLE_MISSING (PERMISSION_DENIED, HTTP 403). Users see only their
- * own records. To other users, except administrators, these records do not exist.
+ * 401). A call by a user with a different role fails with ROLE_MISSING (PERMISSION_DENIED, HTTP 403). Users see only
+ * their own records; only administrators see everyone's.
  *
  * @generated from enum qsp.Access
  */
@@ -98,7 +98,7 @@ export const AccessSchema: GenEnum<Access> = /*@__PURE__*/
   enumDesc(file_qsp_access, 0);
 
 /**
- * Declares who may call an RPC. Every RPC has this option. A server refuses to start if an RPC lacks it.
+ * Who may call an RPC. Every RPC has this option; a server refuses to start if one lacks it.
  *
  * @generated from extension: qsp.Access access = 52001;
  */
@@ -106,9 +106,9 @@ export const access: GenExtension<MethodOptions, Access> = /*@__PURE__*/
   extDesc(file_qsp_access, 0);
 
 /**
- * Names the scope that an OAuth 2 access token must have for an RPC (RFC 6749, section 3.3): "kms.sign". Every RPC
- * that is not ACCESS_PUBLIC has one. A call whose token has scopes, but not this one, fails with SCOPE_MISSING
- * (PERMISSION_DENIED, HTTP 403). Tokens from a log-in have no scopes, and may make every call of their role.
+ * Scope that an OAuth 2 access token must have for an RPC (RFC 6749, section 3.3), such as "kms.sign". Every RPC that
+ * is not ACCESS_PUBLIC has one. A call whose token has scopes but not this one fails with SCOPE_MISSING
+ * (PERMISSION_DENIED, HTTP 403). Tokens from a log-in have no scopes and may make every call that their role allows.
  *
  * @generated from extension: string scope = 52003;
  */
@@ -116,8 +116,8 @@ export const scope: GenExtension<MethodOptions, string> = /*@__PURE__*/
   extDesc(file_qsp_access, 1);
 
 /**
- * Marks a double that contains only whole numbers from 0 to 2^53 - 1. Proto JSON writes 64-bit integers as strings
- * and counters should be numbers, so a counter that can exceed 32 bits is a double. The OpenAPI description calls it
+ * Marks a double that contains only whole numbers from 0 to 2^53 - 1. Proto JSON writes 64-bit integers as strings,
+ * but counters should be numbers, so a counter that can exceed 32 bits is a double. The OpenAPI description calls it
  * an integer.
  *
  * @generated from extension: bool whole_number = 52002;

@@ -2,7 +2,7 @@
 // @generated from file qsp/drain.proto (package qsp, syntax proto3)
 /* eslint-disable */
 
-// Options with which the services declare how their streams end.
+// Options that declare how streams end.
 
 import type { GenEnum, GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
@@ -17,30 +17,30 @@ export const file_qsp_drain: GenFile = /*@__PURE__*/
   fileDesc("Cg9xc3AvZHJhaW4ucHJvdG8SA3FzcCo/CgVEcmFpbhIVChFEUkFJTl9VTlNQRUNJRklFRBAAEg0KCURSQUlOX0VORBABEhAKDERSQUlOX0FOU1dFUhACOkIKBWRyYWluEh4uZ29vZ2xlLnByb3RvYnVmLk1ldGhvZE9wdGlvbnMYopYDIAEoDjIKLnFzcC5EcmFpblIFZHJhaW5COgoPcXVhbnR1bXNhZmUucXNwUAFaE3F1YW50dW1zYWZlL3FzcDtxc3CqAg9RdWFudHVtU2FmZS5Rc3BiBnByb3RvMw", [file_google_protobuf_descriptor]);
 
 /**
- * Names what happens to a stream when the server begins to stop.
+ * What happens to a stream when the server begins to stop.
  *
- * A stream that the server ends fails with SHUTTING_DOWN (UNAVAILABLE, HTTP 503). The client can open it again on
- * another server, or on the same server after its restart.
+ * A stream that the server ends fails with SHUTTING_DOWN (UNAVAILABLE, HTTP 503). The client can reopen it on another
+ * server, or on the same server after its restart.
  *
  * @generated from enum qsp.Drain
  */
 export const Drain = {
   /**
-   * Lets the call run until the end of the drain time (`--max-drain-ms`). Use it for a call that ends by itself.
+   * The call runs until the end of the drain time (`--max-drain-ms`). For calls that end by themselves.
    *
    * @generated from enum value: DRAIN_UNSPECIFIED = 0;
    */
   UNSPECIFIED: 0,
 
   /**
-   * Ends the stream immediately. Use it for a stream of events.
+   * The server ends the stream immediately. For event streams.
    *
    * @generated from enum value: DRAIN_END = 1;
    */
   END: 1,
 
   /**
-   * Reads no further message from the client, answers the messages that it has read, and then ends the stream.
+   * The server reads no further client messages, answers those it has read, and then ends the stream.
    *
    * @generated from enum value: DRAIN_ANSWER = 2;
    */
@@ -48,10 +48,10 @@ export const Drain = {
 } as const;
 
 /**
- * Names what happens to a stream when the server begins to stop.
+ * What happens to a stream when the server begins to stop.
  *
- * A stream that the server ends fails with SHUTTING_DOWN (UNAVAILABLE, HTTP 503). The client can open it again on
- * another server, or on the same server after its restart.
+ * A stream that the server ends fails with SHUTTING_DOWN (UNAVAILABLE, HTTP 503). The client can reopen it on another
+ * server, or on the same server after its restart.
  *
  * @generated from enum qsp.Drain
  */
@@ -64,8 +64,7 @@ export const DrainSchema: GenEnum<Drain> = /*@__PURE__*/
   enumDesc(file_qsp_drain, 0);
 
 /**
- * Declares what happens to a stream when the server begins to stop. Every stream that does not end by itself has this
- * option.
+ * What happens to a stream when the server begins to stop. Every stream that does not end by itself has this option.
  *
  * @generated from extension: qsp.Drain drain = 52002;
  */

@@ -2,7 +2,7 @@
 // @generated from file qsp/idempotency.proto (package qsp, syntax proto3)
 /* eslint-disable */
 
-// Options with which the services declare which calls can be repeated.
+// Options that declare which calls can be retried safely.
 
 import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
@@ -16,9 +16,9 @@ export const file_qsp_idempotency: GenFile = /*@__PURE__*/
   fileDesc("ChVxc3AvaWRlbXBvdGVuY3kucHJvdG8SA3FzcDpJCg9pZGVtcG90ZW5jeV9rZXkSHi5nb29nbGUucHJvdG9idWYuTWV0aG9kT3B0aW9ucxiklgMgASgIUg5pZGVtcG90ZW5jeUtleUI6Cg9xdWFudHVtc2FmZS5xc3BQAVoTcXVhbnR1bXNhZmUvcXNwO3FzcKoCD1F1YW50dW1TYWZlLlFzcGIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * Declares that an RPC accepts `Idempotency-Key`, a header or metadata of 1 to 255 printable ASCII characters. For 24
- * hours, the same request of the same caller with the same key returns the first answer. Another request with the key
- * fails with IDEMPOTENCY_KEY_REUSED (ALREADY_EXISTS, HTTP 409). Other RPCs ignore the key.
+ * Whether an RPC accepts an `Idempotency-Key`, a header or metadata of 1 to 255 printable ASCII characters. For 24
+ * hours, the same request from the same caller with the same key returns the first response. A different request with
+ * the key fails with IDEMPOTENCY_KEY_REUSED (ALREADY_EXISTS, HTTP 409). Other RPCs ignore the key.
  *
  * @generated from extension: bool idempotency_key = 52004;
  */

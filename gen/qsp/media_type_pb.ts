@@ -2,7 +2,7 @@
 // @generated from file qsp/media_type.proto (package qsp, syntax proto3)
 /* eslint-disable */
 
-// Options with which the services declare what raw bytes are.
+// Options that declare the media type of raw bytes.
 
 import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
@@ -16,8 +16,8 @@ export const file_qsp_media_type: GenFile = /*@__PURE__*/
   fileDesc("ChRxc3AvbWVkaWFfdHlwZS5wcm90bxIDcXNwOj4KCm1lZGlhX3R5cGUSHS5nb29nbGUucHJvdG9idWYuRmllbGRPcHRpb25zGKaWAyABKAlSCW1lZGlhVHlwZUI6Cg9xdWFudHVtc2FmZS5xc3BQAVoTcXVhbnR1bXNhZmUvcXNwO3FzcKoCD1F1YW50dW1TYWZlLlFzcGIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * Names the media type that a google.api.HttpBody always has, such as "application/octet-stream", without parameters.
- * OpenAPI descriptions state it, so that generated clients read the answer.
+ * Media type that a google.api.HttpBody always has, such as "application/octet-stream", without parameters. OpenAPI
+ * descriptions state it, so that generated clients can read the response.
  *
  * @generated from extension: string media_type = 52006;
  */

@@ -2,7 +2,7 @@
 // @generated from file qsp/reasons.proto (package qsp, syntax proto3)
 /* eslint-disable */
 
-// Options with which the services declare how their calls fail.
+// Options that declare how calls fail.
 
 import type { GenExtension, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { extDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
@@ -16,10 +16,10 @@ export const file_qsp_reasons: GenFile = /*@__PURE__*/
   fileDesc("ChFxc3AvcmVhc29ucy5wcm90bxIDcXNwOjgKBnJlYXNvbhIeLmdvb2dsZS5wcm90b2J1Zi5NZXRob2RPcHRpb25zGKeWAyADKAlSBnJlYXNvbkI6Cg9xdWFudHVtc2FmZS5xc3BQAVoTcXVhbnR1bXNhZmUvcXNwO3FzcKoCD1F1YW50dW1TYWZlLlFzcGIGcHJvdG8z", [file_google_protobuf_descriptor]);
 
 /**
- * Names a reason with which an RPC fails, as google.rpc.ErrorInfo has it: "KEY_NOT_FOUND". docs/errors.md has the
- * code, the cause and the remedy of each. An RPC names all of its reasons but those that do not depend on what it
- * does, such as FIELD_INVALID or RECORD_DAMAGED, and QUOTA_EXCEEDED, which follows from qsp.idempotency_key. The
- * OpenAPI description lists all of them under their HTTP status.
+ * Reason with which an RPC fails, as in google.rpc.ErrorInfo: "KEY_NOT_FOUND". docs/errors.md lists the code, cause
+ * and remedy of each. An RPC declares all of its reasons except those that do not depend on what it does, such as
+ * FIELD_INVALID or RECORD_DAMAGED, and QUOTA_EXCEEDED, which follows from qsp.idempotency_key. The OpenAPI
+ * description lists all of them under their HTTP status.
  *
  * @generated from extension: repeated string reason = 52007;
  */

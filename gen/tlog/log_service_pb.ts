@@ -22,7 +22,7 @@ export const file_tlog_log_service: GenFile = /*@__PURE__*/
   fileDesc("ChZ0bG9nL2xvZ19zZXJ2aWNlLnByb3RvEgR0bG9nIhEKD0xpc3RMb2dzUmVxdWVzdCJPCgNMb2cSCwoDbG9nGAEgASgJEg4KBm9yaWdpbhgCIAEoCRIVCg12ZXJpZmllcl9rZXlzGAMgAygJEhQKDHdpdG5lc3Nfa2V5cxgEIAMoCSI7ChBMaXN0TG9nc1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIXCgRsb2dzGAIgAygLMgkudGxvZy5Mb2ciSAoUR2V0Q2hlY2twb2ludFJlcXVlc3QSFAoDbG9nGAEgASgJQge6SARyAhggEhoKCXdpdG5lc3NlcxgCIAEoDUIHukgEKgIYECJhChVHZXRDaGVja3BvaW50UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEjgKCmNoZWNrcG9pbnQYAiABKAsyFC5nb29nbGUuYXBpLkh0dHBCb2R5Qg6yshkKdGV4dC9wbGFpbiI+Cg5HZXRUaWxlUmVxdWVzdBIUCgNsb2cYASABKAlCB7pIBHICGCASFgoEcGF0aBgCIAEoCUIIukgFcgMY/wEiYwoPR2V0VGlsZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRJACgR0aWxlGAIgASgLMhQuZ29vZ2xlLmFwaS5IdHRwQm9keUIcsrIZGGFwcGxpY2F0aW9uL29jdGV0LXN0cmVhbSKSAwoYR2V0SW5jbHVzaW9uUHJvb2ZSZXF1ZXN0EhQKA2xvZxgBIAEoCUIHukgEcgIYIBKlAQoKbGVhZl9pbmRleBgCIAEoAUKQAbpIiAG6AXEKDHdob2xlX251bWJlchIWbXVzdCBiZSBhIHdob2xlIG51bWJlchpJISh0aGlzID49IDAuMCAmJiB0aGlzIDw9IDkwMDcxOTkyNTQ3NDA5OTAuMCkgfHwgdGhpcyA9PSBkb3VibGUoaW50KHRoaXMpKRISGf7//////z9DKQAAAAAAAAAAkLIZARKpAQoJdHJlZV9zaXplGAMgASgBQpABukiIAboBcQoMd2hvbGVfbnVtYmVyEhZtdXN0IGJlIGEgd2hvbGUgbnVtYmVyGkkhKHRoaXMgPj0gMC4wICYmIHRoaXMgPD0gOTAwNzE5OTI1NDc0MDk5MS4wKSB8fCB0aGlzID09IGRvdWJsZShpbnQodGhpcykpEhIZ////////P0MpAAAAAAAA8D+QshkBSACIAQFCDAoKX3RyZWVfc2l6ZSKjAQoZR2V0SW5jbHVzaW9uUHJvb2ZSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSGAoKbGVhZl9pbmRleBgCIAEoAUIEkLIZARIXCgl0cmVlX3NpemUYAyABKAFCBJCyGQESDAoEbGVhZhgEIAEoDBIOCgZoYXNoZXMYBSADKAwSEQoJcm9vdF9oYXNoGAYgASgMEhIKCmNoZWNrcG9pbnQYByABKAkijwMKGkdldENvbnNpc3RlbmN5UHJvb2ZSZXF1ZXN0EhQKA2xvZxgBIAEoCUIHukgEcgIYIBKkAQoJZnJvbV9zaXplGAIgASgBQpABukiIAboBcQoMd2hvbGVfbnVtYmVyEhZtdXN0IGJlIGEgd2hvbGUgbnVtYmVyGkkhKHRoaXMgPj0gMC4wICYmIHRoaXMgPD0gOTAwNzE5OTI1NDc0MDk5MS4wKSB8fCB0aGlzID09IGRvdWJsZShpbnQodGhpcykpEhIZ////////P0MpAAAAAAAAAACQshkBEqcBCgd0b19zaXplGAMgASgBQpABukiIAboBcQoMd2hvbGVfbnVtYmVyEhZtdXN0IGJlIGEgd2hvbGUgbnVtYmVyGkkhKHRoaXMgPj0gMC4wICYmIHRoaXMgPD0gOTAwNzE5OTI1NDc0MDk5MS4wKSB8fCB0aGlzID09IGRvdWJsZShpbnQodGhpcykpEhIZ////////P0MpAAAAAAAAAACQshkBSACIAQFCCgoIX3RvX3NpemUigQEKG0dldENvbnNpc3RlbmN5UHJvb2ZSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFwoJZnJvbV9zaXplGAIgASgBQgSQshkBEhUKB3RvX3NpemUYAyABKAFCBJCyGQESDgoGaGFzaGVzGAQgAygMEhIKCmNoZWNrcG9pbnQYBSABKAkiSQoVQWRkQ29zaWduYXR1cmVSZXF1ZXN0EhQKA2xvZxgBIAEoCUIHukgEcgIYIBIaCgRub3RlGAIgASgMQgy6SAnIAQF6BBiAgAwiagoWQWRkQ29zaWduYXR1cmVSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFwoJdHJlZV9zaXplGAIgASgBQgSQshkBEicKDGNvc2lnbmF0dXJlcxgDIAMoCzIRLnRsb2cuQ29zaWduYXR1cmUiaQoLQ29zaWduYXR1cmUSEwoLd2l0bmVzc19rZXkYASABKAkSLQoJc2lnbmVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5zaWduYXR1cmVfbGluZRgDIAEoCSLpAQoXTGlzdENvc2lnbmF0dXJlc1JlcXVlc3QSFAoDbG9nGAEgASgJQge6SARyAhggEqkBCgl0cmVlX3NpemUYAiABKAFCkAG6SIgBugFxCgx3aG9sZV9udW1iZXISFm11c3QgYmUgYSB3aG9sZSBudW1iZXIaSSEodGhpcyA+PSAwLjAgJiYgdGhpcyA8PSA5MDA3MTk5MjU0NzQwOTkxLjApIHx8IHRoaXMgPT0gZG91YmxlKGludCh0aGlzKSkSEhn///////8/QykAAAAAAAAAAJCyGQFIAIgBAUIMCgpfdHJlZV9zaXplImwKGExpc3RDb3NpZ25hdHVyZXNSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSFwoJdHJlZV9zaXplGAIgASgBQgSQshkBEicKDGNvc2lnbmF0dXJlcxgDIAMoCzIRLnRsb2cuQ29zaWduYXR1cmUiagoVTGlzdExvZ0VudHJpZXNSZXF1ZXN0EhQKA2xvZxgBIAEoCUIHukgEcgIYIBIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMY/wEifAoWTGlzdExvZ0VudHJpZXNSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSHwoHZW50cmllcxgCIAMoCzIOLnRsb2cuTG9nRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEhgKCnRvdGFsX3NpemUYBCABKAFCBJCyGQEiPAoITG9nRW50cnkSGAoKbGVhZl9pbmRleBgBIAEoAUIEkLIZARIWCg5jYW5vbmljYWxfanNvbhgCIAEoCTLUCgoKTG9nU2VydmljZRJTCghMaXN0TG9ncxIVLnRsb2cuTGlzdExvZ3NSZXF1ZXN0GhYudGxvZy5MaXN0TG9nc1Jlc3BvbnNlIhiQAgGIshkBgtPkkwILEgkvYXBpL2xvZ3MSqAEKDUdldENoZWNrcG9pbnQSGi50bG9nLkdldENoZWNrcG9pbnRSZXF1ZXN0GhsudGxvZy5HZXRDaGVja3BvaW50UmVzcG9uc2UiXpACAYiyGQG6shkNTE9HX05PVF9GT1VORLqyGRRDSEVDS1BPSU5UX05PVF9GT1VORILT5JMCKGIKY2hlY2twb2ludBIaL2FwaS9sb2dzL3tsb2d9L2NoZWNrcG9pbnQSjgEKB0dldFRpbGUSFC50bG9nLkdldFRpbGVSZXF1ZXN0GhUudGxvZy5HZXRUaWxlUmVzcG9uc2UiVpACAYiyGQG6shkNTE9HX05PVF9GT1VORLqyGQ5USUxFX05PVF9GT1VORILT5JMCJmIEdGlsZRIeL2FwaS9sb2dzL3tsb2d9L3RpbGUve3BhdGg9Kip9EsQBChFHZXRJbmNsdXNpb25Qcm9vZhIeLnRsb2cuR2V0SW5jbHVzaW9uUHJvb2ZSZXF1ZXN0Gh8udGxvZy5HZXRJbmNsdXNpb25Qcm9vZlJlc3BvbnNlIm6QAgGIshkBurIZDUxPR19OT1RfRk9VTkS6shkRTEVBRl9PVVRfT0ZfUkFOR0W6shkWVFJFRV9TSVpFX09VVF9PRl9SQU5HRYLT5JMCIRIfL2FwaS9sb2dzL3tsb2d9L2luY2x1c2lvbi1wcm9vZhK3AQoTR2V0Q29uc2lzdGVuY3lQcm9vZhIgLnRsb2cuR2V0Q29uc2lzdGVuY3lQcm9vZlJlcXVlc3QaIS50bG9nLkdldENvbnNpc3RlbmN5UHJvb2ZSZXNwb25zZSJbkAIBiLIZAbqyGQ1MT0dfTk9UX0ZPVU5EurIZFlRSRUVfU0laRV9PVVRfT0ZfUkFOR0WC0+STAiMSIS9hcGkvbG9ncy97bG9nfS9jb25zaXN0ZW5jeS1wcm9vZhLrAQoOQWRkQ29zaWduYXR1cmUSGy50bG9nLkFkZENvc2lnbmF0dXJlUmVxdWVzdBocLnRsb2cuQWRkQ29zaWduYXR1cmVSZXNwb25zZSKdAYiyGQKashkLbG9ncy5jb3NpZ266shkNTE9HX05PVF9GT1VORLqyGQxOT1RFX0lOVkFMSUS6shkUQ0hFQ0tQT0lOVF9OT1RfRk9VTkS6shkPV0lUTkVTU19VTktOT1dOurIZE0NPU0lHTkFUVVJFX0lOVkFMSUSC0+STAiE6ASoiHC9hcGkvbG9ncy97bG9nfS9jb3NpZ25hdHVyZXMSpwEKEExpc3RDb3NpZ25hdHVyZXMSHS50bG9nLkxpc3RDb3NpZ25hdHVyZXNSZXF1ZXN0Gh4udGxvZy5MaXN0Q29zaWduYXR1cmVzUmVzcG9uc2UiVJACAYiyGQG6shkNTE9HX05PVF9GT1VORLqyGRRDSEVDS1BPSU5UX05PVF9GT1VORILT5JMCHhIcL2FwaS9sb2dzL3tsb2d9L2Nvc2lnbmF0dXJlcxKbAQoOTGlzdExvZ0VudHJpZXMSGy50bG9nLkxpc3RMb2dFbnRyaWVzUmVxdWVzdBocLnRsb2cuTGlzdExvZ0VudHJpZXNSZXNwb25zZSJOkAIBiLIZAbqyGRNMT0dfRU5UUklFU19QUklWQVRFurIZDUxPR19OT1RfRk9VTkSC0+STAhkSFy9hcGkvbG9ncy97bG9nfS9lbnRyaWVzQj4KEHF1YW50dW1zYWZlLnRsb2dQAVoVcXVhbnR1bXNhZmUvdGxvZzt0bG9nqgIQUXVhbnR1bVNhZmUuVGxvZ2IGcHJvdG8z", [file_buf_validate_validate, file_google_api_annotations, file_google_api_httpbody, file_google_protobuf_timestamp, file_qsp_access, file_qsp_media_type, file_qsp_reasons]);
 
 /**
- * Requests the list of logs.
+ * Request for the list of logs.
  *
  * @generated from message tlog.ListLogsRequest
  */
@@ -37,36 +37,35 @@ export const ListLogsRequestSchema: GenMessage<ListLogsRequest> = /*@__PURE__*/
   messageDesc(file_tlog_log_service, 0);
 
 /**
- * Describes a log.
+ * A log and its keys.
  *
  * @generated from message tlog.Log
  */
 export type Log = Message<"tlog.Log"> & {
   /**
-   * Names the log in calls: "audit" or "blockchain".
+   * Log name in calls: "audit" or "blockchain".
    *
    * @generated from field: string log = 1;
    */
   log: string;
 
   /**
-   * Names the log in checkpoints: the first line of their text.
+   * Log name in checkpoints: the first line of their text.
    *
    * @generated from field: string origin = 2;
    */
   origin: string;
 
   /**
-   * Lists the keys that sign checkpoints, as verifier keys (c2sp.org/signed-note): first Ed25519 (type 0x01), then
-   * ML-DSA-44 (type 0x06), then ML-DSA-65 (type 0xff). Each alone is enough. The first can be broken by a quantum
-   * computer.
+   * Keys that sign checkpoints, as verifier keys (c2sp.org/signed-note): first Ed25519 (type 0x01), then ML-DSA-44
+   * (type 0x06), then ML-DSA-65 (type 0xff). Any one of them suffices. A quantum computer can break the first.
    *
    * @generated from field: repeated string verifier_keys = 3;
    */
   verifierKeys: string[];
 
   /**
-   * Lists the verifier keys of the witnesses whose cosignatures this server accepts.
+   * Verifier keys of the witnesses whose cosignatures this server accepts.
    *
    * @generated from field: repeated string witness_keys = 4;
    */
@@ -81,20 +80,20 @@ export const LogSchema: GenMessage<Log> = /*@__PURE__*/
   messageDesc(file_tlog_log_service, 1);
 
 /**
- * Carries the logs.
+ * Response with the logs.
  *
  * @generated from message tlog.ListLogsResponse
  */
 export type ListLogsResponse = Message<"tlog.ListLogsResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the logs.
+   * The logs.
    *
    * @generated from field: repeated tlog.Log logs = 2;
    */
@@ -109,20 +108,20 @@ export const ListLogsResponseSchema: GenMessage<ListLogsResponse> = /*@__PURE__*
   messageDesc(file_tlog_log_service, 2);
 
 /**
- * Requests a checkpoint.
+ * Request for a checkpoint.
  *
  * @generated from message tlog.GetCheckpointRequest
  */
 export type GetCheckpointRequest = Message<"tlog.GetCheckpointRequest"> & {
   /**
-   * Names the log: "audit" or "blockchain".
+   * Log name: "audit" or "blockchain".
    *
    * @generated from field: string log = 1;
    */
   log: string;
 
   /**
-   * Asks for the newest checkpoint that at least this many witnesses cosigned: 0 to 16. With 0, for the newest of all.
+   * Minimum number of witnesses that cosigned the checkpoint: 0 to 16. With 0, the newest checkpoint of all.
    *
    * @generated from field: uint32 witnesses = 2;
    */
@@ -137,20 +136,20 @@ export const GetCheckpointRequestSchema: GenMessage<GetCheckpointRequest> = /*@_
   messageDesc(file_tlog_log_service, 3);
 
 /**
- * Carries a checkpoint.
+ * Response with a checkpoint.
  *
  * @generated from message tlog.GetCheckpointResponse
  */
 export type GetCheckpointResponse = Message<"tlog.GetCheckpointResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the signed note: text/plain in UTF-8. This is the whole body of the REST answer.
+   * The signed note: text/plain in UTF-8. This is the whole body of the REST response.
    *
    * @generated from field: google.api.HttpBody checkpoint = 2;
    */
@@ -165,21 +164,21 @@ export const GetCheckpointResponseSchema: GenMessage<GetCheckpointResponse> = /*
   messageDesc(file_tlog_log_service, 4);
 
 /**
- * Requests a tile.
+ * Request for a tile.
  *
  * @generated from message tlog.GetTileRequest
  */
 export type GetTileRequest = Message<"tlog.GetTileRequest"> & {
   /**
-   * Names the log: "audit" or "blockchain".
+   * Log name: "audit" or "blockchain".
    *
    * @generated from field: string log = 1;
    */
   log: string;
 
   /**
-   * Names the tile as c2sp.org/tlog-tiles does, without "tile/": <level>/<index> such as "0/x001/x234/067", with
-   * ".p/<width>" for a tile of fewer than 256 hashes; "entries/<index>" for the data of the leaves.
+   * Path of the tile in c2sp.org/tlog-tiles, without "tile/": <level>/<index> such as "0/x001/x234/067", with
+   * ".p/<width>" for a tile of fewer than 256 hashes; "entries/<index>" for leaf data.
    *
    * @generated from field: string path = 2;
    */
@@ -194,21 +193,21 @@ export const GetTileRequestSchema: GenMessage<GetTileRequest> = /*@__PURE__*/
   messageDesc(file_tlog_log_service, 5);
 
 /**
- * Carries a tile.
+ * Response with a tile.
  *
  * @generated from message tlog.GetTileResponse
  */
 export type GetTileResponse = Message<"tlog.GetTileResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the tile: application/octet-stream. Hashes have 32 bytes each. Data of leaves have 34 bytes each, the first
-   * two of them the length. This is the whole body of the REST answer.
+   * The tile: application/octet-stream. Hashes have 32 bytes each. Leaf data has 34 bytes per leaf, of which the first
+   * two are the length. This is the whole body of the REST response.
    *
    * @generated from field: google.api.HttpBody tile = 2;
    */
@@ -223,28 +222,28 @@ export const GetTileResponseSchema: GenMessage<GetTileResponse> = /*@__PURE__*/
   messageDesc(file_tlog_log_service, 6);
 
 /**
- * Requests an inclusion proof.
+ * Request for an inclusion proof.
  *
  * @generated from message tlog.GetInclusionProofRequest
  */
 export type GetInclusionProofRequest = Message<"tlog.GetInclusionProofRequest"> & {
   /**
-   * Names the log: "audit" or "blockchain".
+   * Log name: "audit" or "blockchain".
    *
    * @generated from field: string log = 1;
    */
   log: string;
 
   /**
-   * Selects the leaf by its index, from 0; a whole number.
+   * Index of the leaf, from 0; a whole number.
    *
    * @generated from field: double leaf_index = 2;
    */
   leafIndex: number;
 
   /**
-   * Selects the tree by its number of leaves, up to that of the newest checkpoint; a whole number. The newest checkpoint
-   * if omitted; then the response contains it.
+   * Number of leaves in the tree, up to the size of the newest checkpoint; a whole number. If omitted, the newest
+   * checkpoint, which the response then contains.
    *
    * @generated from field: optional double tree_size = 3;
    */
@@ -259,55 +258,55 @@ export const GetInclusionProofRequestSchema: GenMessage<GetInclusionProofRequest
   messageDesc(file_tlog_log_service, 7);
 
 /**
- * Carries an inclusion proof.
+ * Response with an inclusion proof.
  *
  * @generated from message tlog.GetInclusionProofResponse
  */
 export type GetInclusionProofResponse = Message<"tlog.GetInclusionProofResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Gives the index of the leaf.
+   * Index of the leaf.
    *
    * @generated from field: double leaf_index = 2;
    */
   leafIndex: number;
 
   /**
-   * Gives the number of leaves of the tree.
+   * Number of leaves in the tree.
    *
    * @generated from field: double tree_size = 3;
    */
   treeSize: number;
 
   /**
-   * Contains the data of the leaf, 32 bytes: the hash of the entry or of the block. Compare it with your own.
+   * Leaf data, 32 bytes: the hash of the entry or block. Compare it with your own.
    *
    * @generated from field: bytes leaf = 4;
    */
   leaf: Uint8Array;
 
   /**
-   * Lists the hashes of the proof, 32 bytes each, from the sibling of the leaf up.
+   * Hashes of the proof, 32 bytes each, from the leaf's sibling up.
    *
    * @generated from field: repeated bytes hashes = 5;
    */
   hashes: Uint8Array[];
 
   /**
-   * Contains the root of the tree, 32 bytes. It proves nothing: take the root from a checkpoint that you verified.
+   * Root of the tree, 32 bytes. It proves nothing: take the root from a checkpoint that you verified.
    *
    * @generated from field: bytes root_hash = 6;
    */
   rootHash: Uint8Array;
 
   /**
-   * Contains the checkpoint of this tree, a signed note; empty if there is none of this size.
+   * Checkpoint of this tree, a signed note; empty if none has this size.
    *
    * @generated from field: string checkpoint = 7;
    */
@@ -322,28 +321,28 @@ export const GetInclusionProofResponseSchema: GenMessage<GetInclusionProofRespon
   messageDesc(file_tlog_log_service, 8);
 
 /**
- * Requests a consistency proof.
+ * Request for a consistency proof.
  *
  * @generated from message tlog.GetConsistencyProofRequest
  */
 export type GetConsistencyProofRequest = Message<"tlog.GetConsistencyProofRequest"> & {
   /**
-   * Names the log: "audit" or "blockchain".
+   * Log name: "audit" or "blockchain".
    *
    * @generated from field: string log = 1;
    */
   log: string;
 
   /**
-   * Gives the number of leaves of the earlier tree; a whole number. From 0 the proof is empty.
+   * Number of leaves in the earlier tree; a whole number. The proof from 0 is empty.
    *
    * @generated from field: double from_size = 2;
    */
   fromSize: number;
 
   /**
-   * Gives the number of leaves of the later tree, up to that of the newest checkpoint; a whole number. The newest
-   * checkpoint if omitted; then the response contains it.
+   * Number of leaves in the later tree, up to the size of the newest checkpoint; a whole number. If omitted, the newest
+   * checkpoint, which the response then contains.
    *
    * @generated from field: optional double to_size = 3;
    */
@@ -358,41 +357,41 @@ export const GetConsistencyProofRequestSchema: GenMessage<GetConsistencyProofReq
   messageDesc(file_tlog_log_service, 9);
 
 /**
- * Carries a consistency proof.
+ * Response with a consistency proof.
  *
  * @generated from message tlog.GetConsistencyProofResponse
  */
 export type GetConsistencyProofResponse = Message<"tlog.GetConsistencyProofResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Gives the number of leaves of the earlier tree.
+   * Number of leaves in the earlier tree.
    *
    * @generated from field: double from_size = 2;
    */
   fromSize: number;
 
   /**
-   * Gives the number of leaves of the later tree.
+   * Number of leaves in the later tree.
    *
    * @generated from field: double to_size = 3;
    */
   toSize: number;
 
   /**
-   * Lists the hashes of the proof, 32 bytes each. There are none between trees of one size.
+   * Hashes of the proof, 32 bytes each; none between trees of the same size.
    *
    * @generated from field: repeated bytes hashes = 4;
    */
   hashes: Uint8Array[];
 
   /**
-   * Contains the checkpoint of the later tree, a signed note; empty if there is none of this size.
+   * Checkpoint of the later tree, a signed note; empty if none has this size.
    *
    * @generated from field: string checkpoint = 5;
    */
@@ -407,21 +406,21 @@ export const GetConsistencyProofResponseSchema: GenMessage<GetConsistencyProofRe
   messageDesc(file_tlog_log_service, 10);
 
 /**
- * Carries a cosigned checkpoint.
+ * Request to add a cosigned checkpoint.
  *
  * @generated from message tlog.AddCosignatureRequest
  */
 export type AddCosignatureRequest = Message<"tlog.AddCosignatureRequest"> & {
   /**
-   * Names the log: "audit" or "blockchain".
+   * Log name: "audit" or "blockchain".
    *
    * @generated from field: string log = 1;
    */
   log: string;
 
   /**
-   * Contains the checkpoint with the signatures of witnesses: a signed note of up to 192 KiB with up to 32 signatures.
-   * Signatures of unknown keys are ignored.
+   * Checkpoint with witness signatures: a signed note of up to 192 KiB with up to 32 signatures. Signatures by unknown
+   * keys are ignored.
    *
    * @generated from field: bytes note = 2;
    */
@@ -436,27 +435,27 @@ export const AddCosignatureRequestSchema: GenMessage<AddCosignatureRequest> = /*
   messageDesc(file_tlog_log_service, 11);
 
 /**
- * Reports which cosignatures the checkpoint has now.
+ * Response that reports which cosignatures the checkpoint has now.
  *
  * @generated from message tlog.AddCosignatureResponse
  */
 export type AddCosignatureResponse = Message<"tlog.AddCosignatureResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Gives the number of leaves of the checkpoint.
+   * Number of leaves that the checkpoint covers.
    *
    * @generated from field: double tree_size = 2;
    */
   treeSize: number;
 
   /**
-   * Lists the cosignatures that the request contained.
+   * Cosignatures that the request contained.
    *
    * @generated from field: repeated tlog.Cosignature cosignatures = 3;
    */
@@ -471,27 +470,27 @@ export const AddCosignatureResponseSchema: GenMessage<AddCosignatureResponse> = 
   messageDesc(file_tlog_log_service, 12);
 
 /**
- * Describes the statement of a witness that it saw a checkpoint, consistent with all that it saw before.
+ * A witness's statement that it saw a checkpoint, consistent with all that it saw before.
  *
  * @generated from message tlog.Cosignature
  */
 export type Cosignature = Message<"tlog.Cosignature"> & {
   /**
-   * Contains the verifier key of the witness.
+   * Verifier key of the witness.
    *
    * @generated from field: string witness_key = 1;
    */
   witnessKey: string;
 
   /**
-   * Gives the time that the witness states, in whole seconds.
+   * Time that the witness states, in whole seconds.
    *
    * @generated from field: google.protobuf.Timestamp signed_at = 2;
    */
   signedAt?: Timestamp | undefined;
 
   /**
-   * Contains the line of the signature in the note, without its newline.
+   * Signature line of the note, without its newline.
    *
    * @generated from field: string signature_line = 3;
    */
@@ -506,20 +505,20 @@ export const CosignatureSchema: GenMessage<Cosignature> = /*@__PURE__*/
   messageDesc(file_tlog_log_service, 13);
 
 /**
- * Requests the cosignatures of a checkpoint.
+ * Request for the cosignatures of a checkpoint.
  *
  * @generated from message tlog.ListCosignaturesRequest
  */
 export type ListCosignaturesRequest = Message<"tlog.ListCosignaturesRequest"> & {
   /**
-   * Names the log: "audit" or "blockchain".
+   * Log name: "audit" or "blockchain".
    *
    * @generated from field: string log = 1;
    */
   log: string;
 
   /**
-   * Selects the checkpoint by its number of leaves; a whole number. The newest checkpoint if omitted.
+   * Number of leaves that the checkpoint covers; a whole number. The newest checkpoint if omitted.
    *
    * @generated from field: optional double tree_size = 2;
    */
@@ -534,27 +533,27 @@ export const ListCosignaturesRequestSchema: GenMessage<ListCosignaturesRequest> 
   messageDesc(file_tlog_log_service, 14);
 
 /**
- * Carries the cosignatures of a checkpoint.
+ * Response with the cosignatures of a checkpoint.
  *
  * @generated from message tlog.ListCosignaturesResponse
  */
 export type ListCosignaturesResponse = Message<"tlog.ListCosignaturesResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Gives the number of leaves of the checkpoint.
+   * Number of leaves that the checkpoint covers.
    *
    * @generated from field: double tree_size = 2;
    */
   treeSize: number;
 
   /**
-   * Lists the cosignatures of trusted witnesses, one for each of their keys.
+   * Cosignatures of trusted witnesses, one for each of their keys.
    *
    * @generated from field: repeated tlog.Cosignature cosignatures = 3;
    */
@@ -569,27 +568,27 @@ export const ListCosignaturesResponseSchema: GenMessage<ListCosignaturesResponse
   messageDesc(file_tlog_log_service, 15);
 
 /**
- * Requests a list of audit entries.
+ * Request for a list of audit entries.
  *
  * @generated from message tlog.ListLogEntriesRequest
  */
 export type ListLogEntriesRequest = Message<"tlog.ListLogEntriesRequest"> & {
   /**
-   * Names the log: "audit".
+   * Log name: "audit".
    *
    * @generated from field: string log = 1;
    */
   log: string;
 
   /**
-   * Limits the number of entries in the response: 1 to 1000; 1000 if omitted.
+   * Maximum number of entries in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 3;
@@ -605,34 +604,34 @@ export const ListLogEntriesRequestSchema: GenMessage<ListLogEntriesRequest> = /*
   messageDesc(file_tlog_log_service, 16);
 
 /**
- * Carries audit entries.
+ * Response with audit entries.
  *
  * @generated from message tlog.ListLogEntriesResponse
  */
 export type ListLogEntriesResponse = Message<"tlog.ListLogEntriesResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the entries that the newest checkpoint covers, in order.
+   * Entries that the newest checkpoint covers, in order.
    *
    * @generated from field: repeated tlog.LogEntry entries = 2;
    */
   entries: LogEntry[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts the entries that the newest checkpoint covers.
+   * Number of entries that the newest checkpoint covers.
    *
    * @generated from field: double total_size = 4;
    */
@@ -647,21 +646,21 @@ export const ListLogEntriesResponseSchema: GenMessage<ListLogEntriesResponse> = 
   messageDesc(file_tlog_log_service, 17);
 
 /**
- * Contains an audit entry as it was hashed.
+ * An audit entry as it was hashed.
  *
  * @generated from message tlog.LogEntry
  */
 export type LogEntry = Message<"tlog.LogEntry"> & {
   /**
-   * Gives the index of its leaf, from 0.
+   * Index of its leaf, from 0.
    *
    * @generated from field: double leaf_index = 1;
    */
   leafIndex: number;
 
   /**
-   * Contains the RFC 8785 canonical JSON of the entry; see kms.AuditEntry for its members. SHA-256 over its UTF-8 is the
-   * data of the leaf.
+   * RFC 8785 canonical JSON of the entry; see kms.AuditEntry for its members. SHA-256 over its UTF-8 bytes is the leaf
+   * data.
    *
    * @generated from field: string canonical_json = 2;
    */
@@ -676,22 +675,22 @@ export const LogEntrySchema: GenMessage<LogEntry> = /*@__PURE__*/
   messageDesc(file_tlog_log_service, 18);
 
 /**
- * Publishes verifiable logs: Merkle trees (RFC 6962, SHA-256) over the audit log and over the blocks.
+ * Publishes verifiable logs: Merkle trees (RFC 6962, SHA-256) over the audit log and over the blockchain.
  *
  * The log "audit" has a leaf for each audit entry: the leaf with index i contains the 32 bytes of the entry_hash of the
- * entry with sequence i + 1. The log "blockchain" has a leaf for each block: the leaf with index i contains the 32 bytes
- * of the hash of block i. The hash of a leaf is SHA-256 over a zero byte and these 32 bytes.
+ * entry with sequence i + 1. The log "blockchain" has a leaf for each block: the leaf with index i contains the 32
+ * bytes of the hash of block i. The hash of a leaf is SHA-256 over a zero byte and these 32 bytes.
  *
  * Over REST, /api/logs/<log>/ is the prefix of a tiled transparency log (c2sp.org/tlog-tiles). Checkpoints are signed
  * notes (c2sp.org/tlog-checkpoint) with three signatures: Ed25519, ML-DSA-44 (c2sp.org/tlog-cosignature) and ML-DSA-65.
- * Everything that anyone may read here consists of hashes. It shows how many entries were written, and when.
+ * Everything that anyone may read here consists of hashes. It reveals how many entries were written, and when.
  *
  * @generated from service tlog.LogService
  */
 export const LogService: GenService<{
   /**
-   * Lists the logs with the keys that verify their checkpoints. Compare the keys with ones that you received on another
-   * way: who controls the connection can replace them here.
+   * Lists the logs with the keys that verify their checkpoints. Compare the keys with keys obtained through another
+   * channel: whoever controls this connection can replace them.
    *
    * @generated from rpc tlog.LogService.ListLogs
    */
@@ -702,7 +701,7 @@ export const LogService: GenService<{
   },
   /**
    * Returns the newest checkpoint as a signed note, with the cosignatures that witnesses added to it. The server signs
-   * at most one checkpoint in a second, and none that contradicts an earlier one.
+   * at most one checkpoint per second, and none that contradicts an earlier one.
    *
    * @generated from rpc tlog.LogService.GetCheckpoint
    */
@@ -713,7 +712,7 @@ export const LogService: GenService<{
   },
   /**
    * Returns a tile of the tree, or the data of up to 256 leaves (c2sp.org/tlog-tiles). Tiles never change. The path has
-   * one form only, and the newest checkpoint must cover the tile.
+   * only one form, and the newest checkpoint must cover the tile.
    *
    * @generated from rpc tlog.LogService.GetTile
    */
@@ -723,7 +722,7 @@ export const LogService: GenService<{
     output: typeof GetTileResponseSchema;
   },
   /**
-   * Proves that a leaf is in the tree of some size (RFC 6962, section 2.1.1).
+   * Proves that a leaf is in the tree of a given size (RFC 6962, section 2.1.1).
    *
    * @generated from rpc tlog.LogService.GetInclusionProof
    */
@@ -733,7 +732,7 @@ export const LogService: GenService<{
     output: typeof GetInclusionProofResponseSchema;
   },
   /**
-   * Proves that the tree of one size begins with all leaves of the tree of a smaller size (RFC 6962, section 2.1.2).
+   * Proves that the tree of one size begins with all leaves of a smaller tree (RFC 6962, section 2.1.2).
    *
    * @generated from rpc tlog.LogService.GetConsistencyProof
    */
@@ -743,10 +742,10 @@ export const LogService: GenService<{
     output: typeof GetConsistencyProofResponseSchema;
   },
   /**
-   * Adds the cosignatures of witnesses to a checkpoint that this server has published and still stores. The operator
-   * names the trusted witnesses with `--witnesses`. A repeated call changes nothing; of two cosignatures of one witness
-   * on one checkpoint, the newer one stays. A cosignature that states no time, or one more than five minutes in the
-   * future, is refused.
+   * Adds witness cosignatures to a checkpoint that this server has published and still stores. The operator names the
+   * trusted witnesses with `--witnesses`. A repeated call changes nothing; if a witness cosigns a checkpoint twice, the
+   * newer cosignature stays. A cosignature without a time, or with a time more than five minutes in the future, is
+   * refused.
    *
    * @generated from rpc tlog.LogService.AddCosignature
    */
@@ -766,8 +765,8 @@ export const LogService: GenService<{
     output: typeof ListCosignaturesResponseSchema;
   },
   /**
-   * Lists the audit entries themselves, from which anyone can compute the leaves of the log "audit". Only with the
-   * setting `--audit-log-public`, and of no other log.
+   * Lists the audit entries themselves, from which anyone can compute the leaves of the log "audit". Requires the
+   * setting `--audit-log-public`; not available for other logs.
    *
    * @generated from rpc tlog.LogService.ListLogEntries
    */

@@ -19,7 +19,7 @@ export const file_vpn_vpn_service: GenFile = /*@__PURE__*/
   fileDesc("ChV2cG4vdnBuX3NlcnZpY2UucHJvdG8SA3ZwbiIXChVHZXRHYXRld2F5SW5mb1JlcXVlc3Qi7wEKFkdldEdhdGV3YXlJbmZvUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDmtlbV9wdWJsaWNfa2V5GAIgASgMEhsKE2lkZW50aXR5X3B1YmxpY19rZXkYAyABKAwSFQoNa2VtX2FsZ29yaXRobRgEIAEoCRIaChJpZGVudGl0eV9hbGdvcml0aG0YBSABKAkSGgoSa2VtX3B1YmxpY19rZXlfcGVtGAYgASgJEh8KF2lkZW50aXR5X3B1YmxpY19rZXlfcGVtGAcgASgJEiAKGGtlbV9wdWJsaWNfa2V5X3NpZ25hdHVyZRgIIAEoDCKbAQoTUmVnaXN0ZXJQZWVyUmVxdWVzdBI1CglwZWVyX25hbWUYASABKAlCIrpIH3IdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSEgoKcHVibGljX2tleRgCIAEoDBIWCg5wdWJsaWNfa2V5X3BlbRgDIAEoCTohukgeIhwKCnB1YmxpY19rZXkKDnB1YmxpY19rZXlfcGVtIuIBChRSZWdpc3RlclBlZXJSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJdHVubmVsX2lkGAIgASgJEhMKC2Fzc2lnbmVkX2lwGAMgASgJEhIKCnB1YmxpY19rZXkYBCABKAwSHQoLcHJpdmF0ZV9rZXkYBSABKAxCA4ABAUgAiAEBEhYKDnB1YmxpY19rZXlfcGVtGAYgASgJEiIKEHByaXZhdGVfa2V5X3NlZWQYByABKAxCA4ABAUgBiAEBQg4KDF9wcml2YXRlX2tleUITChFfcHJpdmF0ZV9rZXlfc2VlZCKTAQoQSGFuZHNoYWtlUmVxdWVzdBI4Cgl0dW5uZWxfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSEgoKY2lwaGVydGV4dBgCIAEoDBIxCghrZXlfZm9ybRgDIAEoCUIfukgc2AEBchdSBlNIQVJFRFINUEVSX0RJUkVDVElPTiKkAgoRSGFuZHNoYWtlUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhEKCXNpZ25hdHVyZRgCIAEoDBISCgp0cmFuc2NyaXB0GAMgASgJEiMKG2dhdGV3YXlfaWRlbnRpdHlfcHVibGljX2tleRgEIAEoDBIgChNzaGFyZWRfc2VjcmV0X21hdGNoGAUgASgISACIAQESEgoKY2lwaGVydGV4dBgGIAEoDBIYChBrZXlfY29uZmlybWF0aW9uGAcgASgMEicKH2dhdGV3YXlfaWRlbnRpdHlfcHVibGljX2tleV9wZW0YCCABKAkSFQoIa2V5X2Zvcm0YCSABKAlIAYgBAUIWChRfc2hhcmVkX3NlY3JldF9tYXRjaEILCglfa2V5X2Zvcm0i6AEKFlZlcmlmeUhhbmRzaGFrZVJlcXVlc3QSGQoJc2lnbmF0dXJlGAEgASgMQga6SAPIAQESIAoKdHJhbnNjcmlwdBgCIAEoCUIMukgJyAEBcgQogIAEEiMKG2dhdGV3YXlfaWRlbnRpdHlfcHVibGljX2tleRgDIAEoDBInCh9nYXRld2F5X2lkZW50aXR5X3B1YmxpY19rZXlfcGVtGAQgASgJOkO6SEAiPgobZ2F0ZXdheV9pZGVudGl0eV9wdWJsaWNfa2V5Ch9nYXRld2F5X2lkZW50aXR5X3B1YmxpY19rZXlfcGVtIjgKF1ZlcmlmeUhhbmRzaGFrZVJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRINCgV2YWxpZBgCIAEoCCKWAQoRU2VuZFBhY2tldFJlcXVlc3QSOAoJdHVubmVsX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhcKBGRhdGEYAiABKAxCCbpIBnoEGICABBIZCgRzaXplGAMgASgFQgu6SAgaBhiAgAQoADoTukgQIg4KBGRhdGEKBHNpemUQASJ9ChJTZW5kUGFja2V0UmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhcKD3BsYWludGV4dF9ieXRlcxgCIAEoDRIYChBjaXBoZXJ0ZXh0X2J5dGVzGAMgASgNEhQKDGdjbV9vdmVyaGVhZBgEIAEoDRIOCgZwYWNrZXQYBSABKAwibQoUUmVjZWl2ZVBhY2tldFJlcXVlc3QSOAoJdHVubmVsX2lkGAEgASgJQiW6SCLIAQFyHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokEhsKBnBhY2tldBgCIAEoDEILukgIegYQHRicgAQiNQoVUmVjZWl2ZVBhY2tldFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIMCgRkYXRhGAIgASgMIlwKDFJla2V5UmVxdWVzdBI4Cgl0dW5uZWxfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSEgoKY2lwaGVydGV4dBgCIAEoDCLnAQoNUmVrZXlSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEwoLcmVrZXlfY291bnQYAiABKA0SEgoKY2lwaGVydGV4dBgDIAEoDBIgChNzaGFyZWRfc2VjcmV0X21hdGNoGAQgASgISACIAQESEQoJc2lnbmF0dXJlGAUgASgMEhIKCnRyYW5zY3JpcHQYBiABKAkSGAoQa2V5X2NvbmZpcm1hdGlvbhgHIAEoDBIVCghrZXlfZm9ybRgIIAEoCUgBiAEBQhYKFF9zaGFyZWRfc2VjcmV0X21hdGNoQgsKCV9rZXlfZm9ybSJNChFEaXNjb25uZWN0UmVxdWVzdBI4Cgl0dW5uZWxfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQiTgoSRGlzY29ubmVjdFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCgl0dW5uZWxfaWQYAiABKAkSFQoNdHVubmVsX3N0YXR1cxgDIAEoCSLMAQoKVHVubmVsSW5mbxIRCgl0dW5uZWxfaWQYASABKAkSEQoJcGVlcl9uYW1lGAIgASgJEhMKC2Fzc2lnbmVkX2lwGAMgASgJEhYKDnNlc3Npb25fc3RhdHVzGAQgASgJEhoKDHBhY2tldF9jb3VudBgFIAEoAUIEkLIZARIYCgpieXRlX2NvdW50GAYgASgBQgSQshkBEhMKC3Jla2V5X2NvdW50GAcgASgNEhQKB2RhbWFnZWQYCCABKAhIAIgBAUIKCghfZGFtYWdlZCJRChJMaXN0VHVubmVsc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGP8BInQKE0xpc3RUdW5uZWxzUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEiAKB3R1bm5lbHMYAiADKAsyDy52cG4uVHVubmVsSW5mbxIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSJ2Cg1UdW5uZWxSZXF1ZXN0EiYKBHNlbmQYASABKAsyFi52cG4uU2VuZFBhY2tldFJlcXVlc3RIABIsCgdyZWNlaXZlGAIgASgLMhkudnBuLlJlY2VpdmVQYWNrZXRSZXF1ZXN0SABCDwoGcGFja2V0EgW6SAIIASKmAQoOVHVubmVsUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEicKBHNlbnQYAiABKAsyFy52cG4uU2VuZFBhY2tldFJlc3BvbnNlSAASLgoIcmVjZWl2ZWQYAyABKAsyGi52cG4uUmVjZWl2ZVBhY2tldFJlc3BvbnNlSAASIQoFZXJyb3IYBCABKAsyEC52cG4uVHVubmVsRXJyb3JIAEIICgZyZXN1bHQiPAoLVHVubmVsRXJyb3ISDAoEY29kZRgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSIcChpWcG5TZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdCKSAQobVnBuU2VydmljZUdldEhlYWx0aFJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIWCg5zZXJ2aWNlX3N0YXR1cxgCIAEoCRIeChFhY3RpdmVfcGVlcl9jb3VudBgDIAEoDUgAiAEBEhUKDXNlc3Npb25fY291bnQYBCABKA1CFAoSX2FjdGl2ZV9wZWVyX2NvdW50MsUNCgpWcG5TZXJ2aWNlEm8KDkdldEdhdGV3YXlJbmZvEhoudnBuLkdldEdhdGV3YXlJbmZvUmVxdWVzdBobLnZwbi5HZXRHYXRld2F5SW5mb1Jlc3BvbnNlIiSQAgGIshkBgtPkkwIXEhUvYXBpL3Zwbi9nYXRld2F5LWluZm8SoAEKDFJlZ2lzdGVyUGVlchIYLnZwbi5SZWdpc3RlclBlZXJSZXF1ZXN0GhkudnBuLlJlZ2lzdGVyUGVlclJlc3BvbnNlIluIshkCmrIZCXZwbi53cml0ZaCyGQG6shkLS0VZX0lOVkFMSUS6shkSQUREUkVTU19QT09MX0VNUFRZgtPkkwIbOgEqIhYvYXBpL3Zwbi9yZWdpc3Rlci1wZWVyEtQBCglIYW5kc2hha2USFS52cG4uSGFuZHNoYWtlUmVxdWVzdBoWLnZwbi5IYW5kc2hha2VSZXNwb25zZSKXAYiyGQKashkJdnBuLndyaXRlurIZEFRVTk5FTF9OT1RfRk9VTkS6shkOTEVOR1RIX0lOVkFMSUS6shkSSEFORFNIQUtFX1JFUExBWUVEurIZF0hBTkRTSEFLRV9MSU1JVF9SRUFDSEVEurIZDlFVT1RBX0VYQ0VFREVEgtPkkwIXOgEqIhIvYXBpL3Zwbi9oYW5kc2hha2USpwEKD1ZlcmlmeUhhbmRzaGFrZRIbLnZwbi5WZXJpZnlIYW5kc2hha2VSZXF1ZXN0GhwudnBuLlZlcmlmeUhhbmRzaGFrZVJlc3BvbnNlIlmQAgGIshkCmrIZCXZwbi53cml0ZbqyGQtLRVlfSU5WQUxJRLqyGQ5MRU5HVEhfSU5WQUxJRILT5JMCHjoBKiIZL2FwaS92cG4vdmVyaWZ5LWhhbmRzaGFrZRKmAQoKU2VuZFBhY2tldBIWLnZwbi5TZW5kUGFja2V0UmVxdWVzdBoXLnZwbi5TZW5kUGFja2V0UmVzcG9uc2UiZ4iyGQKashkJdnBuLndyaXRlurIZEFRVTk5FTF9OT1RfRk9VTkS6shkPU0VTU0lPTl9NSVNTSU5HurIZDFJFS0VZX05FRURFRILT5JMCGToBKiIUL2FwaS92cG4vc2VuZC1wYWNrZXQS7AEKDVJlY2VpdmVQYWNrZXQSGS52cG4uUmVjZWl2ZVBhY2tldFJlcXVlc3QaGi52cG4uUmVjZWl2ZVBhY2tldFJlc3BvbnNlIqMBiLIZApqyGQl2cG4ud3JpdGW6shkQVFVOTkVMX05PVF9GT1VORLqyGQ9TRVNTSU9OX01JU1NJTke6shkOUEFDS0VUX0lOVkFMSUS6shkQUEFDS0VUX1JFRkxFQ1RFRLqyGQ9QQUNLRVRfUkVQTEFZRUS6shkMUkVLRVlfTkVFREVEgtPkkwIcOgEqIhcvYXBpL3Zwbi9yZWNlaXZlLXBhY2tldBLXAQoFUmVrZXkSES52cG4uUmVrZXlSZXF1ZXN0GhIudnBuLlJla2V5UmVzcG9uc2UipgGIshkCmrIZCXZwbi53cml0ZbqyGQ9TRVNTSU9OX01JU1NJTke6shkQVFVOTkVMX05PVF9GT1VORLqyGQ5MRU5HVEhfSU5WQUxJRLqyGRJIQU5EU0hBS0VfUkVQTEFZRUS6shkXSEFORFNIQUtFX0xJTUlUX1JFQUNIRUS6shkOUVVPVEFfRVhDRUVERUSC0+STAhM6ASoiDi9hcGkvdnBuL3Jla2V5EoIBCgpEaXNjb25uZWN0EhYudnBuLkRpc2Nvbm5lY3RSZXF1ZXN0GhcudnBuLkRpc2Nvbm5lY3RSZXNwb25zZSJDiLIZApqyGQl2cG4ud3JpdGW6shkQVFVOTkVMX05PVF9GT1VORILT5JMCGDoBKiITL2FwaS92cG4vZGlzY29ubmVjdBJtCgtMaXN0VHVubmVscxIXLnZwbi5MaXN0VHVubmVsc1JlcXVlc3QaGC52cG4uTGlzdFR1bm5lbHNSZXNwb25zZSIrkAIBiLIZApqyGQh2cG4ucmVhZILT5JMCEhIQL2FwaS92cG4vdHVubmVscxJuCglHZXRIZWFsdGgSHy52cG4uVnBuU2VydmljZUdldEhlYWx0aFJlcXVlc3QaIC52cG4uVnBuU2VydmljZUdldEhlYWx0aFJlc3BvbnNlIh6QAgGIshkBgtPkkwIREg8vYXBpL3Zwbi9oZWFsdGgSTAoGVHVubmVsEhIudnBuLlR1bm5lbFJlcXVlc3QaEy52cG4uVHVubmVsUmVzcG9uc2UiFYiyGQKQshkCmrIZCXZwbi53cml0ZSgBMAFCOgoPcXVhbnR1bXNhZmUudnBuUAFaE3F1YW50dW1zYWZlL3Zwbjt2cG6qAg9RdWFudHVtU2FmZS5WcG5iBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_qsp_access, file_qsp_drain, file_qsp_idempotency, file_qsp_reasons]);
 
 /**
- * Requests the gateway's public keys.
+ * Request for the gateway's public keys.
  *
  * @generated from message vpn.GetGatewayInfoRequest
  */
@@ -34,62 +34,62 @@ export const GetGatewayInfoRequestSchema: GenMessage<GetGatewayInfoRequest> = /*
   messageDesc(file_vpn_vpn_service, 0);
 
 /**
- * Returns the gateway's public keys.
+ * Response with the gateway's public keys.
  *
  * @generated from message vpn.GetGatewayInfoResponse
  */
 export type GetGatewayInfoResponse = Message<"vpn.GetGatewayInfoResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the raw ML-KEM-1024 encapsulation key, 1568 bytes.
+   * Raw ML-KEM-1024 encapsulation key, 1568 bytes.
    *
    * @generated from field: bytes kem_public_key = 2;
    */
   kemPublicKey: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 public key, 1952 bytes.
+   * Raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes identity_public_key = 3;
    */
   identityPublicKey: Uint8Array;
 
   /**
-   * Is always "ML-KEM-1024".
+   * Always "ML-KEM-1024".
    *
    * @generated from field: string kem_algorithm = 4;
    */
   kemAlgorithm: string;
 
   /**
-   * Is always "ML-DSA-65".
+   * Always "ML-DSA-65".
    *
    * @generated from field: string identity_algorithm = 5;
    */
   identityAlgorithm: string;
 
   /**
-   * Contains the encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935).
+   * Encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935).
    *
    * @generated from field: string kem_public_key_pem = 6;
    */
   kemPublicKeyPem: string;
 
   /**
-   * Contains the identity's public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * The identity's public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string identity_public_key_pem = 7;
    */
   identityPublicKeyPem: string;
 
   /**
-   * Contains the identity's ML-DSA-65 signature over the 1568 bytes of kemPublicKey (FIPS 204, pure, with the context
+   * Identity key's ML-DSA-65 signature over the 1568 bytes of kemPublicKey (FIPS 204, pure, with the context
    * "quantum-safe-playground vpn kem key"), 3309 bytes. Each server creates its own.
    *
    * @generated from field: bytes kem_public_key_signature = 8;
@@ -105,27 +105,27 @@ export const GetGatewayInfoResponseSchema: GenMessage<GetGatewayInfoResponse> = 
   messageDesc(file_vpn_vpn_service, 1);
 
 /**
- * Asks to register a peer.
+ * Request to register a peer.
  *
  * @generated from message vpn.RegisterPeerRequest
  */
 export type RegisterPeerRequest = Message<"vpn.RegisterPeerRequest"> & {
   /**
-   * Contains a human-readable name for the peer: up to 255 characters, no control characters.
+   * Display name of the peer: up to 255 characters, no control characters.
    *
    * @generated from field: string peer_name = 1;
    */
   peerName: string;
 
   /**
-   * Contains the peer's raw ML-KEM-1024 encapsulation key, 1568 bytes. If omitted, the gateway generates a key pair.
+   * The peer's raw ML-KEM-1024 encapsulation key, 1568 bytes. If omitted, the gateway generates a key pair.
    *
    * @generated from field: bytes public_key = 2;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the peer's encapsulation key as a PEM SubjectPublicKeyInfo, instead of public_key.
+   * The peer's encapsulation key as a PEM SubjectPublicKeyInfo, instead of public_key.
    *
    * @generated from field: string public_key_pem = 3;
    */
@@ -140,57 +140,57 @@ export const RegisterPeerRequestSchema: GenMessage<RegisterPeerRequest> = /*@__P
   messageDesc(file_vpn_vpn_service, 2);
 
 /**
- * Carries a registered peer.
+ * Response with a registered peer.
  *
  * @generated from message vpn.RegisterPeerResponse
  */
 export type RegisterPeerResponse = Message<"vpn.RegisterPeerResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Identifies the tunnel: "tunnel-" and a UUID.
+   * Tunnel ID: "tunnel-" and a UUID.
    *
    * @generated from field: string tunnel_id = 2;
    */
   tunnelId: string;
 
   /**
-   * Contains the peer's address, from 10.8.0.0/16.
+   * The peer's address, from 10.8.0.0/16.
    *
    * @generated from field: string assigned_ip = 3;
    */
   assignedIp: string;
 
   /**
-   * Contains the peer's raw ML-KEM-1024 encapsulation key, 1568 bytes.
+   * The peer's raw ML-KEM-1024 encapsulation key, 1568 bytes.
    *
    * @generated from field: bytes public_key = 4;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the raw decapsulation key of the generated key pair, 3168 bytes (FIPS 203). The gateway returns it only
-   * here, and stores it sealed to check that both sides agree. Absent if the peer registered its own key.
+   * Raw decapsulation key of the generated key pair, 3168 bytes (FIPS 203). The gateway returns it only here, and
+   * stores it sealed to check that both sides agree. Absent if the peer registered its own key.
    *
    * @generated from field: optional bytes private_key = 5;
    */
   privateKey?: Uint8Array | undefined;
 
   /**
-   * Contains the encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935).
+   * Encapsulation key as a PEM SubjectPublicKeyInfo (RFC 9935).
    *
    * @generated from field: string public_key_pem = 6;
    */
   publicKeyPem: string;
 
   /**
-   * Contains the seed of private_key, 64 bytes: d, then z (FIPS 203, section 7.1). Libraries that do not accept
-   * expanded keys accept this. Present if and only if private_key is.
+   * Seed of private_key, for libraries that do not accept expanded keys: 64 bytes, d, then z (FIPS 203, section 7.1).
+   * Present if and only if private_key is.
    *
    * @generated from field: optional bytes private_key_seed = 7;
    */
@@ -205,28 +205,28 @@ export const RegisterPeerResponseSchema: GenMessage<RegisterPeerResponse> = /*@_
   messageDesc(file_vpn_vpn_service, 3);
 
 /**
- * Requests a handshake.
+ * Request for a handshake.
  *
  * @generated from message vpn.HandshakeRequest
  */
 export type HandshakeRequest = Message<"vpn.HandshakeRequest"> & {
   /**
-   * Identifies the tunnel.
+   * Tunnel ID.
    *
    * @generated from field: string tunnel_id = 1;
    */
   tunnelId: string;
 
   /**
-   * Contains the ciphertext of a peer that encapsulated to the gateway's key, exactly 1568 bytes. If omitted, the
-   * gateway encapsulates to the peer's key. Each ciphertext opens one session.
+   * Ciphertext of a peer that encapsulated to the gateway's key, exactly 1568 bytes. If omitted, the gateway
+   * encapsulates to the peer's key. Each ciphertext opens one session.
    *
    * @generated from field: bytes ciphertext = 2;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Selects the keys of the session (see VpnService): "SHARED" (the default) or "PER_DIRECTION".
+   * Key form of the session (see VpnService): "SHARED" (the default) or "PER_DIRECTION".
    *
    * @generated from field: string key_form = 3;
    */
@@ -241,73 +241,73 @@ export const HandshakeRequestSchema: GenMessage<HandshakeRequest> = /*@__PURE__*
   messageDesc(file_vpn_vpn_service, 4);
 
 /**
- * Carries the gateway's part of a handshake.
+ * Response with the gateway's part of a handshake.
  *
  * @generated from message vpn.HandshakeResponse
  */
 export type HandshakeResponse = Message<"vpn.HandshakeResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the gateway's raw ML-DSA-65 signature over the UTF-8 of transcript, 3309 bytes.
+   * The gateway's raw ML-DSA-65 signature over the UTF-8 bytes of transcript, 3309 bytes.
    *
    * @generated from field: bytes signature = 2;
    */
   signature: Uint8Array;
 
   /**
-   * Contains tunnelId:base64(ciphertext):hex(SHA-256(peer public key)).
+   * tunnelId:base64(ciphertext):hex(SHA-256(peer public key)).
    *
    * @generated from field: string transcript = 3;
    */
   transcript: string;
 
   /**
-   * Contains the gateway's raw ML-DSA-65 public key, 1952 bytes.
+   * The gateway's raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes gateway_identity_public_key = 4;
    */
   gatewayIdentityPublicKey: Uint8Array;
 
   /**
-   * Is true if the gateway also decapsulated with the key that it generated for the peer, and got the same secret.
-   * Absent for a peer that stores its own key. Such a peer compares key_confirmation.
+   * True if the gateway also decapsulated with the key that it generated for the peer, and got the same secret. Absent
+   * for a peer that stores its own key; such a peer compares key_confirmation.
    *
    * @generated from field: optional bool shared_secret_match = 5;
    */
   sharedSecretMatch?: boolean | undefined;
 
   /**
-   * Contains the ciphertext of the transcript, 1568 bytes.
+   * Ciphertext of the transcript, 1568 bytes.
    *
    * @generated from field: bytes ciphertext = 6;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Contains HMAC-SHA-256 of the UTF-8 of transcript, 32 bytes. Its key is derived from the session key with
-   * HKDF-SHA-256 (RFC 5869), without a salt, with the info "quantum-safe-playground vpn key confirmation". A peer that
-   * computes the same value has the same session key. With key_form "PER_DIRECTION", the HMAC key is the one in the
-   * comment of VpnService. A peer therefore also detects a request whose key form was changed.
+   * HMAC-SHA-256 of the UTF-8 bytes of transcript, 32 bytes. Its key is derived from the session key with HKDF-SHA-256
+   * (RFC 5869), without a salt, with the info "quantum-safe-playground vpn key confirmation". A peer that computes the
+   * same value has the same session key. With key_form "PER_DIRECTION", the HMAC key is the one in the comment of
+   * VpnService, so a peer also detects a request whose key form was changed.
    *
    * @generated from field: bytes key_confirmation = 7;
    */
   keyConfirmation: Uint8Array;
 
   /**
-   * Contains the gateway's identity as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * The gateway's identity as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string gateway_identity_public_key_pem = 8;
    */
   gatewayIdentityPublicKeyPem: string;
 
   /**
-   * Is "PER_DIRECTION" if the session has one key per direction; absent if both directions share one key.
+   * "PER_DIRECTION" if the session has one key per direction; absent if both directions share one key.
    *
    * @generated from field: optional string key_form = 9;
    */
@@ -322,34 +322,34 @@ export const HandshakeResponseSchema: GenMessage<HandshakeResponse> = /*@__PURE_
   messageDesc(file_vpn_vpn_service, 5);
 
 /**
- * Asks whether the gateway signed a transcript.
+ * Request to check whether the gateway signed a transcript.
  *
  * @generated from message vpn.VerifyHandshakeRequest
  */
 export type VerifyHandshakeRequest = Message<"vpn.VerifyHandshakeRequest"> & {
   /**
-   * Contains the raw ML-DSA-65 signature, exactly 3309 bytes.
+   * Raw ML-DSA-65 signature, exactly 3309 bytes.
    *
    * @generated from field: bytes signature = 1;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the transcript.
+   * The transcript.
    *
    * @generated from field: string transcript = 2;
    */
   transcript: string;
 
   /**
-   * Contains the raw ML-DSA-65 public key, exactly 1952 bytes; the gateway's own key if omitted.
+   * Raw ML-DSA-65 public key, exactly 1952 bytes; the gateway's own key if omitted.
    *
    * @generated from field: bytes gateway_identity_public_key = 3;
    */
   gatewayIdentityPublicKey: Uint8Array;
 
   /**
-   * Contains the public key as a PEM SubjectPublicKeyInfo, instead of gateway_identity_public_key.
+   * Public key as a PEM SubjectPublicKeyInfo, instead of gateway_identity_public_key.
    *
    * @generated from field: string gateway_identity_public_key_pem = 4;
    */
@@ -364,20 +364,20 @@ export const VerifyHandshakeRequestSchema: GenMessage<VerifyHandshakeRequest> = 
   messageDesc(file_vpn_vpn_service, 6);
 
 /**
- * Reports whether the gateway signed a transcript.
+ * Response that reports whether the gateway signed a transcript.
  *
  * @generated from message vpn.VerifyHandshakeResponse
  */
 export type VerifyHandshakeResponse = Message<"vpn.VerifyHandshakeResponse"> & {
   /**
-   * Is always "success", even if the signature is not valid.
+   * Always "success", even if the signature is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if the key signed this transcript.
+   * True if and only if the key signed this transcript.
    *
    * @generated from field: bool valid = 2;
    */
@@ -392,27 +392,27 @@ export const VerifyHandshakeResponseSchema: GenMessage<VerifyHandshakeResponse> 
   messageDesc(file_vpn_vpn_service, 7);
 
 /**
- * Asks to seal a packet.
+ * Request to seal a packet.
  *
  * @generated from message vpn.SendPacketRequest
  */
 export type SendPacketRequest = Message<"vpn.SendPacketRequest"> & {
   /**
-   * Identifies the tunnel.
+   * Tunnel ID.
    *
    * @generated from field: string tunnel_id = 1;
    */
   tunnelId: string;
 
   /**
-   * Contains the payload of the packet: 1 to 65536 bytes.
+   * Payload of the packet: 1 to 65536 bytes.
    *
    * @generated from field: bytes data = 2;
    */
   data: Uint8Array;
 
   /**
-   * Requests a packet with this number of random bytes instead: 1 to 65536.
+   * Number of random bytes to send instead of data: 1 to 65536.
    *
    * @generated from field: int32 size = 3;
    */
@@ -427,41 +427,41 @@ export const SendPacketRequestSchema: GenMessage<SendPacketRequest> = /*@__PURE_
   messageDesc(file_vpn_vpn_service, 8);
 
 /**
- * Carries a sealed packet.
+ * Response with a sealed packet.
  *
  * @generated from message vpn.SendPacketResponse
  */
 export type SendPacketResponse = Message<"vpn.SendPacketResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Counts the bytes of the payload.
+   * Payload length in bytes.
    *
    * @generated from field: uint32 plaintext_bytes = 2;
    */
   plaintextBytes: number;
 
   /**
-   * Counts the bytes of the packet.
+   * Packet length in bytes.
    *
    * @generated from field: uint32 ciphertext_bytes = 3;
    */
   ciphertextBytes: number;
 
   /**
-   * Is always 28: 12 bytes of initialization vector and 16 bytes of tag.
+   * Always 28: 12 bytes of initialization vector and 16 bytes of tag.
    *
    * @generated from field: uint32 gcm_overhead = 4;
    */
   gcmOverhead: number;
 
   /**
-   * Contains the packet: initialization vector, ciphertext, tag.
+   * The packet: initialization vector, ciphertext, tag.
    *
    * @generated from field: bytes packet = 5;
    */
@@ -476,20 +476,20 @@ export const SendPacketResponseSchema: GenMessage<SendPacketResponse> = /*@__PUR
   messageDesc(file_vpn_vpn_service, 9);
 
 /**
- * Asks to open a packet.
+ * Request to open a packet.
  *
  * @generated from message vpn.ReceivePacketRequest
  */
 export type ReceivePacketRequest = Message<"vpn.ReceivePacketRequest"> & {
   /**
-   * Identifies the tunnel.
+   * Tunnel ID.
    *
    * @generated from field: string tunnel_id = 1;
    */
   tunnelId: string;
 
   /**
-   * Contains the packet: 29 to 65564 bytes.
+   * The packet: 29 to 65564 bytes.
    *
    * @generated from field: bytes packet = 2;
    */
@@ -504,20 +504,20 @@ export const ReceivePacketRequestSchema: GenMessage<ReceivePacketRequest> = /*@_
   messageDesc(file_vpn_vpn_service, 10);
 
 /**
- * Carries the payload of a packet.
+ * Response with the payload of a packet.
  *
  * @generated from message vpn.ReceivePacketResponse
  */
 export type ReceivePacketResponse = Message<"vpn.ReceivePacketResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the payload of the packet.
+   * Payload of the packet.
    *
    * @generated from field: bytes data = 2;
    */
@@ -532,20 +532,20 @@ export const ReceivePacketResponseSchema: GenMessage<ReceivePacketResponse> = /*
   messageDesc(file_vpn_vpn_service, 11);
 
 /**
- * Requests a new session key.
+ * Request for a new session key.
  *
  * @generated from message vpn.RekeyRequest
  */
 export type RekeyRequest = Message<"vpn.RekeyRequest"> & {
   /**
-   * Identifies the tunnel.
+   * Tunnel ID.
    *
    * @generated from field: string tunnel_id = 1;
    */
   tunnelId: string;
 
   /**
-   * Contains the ciphertext of a peer that encapsulated to the gateway's key, as in HandshakeRequest.
+   * Ciphertext of a peer that encapsulated to the gateway's key, as in HandshakeRequest.
    *
    * @generated from field: bytes ciphertext = 2;
    */
@@ -560,62 +560,62 @@ export const RekeyRequestSchema: GenMessage<RekeyRequest> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 12);
 
 /**
- * Carries the gateway's part of a new session key.
+ * Response with the gateway's part of a new session key.
  *
  * @generated from message vpn.RekeyResponse
  */
 export type RekeyResponse = Message<"vpn.RekeyResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Counts the rekeys of the tunnel.
+   * Number of rekeys of the tunnel.
    *
    * @generated from field: uint32 rekey_count = 2;
    */
   rekeyCount: number;
 
   /**
-   * Contains the ciphertext, 1568 bytes.
+   * Ciphertext, 1568 bytes.
    *
    * @generated from field: bytes ciphertext = 3;
    */
   ciphertext: Uint8Array;
 
   /**
-   * Has the meaning described in HandshakeResponse.
+   * As in HandshakeResponse.
    *
    * @generated from field: optional bool shared_secret_match = 4;
    */
   sharedSecretMatch?: boolean | undefined;
 
   /**
-   * Contains the gateway's signature over the UTF-8 of transcript, 3309 bytes.
+   * The gateway's signature over the UTF-8 bytes of transcript, 3309 bytes.
    *
    * @generated from field: bytes signature = 5;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the transcript, as in HandshakeResponse.
+   * Transcript, as in HandshakeResponse.
    *
    * @generated from field: string transcript = 6;
    */
   transcript: string;
 
   /**
-   * Has the meaning described in HandshakeResponse.
+   * As in HandshakeResponse.
    *
    * @generated from field: bytes key_confirmation = 7;
    */
   keyConfirmation: Uint8Array;
 
   /**
-   * Has the meaning described in HandshakeResponse.
+   * As in HandshakeResponse.
    *
    * @generated from field: optional string key_form = 8;
    */
@@ -630,13 +630,13 @@ export const RekeyResponseSchema: GenMessage<RekeyResponse> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 13);
 
 /**
- * Asks to end a tunnel.
+ * Request to end a tunnel.
  *
  * @generated from message vpn.DisconnectRequest
  */
 export type DisconnectRequest = Message<"vpn.DisconnectRequest"> & {
   /**
-   * Identifies the tunnel.
+   * Tunnel ID.
    *
    * @generated from field: string tunnel_id = 1;
    */
@@ -651,27 +651,27 @@ export const DisconnectRequestSchema: GenMessage<DisconnectRequest> = /*@__PURE_
   messageDesc(file_vpn_vpn_service, 14);
 
 /**
- * Confirms that a tunnel has ended.
+ * Response that confirms that a tunnel has ended.
  *
  * @generated from message vpn.DisconnectResponse
  */
 export type DisconnectResponse = Message<"vpn.DisconnectResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Identifies the tunnel.
+   * Tunnel ID.
    *
    * @generated from field: string tunnel_id = 2;
    */
   tunnelId: string;
 
   /**
-   * Is always "REMOVED".
+   * Always "REMOVED".
    *
    * @generated from field: string tunnel_status = 3;
    */
@@ -686,63 +686,63 @@ export const DisconnectResponseSchema: GenMessage<DisconnectResponse> = /*@__PUR
   messageDesc(file_vpn_vpn_service, 15);
 
 /**
- * Describes a tunnel.
+ * A tunnel and its session.
  *
  * @generated from message vpn.TunnelInfo
  */
 export type TunnelInfo = Message<"vpn.TunnelInfo"> & {
   /**
-   * Identifies the tunnel.
+   * Tunnel ID.
    *
    * @generated from field: string tunnel_id = 1;
    */
   tunnelId: string;
 
   /**
-   * Contains the human-readable name of the peer; may be empty.
+   * Display name of the peer; may be empty.
    *
    * @generated from field: string peer_name = 2;
    */
   peerName: string;
 
   /**
-   * Contains the peer's address.
+   * The peer's address.
    *
    * @generated from field: string assigned_ip = 3;
    */
   assignedIp: string;
 
   /**
-   * Is "REGISTERED" before a handshake with this server, "ESTABLISHED" afterwards.
+   * "REGISTERED" before a handshake with this server, "ESTABLISHED" afterwards.
    *
    * @generated from field: string session_status = 4;
    */
   sessionStatus: string;
 
   /**
-   * Counts the packets that were sealed or opened.
+   * Number of packets sealed or opened.
    *
    * @generated from field: double packet_count = 5;
    */
   packetCount: number;
 
   /**
-   * Counts the bytes of their payloads.
+   * Payload bytes in these packets.
    *
    * @generated from field: double byte_count = 6;
    */
   byteCount: number;
 
   /**
-   * Counts the rekeys.
+   * Number of rekeys.
    *
    * @generated from field: uint32 rekey_count = 7;
    */
   rekeyCount: number;
 
   /**
-   * Is true in a list if the stored tunnel was changed outside the service. Of such a tunnel, the list shows
-   * only tunnel_id, and calls that use it fail with RECORD_DAMAGED. Absent otherwise.
+   * True in a list if the stored tunnel was changed outside the service. The list then shows only tunnel_id, and calls
+   * that use the tunnel fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 8;
    */
@@ -757,20 +757,20 @@ export const TunnelInfoSchema: GenMessage<TunnelInfo> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 16);
 
 /**
- * Requests a list of tunnels.
+ * Request for a list of tunnels.
  *
  * @generated from message vpn.ListTunnelsRequest
  */
 export type ListTunnelsRequest = Message<"vpn.ListTunnelsRequest"> & {
   /**
-   * Limits the number of tunnels in the response: 1 to 1000; 1000 if omitted.
+   * Maximum number of tunnels in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 2;
@@ -786,34 +786,34 @@ export const ListTunnelsRequestSchema: GenMessage<ListTunnelsRequest> = /*@__PUR
   messageDesc(file_vpn_vpn_service, 17);
 
 /**
- * Carries a list of tunnels.
+ * Response with a list of tunnels.
  *
  * @generated from message vpn.ListTunnelsResponse
  */
 export type ListTunnelsResponse = Message<"vpn.ListTunnelsResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the tunnels in the order of their registration.
+   * Tunnels in registration order.
    *
    * @generated from field: repeated vpn.TunnelInfo tunnels = 2;
    */
   tunnels: TunnelInfo[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts all tunnels.
+   * Total number of tunnels.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -828,19 +828,19 @@ export const ListTunnelsResponseSchema: GenMessage<ListTunnelsResponse> = /*@__P
   messageDesc(file_vpn_vpn_service, 18);
 
 /**
- * Carries one packet to seal or open.
+ * One packet to seal or open.
  *
  * @generated from message vpn.TunnelRequest
  */
 export type TunnelRequest = Message<"vpn.TunnelRequest"> & {
   /**
-   * Selects the operation.
+   * Operation.
    *
    * @generated from oneof vpn.TunnelRequest.packet
    */
   packet: {
     /**
-     * Asks to seal a packet.
+     * Packet to seal.
      *
      * @generated from field: vpn.SendPacketRequest send = 1;
      */
@@ -848,7 +848,7 @@ export type TunnelRequest = Message<"vpn.TunnelRequest"> & {
     case: "send";
   } | {
     /**
-     * Asks to open a packet.
+     * Packet to open.
      *
      * @generated from field: vpn.ReceivePacketRequest receive = 2;
      */
@@ -865,26 +865,26 @@ export const TunnelRequestSchema: GenMessage<TunnelRequest> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 19);
 
 /**
- * Carries one sealed or opened packet, or an error.
+ * One sealed or opened packet, or an error.
  *
  * @generated from message vpn.TunnelResponse
  */
 export type TunnelResponse = Message<"vpn.TunnelResponse"> & {
   /**
-   * Is always "success". An error of a packet is in the field error.
+   * Always "success". A packet error is in the field error.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the result.
+   * Result for the packet.
    *
    * @generated from oneof vpn.TunnelResponse.result
    */
   result: {
     /**
-     * Contains a sealed packet.
+     * The sealed packet.
      *
      * @generated from field: vpn.SendPacketResponse sent = 2;
      */
@@ -892,7 +892,7 @@ export type TunnelResponse = Message<"vpn.TunnelResponse"> & {
     case: "sent";
   } | {
     /**
-     * Contains the payload of an opened packet.
+     * Payload of the opened packet.
      *
      * @generated from field: vpn.ReceivePacketResponse received = 3;
      */
@@ -900,7 +900,7 @@ export type TunnelResponse = Message<"vpn.TunnelResponse"> & {
     case: "received";
   } | {
     /**
-     * Describes why the packet was refused.
+     * Reason why the packet was refused.
      *
      * @generated from field: vpn.TunnelError error = 4;
      */
@@ -917,27 +917,27 @@ export const TunnelResponseSchema: GenMessage<TunnelResponse> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 20);
 
 /**
- * Describes why a packet was refused.
+ * Error for one packet.
  *
  * @generated from message vpn.TunnelError
  */
 export type TunnelError = Message<"vpn.TunnelError"> & {
   /**
-   * Names the gRPC code, such as "FAILED_PRECONDITION".
+   * gRPC code, such as "FAILED_PRECONDITION".
    *
    * @generated from field: string code = 1;
    */
   code: string;
 
   /**
-   * Names the reason, such as "SESSION_MISSING".
+   * Reason, such as "SESSION_MISSING".
    *
    * @generated from field: string reason = 2;
    */
   reason: string;
 
   /**
-   * Describes the fault and the valid form.
+   * What is wrong, and the valid form.
    *
    * @generated from field: string message = 3;
    */
@@ -952,7 +952,7 @@ export const TunnelErrorSchema: GenMessage<TunnelError> = /*@__PURE__*/
   messageDesc(file_vpn_vpn_service, 21);
 
 /**
- * Requests the health of the service.
+ * Request for the health of the service.
  *
  * @generated from message vpn.VpnServiceGetHealthRequest
  */
@@ -967,34 +967,34 @@ export const VpnServiceGetHealthRequestSchema: GenMessage<VpnServiceGetHealthReq
   messageDesc(file_vpn_vpn_service, 22);
 
 /**
- * Reports the health of the service.
+ * Response with the health of the service.
  *
  * @generated from message vpn.VpnServiceGetHealthResponse
  */
 export type VpnServiceGetHealthResponse = Message<"vpn.VpnServiceGetHealthResponse"> & {
   /**
-   * Is always "success", because the request was answered.
+   * Always "success": the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the store can be read and written, "DOWN" otherwise.
+   * "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
   serviceStatus: string;
 
   /**
-   * Counts the registered peers; absent if the service is down.
+   * Number of registered peers; absent if the service is down.
    *
    * @generated from field: optional uint32 active_peer_count = 3;
    */
   activePeerCount?: number | undefined;
 
   /**
-   * Counts the sessions of this server.
+   * Number of sessions on this server.
    *
    * @generated from field: uint32 session_count = 4;
    */
@@ -1010,35 +1010,35 @@ export const VpnServiceGetHealthResponseSchema: GenMessage<VpnServiceGetHealthRe
 
 /**
  * Acts as the gateway of a private network. Peers register, exchange a session key with ML-KEM-1024, and send packets
- * under AES-256-GCM.
+ * encrypted with AES-256-GCM.
  *
  * The gateway's own keys, ML-KEM-1024 and ML-DSA-65, are sealed in the store. Session keys exist only in the memory of
- * the server that made the handshake, which overwrites them at the end of the session. After a restart, a tunnel is
+ * the server that made the handshake, which overwrites them when the session ends. After a restart, a tunnel is
  * REGISTERED and needs a handshake.
  *
  * A packet is the initialization vector (12 bytes), the ciphertext, and the tag (16 bytes). The transcript of a
- * handshake is tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). The gateway signs its UTF-8 with ML-DSA-65
- * (FIPS 204, pure, empty context).
+ * handshake is tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). The gateway signs its UTF-8 bytes with
+ * ML-DSA-65 (FIPS 204, pure, empty context).
  *
  * Keys of a session with keyForm "SHARED", the default: the 32 bytes of the shared secret are the AES-256-GCM key of
  * both directions. The gateway never uses an initialization vector twice, and recognizes its own packets by their
- * vectors. Each vector is a counter of the session, encrypted with a secret of the gateway (NIST SP 800-38D, section
- * 8.2.1). A peer uses 12 random bytes (section 8.2.2), and must refuse packets that it sealed itself.
+ * vectors. Each vector is a session counter, encrypted with a gateway secret (NIST SP 800-38D, section 8.2.1). A peer
+ * uses 12 random bytes (section 8.2.2), and must refuse packets that it sealed itself.
  *
  * Keys of a session with keyForm "PER_DIRECTION", which new peers should request: HKDF-SHA-256 (RFC 5869) with
  *   IKM  = the shared secret, 32 bytes
- *   salt = SHA-256 of the UTF-8 of the transcript, 32 bytes
+ *   salt = SHA-256 of the UTF-8 bytes of the transcript, 32 bytes
  *   L    = 32
  * and one info (ASCII) for each key:
  *   "quantum-safe-playground vpn peer to gateway"                  AES-256-GCM key of packets that the peer seals
  *   "quantum-safe-playground vpn gateway to peer"                  AES-256-GCM key of packets that the gateway seals
  *   "quantum-safe-playground vpn key confirmation per direction"   HMAC-SHA-256 key of keyConfirmation
  *
- * Packets have no additional data. A ciphertext opens one session of one tunnel only. The gateway stores the hashes of
- * the ciphertexts that peers sent, up to 10,000 per tunnel. If the gateway encapsulates to a peer's key, that peer must
+ * Packets have no additional data. A ciphertext opens only one session of one tunnel. The gateway stores the hashes of
+ * the ciphertexts that peers sent, up to 10,000 per tunnel. If the gateway encapsulates to a peer's key, the peer must
  * refuse a ciphertext that it has seen before.
  *
- * A peer must know the gateway's identity in advance. The identity signs the gateway's encapsulation key in
+ * A peer must know the gateway's identity in advance. The identity key signs the gateway's encapsulation key in
  * kemPublicKeySignature. A peer that encapsulates must check this signature, because the transcript does not contain
  * the encapsulation key. An attacker who replaces that key would know the secret.
  *
@@ -1057,7 +1057,7 @@ export const VpnService: GenService<{
   },
   /**
    * Registers a peer with its own public key, or with a key pair that the gateway generates, and assigns an address.
-   * With an Idempotency-Key, a retry returns the first answer.
+   * With an Idempotency-Key, a retry returns the first response.
    *
    * @generated from rpc vpn.VpnService.RegisterPeer
    */
@@ -1067,9 +1067,9 @@ export const VpnService: GenService<{
     output: typeof RegisterPeerResponseSchema;
   },
   /**
-   * Agrees on a session key. The gateway encapsulates to the peer's key, or accepts the ciphertext of a peer that
+   * Establishes a session key. The gateway encapsulates to the peer's key, or accepts the ciphertext of a peer that
    * encapsulated to the gateway's key. The new session replaces an existing one. A ciphertext opens one session of one
-   * tunnel. A tunnel takes 10,000 ciphertexts, and all tunnels of an owner `--max-records-per-user`.
+   * tunnel. A tunnel accepts 10,000 ciphertexts, and all tunnels of an owner together accept `--max-records-per-user`.
    *
    * @generated from rpc vpn.VpnService.Handshake
    */
@@ -1079,7 +1079,8 @@ export const VpnService: GenService<{
     output: typeof HandshakeResponseSchema;
   },
   /**
-   * Verifies the gateway's signature of a transcript. A signature that does not verify is an answer: valid = false.
+   * Verifies the gateway's signature over a transcript. For a signature that does not verify, the call succeeds with
+   * valid = false.
    *
    * @generated from rpc vpn.VpnService.VerifyHandshake
    */
@@ -1100,9 +1101,9 @@ export const VpnService: GenService<{
     output: typeof SendPacketResponseSchema;
   },
   /**
-   * Opens a packet of the peer. After 1,000,000 packets, the number that the gateway remembers, the session needs
+   * Opens a packet from the peer. After 1,000,000 packets, the size of the gateway's replay window, the session needs
    * Rekey; the longest session needs it earlier while the gateway's memory is full. With keyForm "PER_DIRECTION", the
-   * gateway's own packets use another key.
+   * gateway's own packets use a different key.
    *
    * @generated from rpc vpn.VpnService.ReceivePacket
    */
@@ -1112,8 +1113,7 @@ export const VpnService: GenService<{
     output: typeof ReceivePacketResponseSchema;
   },
   /**
-   * Replaces the session key. The gateway refuses packets under the old key from then on. The session has the same
-   * keyForm as before.
+   * Replaces the session key. After that, the gateway refuses packets under the old key. The session keeps its keyForm.
    *
    * @generated from rpc vpn.VpnService.Rekey
    */
@@ -1134,7 +1134,7 @@ export const VpnService: GenService<{
     output: typeof DisconnectResponseSchema;
   },
   /**
-   * Lists tunnels in the order of their registration. Sessions and counts are those of the server that answers.
+   * Lists tunnels in registration order. Sessions and counts belong to the server that answers.
    *
    * @generated from rpc vpn.VpnService.ListTunnels
    */
@@ -1154,8 +1154,8 @@ export const VpnService: GenService<{
     output: typeof VpnServiceGetHealthResponseSchema;
   },
   /**
-   * Sends and receives packets as they arrive, with one reply each, in order. An error of one packet is in its reply,
-   * and the stream continues. A message that violates the rules of its fields ends the stream.
+   * Sends and receives packets as they arrive, with one reply each, in order. A packet error is in the packet's reply,
+   * and the stream continues. A message that violates its field rules ends the stream.
    *
    * @generated from rpc vpn.VpnService.Tunnel
    */

@@ -20,13 +20,13 @@ export const file_wallet_wallet_service: GenFile = /*@__PURE__*/
   fileDesc("Cht3YWxsZXQvd2FsbGV0X3NlcnZpY2UucHJvdG8SBndhbGxldCJIChNDcmVhdGVXYWxsZXRSZXF1ZXN0EjEKBWxhYmVsGAEgASgJQiK6SB9yHRj/ATIYXlteXHgwMC1ceDFmXHg3Zi1ceDlmXSokIsgBChRDcmVhdGVXYWxsZXRSZXNwb25zZRIOCgZzdGF0dXMYASABKAkSEQoJd2FsbGV0X2lkGAIgASgJEg8KB2FkZHJlc3MYAyABKAkSEgoKcHVibGljX2tleRgEIAEoDBIRCglhbGdvcml0aG0YBSABKAkSLgoKY3JlYXRlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOcHVibGljX2tleV9wZW0YByABKAkSDQoFbGFiZWwYCCABKAkiaAoWU2lnblRyYW5zYWN0aW9uUmVxdWVzdBI4Cgl3YWxsZXRfaWQYASABKAlCJbpIIsgBAXIdGP8BMhheW15ceDAwLVx4MWZceDdmLVx4OWZdKiQSFAoEZGF0YRgCIAEoDEIGukgDyAEBInkKF1NpZ25UcmFuc2FjdGlvblJlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIRCglzaWduYXR1cmUYAiABKAwSEgoKcHVibGljX2tleRgDIAEoDBIPCgdhZGRyZXNzGAQgASgJEhYKDnB1YmxpY19rZXlfcGVtGAUgASgJIpwBChhWZXJpZnlUcmFuc2FjdGlvblJlcXVlc3QSFAoEZGF0YRgBIAEoDEIGukgDyAEBEhkKCXNpZ25hdHVyZRgCIAEoDEIGukgDyAEBEhIKCnB1YmxpY19rZXkYAyABKAwSFgoOcHVibGljX2tleV9wZW0YBCABKAk6I7pIICIeCgpwdWJsaWNfa2V5Cg5wdWJsaWNfa2V5X3BlbRABIksKGVZlcmlmeVRyYW5zYWN0aW9uUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEg0KBXZhbGlkGAIgASgIEg8KB2FkZHJlc3MYAyABKAkitAEKBldhbGxldBIRCgl3YWxsZXRfaWQYASABKAkSDwoHYWRkcmVzcxgCIAEoCRIRCglhbGdvcml0aG0YAyABKAkSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcHVibGljX2tleRgFIAEoDBINCgVsYWJlbBgGIAEoCRIUCgdkYW1hZ2VkGAcgASgISACIAQFCCgoIX2RhbWFnZWQiUQoSTGlzdFdhbGxldHNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxj/ASJzChNMaXN0V2FsbGV0c1Jlc3BvbnNlEg4KBnN0YXR1cxgBIAEoCRIfCgd3YWxsZXRzGAIgAygLMg4ud2FsbGV0LldhbGxldBIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSEgoKdG90YWxfc2l6ZRgEIAEoDSIfCh1XYWxsZXRTZXJ2aWNlR2V0SGVhbHRoUmVxdWVzdCJ0Ch5XYWxsZXRTZXJ2aWNlR2V0SGVhbHRoUmVzcG9uc2USDgoGc3RhdHVzGAEgASgJEhYKDnNlcnZpY2Vfc3RhdHVzGAIgASgJEhkKDHdhbGxldF9jb3VudBgDIAEoDUgAiAEBQg8KDV93YWxsZXRfY291bnQy9wUKDVdhbGxldFNlcnZpY2USgAEKDENyZWF0ZVdhbGxldBIbLndhbGxldC5DcmVhdGVXYWxsZXRSZXF1ZXN0Ghwud2FsbGV0LkNyZWF0ZVdhbGxldFJlc3BvbnNlIjWIshkCmrIZDHdhbGxldC53cml0ZaCyGQGC0+STAhc6ASoiEi9hcGkvd2FsbGV0L2NyZWF0ZRKuAQoPU2lnblRyYW5zYWN0aW9uEh4ud2FsbGV0LlNpZ25UcmFuc2FjdGlvblJlcXVlc3QaHy53YWxsZXQuU2lnblRyYW5zYWN0aW9uUmVzcG9uc2UiWoiyGQKashkLd2FsbGV0LnNpZ266shkQV0FMTEVUX05PVF9GT1VORILT5JMCLToBKiIoL2FwaS93YWxsZXQve3dhbGxldF9pZH0vc2lnbi10cmFuc2FjdGlvbhK6AQoRVmVyaWZ5VHJhbnNhY3Rpb24SIC53YWxsZXQuVmVyaWZ5VHJhbnNhY3Rpb25SZXF1ZXN0GiEud2FsbGV0LlZlcmlmeVRyYW5zYWN0aW9uUmVzcG9uc2UiYJACAYiyGQKashkLd2FsbGV0LnJlYWS6shkLS0VZX0lOVkFMSUS6shkOTEVOR1RIX0lOVkFMSUSC0+STAiM6ASoiHi9hcGkvd2FsbGV0L3ZlcmlmeS10cmFuc2FjdGlvbhJ2CgtMaXN0V2FsbGV0cxIaLndhbGxldC5MaXN0V2FsbGV0c1JlcXVlc3QaGy53YWxsZXQuTGlzdFdhbGxldHNSZXNwb25zZSIukAIBiLIZApqyGQt3YWxsZXQucmVhZILT5JMCEhIQL2FwaS93YWxsZXQvbGlzdBJ9CglHZXRIZWFsdGgSJS53YWxsZXQuV2FsbGV0U2VydmljZUdldEhlYWx0aFJlcXVlc3QaJi53YWxsZXQuV2FsbGV0U2VydmljZUdldEhlYWx0aFJlc3BvbnNlIiGQAgGIshkBgtPkkwIUEhIvYXBpL3dhbGxldC9oZWFsdGhCRgoScXVhbnR1bXNhZmUud2FsbGV0UAFaGXF1YW50dW1zYWZlL3dhbGxldDt3YWxsZXSqAhJRdWFudHVtU2FmZS5XYWxsZXRiBnByb3RvMw", [file_buf_validate_validate, file_google_api_annotations, file_google_protobuf_timestamp, file_qsp_access, file_qsp_idempotency, file_qsp_reasons]);
 
 /**
- * Requests a new wallet.
+ * Request for a new wallet.
  *
  * @generated from message wallet.CreateWalletRequest
  */
 export type CreateWalletRequest = Message<"wallet.CreateWalletRequest"> & {
   /**
-   * Contains a human-readable name for the wallet: up to 255 characters, no control characters.
+   * Display name of the wallet: up to 255 characters, no control characters.
    *
    * @generated from field: string label = 1;
    */
@@ -41,62 +41,62 @@ export const CreateWalletRequestSchema: GenMessage<CreateWalletRequest> = /*@__P
   messageDesc(file_wallet_wallet_service, 0);
 
 /**
- * Carries a new wallet.
+ * Response with a new wallet.
  *
  * @generated from message wallet.CreateWalletResponse
  */
 export type CreateWalletResponse = Message<"wallet.CreateWalletResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Identifies the wallet: "wallet-" and a UUID.
+   * Wallet ID: "wallet-" and a UUID.
    *
    * @generated from field: string wallet_id = 2;
    */
   walletId: string;
 
   /**
-   * Contains the wallet's address: "0x" and 40 hexadecimal digits.
+   * Wallet address: "0x" and 40 hexadecimal digits.
    *
    * @generated from field: string address = 3;
    */
   address: string;
 
   /**
-   * Contains the raw ML-DSA-65 public key, 1952 bytes.
+   * Raw ML-DSA-65 public key, 1952 bytes.
    *
    * @generated from field: bytes public_key = 4;
    */
   publicKey: Uint8Array;
 
   /**
-   * Is always "ML-DSA-65".
+   * Always "ML-DSA-65".
    *
    * @generated from field: string algorithm = 5;
    */
   algorithm: string;
 
   /**
-   * Gives the time when the wallet was created.
+   * Time of creation.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 6;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Contains the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 7;
    */
   publicKeyPem: string;
 
   /**
-   * Contains the human-readable name of the wallet; may be empty.
+   * Display name of the wallet; may be empty.
    *
    * @generated from field: string label = 8;
    */
@@ -111,20 +111,20 @@ export const CreateWalletResponseSchema: GenMessage<CreateWalletResponse> = /*@_
   messageDesc(file_wallet_wallet_service, 1);
 
 /**
- * Requests the signature of a transaction.
+ * Request for a transaction signature.
  *
  * @generated from message wallet.SignTransactionRequest
  */
 export type SignTransactionRequest = Message<"wallet.SignTransactionRequest"> & {
   /**
-   * Identifies the wallet.
+   * Wallet ID.
    *
    * @generated from field: string wallet_id = 1;
    */
   walletId: string;
 
   /**
-   * Contains the transaction itself, not a digest of it; at least 1 byte.
+   * The transaction itself, not a digest; at least 1 byte.
    *
    * @generated from field: bytes data = 2;
    */
@@ -139,41 +139,41 @@ export const SignTransactionRequestSchema: GenMessage<SignTransactionRequest> = 
   messageDesc(file_wallet_wallet_service, 2);
 
 /**
- * Carries the signature of a transaction.
+ * Response with a transaction signature.
  *
  * @generated from message wallet.SignTransactionResponse
  */
 export type SignTransactionResponse = Message<"wallet.SignTransactionResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Contains the raw ML-DSA-65 signature (FIPS 204, pure, empty context), 3309 bytes.
+   * Raw ML-DSA-65 signature (FIPS 204, pure, empty context), 3309 bytes.
    *
    * @generated from field: bytes signature = 2;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the wallet's raw public key, 1952 bytes.
+   * The wallet's raw public key, 1952 bytes.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the wallet's address.
+   * The wallet's address.
    *
    * @generated from field: string address = 4;
    */
   address: string;
 
   /**
-   * Contains the public key as a PEM SubjectPublicKeyInfo (RFC 9881).
+   * Public key as a PEM SubjectPublicKeyInfo (RFC 9881).
    *
    * @generated from field: string public_key_pem = 5;
    */
@@ -188,34 +188,34 @@ export const SignTransactionResponseSchema: GenMessage<SignTransactionResponse> 
   messageDesc(file_wallet_wallet_service, 3);
 
 /**
- * Asks whether a transaction was signed with the key of an address.
+ * Request to check whether the key of an address signed a transaction.
  *
  * @generated from message wallet.VerifyTransactionRequest
  */
 export type VerifyTransactionRequest = Message<"wallet.VerifyTransactionRequest"> & {
   /**
-   * Contains the transaction that was signed; at least 1 byte.
+   * Transaction that was signed; at least 1 byte.
    *
    * @generated from field: bytes data = 1;
    */
   data: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 signature, exactly 3309 bytes.
+   * Raw ML-DSA-65 signature, exactly 3309 bytes.
    *
    * @generated from field: bytes signature = 2;
    */
   signature: Uint8Array;
 
   /**
-   * Contains the raw ML-DSA-65 public key, exactly 1952 bytes.
+   * Raw ML-DSA-65 public key, exactly 1952 bytes.
    *
    * @generated from field: bytes public_key = 3;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the public key as a PEM SubjectPublicKeyInfo, instead of public_key.
+   * Public key as a PEM SubjectPublicKeyInfo, instead of public_key.
    *
    * @generated from field: string public_key_pem = 4;
    */
@@ -230,27 +230,27 @@ export const VerifyTransactionRequestSchema: GenMessage<VerifyTransactionRequest
   messageDesc(file_wallet_wallet_service, 4);
 
 /**
- * Reports whether the signature of a transaction verifies.
+ * Response that reports whether a transaction signature verifies.
  *
  * @generated from message wallet.VerifyTransactionResponse
  */
 export type VerifyTransactionResponse = Message<"wallet.VerifyTransactionResponse"> & {
   /**
-   * Is always "success", even if the signature is not valid.
+   * Always "success", even if the signature is not valid.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is true if and only if the key signed this transaction.
+   * True if and only if the key signed this transaction.
    *
    * @generated from field: bool valid = 2;
    */
   valid: boolean;
 
   /**
-   * Contains the address of the public key in the request.
+   * Address of the public key in the request.
    *
    * @generated from field: string address = 3;
    */
@@ -265,56 +265,56 @@ export const VerifyTransactionResponseSchema: GenMessage<VerifyTransactionRespon
   messageDesc(file_wallet_wallet_service, 5);
 
 /**
- * Describes a wallet.
+ * A wallet.
  *
  * @generated from message wallet.Wallet
  */
 export type Wallet = Message<"wallet.Wallet"> & {
   /**
-   * Identifies the wallet.
+   * Wallet ID.
    *
    * @generated from field: string wallet_id = 1;
    */
   walletId: string;
 
   /**
-   * Contains the wallet's address.
+   * The wallet's address.
    *
    * @generated from field: string address = 2;
    */
   address: string;
 
   /**
-   * Is always "ML-DSA-65".
+   * Always "ML-DSA-65".
    *
    * @generated from field: string algorithm = 3;
    */
   algorithm: string;
 
   /**
-   * Gives the time when the wallet was created.
+   * Time of creation.
    *
    * @generated from field: google.protobuf.Timestamp created_at = 4;
    */
   createdAt?: Timestamp | undefined;
 
   /**
-   * Contains the raw public key, 1952 bytes.
+   * Raw public key, 1952 bytes.
    *
    * @generated from field: bytes public_key = 5;
    */
   publicKey: Uint8Array;
 
   /**
-   * Contains the human-readable name of the wallet; may be empty.
+   * Display name of the wallet; may be empty.
    *
    * @generated from field: string label = 6;
    */
   label: string;
 
   /**
-   * Is true in a list if the stored wallet was changed outside the service. Of such a wallet, the list shows
-   * only wallet_id, and calls that use it fail with RECORD_DAMAGED. Absent otherwise.
+   * True in a list if the stored wallet was changed outside the service. The list then shows only wallet_id, and calls
+   * that use the wallet fail with RECORD_DAMAGED. Absent otherwise.
    *
    * @generated from field: optional bool damaged = 7;
    */
@@ -329,20 +329,20 @@ export const WalletSchema: GenMessage<Wallet> = /*@__PURE__*/
   messageDesc(file_wallet_wallet_service, 6);
 
 /**
- * Requests a list of wallets.
+ * Request for a list of wallets.
  *
  * @generated from message wallet.ListWalletsRequest
  */
 export type ListWalletsRequest = Message<"wallet.ListWalletsRequest"> & {
   /**
-   * Limits the number of wallets in the response: 1 to 1000; 1000 if omitted.
+   * Maximum number of wallets in the response: 1 to 1000; 1000 if omitted.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * Continues a list: next_page_token of the previous page. Fails with FIELD_INVALID if the token belongs to another
+   * next_page_token of the previous page, to continue a list. Fails with FIELD_INVALID if the token belongs to another
    * list.
    *
    * @generated from field: string page_token = 2;
@@ -358,34 +358,34 @@ export const ListWalletsRequestSchema: GenMessage<ListWalletsRequest> = /*@__PUR
   messageDesc(file_wallet_wallet_service, 7);
 
 /**
- * Carries a list of wallets.
+ * Response with a list of wallets.
  *
  * @generated from message wallet.ListWalletsResponse
  */
 export type ListWalletsResponse = Message<"wallet.ListWalletsResponse"> & {
   /**
-   * Is always "success".
+   * Always "success".
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Lists the wallets in the order of their creation.
+   * Wallets in creation order.
    *
    * @generated from field: repeated wallet.Wallet wallets = 2;
    */
   wallets: Wallet[];
 
   /**
-   * Continues the list; empty on the last page.
+   * Token for the next page; empty on the last page.
    *
    * @generated from field: string next_page_token = 3;
    */
   nextPageToken: string;
 
   /**
-   * Counts all wallets.
+   * Total number of wallets.
    *
    * @generated from field: uint32 total_size = 4;
    */
@@ -400,7 +400,7 @@ export const ListWalletsResponseSchema: GenMessage<ListWalletsResponse> = /*@__P
   messageDesc(file_wallet_wallet_service, 8);
 
 /**
- * Requests the health of the service.
+ * Request for the health of the service.
  *
  * @generated from message wallet.WalletServiceGetHealthRequest
  */
@@ -415,27 +415,27 @@ export const WalletServiceGetHealthRequestSchema: GenMessage<WalletServiceGetHea
   messageDesc(file_wallet_wallet_service, 9);
 
 /**
- * Reports the health of the service.
+ * Response with the health of the service.
  *
  * @generated from message wallet.WalletServiceGetHealthResponse
  */
 export type WalletServiceGetHealthResponse = Message<"wallet.WalletServiceGetHealthResponse"> & {
   /**
-   * Is always "success", because the request was answered.
+   * Always "success": the request was answered.
    *
    * @generated from field: string status = 1;
    */
   status: string;
 
   /**
-   * Is "UP" if the store can be read and written, "DOWN" otherwise.
+   * "UP" if the store can be read and written, "DOWN" otherwise.
    *
    * @generated from field: string service_status = 2;
    */
   serviceStatus: string;
 
   /**
-   * Counts the wallets; absent if the service is down.
+   * Number of wallets; absent if the service is down.
    *
    * @generated from field: optional uint32 wallet_count = 3;
    */
@@ -452,13 +452,13 @@ export const WalletServiceGetHealthResponseSchema: GenMessage<WalletServiceGetHe
 /**
  * Stores wallets. Each has an ML-DSA-65 key pair and an address. The secret key never leaves the service.
  *
- * An address is "0x" and the lower-case hexadecimal of the first 20 bytes of SHA-256 of the raw public key.
+ * An address is "0x" and the lower-case hexadecimal of the first 20 bytes of the SHA-256 of the raw public key.
  *
  * @generated from service wallet.WalletService
  */
 export const WalletService: GenService<{
   /**
-   * Creates a wallet and stores its secret key sealed. With an Idempotency-Key, a retry returns the first answer.
+   * Creates a wallet and stores its sealed secret key. With an Idempotency-Key, a retry returns the first response.
    *
    * @generated from rpc wallet.WalletService.CreateWallet
    */
@@ -478,8 +478,8 @@ export const WalletService: GenService<{
     output: typeof SignTransactionResponseSchema;
   },
   /**
-   * Verifies the signature of a transaction, made by a wallet of this or any other service. A signature that does not
-   * verify is an answer: valid = false. Bytes that cannot be a key or a signature are refused.
+   * Verifies a transaction signature made by a wallet of this or any other service. For a signature that does not
+   * verify, the call succeeds with valid = false. Bytes that cannot be a key or a signature are refused.
    *
    * @generated from rpc wallet.WalletService.VerifyTransaction
    */
@@ -489,7 +489,7 @@ export const WalletService: GenService<{
     output: typeof VerifyTransactionResponseSchema;
   },
   /**
-   * Lists wallets in the order of their creation.
+   * Lists wallets in creation order.
    *
    * @generated from rpc wallet.WalletService.ListWallets
    */
