@@ -26,6 +26,7 @@ describe.each([
   "docs/command-line.md",
   "docs/keys.md",
   "docs/signatures.md",
+  "docs/invoices.md",
   "docs/deploy.md",
   "docs/observe.md",
   "docs/operate.md",

@@ -9,23 +9,24 @@ import { isMissing, run } from "./tools.ts";
 const root = join(import.meta.dirname, "../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 const readme = read("README.md");
-/** Where the README has its server. */
+const servicesPage = read("docs/services.md");
+/** The server address that the pages use. */
 const printedAuthority = "127.0.0.1:8080";
 
-/** The pages that the table of services links to. */
+/** Lists the pages that the table of services links to. */
 function servicePages(): string[] {
-  return [...new Set([...readme.matchAll(/src\/services\/[\w-]+\/README\.md/g)].map(([path]) => path))];
+  return [...new Set([...servicesPage.matchAll(/src\/services\/[\w-]+\/README\.md/g)].map(([path]) => path))];
 }
 
-describe("the calls of the README's tables, as printed but for the port,", { timeout: 120_000 }, () => {
-  const calls = [...readme.matchAll(/\| `((?:curl|grpcurl) [^`]*)` \|/g)].map(([, call = ""]) => call);
+describe("the calls in the table of docs/services.md", { timeout: 120_000 }, () => {
+  const calls = [...servicesPage.matchAll(/\| `((?:curl|grpcurl) [^`]*)` \|/g)].map(([, call = ""]) => call);
   let server: RunningServer;
   beforeAll(async () => {
     server = await startServer({ dataDir: makeTemporaryDirectory(() => {}) });
     return async () => void (await server.stop());
   });
 
-  it("are there, one for each service", () => {
+  it("cover each service once", () => {
     expect(calls.length).toBe(13);
   });
 
@@ -40,35 +41,38 @@ describe("the calls of the README's tables, as printed but for the port,", { tim
   }
 });
 
-/** What a call prints, as far as it is always the same. */
+/** Matches the part of a call's output that never changes. */
 function expectedOf(call: string): RegExp {
   if (call.includes("/v1/projects/")) return /^\{"locations":\[\{"name":"projects\/demo\/locations\/global",/;
   if (call.endsWith(" list")) return /^pqc\.PqcService\npqc\.TokenService$/m;
   return call.includes("Health/Check") ? /"status": "SERVING"/ : /^\{"status":"success",/;
 }
 
-describe("the README", () => {
-  it("shows the start as the program prints it", { timeout: 120_000 }, async () => {
+describe("docs/getting-started.md", () => {
+  it("shows the output of a start", { timeout: 120_000 }, async () => {
     const dataDir = makeTemporaryDirectory();
     const { stdout } = await (await startServer({ dataDir })).stop();
     const printed = stdout
       .replaceAll(/127\.0\.0\.1:\d+/g, printedAuthority)
       .replaceAll(dataDir, "data")
       .replace(/^Cryptography: \S.*$/m, "Cryptography: …");
-    expect(readme).toContain(printed.trim());
+    expect(read("docs/getting-started.md")).toContain(printed.trim());
   });
-
-  it.each(["npm start", "npm test", ...npmScriptsOf(readme)])(
-    "names a script that there is: %s",
-    (command) => {
-      const { scripts } = JSON.parse(read("package.json"));
-      expect(Object.keys(scripts)).toContain(command.replace(/^npm (run )?/, ""));
-    },
-  );
 });
 
-describe("the pages", () => {
-  it("are one for each package of services", () => {
+describe("the README", () => {
+  it("has at most 150 lines", () => {
+    expect(readme.split("\n").length).toBeLessThanOrEqual(150);
+  });
+
+  it.each(["npm start", "npm test", ...npmScriptsOf(readme)])("names an existing script: %s", (command) => {
+    const { scripts } = JSON.parse(read("package.json"));
+    expect(Object.keys(scripts)).toContain(command.replace(/^npm (run )?/, ""));
+  });
+});
+
+describe("docs/services.md", () => {
+  it("links to the page of each package of services", () => {
     const packages = servicePackages.map(({ name }) => name.replaceAll(".", "-"));
     expect(
       servicePages()
