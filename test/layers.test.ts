@@ -203,6 +203,7 @@ const mayImport: Record<string, RegExp> = {
   // What serves it bundles it, if the program runs from its sources.
   "console-pages": /^(http|console)$/,
   docs: /^(gen|errors|calls|config|server|services\/registry|extension|extensions)$/,
+  release: /^$/,
   // The type of what extensions add.
   extension: /^(cli|cli\/operator|config|errors|open-observability|services\/registry)$/,
   // The printer of protos, without which there is no gen, and the bundler of the console with what serves its files.

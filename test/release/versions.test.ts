@@ -1,0 +1,45 @@
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { findVersionFaults } from "../../src/release/versions.ts";
+import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
+
+const root = join(import.meta.dirname, "../..");
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+describe("the version of the project", () => {
+  it("is the same in every file that names it", () => {
+    expect(findVersionFaults(root, version)).toEqual([]);
+  });
+
+  it.each([
+    ["package.json", `"version": "${version}"`],
+    ["package-lock.json", `"version": "${version}"`],
+    ["CHANGELOG.md", `## ${version}`],
+    ["deploy/helm/qsp/Chart.yaml", `appVersion: ${version}`],
+    ["native/Cargo.toml", `version = "${version}"`],
+    ["native/Cargo.lock", `name = "qsp-native"\nversion = "${version}"`],
+    ["src/crypto/native/load.ts", `nativeVersion = "${version}"`],
+    ["docs/operate.md", `quantum-safe-playground-${version}.tgz`],
+  ])("is missed if %s still has an older one", (path, text) => {
+    const copy = copyVersionFiles();
+    const stale = readFileSync(join(copy, path), "utf8").replace(text, text.replace(version, "0.0.9"));
+    writeFileSync(join(copy, path), stale);
+    expect(findVersionFaults(copy, version)).toContain(`${path} has version 0.0.9; expected ${version}`);
+  });
+});
+
+function copyVersionFiles(): string {
+  const copy = makeTemporaryDirectory();
+  const paths = ["package.json", "package-lock.json", "CHANGELOG.md", "deploy/helm/qsp/Chart.yaml"].concat([
+    "native/Cargo.toml",
+    "native/Cargo.lock",
+    "src/crypto/native/load.ts",
+    "docs/operate.md",
+  ]);
+  for (const path of paths) {
+    mkdirSync(dirname(join(copy, path)), { recursive: true });
+    cpSync(join(root, path), join(copy, path));
+  }
+  return copy;
+}
