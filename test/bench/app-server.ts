@@ -1,4 +1,4 @@
-/** The server as it is, in a process that tells its parent how it fares: `node app-server.ts <data dir> [setting …]`. */
+/** The whole server, in a process that reports its load to its parent: `node app-server.ts <data dir> [setting …]`. */
 import os from "node:os";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { pino } from "pino";
@@ -18,7 +18,7 @@ delay.enable();
 
 process.on("message", (message) => {
   if (message === "reset") delay.reset();
-  // The histogram counts the resolution of 1 ms in; a loop that is never late shows 1 ms.
+  // The histogram includes its own resolution of 1 ms: a loop that is never late shows 1 ms.
   const p99Ms = delay.percentile(99) / 1e6 - 1;
   if (message === "report")
     process.send?.({ p99Ms: Math.max(p99Ms, 0), rssBytes: process.memoryUsage.rss() });

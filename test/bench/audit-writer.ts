@@ -1,5 +1,5 @@
 /**
- * Records uses of a key as fast as the store takes them, with no signature and no network:
+ * Records uses of a key as fast as the store accepts them, without signatures or network:
  * `node audit-writer.ts '<WriterInput as JSON>'`. Prints WriterResult as JSON.
  */
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
@@ -12,23 +12,23 @@ import { createKmsStore } from "../../src/services/kms/store.ts";
 import { openStore } from "../support/open-store.ts";
 import { systemCaller } from "../support/system-caller.ts";
 
-/** What to do. */
+/** The measurement to make. */
 export interface WriterInput {
   readonly location: DatabaseLocation;
-  /** Holds the master key. */
+  /** Folder with the master key. */
   readonly dataDir: string;
-  /** Uses that wait for their entry at any time. */
+  /** Uses in flight: calls that wait for their entry. */
   readonly inFlight: number;
-  /** When to begin and to end, in milliseconds of Date.now(), so that several writers measure the same time. */
+  /** Start and end, in milliseconds of Date.now(), so that several writers measure the same interval. */
   readonly fromMs: number;
   readonly untilMs: number;
 }
 
-/** What came of it. */
+/** The measurement. */
 export interface WriterResult {
   readonly entries: number;
   readonly transactions: number;
-  /** Microseconds of CPU of this process for each entry. */
+  /** CPU time of this process for each entry, in microseconds. */
   readonly cpuPerEntry: number;
 }
 

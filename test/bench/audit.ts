@@ -1,6 +1,6 @@
 /**
- * How many audit entries a second one chain takes, without signatures and without the network: the limit of all
- * replicas together. Fits what a transaction takes to a fixed part and a part for each entry.
+ * How many audit entries per second one chain accepts, without signatures or network: the limit for all replicas
+ * together. Splits the duration of a transaction into a fixed part and a part per entry.
  */
 import { execFile } from "node:child_process";
 import { join } from "node:path";
@@ -13,19 +13,19 @@ import { measureMs, rounds } from "./tools.ts";
 
 const run = promisify(execFile);
 
-/** Uses in flight of each server. */
+/** Uses in flight for each server. */
 const loads = [1, 16, 64, 256];
 /** Servers that share a PostgreSQL database. */
 const serverCounts = [1, 2, 4];
-/** Milliseconds for all writers to start and to warm up. */
+/** Time for all writers to start and warm up, in milliseconds. */
 const startMs = 6000;
 
-/** One measurement: all writers together. */
+/** One measurement with all writers. */
 interface Rate {
   readonly entriesPerSecond: number;
   readonly entriesPerTransaction: number;
   readonly transactionMs: number;
-  /** Microseconds of CPU of one server for each of its entries. */
+  /** CPU time of one server for each of its entries, in microseconds. */
   readonly cpuPerEntry: number;
 }
 
@@ -75,7 +75,7 @@ async function measure(
   dataDir: string,
   { inFlight, servers }: { readonly inFlight: number; readonly servers: number },
 ): Promise<Rate> {
-  // The first one makes the store and the master key.
+  // The first writer creates the store and the master key.
   await write({ location, dataDir, inFlight: 1, fromMs: 0, untilMs: 0 });
   const fromMs = Date.now() + startMs;
   const order: WriterInput = { location, dataDir, inFlight, fromMs, untilMs: fromMs + measureMs };
@@ -109,7 +109,7 @@ function reportRates(place: string, rates: readonly (readonly Rate[])[]): void {
     report(`Audit entries on ${place}, ${loads[i]} in flight each`, values, {
       unit: "per second",
       parts: {
-        "entries in a transaction": medianOf((rate) => rate.entriesPerTransaction),
+        "entries per transaction": medianOf((rate) => rate.entriesPerTransaction),
         "µs per transaction": medianOf((rate) => rate.transactionMs) * 1000,
         "CPU µs per entry": medianOf((rate) => rate.cpuPerEntry),
       },
@@ -118,8 +118,8 @@ function reportRates(place: string, rates: readonly (readonly Rate[])[]): void {
 }
 
 /**
- * Fits `transaction = fixed + entries × each`, by least squares of the relative error. A caller alone is left out,
- * because a transaction for one entry does not wait for others to join it.
+ * Fits `transaction = fixed + entries × each` by least squares of the relative error. Excludes the run with a single
+ * caller, because a transaction with one entry does not wait for others to join it.
  */
 function reportModel(place: string, rates: readonly Rate[]): void {
   const points = rates
@@ -137,8 +137,8 @@ function reportModel(place: string, rates: readonly Rate[]): void {
   const each = (w * xy - x * y) / (w * xx - x * x);
   const fixed = (y - each * x) / w;
   const errors = points.map((p) => Math.abs(fixed + each * p.x - p.y) / p.y);
-  report(`Model of ${place}: µs of a transaction beside its entries`, [fixed * 1000], { unit: "µs" });
-  report(`Model of ${place}: µs of each entry`, [each * 1000], { unit: "µs" });
+  report(`Model of ${place}: fixed µs per transaction`, [fixed * 1000], { unit: "µs" });
+  report(`Model of ${place}: µs per entry`, [each * 1000], { unit: "µs" });
   report(
     `Model of ${place}: error`,
     errors.map((error) => error * 100),

@@ -1,4 +1,4 @@
-/** What a call costs the server, by thread, and how many it answers: the figures of docs/performance.md. */
+/** CPU cost of a call by thread, and throughput: the figures in docs/performance.md. */
 import { join } from "node:path";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { BatchSignRequestSchema, SignRequestSchema } from "#gen/kms/kms_service_pb.ts";
@@ -9,14 +9,14 @@ import { median, report, showProgress } from "./results.ts";
 import { sumOf } from "./thread-times.ts";
 import { type Child, grpc, json, load, measureMs, post, rounds, start } from "./tools.ts";
 
-/** Something that is measured in turn with others. */
+/** One side of a comparison; the sides are measured in turn. */
 interface Contestant {
   readonly name: string;
   readonly server: Child;
   readonly load: H2Load;
 }
 
-/** Measures the cost of calls. Needs h2load, and Linux. */
+/** Measures the cost of calls. Requires h2load and Linux. */
 export async function measureCalls(app: Child, grpcJs: Child, dataDir: string): Promise<void> {
   const bare = await start("http2-server.ts");
   const check: H2Load = { call: grpc("/grpc.health.v1.Health/Check", new Uint8Array()) };
@@ -25,7 +25,7 @@ export async function measureCalls(app: Child, grpcJs: Child, dataDir: string): 
     { name: "Health.Check of @grpc/grpc-js", server: grpcJs, load: check },
     { name: "Health.Check on node:http2 alone", server: bare, load: check },
   ]);
-  bare.tell("stop");
+  bare.send("stop");
   reportCpu(checks, { "Health.Check": "at most 55 µs on the event loop" });
   reportRatio(checks, "Health.Check", "Health.Check of @grpc/grpc-js", "at least 1.0");
 
@@ -98,25 +98,25 @@ async function measureSigning(dataDir: string): Promise<void> {
     if (providers.length > 1) reportRatio(signed, `${name}, native`, `${name}, openssl`, targets[name] ?? "");
   }
   for (const { server } of servers) {
-    server.tell("reset");
+    server.send("reset");
     await measureWithH2load(server, calls.SignData(), measureMs);
   }
   const [fastest] = servers;
   if (fastest !== undefined) {
     const { p99Ms } = await fastest.server.ask("report");
-    report(`Event loop late under SignData, p99, ${fastest.provider}`, [p99Ms], {
+    report(`Event loop delay under SignData, p99, ${fastest.provider}`, [p99Ms], {
       unit: "ms",
       target: "at most 8",
     });
   }
-  for (const { server } of servers) server.tell("stop");
+  for (const { server } of servers) server.send("stop");
 }
 
 type Results = ReadonlyMap<string, readonly Measured[]>;
 
-/** Measures all in turn, several times, because a machine is never as fast as a minute ago. */
+/** Measures all sides in turn, several times, because the speed of a machine drifts within minutes. */
 async function measureInTurn(contestants: readonly Contestant[]): Promise<Results> {
-  // h2load sees no status of gRPC, so one caller looks whether the calls succeed.
+  // h2load does not read the gRPC status, so one ordinary call checks that the calls succeed.
   for (const { server, load: order } of contestants)
     await load(server.url, { ...order.call, inFlight: 1, warmUpMs: 0, measureMs: 100 });
   const results = new Map<string, Measured[]>(contestants.map(({ name }) => [name, []]));

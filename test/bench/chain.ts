@@ -1,9 +1,9 @@
-/** What verifying a long chain costs beside its signatures. */
+/** Cost of verifying a long chain, apart from its signatures. */
 
 import { showProgress } from "./results.ts";
 import { type Child, compare, inFlight, post, rawProvider } from "./tools.ts";
 
-/** Blocks of the chain, genesis among them. */
+/** Blocks in the chain, including genesis. */
 const chainLength = 10_000;
 
 export async function measureChain(app: Child): Promise<void> {
@@ -24,7 +24,7 @@ export async function measureChain(app: Child): Promise<void> {
     async () => {
       const startMs = performance.now();
       const { valid, blocksChecked } = await post(app, "/api/blockchain/verify-chain", {});
-      if (!valid || blocksChecked !== chainLength) throw new Error("the chain is not what it should be");
+      if (!valid || blocksChecked !== chainLength) throw new Error("the chain must be valid and complete");
       return (chainLength - 1) / ((performance.now() - startMs) / 1000);
     },
     () => rawProvider("verify ML-DSA-65"),

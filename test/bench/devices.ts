@@ -1,4 +1,4 @@
-/** What taking readings costs beside their signatures. */
+/** Cost of accepting readings, apart from their signatures. */
 import { generateKeyPairSync, sign } from "node:crypto";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { SendTelemetryRequestSchema, StreamTelemetryRequestSchema } from "#gen/iot/iot_service_pb.ts";

@@ -1,4 +1,4 @@
-/** What one user notices of the floods of another: signatures and log-ins of ada while mallory does her worst. */
+/** How much one user notices when another floods the server: signatures and log-ins of ada while mallory attacks. */
 import { fork } from "node:child_process";
 import { hash } from "node:crypto";
 import { join } from "node:path";
@@ -12,10 +12,10 @@ import { password } from "../support/passwords.ts";
 import type { HostileInput } from "./hostile.ts";
 import { type Child, measureMs, start } from "./tools.ts";
 
-/** Where ada is, as the proxy says that the server trusts. */
+/** Ada's address, as reported by the proxy that the server trusts. */
 const adaAddress = "192.0.2.1";
 
-/** One kind of ada's calls. */
+/** One kind of call that ada makes. */
 export interface Noticed {
   readonly name: string;
   readonly made: number;
@@ -24,27 +24,27 @@ export interface Noticed {
   readonly p99Ms: number;
 }
 
-/** What is read of the answers. */
+/** The fields that the benchmark reads from responses. */
 interface Answer {
   readonly token: string;
   readonly result: { readonly keyId: string };
 }
 
-/** A server with two users, and what they can do. */
+/** A server with two users, and the calls that they make. */
 export interface Battlefield {
-  /** How many times longer than alone a thread takes now, because other programs use the machine as well. */
+  /** Slowdown of a thread against an idle machine, because other programs share the CPU. */
   readonly slowness: number;
   /**
-   * Ada's calls while there is a flood, if one is named. On a machine that is slower, all takes longer in proportion:
-   * the time, the rates of both, and the limits of the server.
+   * Ada's calls, during a flood if one is named. On a slower machine everything scales: the duration, both rates and the
+   * server limits.
    */
   measure(flood: string | undefined, forMs: number): Promise<readonly Noticed[]>;
-  /** The names of all floods. */
+  /** Names of all floods. */
   readonly floods: readonly string[];
   stop(): void;
 }
 
-/** Starts a server in a process of its own, with users, keys and tokens. */
+/** Starts a server in a separate process, with users, keys and tokens. */
 export async function startBattlefield(dataDir: string): Promise<Battlefield> {
   await addUsers(dataDir, ["ada", "mallory"]);
   const slowness = measureSlowness();
@@ -100,7 +100,7 @@ export async function startBattlefield(dataDir: string): Promise<Battlefield> {
       items: 1000,
       inFlight: 150,
     },
-    // A batch of 1,000 is refused: it would not fit into a response.
+    // A batch of 1,000 is rejected: the answer would exceed the response limit.
     "6 batches of 500 SLH-DSA-SHA2-128s": {
       ...batches,
       keyId: await keyOf(mallory, "SLH-DSA-SHA2-128s"),
@@ -118,7 +118,7 @@ export async function startBattlefield(dataDir: string): Promise<Battlefield> {
   return {
     slowness,
     floods: Object.keys(floods),
-    stop: () => server.tell("stop"),
+    stop: () => server.send("stop"),
     async measure(flood, forMs) {
       const order = flood === undefined ? undefined : floods[flood];
       const hostile =
@@ -126,7 +126,7 @@ export async function startBattlefield(dataDir: string): Promise<Battlefield> {
         fork(join(import.meta.dirname, "hostile.ts"), {
           env: { ...process.env, ORDER: JSON.stringify(order) },
         });
-      // The flood has begun when ada makes her first call that counts.
+      // Start counting once the flood has begun.
       if (hostile) await new Promise((resolve) => setTimeout(resolve, 3000 * slowness));
       const noticed = await Promise.all(
         Object.entries(deeds).map(async ([name, { everyMs, run }]) =>
@@ -139,7 +139,7 @@ export async function startBattlefield(dataDir: string): Promise<Battlefield> {
   };
 }
 
-/** Makes calls at a steady rate, whatever becomes of those before. */
+/** Makes calls at a steady rate, whether or not earlier calls have finished. */
 async function notice(
   name: string,
   everyMs: number,
@@ -169,11 +169,11 @@ async function notice(
   return { name, made: calls.length, succeeded: tookMs.length, p50Ms: at(0.5), p99Ms: at(0.99) };
 }
 
-/** Prints what ada notices of each flood, beside what she notices without one. */
+/** Prints ada's latency during each flood, next to her latency without one. */
 export async function measureFloods(dataDir: string): Promise<void> {
   const field = await startBattlefield(dataDir);
   console.log(
-    `This machine is ${field.slowness.toFixed(1)} times slower than alone, and all times are longer`,
+    `This machine is ${field.slowness.toFixed(1)} times slower than when idle; all times are longer`,
   );
   for (const flood of [undefined, ...field.floods]) {
     console.log(`Ada's calls during ${flood ?? "no flood"}`);
@@ -185,7 +185,7 @@ export async function measureFloods(dataDir: string): Promise<void> {
   field.stop();
 }
 
-/** Compares the time of the clock with the time that one thread gets. */
+/** Compares elapsed time with the CPU time that one thread gets. */
 function measureSlowness(): number {
   const [startedMs, startedCpu] = [performance.now(), process.cpuUsage()];
   const used = (): number => {

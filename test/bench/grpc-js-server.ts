@@ -1,4 +1,4 @@
-/** The same Health.Check on @grpc/grpc-js, to compare with: `node grpc-js-server.ts`. */
+/** Health.Check on @grpc/grpc-js, as a baseline: `node grpc-js-server.ts`. */
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import grpc from "@grpc/grpc-js";
 import {

@@ -1,4 +1,4 @@
-/** Load from h2load (nghttp2-client), which takes little of the machine. It does not look at answers beyond HTTP. */
+/** Load from h2load (nghttp2-client), which needs little CPU. It checks no answer beyond its HTTP status. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,23 +10,23 @@ import type { Child } from "./tools.ts";
 
 const run = promisify(execFile);
 
-/** A call, and how it is made. */
+/** A call and its protocol. */
 export interface H2Load {
   readonly call: Partial<LoadInput>;
   readonly protocol?: "h2" | "http/1.1";
   readonly connections?: number;
-  /** Calls of all connections that wait for their answers at any time. */
+  /** Calls in flight over all connections. */
   readonly inFlight?: number;
 }
 
 /** One measurement. */
 export interface Measured {
   readonly callsPerSecond: number;
-  /** Microseconds of the server's CPU for each call. */
+  /** CPU time of the server for each call, in microseconds. */
   readonly cpu: ThreadTimes;
 }
 
-/** Loads a server for about so many milliseconds, after as many calls to warm up as it answers in a third of that. */
+/** Loads a server for about the given milliseconds, after a warm-up with a third of the calls. */
 export async function measureWithH2load(
   server: Pick<Child, "url" | "pid">,
   load: H2Load,
@@ -47,7 +47,7 @@ export async function measureWithH2load(
   }
 }
 
-/** @returns calls per second */
+/** Returns calls per second. */
 async function request(
   url: string,
   folder: string,

@@ -1,11 +1,11 @@
-/** Floods a server from a process of its own until it is ended. The variable ORDER is a HostileInput as JSON. */
+/** Floods a server from a separate process until killed. The variable ORDER is a HostileInput as JSON. */
 import http2 from "node:http2";
 import { gzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { BatchSignRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { frameOf } from "./tools.ts";
 
-/** What to do. */
+/** The flood. */
 export type HostileInput = { readonly url: string } & (
   | { readonly kind: "health"; readonly perSecond: number }
   | {
@@ -31,7 +31,7 @@ const order = JSON.parse(process.env.ORDER ?? "") as HostileInput;
 const sessions = Array.from({ length: 4 }, () => http2.connect(order.url));
 let calls = 0;
 
-/** Makes a call and reads its answer, whatever it is. */
+/** Makes a call and discards its answer. */
 function call(headers: http2.OutgoingHttpHeaders, body: string | Uint8Array = ""): Promise<void> {
   calls += 1;
   const session = sessions[calls % sessions.length];
@@ -70,7 +70,7 @@ if (order.kind === "passwords") {
 }
 if (order.kind === "inputs") {
   const { input } = order;
-  // The slowest to decode of what a stranger can send, in some hundred bytes.
+  // The slowest untrusted input to decode, in a few hundred bytes.
   const formBytes = input === "a form at its limit" ? 64 * 1024 : 4 * 1024 * 1024;
   const form = gzipSync(Buffer.concat([Buffer.from("scope="), Buffer.alloc(formBytes - 6, "+")]));
   const host = encodeURIComponent("\u9fa5".repeat(1700));
@@ -93,7 +93,7 @@ if (order.kind === "batches") {
   };
   for (let i = 0; i < order.inFlight; i += 1)
     void (async () => {
-      // As soon as one ends, the next begins; what is refused at once begins again a little later.
+      // Each finished call starts the next one; a refused call waits a little first.
       for (;;) {
         const startedMs = performance.now();
         await call(headers, body);

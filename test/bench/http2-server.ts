@@ -1,11 +1,11 @@
 /**
- * Health.Check on node:http2 alone: reads a message and sends one, and does nothing else: `node http2-server.ts`.
+ * Health.Check on bare node:http2, which only reads a message and sends one: `node http2-server.ts`.
  * `node http2-server.ts refuse` refuses every request instead.
  */
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
 
-/** SERVING, with the prefix of gRPC. */
+/** SERVING, with its gRPC prefix. */
 const answer = Buffer.from([0, 0, 0, 0, 2, 8, 1]);
 
 const refusal = Buffer.alloc(300, "x");

@@ -1,4 +1,4 @@
-/** What keeping keys costs: signing with them, the audit log on the disk, and long lists. */
+/** Cost of server-held keys: signing with them, the audit log on disk, and long lists. */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { create, toBinary } from "@bufbuild/protobuf";
@@ -10,7 +10,7 @@ import { openStore } from "../support/open-store.ts";
 import { showProgress } from "./results.ts";
 import { type Child, compare, grpc, load, post, rawProvider, start } from "./tools.ts";
 
-/** Keys of the long list. */
+/** Keys in the long list. */
 const listedKeys = 1_000_000;
 
 export async function measureKms(app: Child, dataDir: string): Promise<void> {
@@ -65,17 +65,17 @@ async function measureList(dataDir: string): Promise<void> {
       read(pageToken),
     );
   } finally {
-    app.tell("stop");
+    app.send("stop");
   }
 }
 
-/** Rows of the size of real ones; nobody signs with them. */
+/** Inserts rows of realistic size. Nobody signs with these keys. */
 async function fillList(dataDir: string): Promise<void> {
   const provider = await createCryptoProvider("openssl");
   const location = sqliteIn(dataDir);
   await (await openStore({ location, masterKey: masterKeyIn(dataDir), provider })).close();
   await provider.close();
-  if (location.kind !== "sqlite") throw new Error("the list is made in SQLite");
+  if (location.kind !== "sqlite") throw new Error("the long list requires SQLite");
   const database = new DatabaseSync(location.path);
   database.exec("pragma synchronous = off; begin");
   database.exec(`
@@ -86,7 +86,7 @@ async function fillList(dataDir: string): Promise<void> {
   database.close();
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: the answers are those of the service that is measured
+// biome-ignore lint/suspicious/noExplicitAny: the measured service defines the answers
 async function get(app: Child, path: string): Promise<any> {
   return (await fetch(app.url + path)).json();
 }

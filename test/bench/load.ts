@@ -1,24 +1,24 @@
 /**
- * Calls one address as fast as it answers, from a process of its own: `node load.ts '<LoadInput as JSON>'`.
- * Prints a LoadResult as JSON. It writes HTTP/2 itself, so that as little as possible of the machine goes
- * into asking.
+ * Calls one address as fast as it answers, from a separate process: `node load.ts '<LoadInput as JSON>'`.
+ * Prints a LoadResult as JSON. Writes HTTP/2 frames itself, so that the load generator takes as little CPU as
+ * possible.
  */
 import http2 from "node:http2";
 
-/** What to do. */
+/** The calls to make. */
 export interface LoadInput {
   readonly url: string;
   readonly path: string;
   readonly method: "GET" | "POST";
   readonly headers: Readonly<Record<string, string>>;
-  /** The body in base64; for gRPC with its 5-byte prefix. */
+  /** Request body in base64; for gRPC with its 5-byte prefix. */
   readonly body: string;
   readonly inFlight: number;
   readonly warmUpMs: number;
   readonly measureMs: number;
 }
 
-/** What came of it. */
+/** The measurement. */
 export interface LoadResult {
   readonly calls: number;
   readonly callsPerSecond: number;

@@ -1,4 +1,4 @@
-/** What the verifiable logs cost: CPU of the server for each signature with a stored key, with and without them. */
+/** Cost of the verifiable logs: server CPU for each signature with a stored key, with and without them. */
 import { join } from "node:path";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { SignRequestSchema } from "#gen/kms/kms_service_pb.ts";
@@ -6,7 +6,7 @@ import { report, showProgress } from "./results.ts";
 import { perCall, readThreadTimes } from "./thread-times.ts";
 import { type Child, grpc, load, post, rounds, start } from "./tools.ts";
 
-/** Loads servers with and without the package in turn, so that both meet the same machine. */
+/** Loads servers with and without the package in turn, so that both see the same machine load. */
 export async function measureLogs(dataDir: string): Promise<void> {
   const services = ["kms", "kms,tlog"];
   const servers = await Promise.all(
@@ -24,7 +24,7 @@ export async function measureLogs(dataDir: string): Promise<void> {
       if (round > 0) times[i]?.push(microseconds);
     }
   showProgress();
-  for (const app of servers) app.tell("stop");
+  for (const app of servers) app.send("stop");
   const [without = [], withLogs = []] = times;
   report("CPU of the server for a Sign, without verifiable logs", without, { unit: "µs" });
   report("CPU of the server for a Sign, with verifiable logs", withLogs, { unit: "µs" });
@@ -32,7 +32,7 @@ export async function measureLogs(dataDir: string): Promise<void> {
   report("With verifiable logs against without", ratios, { unit: "times", target: "at most 1.05" });
 }
 
-/** @returns microseconds of CPU for each call */
+/** Returns the CPU time for each call, in microseconds. */
 async function measureSign(app: Child, keyId: string): Promise<number> {
   const message = create(SignRequestSchema, { keyId, data: Buffer.alloc(32, 1) });
   const before = readThreadTimes(app.pid);

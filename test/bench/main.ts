@@ -1,10 +1,10 @@
 /**
- * Measures what the server costs: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where parts
- * are calls, providers, start, servers, memory, audit, verification, chain, devices, tunnel, kms, logs, pqc, overload and floods. The parts
- * `calls` and `servers` need h2load (Debian: nghttp2-client).
+ * Measures the server: `npm run bench [-- [--seconds 4] [--rounds 3] [--json FILE] [PART …]]`, where the parts
+ * are calls, providers, start, servers, memory, audit, verification, chain, devices, tunnel, kms, logs, pqc, overload
+ * and floods. The parts `calls` and `servers` require h2load (Debian: nghttp2-client).
  *
- * Everything is compared with something else in the same run, since absolute times depend on the machine:
- * the figures to read are the ratios. Each pair is measured in turn, several times, and the medians compared.
+ * Every figure is compared with a baseline of the same run, because absolute times depend on the machine: read the
+ * ratios. Both sides of a pair are measured in turn, several times, and the medians are compared.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import os from "node:os";
@@ -49,7 +49,7 @@ const parts = {
 const unknown = chosenParts.filter((part) => !Object.hasOwn(parts, part));
 try {
   if (unknown.length > 0)
-    throw new Error(`${unknown.join(", ")}: no such part; the parts are ${Object.keys(parts).join(", ")}`);
+    throw new Error(`${unknown.join(", ")}: unknown; the parts are ${Object.keys(parts).join(", ")}`);
   console.log(
     `Node ${process.version}, ${os.availableParallelism()} cores, ${inFlight} calls in flight, load on the same machine`,
   );
@@ -59,7 +59,7 @@ try {
   console.log(`  memory at the end: ${toMiB((await app.ask("report")).rssBytes)} MiB`);
   if (options.json !== undefined) writeResults(options.json);
 } finally {
-  app.tell("stop");
-  grpcJs.tell("stop");
+  app.send("stop");
+  grpcJs.send("stop");
   rmSync(dataDir, { recursive: true, force: true });
 }

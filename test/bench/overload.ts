@@ -1,6 +1,6 @@
 /**
- * What a server does that is asked for more than it can do: how much of its capacity it keeps, how long accepted calls
- * take, what a refusal costs, and how soon it is as fast as before. Needs h2load, and Linux.
+ * Behaviour under overload: how much of its capacity the server keeps, how long accepted calls take, what a refusal
+ * costs, and how fast the server recovers. Requires h2load and Linux.
  */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
@@ -21,25 +21,25 @@ import { type Child, grpc, json, measureMs, post, rounds, start } from "./tools.
 
 const run = promisify(execFile);
 
-/** Multiples of the capacity to offer. */
+/** Offered load as multiples of the capacity. */
 const factors = [2, 5, 10];
-/** As a fleet of clients: many connections, with many calls in each. */
+/** Like a fleet of clients: many connections with many calls each. */
 const connections = 50;
 const streamsPerConnection = 100;
-/** Fewer than the server refuses without a pause. */
+/** Below the rate at which the server refuses calls continuously. */
 const refusalsPerSecond = 1500;
-/** Milliseconds of one step of the recovery. */
+/** Length of one step of the recovery, in milliseconds. */
 const stepMs = 100;
 
 /** A call to offer, in one protocol. */
 interface Offer {
   readonly title: string;
   readonly call: Partial<LoadInput>;
-  /** The RPC, as the metrics name it. */
+  /** Name of the RPC in the metrics. */
   readonly method: string;
 }
 
-/** One answer: milliseconds on the clock of the machine, and until it was complete. */
+/** One answer: its start on the machine's clock and its duration, in milliseconds. */
 interface Answer {
   readonly startedMs: number;
   readonly tookMs: number;
@@ -54,7 +54,7 @@ export async function measureOverload(dataDir: string): Promise<void> {
     const server = await start("app-server.ts", folder, "--crypto-provider", engine);
     for (const offer of await listOffers(server))
       await measureOffer(server, { ...offer, title: `${offer.title}, ${engine}` });
-    server.tell("stop");
+    server.send("stop");
   }
 }
 
@@ -96,7 +96,7 @@ async function listOffers(server: Child): Promise<Offer[]> {
   ]);
 }
 
-/** Compares a server that refuses all calls with node:http2 alone that does, under the same load. */
+/** Compares a server that refuses every call with bare node:http2 that does the same, under the same load. */
 async function measureRefusals(dataDir: string): Promise<void> {
   showProgress("refusals");
   const full = await start("app-server.ts", join(dataDir, "overload-full"), "--max-calls", "1");
@@ -108,33 +108,33 @@ async function measureRefusals(dataDir: string): Promise<void> {
     const held = await holdCall(full);
     const [ours, theirs] = [await measureRefusal(full, call), await measureRefusal(bare, call)];
     held.destroy();
-    // The first round compiles.
+    // The first round lets V8 compile.
     if (round === 0) continue;
     ratios.push(ours / theirs);
     costs.push(ours);
   }
-  for (const server of [full, bare]) server.tell("stop");
+  for (const server of [full, bare]) server.send("stop");
   showProgress();
-  report("event loop of a refusal, against one of node:http2 alone", ratios, {
+  report("event loop time of a refusal, against bare node:http2", ratios, {
     unit: "times",
     target: "at most 1.5",
-    parts: { "of ours in µs": median(costs) },
+    parts: { "our server in µs": median(costs) },
   });
 }
 
-/** Occupies the only place of a server: a call whose body does not arrive. */
+/** Occupies the only place of a server: a call whose body never arrives. */
 async function holdCall({ url }: Child): Promise<net.Socket> {
   const { hostname, port } = new URL(url);
   const socket = net.connect(Number(port), hostname);
   const head =
     "host: localhost\r\ncontent-type: application/json\r\ncontent-length: 9\r\nexpect: 100-continue";
   socket.write(`POST /api/grpc/sign HTTP/1.1\r\n${head}\r\n\r\n`);
-  // The server has taken the call when it asks for the body.
+  // Once the server asks for the body, it has accepted the call.
   await once(socket, "data");
   return socket;
 }
 
-/** Measures the microseconds of the event loop that a refusal takes. */
+/** Measures event loop time for each refusal, in microseconds. */
 async function measureRefusal(server: Child, call: Partial<LoadInput>): Promise<number> {
   const before = readThreadTimes(server.pid);
   const answers = await offerRate(server, call, refusalsPerSecond, Math.ceil(measureMs / 1000));
@@ -178,32 +178,32 @@ async function measureOffer(server: Child, { title, call, method }: Offer): Prom
   }
 }
 
-/** Offers a multiple of the capacity once, and compares it with the same server alone. */
+/** Offers a multiple of the capacity once, and compares the result with the same server at capacity. */
 async function overloadOnce(
   server: Child,
   { call, method }: Offer,
   callsPerSecond: number,
   factor: number,
 ): Promise<Overload> {
-  // Alone, but with the same load: calls that arrive one by one cost more than those that arrive together. Measured again
-  // each time, because the speed of a machine changes within seconds.
+  // The baseline uses the same arrival pattern, because calls that arrive one by one cost more than calls in groups. It is
+  // measured again each time, because the speed of a machine changes within seconds.
   const { acceptedPerSecond: capacity } = await measureOffered(server, call, method, callsPerSecond);
-  // The first second compiles what refuses, and grows the heap.
+  // During the first second, V8 compiles the refusal path and the heap grows.
   await offerRate(server, call, factor * capacity, 1);
   const offered = await measureOffered(server, call, method, factor * capacity);
   return { ...offered, capacity, untilFullMs: await measureRecovery(server, call, capacity) };
 }
 
-/** What a server does with the calls that are offered. */
+/** How the server handled the offered calls. */
 interface Offered {
   readonly acceptedPerSecond: number;
   readonly refusedPerSecond: number;
-  /** Milliseconds that 99 % of the accepted calls do not exceed. */
+  /** 99th percentile of the duration of accepted calls, in milliseconds. */
   readonly p99Ms: number;
   readonly cpuPercent: number;
 }
 
-/** An overload, and the server alone before it. */
+/** An overload and its baseline. */
 interface Overload extends Offered {
   readonly capacity: number;
   readonly untilFullMs: number;
@@ -230,7 +230,7 @@ async function measureOffered(
   };
 }
 
-/** Offers calls at a rate that does not follow the answers. */
+/** Offers calls at a fixed rate, independent of the answers (open loop). */
 async function offerRate(
   server: Child,
   call: Partial<LoadInput>,
@@ -245,7 +245,7 @@ async function offerRate(
   ]);
 }
 
-/** Measures the time from the end of an overload until the server answers as many calls as before. */
+/** Measures the time from the end of an overload until throughput is back to normal. */
 async function measureRecovery(server: Child, call: Partial<LoadInput>, capacity: number): Promise<number> {
   const endedMs = Date.now();
   const amount = ["--requests", String(Math.ceil(2 * capacity))];
@@ -284,8 +284,8 @@ async function runH2load(
 }
 
 /**
- * Finds the duration that 99 % of the accepted calls do not exceed. REST shows in its status what was accepted. For gRPC
- * the histogram of the server does, which does not count what is refused at its head; it is coarse.
+ * Finds the 99th percentile of the duration of accepted calls. Over REST, the status shows which calls were accepted.
+ * For gRPC, the server's histogram does, which excludes calls refused by their headers; it is coarse.
  */
 function findP99(answers: readonly Answer[], before: Counts, after: Counts): number {
   const isRest = answers.some(({ status }) => status !== 200);
@@ -295,7 +295,7 @@ function findP99(answers: readonly Answer[], before: Counts, after: Counts): num
   return percentile(accepted, 0.99);
 }
 
-/** Interpolates within the bucket, as Prometheus does. */
+/** Interpolates within the bucket, like Prometheus. */
 function percentileOf(before: Counts, after: Counts, share: number): number {
   const counts = after.buckets.map(({ boundMs, count }, i) => ({
     boundMs,
@@ -312,10 +312,10 @@ function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
-/** The counts of an RPC since the start of a server. */
+/** Counts of an RPC since the server started. */
 interface Counts {
   readonly ok: number;
-  /** The calls that took at most so long. */
+  /** Calls that took at most this long. */
   readonly buckets: readonly { readonly boundMs: number; readonly count: number }[];
 }
 

@@ -1,4 +1,4 @@
-/** What signing with one-time keys, verifying and the protocols cost. */
+/** Cost of signing with one-time keys, of verification, and of the protocols. */
 import { create, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { SignDataRequestSchema, VerifySignatureRequestSchema } from "#gen/pqc/pqc_service_pb.ts";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
@@ -14,16 +14,16 @@ export async function measurePqc(app: Child, grpcJs: Child): Promise<void> {
     "SignData over gRPC against the provider's key pair and signature",
     "reach 0.75",
     async () => {
-      app.tell("reset");
+      app.send("reset");
       return (await load(app.url, signRequest)).callsPerSecond;
     },
     () => rawProvider("pair-and-sign"),
   );
-  app.tell("reset");
+  app.send("reset");
   const signing = await load(app.url, signRequest);
   const busy = await app.ask("report");
   console.log(`  one call of these: p50 ${signing.p50Ms.toFixed(1)} ms, p99 ${signing.p99Ms.toFixed(1)} ms`);
-  console.log(`  event loop late under that load: p99 ${busy.p99Ms.toFixed(1)} ms`);
+  console.log(`  event loop delay under that load: p99 ${busy.p99Ms.toFixed(1)} ms`);
   console.log(`  memory: ${toMiB(rest.rssBytes)} MiB at rest, ${toMiB(busy.rssBytes)} MiB under load`);
 
   const verifyRequest = await createVerifyRequest();

@@ -1,4 +1,4 @@
-/** How much faster the native provider is than that of Node, by CPU time. */
+/** Speedup of the native provider over Node's OpenSSL, by CPU time. */
 import type { ProviderName } from "../../src/crypto/provider.ts";
 import type { RawWork } from "./raw-provider.ts";
 import { median, report, showProgress } from "./results.ts";
@@ -11,7 +11,7 @@ const comparisons: readonly [RawWork, ProviderName, string][] = [
   ["sign mu", "openssl", "at least 25"],
 ];
 
-/** Compares the native provider with that of Node, for which the noble library signs mu. */
+/** Compares the native provider with Node's, where the noble library signs mu. */
 export async function measureProviders(): Promise<void> {
   for (const [work, other, target] of comparisons) {
     const [native, others]: [number[], number[]] = [[], []];

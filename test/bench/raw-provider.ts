@@ -1,4 +1,4 @@
-/** A provider alone: `node raw-provider.ts <RawWork> <provider> <in flight> <ms>`. Prints RawResult as JSON. */
+/** A provider without a server: `node raw-provider.ts <RawWork> <provider> <in flight> <ms>`. Prints RawResult as JSON. */
 import os from "node:os";
 import type { SignatureAlgorithm } from "../../src/crypto/algorithms.ts";
 import type { ProviderName } from "../../src/crypto/provider.ts";
@@ -6,7 +6,7 @@ import type { ProviderName } from "../../src/crypto/provider.ts";
 process.env.UV_THREADPOOL_SIZE ??= String(os.availableParallelism());
 const { createCryptoProvider } = await import("../../src/crypto/create-provider.ts");
 
-/** What can be measured. */
+/** The operations that can be measured. */
 export type RawWork =
   | "pair-and-sign"
   | "generate"
@@ -15,10 +15,10 @@ export type RawWork =
   | "verify ML-DSA-44"
   | "verify ML-DSA-65";
 
-/** What came of it. */
+/** The measurement. */
 export interface RawResult {
   readonly callsPerSecond: number;
-  /** Microseconds of CPU, of all threads, for each. */
+  /** CPU time of all threads for each operation, in microseconds. */
   readonly cpuPerCall: number;
 }
 

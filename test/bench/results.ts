@@ -1,4 +1,4 @@
-/** What was measured: printed as it comes, and written as JSON in the end. */
+/** Collects the figures: prints each at once, and writes all as JSON at the end. */
 import { execFileSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import os from "node:os";
@@ -6,29 +6,33 @@ import os from "node:os";
 /** One figure. */
 export interface Figure {
   readonly name: string;
-  /** The median of its values. */
+  /** Median of `values`. */
   readonly value: number;
   readonly unit: string;
-  /** All values, in their order. */
+  /** All values, in the order measured. */
   readonly values: readonly number[];
   readonly target?: string;
-  /** What the value is made of, by name. */
+  /** Components of the value, by name. */
   readonly parts?: Readonly<Record<string, number>>;
 }
 
 const figures: Figure[] = [];
 
-/** Takes the middle value. */
+/** Returns the median. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }
 
-/** Shows a person at a terminal what is being measured; nothing clears the line. */
+/** Shows progress on a terminal; nothing clears the line. */
 export function showProgress(text = ""): void {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`);
 }
 
-/** Prints a figure and keeps it. @param values of all rounds; the median counts */
+/**
+ * Prints a figure and keeps it.
+ *
+ * @param values one for each round; the median counts
+ */
 export function report(
   name: string,
   values: readonly number[],
@@ -42,7 +46,7 @@ export function report(
   console.log(`${name}: ${shown} ${unit}${about === "" ? "" : ` (${about})`}`);
 }
 
-/** Writes all figures, with what they were measured on. */
+/** Writes all figures, with a description of the machine. */
 export function writeResults(path: string): void {
   const machine = {
     node: process.version,

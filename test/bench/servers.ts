@@ -1,4 +1,4 @@
-/** What a second server on the same port gains: the same calls to one server, and to two with --reuse-port. */
+/** Gain from a second server on the same port: the same load on one server, and on two with --reuse-port. */
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { type H2Load, measureWithH2load } from "./h2load.ts";
@@ -6,10 +6,10 @@ import { report } from "./results.ts";
 import { begin, stop } from "./start.ts";
 import { grpc, measureMs, rounds } from "./tools.ts";
 
-/** So many that the system spreads them about evenly. Each makes one call at a time. */
+/** Enough that the system distributes them evenly. Each makes one call at a time. */
 const connections = 128;
 
-/** Loads one server and a pair of servers in turn. Needs h2load, and Linux. */
+/** Loads one server and a pair of servers in turn. Requires h2load and Linux. */
 export async function measureServers(dataDir: string): Promise<void> {
   const check: H2Load = {
     call: grpc("/grpc.health.v1.Health/Check", new Uint8Array()),
@@ -25,7 +25,7 @@ export async function measureServers(dataDir: string): Promise<void> {
     for (const [i, { url, child }] of [alone, first].entries()) {
       const { callsPerSecond } = await measureWithH2load({ url, pid: child.pid ?? 0 }, check, measureMs);
       rates[i]?.push(callsPerSecond);
-      // Lets connections go that h2load has closed.
+      // Time for the server to close the connections that h2load dropped.
       await setTimeout(100);
     }
   }

@@ -1,4 +1,4 @@
-/** How long a start takes, and what a server takes of memory at rest and after many calls. */
+/** Startup time, and the memory of a server at rest and after many calls. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -8,13 +8,13 @@ import { main } from "../support/program.ts";
 import { report } from "./results.ts";
 import { rounds } from "./tools.ts";
 
-/** Milliseconds after which a server that nobody calls is at rest. */
+/** Time after which an idle server is at rest, in milliseconds. */
 const restMs = 5000;
 
-/** Starts the program as npm start does, on a store that exists. */
+/** Starts the program like npm start, on an existing store. */
 export async function measureStart(dataDir: string): Promise<void> {
   const folder = join(dataDir, "start");
-  // The first start makes the store, and leaves V8's compiled code for the others.
+  // The first start creates the store and fills V8's compile cache.
   await stop((await begin(folder)).child);
   const [seconds, cpuSeconds, memory]: [number[], number[], number[]] = [[], [], []];
   for (let round = 1; round <= rounds; round += 1) {
@@ -28,16 +28,16 @@ export async function measureStart(dataDir: string): Promise<void> {
     memory.push(readMiB(child));
     await stop(child);
   }
-  report("Start to ready", seconds, { unit: "s", target: "at most 0.8" });
-  report("CPU of a start", cpuSeconds, { unit: "s" });
+  report("Startup to ready", seconds, { unit: "s", target: "at most 0.8" });
+  report("CPU of a startup", cpuSeconds, { unit: "s" });
   report("Memory at rest", memory, { unit: "MiB", target: "at most 150" });
 }
 
-/** Calls of the measurement of memory, and how many wait for their answers at any time. */
+/** Calls to make for the memory measurement, and calls in flight. */
 const mixedCalls = 150_000;
 const mixedInFlight = 16;
 
-/** Makes calls of five kinds over REST, as many as a small service makes in a morning. */
+/** Makes five kinds of calls over REST, as many as a small service makes in a morning. */
 export async function measureMemory(dataDir: string): Promise<void> {
   const { child, url } = await begin(join(dataDir, "memory"));
   const ask = async (path: string, body?: unknown): Promise<Record<string, unknown>> => {
@@ -76,7 +76,7 @@ export async function measureMemory(dataDir: string): Promise<void> {
   report(title, memory.slice(-1), { unit: "MiB", target: "at most 400", parts });
 }
 
-/** Starts the program on a store in a folder, and waits until it is ready. */
+/** Starts the program on a store in a folder and waits until it is ready. */
 export async function begin(
   folder: string,
   ...more: string[]
@@ -94,7 +94,6 @@ export async function begin(
   throw new Error(`the server did not start: ${output}`);
 }
 
-/** Stops the program. */
 export async function stop(child: ChildProcess): Promise<void> {
   child.kill("SIGTERM");
   await once(child, "exit");

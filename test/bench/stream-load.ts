@@ -1,18 +1,18 @@
 /**
- * Keeps bidirectional gRPC streams going, from a process of its own: `node stream-load.ts '<StreamInput as JSON>'`.
- * Prints the answers a second as JSON.
+ * Keeps bidirectional gRPC streams busy, from a separate process: `node stream-load.ts '<StreamInput as JSON>'`.
+ * Prints the answers per second as JSON.
  */
 import { once } from "node:events";
 import http2 from "node:http2";
 
-/** What to do. */
+/** The streams to keep busy. */
 export interface StreamInput {
   readonly url: string;
   readonly path: string;
-  /** The message to send again and again, in base64, with its 5-byte prefix. */
+  /** The message to send repeatedly, in base64, with its 5-byte prefix. */
   readonly frame: string;
   readonly streams: number;
-  /** Messages of all streams that wait for their answer at any time. */
+  /** Messages in flight over all streams. */
   readonly inFlight: number;
   readonly warmUpMs: number;
   readonly measureMs: number;

@@ -1,4 +1,4 @@
-/** Starts what is measured, loads it, and compares. */
+/** Starts servers, loads them, and compares the results. */
 import { type ChildProcess, execFile, fork } from "node:child_process";
 import { join } from "node:path";
 import { parseArgs, promisify } from "node:util";
@@ -9,7 +9,7 @@ import type { RawResult, RawWork } from "./raw-provider.ts";
 import { median, report, showProgress } from "./results.ts";
 import type { StreamInput } from "./stream-load.ts";
 
-/** What `npm run bench --` was told. */
+/** Options of `npm run bench`. */
 export const { values: options, positionals: chosenParts } = parseArgs({
   allowPositionals: true,
   options: {
@@ -18,25 +18,25 @@ export const { values: options, positionals: chosenParts } = parseArgs({
     json: { type: "string" },
   },
 });
-/** Milliseconds of one measurement. */
+/** Length of one measurement, in milliseconds. */
 export const measureMs = Number(options.seconds) * 1000;
-/** Calls that wait for their answer at any time. */
+/** Calls in flight. */
 export const inFlight = 64;
-/** How often each measurement is made, in turn with what it is compared with. */
+/** Number of rounds; each pair is measured in turn. */
 export const rounds = Number(options.rounds);
 const here = import.meta.dirname;
 const run = promisify(execFile);
 
-/** A server in a process of its own. */
+/** A server in a separate process. */
 export interface Child {
   readonly url: string;
   readonly pid: number;
   ask(message: string): Promise<{ p99Ms: number; rssBytes: number }>;
-  tell(message: string): void;
+  send(message: string): void;
 }
 
 export async function start(script: string, ...args: string[]): Promise<Child> {
-  // As npm start does: one-time keys die young, and V8 does not see how much native memory each one holds.
+  // Like npm start: one-time keys die young, and V8 does not see how much native memory each one holds.
   const execArgv = ["--max-semi-space-size=64", "--no-allocation-site-pretenuring"];
   const child: ChildProcess = fork(join(here, script), args, { stdio: "inherit", execArgv });
   const next = <T>(): Promise<T> =>
@@ -52,7 +52,7 @@ export async function start(script: string, ...args: string[]): Promise<Child> {
       child.send(message);
       return next();
     },
-    tell: (message) => void child.send(message),
+    send: (message) => void child.send(message),
   };
 }
 
@@ -62,10 +62,10 @@ export async function load(url: string, order: Partial<LoadInput>): Promise<Load
   return JSON.parse(stdout) as LoadResult;
 }
 
-/** Messages of a stream that wait for their answer at any time. */
+/** Messages in flight over all streams. */
 const streamInFlight = 256;
 
-/** Keeps a stream of calls going. @returns answers a second */
+/** Keeps a stream of calls busy and returns the answers per second. */
 export async function loadStream(
   url: string,
   path: string,
@@ -86,7 +86,7 @@ export async function loadStream(
   return (JSON.parse(stdout) as { answersPerSecond: number }).answersPerSecond;
 }
 
-/** A message with the prefix that gRPC gives it. */
+/** Adds the 5-byte gRPC prefix to a message. */
 export function frameOf(message: Uint8Array): Buffer {
   const frame = Buffer.alloc(5 + message.length);
   frame.writeUInt32BE(message.length, 1);
@@ -110,8 +110,8 @@ export function json(path: string, text: string): Partial<LoadInput> {
   };
 }
 
-/** Calls by REST with JSON, to set up what is measured. */
-// biome-ignore lint/suspicious/noExplicitAny: the answers are those of the service that is measured
+/** Makes a REST call with JSON, to set up a measurement. */
+// biome-ignore lint/suspicious/noExplicitAny: the measured service defines the answers
 export async function post(app: Child, path: string, body: unknown): Promise<any> {
   const headers = { "content-type": "application/json" };
   const answer = await fetch(app.url + path, { method: "POST", headers, body: JSON.stringify(body) });
@@ -119,7 +119,7 @@ export async function post(app: Child, path: string, body: unknown): Promise<any
   return answer.json();
 }
 
-/** Measures two things in turn, and says what part of the second the first reaches. */
+/** Measures two sides in turn, and reports the ratio of the first to the second. */
 export async function compare(
   title: string,
   target: string,
@@ -140,14 +140,14 @@ export async function compare(
   );
 }
 
-/** Measures what a provider does alone, in a process of its own. */
+/** Measures a provider without a server, in a separate process. */
 export async function measureRaw(what: RawWork, provider: ProviderName): Promise<RawResult> {
   const args = [join(here, "raw-provider.ts"), what, provider, String(inFlight), String(measureMs)];
   const { stdout } = await run(process.execPath, args);
   return JSON.parse(stdout);
 }
 
-/** What the provider alone does, that of the server. @returns calls a second */
+/** Measures the server's own provider without the server, and returns calls per second. */
 export async function rawProvider(what: RawWork): Promise<number> {
   return (await measureRaw(what, loadNative().kind === "loaded" ? "native" : "openssl")).callsPerSecond;
 }

@@ -1,9 +1,9 @@
-/** What a packet costs, over the stream and call by call. */
+/** Cost of a packet, over the stream and call by call. */
 import { create, toBinary } from "@bufbuild/protobuf";
 import { SendPacketRequestSchema, TunnelRequestSchema } from "#gen/vpn/vpn_service_pb.ts";
 import { type Child, compare, grpc, load, loadStream, post } from "./tools.ts";
 
-/** What an Ethernet frame carries beside the headers of a tunnel. */
+/** Payload of an Ethernet frame without the tunnel headers. */
 const packetBytes = 1400;
 
 export async function measureTunnel(app: Child): Promise<void> {

@@ -1,4 +1,4 @@
-/** How many entries of the audit log a verification reads in a second, and how much of that the event loop does. */
+/** Audit log entries that a verification reads per second, and its share of the event loop. */
 import { join } from "node:path";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import { sqliteIn } from "../../src/database/database.ts";
@@ -10,7 +10,6 @@ import { rounds } from "./tools.ts";
 
 const entries = 200_000;
 
-/** Measures a verification on SQLite. */
 export async function measureVerification(dataDir: string): Promise<void> {
   const folder = join(dataDir, "verification");
   const provider = await createCryptoProvider("auto");
@@ -29,7 +28,7 @@ export async function measureVerification(dataDir: string): Promise<void> {
       const startMs = performance.now();
       const start = performance.eventLoopUtilization();
       const { valid } = await logVerification.verifyAudit(store, provider);
-      if (!valid) throw new Error("the log is not what it should be");
+      if (!valid) throw new Error("the log must be valid");
       rates.push(entries / ((performance.now() - startMs) / 1000));
       shares.push(performance.eventLoopUtilization(start).utilization * 100);
     }

@@ -1,6 +1,6 @@
 /**
- * What idle watchers cost a server: opens so many watches of the audit log over gRPC and prints the CPU time that the
- * server uses in ten seconds. `node test/bench/watchers.ts [COUNT] [PROGRAM]`
+ * CPU cost of idle watchers: opens COUNT watches of the audit log over gRPC and prints the CPU time that the server
+ * uses in ten seconds. `node test/bench/watchers.ts [COUNT] [PROGRAM]`
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -29,7 +29,7 @@ try {
     await once(session, "connect");
     for (let i = 0; i < Math.min(streamsPerConnection, count - opened); i += 1) entries.push(watch(session));
   }
-  // A watch does not tell when it has begun. All have once they have an entry of the log.
+  // A watch does not report when it has begun. All have begun once they have received a log entry.
   const makeEntry = () => fetch(`${url}/api/kms/create-key`, { method: "POST", headers, body: "{}" });
   const timer = setInterval(() => void makeEntry().catch(() => {}), 1000);
   await Promise.all(entries);
@@ -55,7 +55,7 @@ async function readUrl(): Promise<string> {
   throw new Error("the server does not listen");
 }
 
-/** Opens a watch. @returns when it has given its first entry */
+/** Opens a watch and waits for its first entry. */
 function watch(session: http2.ClientHttp2Session): Promise<void> {
   const stream = session.request({
     ":method": "POST",
