@@ -1,4 +1,4 @@
-/** What small requests cost the program at most: CPU and memory. */
+/** Maximum CPU and memory that small requests can cost. */
 import type { ChildProcess } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -7,13 +7,13 @@ import { type RunningServer, startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { listBombs, sendBomb } from "./bombs.ts";
 
-/** What a request of 64 KB may cost. */
+/** Budget of a request of 64 KB. */
 const maxCpuMs = 400;
 const maxGrownMebibytes = 120;
-/** Others slow a request down, and never speed it up: the cheapest of a few attempts counts. */
+/** Other processes only slow a request down, so the cheapest of a few attempts counts. */
 const attempts = 4;
 
-/** /proc is Linux's. */
+/** /proc exists only on Linux. */
 const isLinux = process.platform === "linux";
 
 /** User and system time of a process, in milliseconds; see proc(5), /proc/pid/stat, fields 14 and 15. */
@@ -21,18 +21,18 @@ function readCpuMs({ pid }: ChildProcess): number {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8")
     .replace(/^.*\) /s, "")
     .split(" ");
-  // 100 ticks a second.
+  // 100 ticks per second.
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }
 
-/** Memory in MiB: what a process has now, and the most it had since the last reset. */
+/** Memory in MiB: the current size, and the peak since the last reset. */
 function readMemory({ pid }: ChildProcess): { now: number; most: number } {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const read = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) / 1024;
   return { now: read("VmRSS"), most: read("VmHWM") };
 }
 
-/** Sets the most that a process had to what it has now; see proc(5), /proc/pid/clear_refs. */
+/** Resets the peak to the current size; see proc(5), /proc/pid/clear_refs. */
 function resetMostMemory({ pid }: ChildProcess): void {
   writeFileSync(`/proc/${pid}/clear_refs`, "5");
 }

@@ -1,4 +1,4 @@
-/** Small requests that expand, nest or repeat: they are answered, shortly, and so are the requests of others. */
+/** Small requests that expand, nest or repeat. The server answers them briefly, and keeps answering other callers. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { endAfterAll } from "../support/at-end.ts";
 import { type RunningServer, startServer } from "../support/start-server.ts";
@@ -6,7 +6,7 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { listBombs, sendBomb } from "./bombs.ts";
 
 const maxWireBytes = 64 * 1024;
-/** An error repeats little of its request. */
+/** Maximum length of an error: it quotes little of its request. */
 const maxAnswerBytes = 16 * 1024;
 
 describe("a request of at most 64 KB", () => {

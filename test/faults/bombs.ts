@@ -1,4 +1,4 @@
-/** Small requests that used to cost a server seconds: the table of bombs, and how to send one. */
+/** Table of bombs (small requests that used to cost a server seconds), and how to send one. */
 import { gzipSync } from "node:zlib";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { connectHttp2, envelope, type RawAnswer, request } from "../server/raw.ts";
@@ -11,7 +11,7 @@ export interface Bomb {
   readonly body?: Uint8Array;
 }
 
-/** Sends a bomb over a connection of its own, which closes with the test. */
+/** Sends a bomb over its own connection, which closes with the test. */
 export function sendBomb(url: string, { path, method = undefined, headers, body }: Bomb): Promise<RawAnswer> {
   const session = connectHttp2(url);
   return request(session, { ":path": path, ...(method && { ":method": method }), ...headers }, body);
@@ -28,17 +28,17 @@ const dataOf = (list: string): string => `{"keyId":"k","data":${list}}`;
 const membersOf = (name: (index: number) => string, count: number): string =>
   `{${Array.from({ length: count }, (_, index) => `"${name(index)}":1`).join(",")}}`;
 
-/** JSON texts of about 4 MiB, by what they are made of. */
+/** JSON texts of about 4 MiB, by content. */
 const texts: Record<string, string> = {
   "a list of 1.4 million valid elements": dataOf(listOf('""')),
   "a list of 1.4 million elements, the last invalid": dataOf(listOf('""').replace(/""\]$/, "7]")),
   "a list of a million elements after a number of 16 digits": `{"n":1234567890123456,"data":${listOf('"AA"')}}`,
-  "two million lists, one in the other": dataOf("[".repeat(2_000_000) + "]".repeat(2_000_000)),
-  "opening brackets without end": "[".repeat(maxBytes - 1),
-  "800,000 objects, one in the other": `${'{"a":'.repeat(800_000)}1`,
+  "two million nested lists": dataOf("[".repeat(2_000_000) + "]".repeat(2_000_000)),
+  "endless opening brackets": "[".repeat(maxBytes - 1),
+  "800,000 nested objects": `${'{"a":'.repeat(800_000)}1`,
   "15,000 unknown members": membersOf((index) => `m${index}`, 15_000),
   "300,000 members, each a list": membersOf((index) => `m${index % 10}`, 300_000),
-  "400,000 members of one name": membersOf(() => "keyId", 400_000),
+  "400,000 members with the same name": membersOf(() => "keyId", 400_000),
   "a member name of 4 MB": `{"${"n".repeat(maxBytes - 100)}":1}`,
   "a member name of 4 MB in a list of messages": `{"data":[{"${"n".repeat(maxBytes - 100)}":1}]}`,
   "a text of 2 million escaped quotes": `{"keyId":"${'\\"'.repeat(2_000_000)}"}`,
@@ -50,7 +50,7 @@ const texts: Record<string, string> = {
   "a number of 4 million digits": `{"keyId":${"1".repeat(maxBytes - 100)}}`,
   "white space": `${" ".repeat(maxBytes - 100)}{}`,
   "a list of 20,000 elements": dataOf(listOf('"AA=="', 19_000 * 7)),
-  "no JSON at all": "x".repeat(maxBytes - 1),
+  "not JSON at all": "x".repeat(maxBytes - 1),
 };
 
 function writeFields(count: number, write: (writer: BinaryWriter, index: number) => void): Uint8Array {
@@ -59,25 +59,25 @@ function writeFields(count: number, write: (writer: BinaryWriter, index: number)
   return writer.finish();
 }
 
-/** Protobuf messages of about 4 MiB for BatchSign, whose fields 1 to 3 are a text, a list of bytes, and bytes. */
+/** Protobuf messages of about 4 MiB for BatchSign, whose fields 1 to 3 are a string, a list of bytes, and bytes. */
 const messages: Record<string, Uint8Array> = {
   "two million unknown fields": Buffer.from("2801".repeat(2_000_000), "hex"),
-  "two million groups, one in the other": Buffer.alloc(maxBytes - 100, 0x2b),
-  "two million groups, one after the other": Buffer.from("2b2c".repeat(2_000_000), "hex"),
+  "two million nested groups": Buffer.alloc(maxBytes - 100, 0x2b),
+  "two million groups in sequence": Buffer.from("2b2c".repeat(2_000_000), "hex"),
   "two million elements of a list": Buffer.from("1200".repeat(2_000_000), "hex"),
-  "two million times one field": Buffer.from("0a00".repeat(2_000_000), "hex"),
+  "one field, two million times": Buffer.from("0a00".repeat(2_000_000), "hex"),
   "a text of 4 MB": writeFields(1, (writer) =>
     writer.tag(1, WireType.LengthDelimited).string("k".repeat(maxBytes - 100)),
   ),
   "a packed list of an unknown field": writeFields(1, (writer) =>
     writer.tag(6, WireType.LengthDelimited).bytes(Buffer.alloc(maxBytes - 100, 1)),
   ),
-  "bytes that are no message": Buffer.alloc(maxBytes - 100, 0xff),
+  "bytes that are not a message": Buffer.alloc(maxBytes - 100, 0xff),
 };
 
 const json = "application/json";
 
-/** Puts one content into the form of each protocol. */
+/** Wraps one content for each protocol. */
 function restOf(text: string): Bomb {
   return {
     path: batch.rest,
@@ -114,7 +114,7 @@ const streams: Record<string, Bomb> = {
     "application/grpc",
     repeated(envelope(Buffer.from([0x12, 0])), 9000),
   ),
-  "Connect, 9,000 messages of JSON": streamOf(
+  "Connect, 9,000 JSON messages": streamOf(
     readings.rpc,
     "application/connect+json",
     repeated(envelope("{}"), 9000),
@@ -125,7 +125,7 @@ const streams: Record<string, Bomb> = {
     repeated(envelope(gzipSync(Buffer.alloc(maxBytes - 100, 0x2b)), 1), 12),
     { "grpc-encoding": "gzip" },
   ),
-  "Connect, 12 messages of JSON that expand to 4 MiB each": streamOf(
+  "Connect, 12 JSON messages that expand to 4 MiB each": streamOf(
     readings.rpc,
     "application/connect+json",
     repeated(envelope(gzipSync(`{"deviceId":"${"d".repeat(maxBytes - 100)}"}`), 1), 12),
@@ -135,7 +135,10 @@ const streams: Record<string, Bomb> = {
 
 const queries: Record<string, Bomb> = {
   "REST, 4,000 query parameters": { path: `/api/kms/keys?${"a=1&".repeat(3900)}`, headers: {} },
-  "REST, 7,000 parameters of one name": { path: `/api/kms/keys?${"pageSize=1&".repeat(1300)}`, headers: {} },
+  "REST, 7,000 parameters with the same name": {
+    path: `/api/kms/keys?${"pageSize=1&".repeat(1300)}`,
+    headers: {},
+  },
   "REST, a parameter of 1,000 names": { path: `/api/kms/keys?${"a.".repeat(7000)}b=1`, headers: {} },
   "Connect, a query that expands to 4 MiB": {
     path: `/kms.KmsService/ListKeys?encoding=json&compression=gzip&base64=1&message=${gzipSync(`{"x":${listOf("1")}}`).toString("base64url")}`,

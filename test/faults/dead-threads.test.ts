@@ -9,7 +9,7 @@ const hook = pathToFileURL(join(import.meta.dirname, "end-threads.mjs")).href;
 const env = { NODE_OPTIONS: `--import=${hook}` };
 const unavailable = { code: "Unavailable", reason: "STORE_UNAVAILABLE" };
 
-it("a server goes on when its SQLite threads end", async () => {
+it("a server replaces SQLite threads that end", async () => {
   const server = await startKmsServer({ dataDir: makeTemporaryDirectory(), env });
   const keyId = (await server.kms.createKey({ algorithm: "ML-DSA-44" })).result?.keyId ?? "";
   const sign = () => server.kms.sign({ keyId, data: Buffer.from("message") });
@@ -22,13 +22,13 @@ it("a server goes on when its SQLite threads end", async () => {
   expect(await server.stop()).toMatchObject({ code: 0, stderr: expect.not.stringContaining('"level":60') });
 });
 
-it("a server whose SQLite threads always end stops with exit code 4 and one line that says why", async () => {
+it("a server whose SQLite threads keep ending stops with exit code 4 and one line with the reason", async () => {
   const server = await startKmsServer({ dataDir: makeTemporaryDirectory(), env });
   const { keyId } = (await server.kms.createKey({ algorithm: "ML-DSA-44" })).result ?? { keyId: "" };
   server.process.kill("SIGWINCH");
   const sign = () => refusal(server.kms.sign({ keyId, data: Buffer.from("message") })).catch(() => undefined);
   expect(await sign()).toEqual(unavailable);
-  // Its polls of the store meet the same fault, so it ends also without calls.
+  // Its polls of the store fail in the same way, so it stops even without calls.
   const { code, stderr } = await server.exit;
   const fatal = stderr.split("\n").filter((line) => line.includes('"level":60'));
   expect(fatal).toEqual([expect.stringContaining("the store cannot be used any more; the server stops")]);

@@ -20,7 +20,7 @@ const full = { code: "ResourceExhausted", reason: "STORE_FULL" };
 const data = Buffer.from("message");
 const oneSentence = /^qsp: [^\n]*disk[^\n]* is full[^\n]*\n$/;
 
-/** A store on a small disk, with what is known of it. */
+/** A store on a small disk, and the record of what its callers know. */
 interface SmallStore {
   readonly directory: string;
   readonly server: KmsServer;
@@ -29,7 +29,7 @@ interface SmallStore {
 
 describeSmallDisks("a store on a full disk", () => {
   it.each([2, 12])(
-    "refuses keys as STORE_FULL when they fill it, and takes more when there is room (disk of %i MiB)",
+    "rejects new keys with STORE_FULL when they fill the disk, and accepts more once space is freed (disk of %i MiB)",
     { timeout },
     async (mebibytes) => {
       const directory = makeSmallDisk(`${mebibytes}m`);
@@ -41,7 +41,7 @@ describeSmallDisks("a store on a full disk", () => {
     },
   );
 
-  it("refuses all that writes when a foreign file fills it under load, until that is gone", {
+  it("rejects writes while a foreign file fills the disk under load, and recovers when it is removed", {
     timeout,
   }, async () => {
     const store = await openStore(makeSmallDisk("4m"));
@@ -57,7 +57,7 @@ describeSmallDisks("a store on a full disk", () => {
     await expectGoesOn(store);
   });
 
-  it("keeps what was acknowledged when the program is killed with -9 on it, and starts when there is room", {
+  it("keeps acknowledged writes when the program is killed with -9, and starts once space is freed", {
     timeout,
   }, async () => {
     const store = await openStore(makeSmallDisk("4m"));
@@ -70,7 +70,7 @@ describeSmallDisks("a store on a full disk", () => {
     await expectGoesOn({ ...store, server: await startKmsServer({ dataDir: store.directory }) });
   });
 
-  it("lets the program start, and write when there is room", { timeout }, async () => {
+  it("lets the program start, and write once space is freed", { timeout }, async () => {
     const store = await openStore(makeSmallDisk("4m"));
     const load = startLoadOn(store);
     await load.answers(50);
@@ -83,14 +83,14 @@ describeSmallDisks("a store on a full disk", () => {
     await expectGoesOn({ ...store, server });
   });
 
-  // With no room, SQLite cannot write the file; with 8 KiB, it cannot map the index of its log; then it cannot migrate.
+  // With no free space, SQLite cannot write the file; with 8 KiB, it cannot map its log index; with more, it cannot migrate.
   it.each([0, 8192, 40_960])(
-    "cannot be made there, which the program says in one line (%i bytes of room)",
+    "cannot be created, which the program reports in one line (%i bytes free)",
     { timeout },
     async (bytes) => {
       const directory = makeSmallDisk("1m");
       writeForeignFile(directory, 1024 * 1024 - bytes);
-      // A service manager starts it again, which it does not do after code 2.
+      // A service manager restarts the program after this exit code, but not after code 2.
       expect(await runToEnd(["serve", "--port", "0", "--data-dir", directory])).toMatchObject({
         code: 4,
         stderr: `qsp: the disk of ${join(directory, "qsp.db")} is full; make room on it\n`,
@@ -98,7 +98,7 @@ describeSmallDisks("a store on a full disk", () => {
     },
   );
 
-  it("is finished by store init when there is room", { timeout }, async () => {
+  it("is completed by store init once space is freed", { timeout }, async () => {
     const directory = makeSmallDisk("2m");
     const foreign = writeForeignFile(directory);
     const init = () => runToEndHere(["store", "init", "--data-dir", directory]);
@@ -108,7 +108,7 @@ describeSmallDisks("a store on a full disk", () => {
     expect((await runToEndHere(["user", "list", "--data-dir", directory])).code).toBe(0);
   });
 
-  it("cannot be made if there is no room for the master key", { timeout }, async () => {
+  it("cannot be created without space for the master key", { timeout }, async () => {
     const [directory, dataDir] = [makeSmallDisk("64k"), makeTemporaryDirectory()];
     writeForeignFile(directory);
     const masterKey = join(directory, "master.key");
@@ -120,8 +120,8 @@ describeSmallDisks("a store on a full disk", () => {
   });
 });
 
-describeSmallDisks("a command that finds its disk full", () => {
-  // Whoever runs it again does so when there is room.
+describeSmallDisks("a command on a full disk", () => {
+  // Running the same command again works once space is freed.
   it.each([
     ["keygen", "DISK/k"],
     ["sign", "f", "--key-file", "k.key", "--out", "DISK/f.sig"],
@@ -129,7 +129,7 @@ describeSmallDisks("a command that finds its disk full", () => {
     ["backup", "DISK/monday.backup", "--data-dir", "data"],
     ["restore", "f.backup", "--data-dir", "DISK/data"],
     ["ca", "init", "--data-dir", "DISK/data"],
-  ])("ends with 4 and one line: %s", { timeout }, async (...args: string[]) => {
+  ])("exits with code 4 and one line: %s", { timeout }, async (...args: string[]) => {
     const cwd = makeTemporaryDirectory();
     const run = (words: readonly string[]) => runHere(words, { cwd, env: inheritedEnvironment() });
     writeFileSync(join(cwd, "f"), "a document");
@@ -193,16 +193,16 @@ describeSmallDisks("the key service with a store on a full disk", () => {
     ["BatchSign", () => kms.batchSign({ keyId, data: [data, data] })],
     ["Encapsulate", () => kms.encapsulate({ keyId: kemKeyId })],
     ["Decapsulate", () => kms.decapsulate({ keyId: kemKeyId, ciphertext: Buffer.alloc(768) })],
-    ["a Sign that it would refuse anyway", () => kms.sign({ keyId: "key-unknown", data })],
+    ["a Sign that it would reject anyway", () => kms.sign({ keyId: "key-unknown", data })],
   ];
   it.each(writing)(
-    "refuses %s as STORE_FULL, since its audit entry cannot be written",
+    "rejects %s with STORE_FULL, because its audit entry cannot be written",
     async (_rpc, call) => {
       expect(await refusal(call())).toEqual(full);
     },
   );
 
-  it("says so over REST with 429 and RESOURCE_EXHAUSTED", async () => {
+  it("returns 429 and RESOURCE_EXHAUSTED over REST", async () => {
     const response = await fetch(`${url}/api/kms/create-key`, {
       method: "POST",
       headers: { "content-type": "application/json" },
@@ -217,8 +217,8 @@ describeSmallDisks("the key service with a store on a full disk", () => {
   });
 });
 
-describeSmallDisks("a server with users, whose disk is full", () => {
-  it("lets users log in and take keys and grants away, is not ready meanwhile, and recovers by itself", {
+describeSmallDisks("a server with users on a full disk", () => {
+  it("lets users log in and remove keys and grants, reports itself not ready, and recovers on its own", {
     timeout,
   }, async () => {
     const directory = makeSmallDisk("24m");
@@ -274,7 +274,7 @@ describeSmallDisks("a server with users, whose disk is full", () => {
     }
     // Another program writes to the same store.
     expect((await runAs(["user", "remove", "eve", ...store])).code).toBe(0);
-    // Many log-ins fit into the reserve.
+    // The reserve has space for many log-ins.
     for (let n = 0; n < 10; n += 1) expect((await logIn("bob")).status).toBe(200);
     expect(await post("/api/kms/create-key", {}, token)).toMatchObject({ status: 429 });
     expect(await readyz()).toBe("the store cannot be written: disk full\n");
@@ -285,7 +285,7 @@ describeSmallDisks("a server with users, whose disk is full", () => {
     expect(existsSync(join(directory, "qsp.db-reserve"))).toBe(true);
     const { code, stderr } = await stop();
     expect(code).toBe(0);
-    // Calls that the full disk refused have no lines of their own: they would fill the disk of the log too.
+    // Calls rejected because of the full disk are not logged one by one: the log may be on the same disk.
     expect(stderr.match(/call failed|the store can[^"]*/g)).toEqual([
       "the store cannot be written: disk full",
       "the store can be written again",
@@ -301,7 +301,7 @@ interface Answer {
   readonly grant?: { readonly grantId: string };
 }
 
-/** The server makes its reserve within a second after its start. */
+/** The server allocates its reserve within a second of its start. */
 function waitForReserve(directory: string): Promise<unknown> {
   return vi.waitUntil(() => existsSync(join(directory, "qsp.db-reserve")), timeout);
 }
@@ -318,7 +318,7 @@ function startLoadOn({ server, evidence }: SmallStore) {
   return startLoad({ evidence, servers: [server], random: createRandom(20261123) });
 }
 
-/** @returns the kinds of refusals that there were when there had been many */
+/** Returns the kinds of refusals, once there were many. */
 async function createUntilRefused({ server, evidence }: SmallStore): Promise<Set<string>> {
   const witness = createWitness(evidence, server.kms);
   let count = 0;
@@ -336,14 +336,14 @@ function kindsOf(failures: readonly Failure[]): Set<string> {
   return new Set(failures.map(({ code, reason }) => JSON.stringify({ code, reason })));
 }
 
-/** The program lives, works, and has all that it acknowledged. */
+/** Checks that the program runs, accepts writes, and has everything that it acknowledged. */
 async function expectGoesOn({ server, evidence }: SmallStore): Promise<void> {
   const witness = createWitness(evidence, server.kms);
   // Verifications leave no entry while the disk is full.
   for (const known of evidence.keys.values()) Object.assign(known.verifications, { least: 0 });
-  // The reserve has to have its room first.
+  // The reserve comes first.
   await expect.poll(async () => (await fetch(`${server.url}/readyz`)).status).toBe(200);
-  expect(await witness.create({ alias: "the first with room", algorithm: "ML-DSA-44" })).toBe(true);
+  expect(await witness.create({ alias: "the first with space", algorithm: "ML-DSA-44" })).toBe(true);
   expect(await findContradictions(evidence, server.kms)).toEqual([]);
 }
 

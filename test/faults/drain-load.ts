@@ -1,4 +1,4 @@
-/** Clients that call without a pause, and know which of their calls they had sent when the server was told to stop. */
+/** Clients that call without a pause, and record which calls they had sent when the server began to stop. */
 import net from "node:net";
 import { onTestFinished } from "vitest";
 import { decodeFrames, encodeCall } from "../server/frames.ts";
@@ -6,17 +6,17 @@ import { frameTypes, opening, writeFrame } from "../support/http2-frames.ts";
 
 /** The calls of one client. */
 export interface LoadClient {
-  /** Sends no more calls. Those whose last byte the system has taken count as sent. */
+  /** Stops sending. Calls whose last byte the system has accepted count as sent. */
   stop(): void;
-  /** When the connection has closed. */
+  /** Resolves when the connection has closed. */
   readonly closed: Promise<void>;
-  /** Calls that were answered in whole. */
+  /** Calls with a complete answer. */
   readonly answered: () => number;
-  /** Calls that had been sent, and have no answer: once the connection has closed, those that were lost. */
+  /** Sent calls without an answer. Once the connection has closed, these calls are lost. */
   readonly unanswered: () => number;
 }
 
-/** Connects, and calls back when a connection is open. */
+/** Connects, and calls back when the connection is open. */
 function open(port: number, onBytes: (bytes: Buffer) => void) {
   const socket = net.connect(port, "127.0.0.1");
   socket.on("error", () => {});
@@ -26,7 +26,7 @@ function open(port: number, onBytes: (bytes: Buffer) => void) {
   return { socket, closed };
 }
 
-/** Sends requests over HTTP/1.1, so many at a time. One is a connection that is kept; more are a pipeline. */
+/** Sends requests over HTTP/1.1 on one connection; more than one in flight makes a pipeline. */
 export function loadHttp1(port: number, requests: readonly string[], depth: number): LoadClient {
   let isStopped = false;
   let begun = 0;
@@ -62,7 +62,7 @@ export function loadHttp1(port: number, requests: readonly string[], depth: numb
   };
 }
 
-/** The length of the answer that a text begins with; undefined if it is not whole. */
+/** Returns the length of the answer at the start of a text; undefined if the answer is incomplete. */
 function endOfAnswer(text: string): number | undefined {
   const head = text.indexOf("\r\n\r\n");
   if (head < 0) return undefined;
@@ -71,7 +71,7 @@ function endOfAnswer(text: string): number | undefined {
   return text.length < end ? undefined : end;
 }
 
-/** Makes gRPC calls in frames, so many at a time, until GOAWAY or the stop. */
+/** Makes gRPC calls as raw frames, a fixed number at a time, until GOAWAY or the stop. */
 export function loadHttp2(
   port: number,
   calls: readonly { readonly path: string; readonly message: Uint8Array }[],
@@ -112,7 +112,7 @@ export function loadHttp2(
       });
     }
   };
-  // A window for all answers.
+  // A window large enough for all answers.
   socket.write(
     Buffer.concat([opening, writeFrame(frameTypes.windowUpdate, 0, 0, Buffer.from([0x3f, 0, 0, 0]))]),
   );

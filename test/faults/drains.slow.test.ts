@@ -1,4 +1,4 @@
-/** A server that is told to stop under load: no call that was sent before is lost. */
+/** A server that stops under load: no call sent before is lost. */
 import { setImmediate as turn } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Client, credentials } from "@grpc/grpc-js";
@@ -21,7 +21,7 @@ const sign = {
   message: toBinary(SignDataRequestSchema, create(SignDataRequestSchema, { data: Buffer.from("hello") })),
 };
 
-/** Calls of @grpc/grpc-js, 20 at a time, until the stop. */
+/** Calls with @grpc/grpc-js, 20 in flight, until the stop. */
 async function loadGrpcJs(authority: string) {
   const client = new Client(authority, credentials.createInsecure());
   onTestFinished(() => client.close());
@@ -57,14 +57,14 @@ async function loadGrpcJs(authority: string) {
   };
 }
 
-/** Times that a server is stopped; QSP_TEST_KILLS=100 for a long run. */
+/** Number of stops; QSP_TEST_KILLS=100 for a long run. */
 const stops = Number(process.env.QSP_TEST_KILLS ?? 10);
-/** Answered calls after which the last of them is stopped. */
+/** Answered calls after which the server stops, at the latest. */
 const maxAnswered = 400;
 
-describe("a server that is told to stop under load", { timeout: 300_000 }, () => {
+describe("a server that stops under load", { timeout: 300_000 }, () => {
   it.each(Array.from({ length: stops }, (_, index) => index + 1))(
-    `loses no call that was sent before (%i of ${stops})`,
+    `loses no call sent before (%i of ${stops})`,
     async (round) => {
       const server = await startServer({ dataDir: makeTemporaryDirectory() });
       onTestFinished(async () => void (await server.stop("SIGKILL")));
@@ -78,7 +78,7 @@ describe("a server that is told to stop under load", { timeout: 300_000 }, () =>
         ...Array.from({ length: 3 }, () => loadHttp2(port, [check, sign], 20)),
       ];
       const grpcJs = await loadGrpcJs(server.authority);
-      // All have begun, and each round stops the server at another moment.
+      // All clients have begun, and each round stops the server at a different moment.
       const count = (): number[] => clients.map(({ answered }) => answered());
       const total = (): number => count().reduce((sum, answered) => sum + answered, 0);
       await vi.waitFor(() => expect(Math.min(...count())).toBeGreaterThan(0), { timeout: 100_000 });

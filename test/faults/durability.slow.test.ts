@@ -23,13 +23,13 @@ describe.skipIf(isMissing("strace"))(`an answer of the key service, ${title}`, (
     trace = await traceSyncs(present(server.process.pid), makeTemporaryDirectory(atEnd), atEnd);
   }, 180_000);
 
-  /** Syncs of the write-ahead log while a call is made. */
+  /** Counts syncs of the write-ahead log during a call. */
   const countSyncs = async (call: () => Promise<unknown>): Promise<number> => {
     const before = trace.countSyncs(log);
     await call();
     return trace.countSyncs(log) - before;
   };
-  /** The same for calls that follow each other, each with a key of its own. */
+  /** Counts the same over consecutive calls, each with a new key. */
   const countSyncsOfEach = async (call: (keyId: string) => Promise<unknown>): Promise<number[]> => {
     const counts: number[] = [];
     for (let i = 0; i < calls; i += 1) {
@@ -48,18 +48,18 @@ describe.skipIf(isMissing("strace"))(`an answer of the key service, ${title}`, (
     ["Sign", (keyId) => kms.sign({ keyId, data })],
     ["BatchSign", (keyId) => kms.batchSign({ keyId, data: [data, data] })],
     ["Verify", (keyId) => kms.verify({ keyId, data, signature: Buffer.alloc(2420) })],
-    // The first refusal of its kind: those that repeat it are counted in memory.
-    ["a Sign that is refused", (keyId) => kms.sign({ keyId: `${keyId}-unknown`, data }).catch(() => {})],
+    // The first refusal of its kind: repeated ones are counted in memory.
+    ["a rejected Sign", (keyId) => kms.sign({ keyId: `${keyId}-unknown`, data }).catch(() => {})],
   ];
-  it.each(writing)("comes after a sync of the log: %s", async (_rpc, call) => {
+  it.each(writing)("comes after a log sync: %s", async (_rpc, call) => {
     expect(Math.min(...(await countSyncsOfEach(call)))).toBeGreaterThanOrEqual(1);
   });
 
-  it("needs no sync if it tells what is there: GetKey", async () => {
+  it("needs no sync for reads: GetKey", async () => {
     expect(Math.min(...(await countSyncsOfEach((keyId) => kms.getKey({ keyId }))))).toBe(0);
   });
 
-  it("comes after a sync that it may share with others who call at the same time", async () => {
+  it("comes after a sync that concurrent calls may share", async () => {
     const keyId = await createKey();
     const callers = 64;
     let each: number[] = [];

@@ -1,4 +1,4 @@
-// Loaded before the program: on SIGUSR2 its SQLite threads end, and on SIGWINCH also those that take their place.
+// Preloaded into the program: on SIGUSR2 its SQLite threads end, and on SIGWINCH their replacements end too.
 import process from "node:process";
 
 const running = new Set();

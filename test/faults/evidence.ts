@@ -1,19 +1,19 @@
-/** What callers of the key service may hold it to: what was acknowledged, and what was asked for at most. */
+/** What callers of the key service know: what was acknowledged, and what was requested at most. */
 import { ConnectError } from "@connectrpc/connect";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import { describeRefusal } from "../support/refusal.ts";
 import type { KmsClient } from "./kms-server.ts";
 
-/** Whether something was done: nobody asked for it, somebody did and has no answer, or it was acknowledged. */
+/** Whether an operation happened: never requested, requested without an answer, or acknowledged. */
 export type Done = "no" | "unknown" | "yes";
 
-/** How often something was done: at least as often as it was acknowledged, at most as often as it was asked for. */
+/** How often an operation happened: at least as often as acknowledged, at most as often as requested. */
 export interface Count {
   least: number;
   most: number;
 }
 
-/** What is known of a key that was acknowledged. */
+/** What callers know about an acknowledged key. */
 export interface KeyEvidence {
   readonly keyId: string;
   readonly alias: string;
@@ -25,49 +25,49 @@ export interface KeyEvidence {
   destroyed: Done;
 }
 
-/** A key that was asked for, by creation or by rotation. */
+/** A requested key, from a creation or a rotation. */
 export interface KeyInput {
-  /** No other order has it. */
+  /** Unique for each order. */
   readonly alias: string;
-  /** Asks for it, or asks again. */
+  /** Requests the key, or repeats the request. */
   readonly send: (kms: KmsClient) => Promise<KeyRecord>;
-  /** Whether asking again gives the same key. */
+  /** Whether a repeated request returns the same key. */
   readonly isRepeatable: boolean;
-  /** The key that it came to; undefined if that is not known. */
+  /** The resulting key; undefined if unknown. */
   keyId: string | undefined;
 }
 
-/** A signature that was acknowledged. */
+/** An acknowledged signature. */
 export interface SignatureEvidence {
   readonly keyId: string;
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
 }
 
-/** A call that failed, other than a use of a key that somebody retires meanwhile. */
+/** A failed call, except for uses of a key that another caller retires meanwhile. */
 export interface Failure {
   readonly rpc: string;
   readonly code: string;
   readonly reason: string | undefined;
-  /** As performance.now() has it. */
+  /** In milliseconds of performance.now(). */
   readonly startedMs: number;
   readonly endedMs: number;
 }
 
-/** All that the callers of one store know. */
+/** Everything that the callers of one store know. */
 export interface Evidence {
   /** By keyId. */
   readonly keys: Map<string, KeyEvidence>;
   /** By alias. */
   readonly orders: Map<string, KeyInput>;
-  /** The newest of them. */
+  /** The newest keys. */
   readonly signatures: SignatureEvidence[];
   readonly failures: Failure[];
-  /** What was answered and cannot be true. */
+  /** Answers that cannot be true. */
   readonly contradictions: string[];
 }
 
-/** Begins with a store that nobody has used. */
+/** Starts with an unused store. */
 export function createEvidence(): Evidence {
   return {
     keys: new Map(),
@@ -78,7 +78,7 @@ export function createEvidence(): Evidence {
   };
 }
 
-/** Notes that a key was acknowledged. */
+/** Records an acknowledged key. */
 export function noteKey({ keys, orders }: Evidence, record: KeyRecord): void {
   const { keyId, alias, algorithm, publicKey = new Uint8Array() } = record;
   const order = orders.get(alias);
@@ -96,34 +96,34 @@ export function noteKey({ keys, orders }: Evidence, record: KeyRecord): void {
   });
 }
 
-/** Makes calls and keeps what they prove. None of them throws; each tells whether it was answered. */
+/** Makes calls and records what they prove. No method throws; each returns whether the call was answered. */
 export interface Witness {
   create(order: { alias: string; algorithm: string; idempotencyKey?: string }): Promise<boolean>;
-  /** Only for a key that nobody asked to rotate before. */
+  /** Only for a key that nobody has asked to rotate. */
   rotate(key: KeyEvidence, idempotencyKey?: string): Promise<boolean>;
-  /** Only for a key that nobody asked to destroy before. */
+  /** Only for a key that nobody has asked to destroy. */
   destroy(key: KeyEvidence): Promise<boolean>;
   sign(key: KeyEvidence, data: Uint8Array): Promise<boolean>;
   batchSign(key: KeyEvidence, data: readonly Uint8Array[]): Promise<boolean>;
   verify(signed: SignatureEvidence): Promise<boolean>;
 }
 
-/** What became of a call. */
+/** Result of a call. */
 interface Outcome<Answer> {
   readonly answer?: Answer;
-  /** Whether it is certain that it changed nothing. */
+  /** Whether the call certainly changed nothing. */
   readonly isRefused: boolean;
   readonly isAnswered: boolean;
 }
 
-/** Signatures to keep for verification. */
+/** Maximum number of signatures to keep for verification. */
 const keptSignatures = 50;
 
-/** Makes a witness; there may be several for one store. */
+/** Creates a witness; one store may have several. */
 export function createWitness(evidence: Evidence, kms: KmsClient): Witness {
   const { keys, orders, signatures, failures, contradictions } = evidence;
 
-  /** @param mayBeRetired whether somebody else asked for a change that refuses this call. */
+  /** @param mayBeRetired whether another caller requested a change that makes the service reject this call */
   const attempt = async <Answer>(
     rpc: string,
     mayBeRetired: () => boolean,
@@ -244,9 +244,9 @@ export function createWitness(evidence: Evidence, kms: KmsClient): Witness {
   };
 }
 
-/** What an answer must have. */
+/** Requires a value that every answer must have. */
 export function present<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error("the answer lacks something");
+  if (value === undefined) throw new Error("the answer lacks a field");
   return value;
 }
 

@@ -1,4 +1,4 @@
-/** Exchanges by themselves: what their users do with them, in any order, while their clients do what they want. */
+/** Exchanges without protocols: handlers use them in any order, while clients send anything. */
 import { describe, expect, it } from "vitest";
 import { endAfterAll } from "../support/at-end.ts";
 import { makeHttp1Exchanges, makeHttp2Exchanges } from "./exchange-sequences.ts";
@@ -12,13 +12,13 @@ const versions = [
 
 for (const { name, make, seed } of versions) {
   const range = readRange({ seed, count: 2000 });
-  /** Milliseconds: 100,000 sequences take minutes. */
+  /** In milliseconds: 100,000 sequences take minutes. */
   const timeout = 300_000 + range.count * 60;
 
   describe(`exchanges over ${name}, seed ${range.seed}`, () => {
     const atEnd = endAfterAll();
 
-    it(`${range.count} sequences leave nothing behind and throw nothing`, { timeout }, async () => {
+    it(`${range.count} sequences leak nothing and throw nothing`, { timeout }, async () => {
       const server = await startScripted(atEnd);
       await runSequences(server, range, make);
       await expect

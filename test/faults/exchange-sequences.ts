@@ -1,6 +1,6 @@
 /**
- * What clients send to scripted exchanges: requests whose bodies are whole, cut, or of another length than announced. The
- * path says which body is complete.
+ * What clients send to scripted exchanges: requests whose bodies are complete, truncated, or of a different length than
+ * announced. The path says which body is complete.
  */
 import {
   flags,
@@ -21,7 +21,7 @@ function makePath(random: Random, whole: number | undefined): string {
   return `/script/${random.below(2 ** 31)}/${whole ?? "cut"}`;
 }
 
-/** Makes the sequence of a connection of HTTP/1.1. */
+/** Makes the sequence for one HTTP/1.1 connection. */
 export function makeHttp1Exchanges(random: Random): Step[] {
   const bytes: Buffer[] = [];
   for (let count = random.pick([1, 1, 2, 3, 8]); count > 0; count -= 1) {
@@ -40,11 +40,11 @@ export function makeHttp1Exchanges(random: Random): Step[] {
 }
 
 interface Http1Body {
-  /** The bytes that complete it; undefined for one that stays incomplete. */
+  /** The bytes that complete the body; undefined if it stays incomplete. */
   readonly whole: number | undefined;
   readonly framing: readonly string[];
   readonly body: Buffer;
-  /** Nothing may follow: its bytes would belong to the body. */
+  /** Whether further bytes would belong to the body. */
   readonly isLast: boolean;
 }
 
@@ -85,7 +85,7 @@ function makeHttp1Body(random: Random): Http1Body {
   }
 }
 
-/** Makes the sequence of a connection of HTTP/2. */
+/** Makes the sequence for one HTTP/2 connection. */
 export function makeHttp2Exchanges(random: Random): Step[] {
   const window = random.pick([[], [], [[4, 0]], [[4, 100]], [[4, 1_000_000]]] as const);
   const bytes = [preface, writeFrame(frameTypes.settings, 0, 0, writeSettings(window))];
@@ -94,7 +94,7 @@ export function makeHttp2Exchanges(random: Random): Step[] {
   const streams = Array.from({ length: random.pick([1, 1, 2, 3, 6, 12]) }, (_, index) =>
     makeHttp2Stream(random, 2 * index + 1),
   );
-  // Heads come in the order of their streams; what follows is mixed.
+  // HEADERS come in the order of their streams; the frames after them are interleaved.
   let opened = 0;
   for (;;) {
     const open = streams.slice(0, opened + 1).filter((frames) => frames.length > 0);
@@ -157,7 +157,7 @@ function makeHttp2Stream(random: Random, id: number): Buffer[] {
   return frames;
 }
 
-/** Sends bytes in segments of any size, with pauses of sending and of reading between them, and leaves. */
+/** Sends bytes in segments of any size, pauses sending and reading in between, and disconnects. */
 function sendAndLeave(random: Random, parts: readonly Buffer[]): Step[] {
   const all = Buffer.concat(parts);
   const bytes = random.below(5) === 0 ? all.subarray(0, random.below(all.length + 1)) : all;

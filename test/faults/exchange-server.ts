@@ -1,6 +1,6 @@
 /**
- * A port whose exchanges do what scripts say, with no protocol and no service behind it. A script follows from a number in
- * the path of its request. Next to it, the path has the bytes of the body, or "cut" for one that never becomes complete.
+ * A port whose exchanges follow scripts, without a protocol or service behind it. A number in the request path selects
+ * the script. The path also has the length of the body, or "cut" for a body that never becomes complete.
  */
 import { setImmediate } from "node:timers/promises";
 import { ConnectError } from "@connectrpc/connect";
@@ -12,10 +12,10 @@ import type { AtEnd } from "../support/at-end.ts";
 import type { FuzzedPort } from "./fuzz-run.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
-/** The byte of all bodies that clients send. */
+/** The byte that client bodies consist of. */
 export const bodyByte = 0x62;
 const answerByte = 0x61;
-/** The byte of answers that must not be sent, because there was one before. */
+/** The byte of answers that must not be sent, because they are second answers. */
 const secondByte = 0xee;
 const secondMark = Buffer.alloc(8, secondByte);
 
@@ -25,15 +25,15 @@ export interface Held {
   readonly connections: number;
   /** Reads of bodies that have not settled. */
   readonly reads: number;
-  /** Bodies of answers that have not been ended. */
+  /** Response bodies that have not ended. */
   readonly bodies: number;
   readonly scripts: number;
 }
 
-/** A port of scripted exchanges. */
+/** A port with scripted exchanges. */
 export interface ScriptedServer extends FuzzedPort {
   readonly held: () => Held;
-  /** How many exchanges there were. */
+  /** Exchanges so far. */
   readonly served: () => number;
   readonly drain: () => Promise<void>;
 }
@@ -112,7 +112,7 @@ export async function startScripted(atEnd: AtEnd): Promise<ScriptedServer> {
 type Counts = { -readonly [Name in keyof Held]: Held[Name] };
 type Note = (what: string, error?: unknown) => void;
 
-/** What happens to one exchange. */
+/** Runs the script of one exchange. */
 class Script {
   readonly exchange: Exchange;
   readonly random: Random;
@@ -121,7 +121,7 @@ class Script {
   readonly #note: Note;
   /** An exchange has one reader at a time. */
   #isReading = false;
-  /** Whether some of the body was read before, or discarded. */
+  /** Whether part of the body was read before, or discarded. */
   #isPartlyRead = false;
   #isAnswered = false;
 
@@ -139,8 +139,8 @@ class Script {
 
   async run(): Promise<void> {
     for (let steps = this.random.below(8); steps > 0; steps -= 1) await this.random.pick(actions)(this);
-    // Some exchanges are never answered. They end with their clients. Over HTTP/1.1, one before bytes that are no request
-    // would not: Node does not say that the client has left.
+    // Some exchanges are never answered and end with their clients. Over HTTP/1.1, an exchange before bytes that are not a
+    // request would stay open: Node does not report that the client has disconnected.
     if (this.random.below(6) > 0 || this.exchange.httpVersion === "1.1") await this.send();
     else this.#readOn();
     if (this.random.below(4) === 0) await this.random.pick(actions)(this);
@@ -151,9 +151,9 @@ class Script {
     this.exchange.onClose(() => {
       times += 1;
       if (times > 1) this.#note("closed twice");
-      if (!this.exchange.isClosed) this.#note("closed, and does not know it");
+      if (!this.exchange.isClosed) this.#note("closed, but isClosed is false");
       if (this.exchange.hasLeft && !this.exchange.signal.aborted)
-        this.#note("left, and the signal did not abort");
+        this.#note("the client disconnected, but the signal did not abort");
       closed();
     });
   }
@@ -162,7 +162,7 @@ class Script {
     for (let turns = 1 + this.random.below(4); turns > 0; turns -= 1) await setImmediate();
   }
 
-  /** Calls what does not answer and does not read. */
+  /** Makes calls that neither answer nor read. */
   look(): void {
     const { exchange, random } = this;
     switch (random.below(6)) {
@@ -180,7 +180,7 @@ class Script {
     }
   }
 
-  /** Node notices that a client of HTTP/1.1 has left only while its body is read. */
+  /** Node notices that an HTTP/1.1 client has disconnected only while it reads the body. */
   #readOn(): void {
     this.#isPartlyRead = true;
     this.exchange.discard();
@@ -233,11 +233,11 @@ class Script {
     this.#judge(pieces);
   }
 
-  /** Judges a body that was read as complete. */
+  /** Checks a body that was read as complete. */
   #judge(pieces: readonly Uint8Array[]): void {
     if (this.#whole === undefined) return this.#note("a cut body was complete");
     const body = Buffer.concat(pieces);
-    if (!body.every((byte) => byte === bodyByte)) this.#note("a body has other bytes than were sent");
+    if (!body.every((byte) => byte === bodyByte)) this.#note("a body has bytes that nobody sent");
     const isWhole = body.length === this.#whole;
     if (!isWhole && !this.#isPartlyRead) this.#note(`a body was complete with ${body.length} bytes`);
     this.#isPartlyRead = true;

@@ -18,16 +18,16 @@ describe("findSecrets", () => {
     ["a Uint8Array as Node prints it", (bytes) => inspect(new Uint8Array(bytes), { maxArrayLength: null })],
   ];
   describe.each(forms)("finds a secret as %s", (_form, write) => {
-    it.each([0, 1, 2, 3, 4, 5])("%s bytes after the beginning of other bytes", (before) => {
+    it.each([0, 1, 2, 3, 4, 5])("%s bytes into other bytes", (before) => {
       const bytes = write(Buffer.concat([randomBytes(before), secret.bytes, randomBytes(7)]));
       expect(findSecrets([{ name: "log", bytes: Buffer.from(bytes) }], [secret])).toEqual(["secret in log"]);
     });
-    it.each([0, 15, 33, 48])("of which only 48 bytes from %s on are there", (from) => {
+    it.each([0, 15, 33, 48])("with only the 48 bytes from offset %s", (from) => {
       const bytes = Buffer.from(write(secret.bytes.subarray(from, from + 48)));
       expect(findSecrets([{ name: "log", bytes }], [secret])).toEqual(["secret in log"]);
     });
   });
-  it("does not take the zeros at the end of a signature for those of another", () => {
+  it("does not mistake the trailing zeros of one signature for another signature", () => {
     const token = { name: "token", bytes: Buffer.from(endedByZeros().toString("base64url")) };
     const bytes = Buffer.from(endedByZeros().toString("base64url"));
     expect(findSecrets([{ name: "log", bytes }], [token])).toEqual([]);

@@ -1,4 +1,4 @@
-/** One caller's flood is no other caller's: all of ada's calls succeed, in time, whatever mallory does. */
+/** One caller's flood does not affect other callers: all of ada's calls succeed in time, whatever mallory does. */
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -6,9 +6,9 @@ import { type Battlefield, type Noticed, startBattlefield } from "../bench/flood
 import { endAfterAll } from "../support/at-end.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-/** Milliseconds of each flood. */
+/** Duration of each flood, in milliseconds. */
 const measureMs = 15_000;
-/** Milliseconds that a call may take on a machine with two cores that does nothing else. */
+/** Maximum duration of a call, in milliseconds, on an otherwise idle machine with two cores. */
 const limitMs = 2000;
 
 const atEnd = endAfterAll();
@@ -26,7 +26,7 @@ describe("a user's signatures and log-ins", { timeout: 1_800_000 }, () => {
     "3 wrong passwords a second, many addresses",
     "150 batches of 1,000 ML-DSA-65",
     "6 batches of 500 SLH-DSA-SHA2-128s",
-  ])("all succeed within 2 seconds during %s of another", async (flood) => {
+  ])("all succeed within 2 seconds while another user sends %s", async (flood) => {
     const noticed = await field.measure(flood, measureMs);
     console.info(`${flood}: ${noticed.map(describeNoticed).join("; ")}; ${availableParallelism()} cores`);
     for (const { made, succeeded, p99Ms } of noticed) {

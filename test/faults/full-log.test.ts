@@ -6,7 +6,7 @@ import { inheritedEnvironment } from "../support/environment.ts";
 import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-it.skipIf(!existsSync("/dev/full"))("a server goes on when the disk of its log is full", async () => {
+it.skipIf(!existsSync("/dev/full"))("a server keeps running when the disk of its log is full", async () => {
   const full = openSync("/dev/full", "w");
   const flags = ["--port", "0", "--data-dir", makeTemporaryDirectory(), "--log-level", "debug"];
   const child = spawn(process.execPath, [main, "serve", ...flags], {

@@ -1,6 +1,6 @@
 /**
- * Requests for fuzzers: every RPC and every REST path, in every protocol, with good, odd and broken parts. They know the
- * API alone: the descriptors in gen/ and the server's own OpenAPI description.
+ * Requests for fuzzers: every RPC and every REST path, in every protocol, with valid, odd and broken parts. They use
+ * only the API: the descriptors in gen/ and the server's own OpenAPI description.
  */
 
 import { gzipSync } from "node:zlib";
@@ -33,19 +33,19 @@ import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { mutate, type Random } from "./mutations.ts";
 
-/** A request that neither version of HTTP has rendered yet. */
+/** A request before it is encoded for a version of HTTP. */
 export interface FuzzRequest {
   readonly method: string;
   readonly path: string;
-  /** Names and values, without pseudo-headers, the host and the length of the body. */
+  /** Names and values, without pseudo-headers, host and content length. */
   readonly headers: readonly (readonly [string, string])[];
   readonly body: Buffer;
 }
 
-/** What requests are made from. */
+/** Material for requests. */
 export interface Api {
   readonly restPaths: readonly RestPath[];
-  /** A token that the server accepts; undefined for a server that wants none. */
+  /** A token that the server accepts; undefined if the server needs none. */
   readonly token: string | undefined;
 }
 
@@ -53,7 +53,7 @@ interface RestPath {
   readonly method: string;
   /** With parameters in braces. */
   readonly path: string;
-  /** A body that the server takes; empty if there is none. */
+  /** A body that the server accepts; empty if there is none. */
   readonly body: string;
 }
 
@@ -78,7 +78,11 @@ const methods: readonly DescMethod[] = [
 const unary = methods.filter(({ methodKind }) => methodKind === "unary");
 const streams = methods.filter(({ methodKind }) => methodKind !== "unary");
 
-/** Reads the REST paths of a server. @param description its /openapi.json */
+/**
+ * Reads the REST paths of a server.
+ *
+ * @param description its /openapi.json
+ */
 export function readApi(description: string, token: string | undefined): Api {
   const { paths } = JSON.parse(description);
   const restPaths = Object.entries<Record<string, { requestBody?: unknown }>>(paths).flatMap(([path, item]) =>
@@ -87,7 +91,7 @@ export function readApi(description: string, token: string | undefined): Api {
       .map(([method, operation]) => ({
         method: method.toUpperCase(),
         path,
-        // A peer's address would make the server call it.
+        // The server would call the address of a peer.
         body: path.includes("peer") ? "" : findExample(operation.requestBody),
       })),
   );
@@ -99,7 +103,7 @@ function findExample(body: unknown): string {
   const text = JSON.stringify(body ?? "");
   const found = /"example":(\{.*?\})(?:,"|\}\}\}$)/.exec(text)?.[1] ?? "";
   try {
-    // Signatures with SLH-DSA take seconds.
+    // SLH-DSA signatures take seconds.
     return JSON.stringify(JSON.parse(found)).replace(/SLH-DSA-[\w-]+/g, "ML-DSA-44");
   } catch {
     return "";
@@ -134,7 +138,7 @@ function pickMethod(random: Random): DescMethod {
   return random.pick(random.below(3) === 0 ? streams : unary);
 }
 
-/** Up to four envelopes: whole, cut, compressed, marked wrongly. */
+/** Up to four envelopes: complete, truncated, compressed, or marked wrongly. */
 function makeEnvelopes(random: Random, input: DescMessage, asJson: boolean): Buffer {
   const pieces: Buffer[] = [];
   for (let count = random.pick([0, 1, 1, 1, 1, 2, 4]); count > 0; count -= 1) {
@@ -289,7 +293,7 @@ function maybe(
   return random.below(oneIn) === 0 ? [[name, value()]] : [];
 }
 
-/** Adds headers that requests of every protocol can have. */
+/** Adds headers that are valid in every protocol. */
 function withHeaders(random: Random, request: FuzzRequest, { token }: Api): FuzzRequest {
   const authorization = () =>
     random.pick([...(token === undefined ? [] : Array(6).fill(`Bearer ${token}`)), "Bearer a.b.c", "x", ""]);
@@ -349,7 +353,7 @@ function encode(message: Message, schema: DescMessage, asJson: boolean): Buffer 
   return Buffer.from(toBinary(schema, message));
 }
 
-/** A message with some of its fields filled. */
+/** A message with some fields set. */
 function makeMessage(random: Random, schema: DescMessage): Message {
   const message = create(schema);
   const filled = reflect(schema, message, false);

@@ -1,6 +1,6 @@
 /**
- * Runs sequences of bytes and actions, each on a connection of its own, many at a time. A sequence follows from the seed
- * and its number alone, so that it can be run again. The runner knows a port and nothing of what listens there.
+ * Runs sequences of bytes and actions, each on its own connection, many at a time. The seed and the number of a sequence
+ * determine it, so that it can be repeated. The runner knows only a port, not the server behind it.
  */
 import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -11,47 +11,47 @@ import { setImmediate } from "node:timers/promises";
 import tls from "node:tls";
 import { createRandom, type Random } from "./mutations.ts";
 
-/** One action of a client. There are no pauses: a client waits for turns of its event loop, or for its server. */
+/** One action of a client. There are no pauses: a client waits for its event loop, or for the server. */
 export type Step =
   | { readonly do: "send"; readonly bytes: Buffer }
-  /** Lets the event loop turn once, so that the bytes around it are in separate segments. */
+  /** Lets the event loop turn once, so that the bytes before and after are in separate segments. */
   | { readonly do: "turn" }
-  /** Waits until the server sends something, or has answered a request of another connection. */
+  /** Waits until the server sends something, or has answered a request on another connection. */
   | { readonly do: "wait" }
   | { readonly do: "stop reading" }
   | { readonly do: "read on" }
-  /** Closes our half. */
+  /** Closes the client's half. */
   | { readonly do: "end" }
   | { readonly do: "close" }
   /** Ends the connection with RST. */
   | { readonly do: "reset" };
 
-/** Where the sequences go. */
+/** The target of the sequences. */
 export interface FuzzedPort {
   readonly port: number;
-  /** Protocols that the client offers in TLS; undefined for a plaintext port. */
+  /** ALPN protocols that the client offers; undefined for a plaintext port. */
   readonly alpn?: readonly string[];
   /** Undefined while the server runs; otherwise how it ended. */
   readonly findEnd: () => string | undefined;
-  /** Sees what the server sends. */
+  /** Receives what the server sends. */
   readonly onBytes?: (bytes: Buffer) => void;
 }
 
-/** Which sequences to run. */
+/** The sequences to run. */
 export interface SequenceRange {
   readonly seed: number;
   readonly first: number;
   readonly count: number;
 }
 
-/** How many sequences a failure records. */
+/** Number of sequences that a failure records. */
 const recorded = 200;
-/** Connections at a time. */
+/** Concurrent connections. */
 const concurrency = 50;
 
 /**
- * Reads from the environment which sequences to run: QSP_TEST_SEQUENCES is their number, QSP_TEST_SEED their seed, and
- * QSP_TEST_ONLY one number or a range of them, such as 1200-1250.
+ * Reads the sequences to run from the environment: QSP_TEST_SEQUENCES is their number, QSP_TEST_SEED their seed, and
+ * QSP_TEST_ONLY one number or a range, such as 1200-1250.
  */
 export function readRange(defaults: { readonly seed: number; readonly count: number }): SequenceRange {
   const { QSP_TEST_SEED, QSP_TEST_SEQUENCES, QSP_TEST_ONLY } = process.env;
@@ -62,7 +62,11 @@ export function readRange(defaults: { readonly seed: number; readonly count: num
   return { seed, first, count: last - first + 1 };
 }
 
-/** Runs sequences. @throws Error with what is needed to run the last sequences again, if the server ends */
+/**
+ * Runs sequences.
+ *
+ * @throws Error that says how to repeat the last sequences, if the server ends
+ */
 export async function runSequences(
   target: FuzzedPort,
   range: SequenceRange,
@@ -119,7 +123,7 @@ function connect({ port, alpn }: Pick<FuzzedPort, "port" | "alpn">): net.Socket 
   const socket = alpn
     ? tls.connect({ ...place, rejectUnauthorized: false, ALPNProtocols: [...alpn] })
     : net.connect({ ...place, allowHalfOpen: true });
-  socket.on("error", () => {}); // The server may reset it.
+  socket.on("error", () => {}); // The server may reset the connection.
   return socket;
 }
 
@@ -163,7 +167,7 @@ function waitForBytes(socket: net.Socket): Promise<void> {
   });
 }
 
-/** A well-behaved connection: once the server answers it, it has read what others sent before. */
+/** A well-behaved connection. Once the server answers it, the server has read what other connections sent before. */
 class Beat {
   readonly #target: FuzzedPort;
   #socket: net.Socket | undefined;
@@ -175,9 +179,9 @@ class Beat {
     this.#target = target;
   }
 
-  /** Waits for a promise, or for the answer to a request that is sent from now on. */
+  /** Waits for a promise, or for the answer to a request sent from now on. */
   wait(first: Promise<unknown>): Promise<void> {
-    // A request that is on its way may be answered before the server reads what the caller has sent.
+    // A request already in flight may be answered before the server reads what the caller has sent.
     this.#following ??= (this.#running ?? Promise.resolve()).then(() => {
       this.#running = this.#following;
       this.#following = undefined;

@@ -1,4 +1,4 @@
-/** The real server that fuzzers attack, and what must hold of it afterwards. */
+/** The real server that fuzzers attack, and the checks after an attack. */
 import http from "node:http";
 import https from "node:https";
 import { createClient, type Transport } from "@connectrpc/connect";
@@ -20,7 +20,7 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type Api, readApi } from "./fuzz-requests.ts";
 import type { FuzzedPort } from "./fuzz-run.ts";
 
-/** A server of the kind that is attacked. */
+/** A server under attack. */
 export interface FuzzedServer extends Pick<FuzzedPort, "port" | "findEnd"> {
   readonly api: Api;
   readonly url: string;
@@ -28,10 +28,10 @@ export interface FuzzedServer extends Pick<FuzzedPort, "port" | "findEnd"> {
   stop(): Promise<{ readonly stderr: string }>;
 }
 
-/** Where a server is attacked, and who vouches for its certificate. */
+/** The address to attack, and the CA of its certificate. */
 type FuzzedPlace = Pick<FuzzedServer, "url" | "ca">;
 
-/** The kinds of servers: who may call them, and whether they speak TLS. */
+/** The kinds of servers: who may call them, and whether they use TLS. */
 export interface FuzzedKind {
   readonly auth: "open" | "token";
   readonly isTls?: boolean;
@@ -52,7 +52,7 @@ export async function startFuzzed({ auth, isTls = false }: FuzzedKind, atEnd: At
   let end: string | undefined;
   exit.then(
     ({ code, signal, stderr }) => {
-      end = `exit code ${code}, signal ${signal}, the end of its log:\n${stderr.slice(-4000)}`;
+      end = `exit code ${code}, signal ${signal}, end of its log:\n${stderr.slice(-4000)}`;
     },
     () => {},
   );
@@ -63,7 +63,7 @@ export async function startFuzzed({ auth, isTls = false }: FuzzedKind, atEnd: At
   return { url, ca, stop, api, port, findEnd: () => end };
 }
 
-/** Logs a user in, whose token has no scopes and is not limited by them. */
+/** Logs a user in. The token has no scopes and is not limited by them. */
 async function logIn(place: { url: string; ca: string | undefined; dataDir: string }): Promise<string> {
   const username = "fuzzer";
   const provider = await createCryptoProvider("openssl");
@@ -104,7 +104,7 @@ function exchange(
   });
 }
 
-/** Expects that a server serves as before, and holds nothing of the attack. Stops it to read its log. */
+/** Checks that a server still works and holds nothing of the attack. Stops it to read its log. */
 export async function expectUnharmed(server: FuzzedServer): Promise<void> {
   expect(server.findEnd()).toBeUndefined();
   await expectNothingHeld(server);
@@ -114,13 +114,13 @@ export async function expectUnharmed(server: FuzzedServer): Promise<void> {
   expect(findFaults(stderr)).toEqual([]);
 }
 
-/** Expects that a server soon holds nothing of clients that have gone. A large page that nobody reads has a minute. */
+/** Checks that a server soon holds nothing for disconnected clients. A large unread page may take a minute. */
 export async function expectNothingHeld(server: FuzzedPlace): Promise<void> {
   const held = expect.poll(() => readHeld(server), { timeout: 170_000, interval: 250 });
   await held.toEqual({ calls: {}, bytes: 0, connections: 1 });
 }
 
-/** Lines of errors, and lines that no logger wrote. */
+/** Errors in the log, and lines that did not come from the logger. */
 function findFaults(log: string): string[] {
   return log
     .split("\n")

@@ -1,4 +1,4 @@
-/** What may answer where our own connections go: everything but the server that we expect. */
+/** Peers that may answer our outgoing connections: everything except the server that we expect. */
 import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
@@ -10,21 +10,21 @@ import { emptySettings, frameTypes, writeFrame } from "../support/http2-frames.t
 /** How a peer treats a connection. */
 export type Behaviour = (socket: net.Socket) => void;
 
-/** A port whose peer the test chooses. */
+/** A port with a peer that the test chooses. */
 export interface HostilePeer {
   readonly port: number;
   /** Connections that the other side has not closed yet. */
   readonly open: ReadonlySet<net.Socket>;
   /** Connections so far. */
   readonly seen: () => number;
-  /** Bytes that the other side, or the buffers of the system, took so far. */
+  /** Bytes that the other side and the system's buffers have accepted so far. */
   readonly sentBytes: () => number;
-  /** Treats later connections in another way. */
+  /** Changes the behaviour for later connections. */
   become(behaviour: Behaviour): void;
 }
 
 /**
- * Waits until the other side has closed all its connections. A peer that reads nothing sees this only if it reads.
+ * Waits until the other side has closed all its connections. A peer that reads nothing only notices this if it reads.
  */
 export function waitUntilClosed({ open }: HostilePeer): Promise<void> {
   return vi.waitFor(
@@ -73,7 +73,7 @@ export async function startHostilePeer(
   };
 }
 
-/** The next number of a sequence that looks random and is the same in each run (mulberry32). */
+/** Returns a pseudo-random sequence that is the same in each run (mulberry32). */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -89,13 +89,13 @@ function randomBytes(seed: number, count: number): Buffer {
   return Buffer.from(Array.from({ length: count }, () => next() & 0xff));
 }
 
-/** Ends with the other side. */
+/** Ends when the other side ends. */
 function followEnd(socket: net.Socket): void {
   socket.on("end", () => socket.end());
   socket.resume();
 }
 
-/** Writes at once, whatever the other side says. */
+/** Writes at once, whatever the other side sends. */
 const greet =
   (bytes: string | Uint8Array): Behaviour =>
   (socket) => {
@@ -103,7 +103,7 @@ const greet =
     followEnd(socket);
   };
 
-/** Writes when the other side has said something. */
+/** Writes once the other side has sent something. */
 const reply =
   (bytes: string | Uint8Array, then: Behaviour = () => {}): Behaviour =>
   (socket) => {
@@ -114,7 +114,7 @@ const reply =
     followEnd(socket);
   };
 
-/** Writes as fast as the other side reads, without end. */
+/** Writes endlessly, as fast as the other side reads. */
 const pour =
   (start: Uint8Array, piece: Uint8Array): Behaviour =>
   (socket) => {
@@ -142,12 +142,12 @@ export const strangers: Readonly<Record<string, Behaviour>> = {
   ...Object.fromEntries(
     [1, 2, 3].map((seed) => [`greets with garbage ${seed}`, greet(randomBytes(seed, 65_536))]),
   ),
-  "sends garbage without end": pour(Buffer.alloc(0), randomBytes(4, 65_536)),
-  "sends an HTTP/1.1 body without end": pour(
+  "sends endless garbage": pour(Buffer.alloc(0), randomBytes(4, 65_536)),
+  "sends an endless HTTP/1.1 body": pour(
     Buffer.from("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n"),
     Buffer.alloc(65_536, " "),
   ),
-  "sends HTTP/1.1 headers without end": pour(
+  "sends endless HTTP/1.1 headers": pour(
     Buffer.from("HTTP/1.1 200 OK\r\n"),
     Buffer.from("x-more: and more\r\n".repeat(4000)),
   ),
@@ -157,7 +157,7 @@ export const strangers: Readonly<Record<string, Behaviour>> = {
   "resets after the request": reply("", (socket) => socket.resetAndDestroy()),
 };
 
-/** Peers that say nothing, or too little, so that only a deadline ends a call. */
+/** Peers that send nothing, or too little, so that only a deadline ends a call. */
 export const silent: Readonly<Record<string, Behaviour>> = {
   "says nothing": followEnd,
   "reads nothing": (socket) => {
@@ -172,7 +172,7 @@ function numbers(...values: number[]): Buffer {
   return bytes;
 }
 
-/** One value of SETTINGS. */
+/** One parameter of SETTINGS. */
 function setting(id: number, value: number): Buffer {
   const bytes = Buffer.alloc(6);
   bytes.writeUInt16BE(id, 0);
@@ -181,7 +181,7 @@ function setting(id: number, value: number): Buffer {
 }
 
 const after = (...frames: Uint8Array[]): Behaviour => greet(Buffer.concat([emptySettings, ...frames]));
-/** Frames that need an open stream: ours sends its first request with, or soon after, its preface. */
+/** Frames that need an open stream: our client sends its first request with its preface, or soon after. */
 const onRequest =
   (...frames: Uint8Array[]): Behaviour =>
   (socket) => {
@@ -205,7 +205,7 @@ function hasHeaders(bytes: Buffer): boolean {
   return false;
 }
 
-/** ":status: 200" of the static table (RFC 7541, appendix A), and a literal field without Huffman's code. */
+/** ":status: 200" of the static table (RFC 7541, appendix A), and a literal field without Huffman coding. */
 const status200 = Buffer.from([0x88]);
 const field = (name: string, value: string): Buffer =>
   Buffer.concat([
@@ -220,7 +220,7 @@ const manyFields = Buffer.concat(Array.from({ length: 150 }, (_, i) => field(`x-
 const goawayCodes = [0, 1, 2, 7, 11, 0xffffffff];
 const resetCodes = [...Array(14).keys(), 0xdeadbeef];
 
-/** Peers whose frames are wrong or unwelcome. */
+/** Peers whose frames are invalid or unwelcome. */
 export const frameErrors: Readonly<Record<string, Behaviour>> = {
   "greets with HTTP/2 and then garbage": after(randomBytes(5, 4096)),
   ...Object.fromEntries(
@@ -231,20 +231,20 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
   ),
   ...Object.fromEntries(
     goawayCodes.map((code) => [
-      `says GOAWAY ${code} at once`,
+      `sends GOAWAY ${code} at once`,
       after(writeFrame(frameTypes.goaway, 0, 0, numbers(0, code))),
     ]),
   ),
   ...Object.fromEntries(
     goawayCodes.map((code) => [
-      `says GOAWAY ${code} to the request, and closes`,
+      `answers the request with GOAWAY ${code} and closes`,
       ((socket) => {
         onRequest(writeFrame(frameTypes.goaway, 0, 0, numbers(0, code)))(socket);
         socket.on("data", (bytes: Buffer) => void (hasHeaders(bytes) && socket.end()));
       }) satisfies Behaviour,
     ]),
   ),
-  "says GOAWAY because of too many pings": after(
+  "sends GOAWAY because of too many pings": after(
     writeFrame(frameTypes.goaway, 0, 0, Buffer.concat([numbers(0, 11), Buffer.from("too_many_pings")])),
   ),
   ...Object.fromEntries(
@@ -262,7 +262,7 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
       ),
     ]),
   ),
-  "resets a stream that nobody opened": after(writeFrame(frameTypes.rstStream, 0, 7, numbers(2))),
+  "resets an unopened stream": after(writeFrame(frameTypes.rstStream, 0, 7, numbers(2))),
   "sends DATA before HEADERS": onRequest(writeFrame(frameTypes.data, 1, 1, envelope(""))),
   "ends with HEADERS that have no status": onRequest(writeFrame(frameTypes.headers, 5, 1, field("x", "y"))),
   "sends HEADERS with a broken block": onRequest(
@@ -273,23 +273,23 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
     ...Array<Buffer>(130).fill(writeFrame(frameTypes.continuation, 0, 1, manyFields)),
     writeFrame(frameTypes.continuation, 4, 1, manyFields),
   ),
-  "sends CONTINUATION without end": pour(
+  "sends endless CONTINUATION": pour(
     Buffer.concat([emptySettings, writeFrame(frameTypes.headers, 0, 1, grpcHead)]),
     writeFrame(frameTypes.continuation, 0, 1, manyFields),
   ),
-  "sends empty CONTINUATION without end": pour(
+  "sends endless empty CONTINUATION": pour(
     Buffer.concat([emptySettings, writeFrame(frameTypes.headers, 0, 1, grpcHead)]),
     Buffer.concat(Array<Buffer>(1000).fill(writeFrame(frameTypes.continuation, 0, 1, Buffer.alloc(0)))),
   ),
   "pushes a stream": onRequest(
     writeFrame(frameTypes.pushPromise, 4, 1, Buffer.concat([numbers(2), grpcHead])),
   ),
-  "opens a window of no bytes": after(writeFrame(frameTypes.windowUpdate, 0, 0, numbers(0))),
+  "opens a window of zero bytes": after(writeFrame(frameTypes.windowUpdate, 0, 0, numbers(0))),
   "opens a window beyond the limit": after(writeFrame(frameTypes.windowUpdate, 0, 0, numbers(0x7fffffff))),
-  "sends SETTINGS of a wrong length": after(writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(5))),
+  "sends SETTINGS with a wrong length": after(writeFrame(frameTypes.settings, 0, 0, Buffer.alloc(5))),
   "sets a window beyond the limit": after(writeFrame(frameTypes.settings, 0, 0, setting(4, 0xffffffff))),
-  "sets frames of no bytes": after(writeFrame(frameTypes.settings, 0, 0, setting(5, 0))),
-  "acknowledges SETTINGS that nobody sent": after(
+  "sets a frame size of zero": after(writeFrame(frameTypes.settings, 0, 0, setting(5, 0))),
+  "acknowledges unsent SETTINGS": after(
     ...Array<Buffer>(10).fill(writeFrame(frameTypes.settings, 1, 0, Buffer.alloc(0))),
   ),
   "sends a frame of 16 MB": after(
@@ -300,14 +300,14 @@ export const frameErrors: Readonly<Record<string, Behaviour>> = {
 
 /** Peers that keep a connection busy or useless, so that only a deadline ends a call. */
 export const endlessFrames: Readonly<Record<string, Behaviour>> = {
-  "lets nobody open a stream": after(writeFrame(frameTypes.settings, 0, 0, setting(3, 0))),
-  "lets nobody send a body": after(writeFrame(frameTypes.settings, 0, 0, setting(4, 0))),
-  "sends SETTINGS without end": pour(emptySettings, Buffer.concat(Array<Buffer>(1000).fill(emptySettings))),
-  "sends PING without end": pour(
+  "allows no streams": after(writeFrame(frameTypes.settings, 0, 0, setting(3, 0))),
+  "allows no body": after(writeFrame(frameTypes.settings, 0, 0, setting(4, 0))),
+  "sends endless SETTINGS": pour(emptySettings, Buffer.concat(Array<Buffer>(1000).fill(emptySettings))),
+  "sends endless PING": pour(
     emptySettings,
     Buffer.concat(Array<Buffer>(1000).fill(writeFrame(frameTypes.ping, 0, 0, Buffer.alloc(8)))),
   ),
-  "sends empty DATA without end": (socket) => {
+  "sends endless empty DATA": (socket) => {
     socket.write(emptySettings);
     const piece = Buffer.concat(Array<Buffer>(1000).fill(writeFrame(frameTypes.data, 0, 1, Buffer.alloc(0))));
     socket.once("data", () => {
@@ -317,7 +317,7 @@ export const endlessFrames: Readonly<Record<string, Behaviour>> = {
   },
 };
 
-/** Serves HTTP/2 in order, and answers each request in its own way. */
+/** Serves valid HTTP/2, and answers each request with its own behaviour. */
 function over2(answer: (stream: http2.ServerHttp2Stream) => void): Behaviour {
   const server = http2.createServer({ maxSendHeaderBlockLength: 1024 * 1024 });
   server.on("session", (session) => session.on("error", () => {}));
@@ -347,7 +347,7 @@ const grpc = (body: Uint8Array, trailers: Fields, head: Fields = {}): Behaviour 
 const ok = { "grpc-status": "0" };
 const bomb = gzipSync(Buffer.alloc(256 * 1024 * 1024), { level: 9 });
 
-/** Peers that speak HTTP/2 and not gRPC, or not as agreed. */
+/** Peers that speak HTTP/2 but not gRPC, or gRPC with protocol errors. */
 export const grpcErrors: Readonly<Record<string, Behaviour>> = {
   "answers without trailers": over2((stream) => {
     stream.respond({ ":status": 200, "content-type": "application/grpc" });
@@ -388,7 +388,7 @@ export const grpcErrors: Readonly<Record<string, Behaviour>> = {
   "announces a message of 4 GB": grpc(Buffer.from([0, 0xff, 0xff, 0xff, 0xff]), ok),
   "answers a message of 66 MB": grpc(envelope(Buffer.alloc(66 * 1024 * 1024)), ok),
   "answers a message that is not Protobuf": grpc(envelope(Buffer.alloc(100, 0xff)), ok),
-  "compresses without saying how": grpc(envelope(gzipSync("x"), 1), ok),
+  "compresses without naming an encoding": grpc(envelope(gzipSync("x"), 1), ok),
   "compresses in an unknown way": grpc(envelope("x", 1), ok, { "grpc-encoding": "nonsense" }),
   "compresses garbage": grpc(envelope("garbage", 1), ok, { "grpc-encoding": "gzip" }),
   "compresses 256 MB of zeros": grpc(envelope(bomb, 1), ok, { "grpc-encoding": "gzip" }),
@@ -398,7 +398,7 @@ export const grpcErrors: Readonly<Record<string, Behaviour>> = {
   }),
 };
 
-/** Peers that speak gRPC slowly or for ever, so that only a deadline ends a call. */
+/** Peers that speak gRPC slowly or endlessly, so that only a deadline ends a call. */
 export const endlessAnswers: Readonly<Record<string, Behaviour>> = {
   "never answers": over2(() => {}),
   "sends a byte at a time": over2((stream) => {
@@ -406,7 +406,7 @@ export const endlessAnswers: Readonly<Record<string, Behaviour>> = {
     const timer = setInterval(() => stream.write(Buffer.alloc(1)), 100);
     stream.on("close", () => clearInterval(timer));
   }),
-  "sends empty messages without end": over2((stream) => {
+  "sends endless empty messages": over2((stream) => {
     stream.respond({ ":status": 200, "content-type": "application/grpc" });
     const piece = Buffer.alloc(5 * 4000);
     const go = (): void => {
@@ -417,24 +417,24 @@ export const endlessAnswers: Readonly<Record<string, Behaviour>> = {
   }),
 };
 
-/** Peers that end a call by themselves. */
+/** Peers that end a call on their own. */
 export const quickPeers: Readonly<Record<string, Behaviour>> = {
   ...strangers,
   ...frameErrors,
   ...grpcErrors,
 };
-/** Peers for which a call needs its deadline. */
+/** Peers that need a deadline to end a call. */
 export const endlessPeers: Readonly<Record<string, Behaviour>> = {
   ...silent,
   ...endlessFrames,
   ...endlessAnswers,
 };
 
-/** What the buffers of the system take from a peer that sends without end, and some. */
+/** A little more than the system's buffers accept from an endless sender. */
 export const maxTakenBytes = 96 * 1024 * 1024;
 export const allPeers = { ...quickPeers, ...endlessPeers };
 
-/** What ends when the tests of a connection have ended, the last first. */
+/** Cleanup after the tests of a connection, last in first out. */
 export function collectEnds() {
   const ends: (() => unknown)[] = [];
   afterAll(async () => {

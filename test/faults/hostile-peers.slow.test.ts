@@ -14,32 +14,32 @@ import {
 import { requireSentence } from "./hostile-server.ts";
 
 const timeout = 300_000;
-describe("a verb of the client, before a peer that", { timeout }, () => {
+describe("a client verb whose peer", { timeout }, () => {
   const atEnd = collectEnds();
 
   const fail = (args: readonly string[], scheme: string, behaviour: Behaviour) =>
     requireSentence(args, { scheme, behaviour, atEnd });
 
-  it.concurrent.each(Object.entries(allPeers))("%s, ends with one sentence", (_name, behaviour) =>
+  it.concurrent.each(Object.entries(allPeers))("%s exits with one sentence", (_name, behaviour) =>
     fail(["kms", "list"], "http", behaviour),
   );
 
   it.concurrent.each(Object.entries({ ...strangers, ...silent }))(
-    "%s, ends with one sentence over https",
+    "%s exits with one sentence over https",
     (_name, behaviour) => fail(["kms", "list"], "https", behaviour),
   );
 
   it.concurrent.each(Object.entries({ ...strangers, ...endlessPeers }))(
-    "%s, ends its stream with one sentence",
+    "%s ends its stream with one sentence",
     (_name, behaviour) => fail(["chain", "watch"], "http", behaviour),
   );
 });
 
-describe("a server whose database is a peer that", { timeout }, () => {
+describe("a server whose database peer", { timeout }, () => {
   const atEnd = collectEnds();
 
   it.concurrent.each(Object.entries({ ...strangers, ...silent }))(
-    "%s, does not start, and says why",
+    "%s does not start, and reports why",
     async (_name, behaviour) => {
       const peer = await startHostilePeer(behaviour, atEnd);
       const url = `postgres://u@127.0.0.1:${peer.port}/qsp`;

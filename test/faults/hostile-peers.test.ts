@@ -1,4 +1,4 @@
-/** Our own connections, to peers that are not what we expect. None may end the program. */
+/** Our outgoing connections, to unexpected peers. None may end the program. */
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -14,10 +14,10 @@ import {
   waitUntilClosed,
 } from "./hostile-peer.ts";
 
-/** What the buffers of the system take from a peer that sends without end, and some. */
+/** A little more than the system's buffers accept from an endless sender. */
 const maxTakenBytes = 32 * 1024 * 1024;
 
-describe("ConnectPeer to a peer that", { timeout: 120_000 }, () => {
+describe("ConnectPeer, when the peer", { timeout: 120_000 }, () => {
   const atEnd = endAfterAll();
   let server: RunningServer;
   beforeAll(async () => {
@@ -40,14 +40,14 @@ describe("ConnectPeer to a peer that", { timeout: 120_000 }, () => {
   }
 
   it.each(Object.entries(quickPeers))(
-    "%s is UNREACHABLE, and the server goes on",
+    "%s, answers UNREACHABLE and the server keeps running",
     async (_name, behaviour) => {
       expect(await connectTo(behaviour)).toBe("UNREACHABLE");
     },
   );
 
   it.concurrent.each(Object.entries(endlessPeers))(
-    "%s is UNREACHABLE, and the server goes on",
+    "%s, answers UNREACHABLE and the server keeps running",
     async (_name, behaviour) => {
       expect(await connectTo(behaviour)).toBe("UNREACHABLE");
     },

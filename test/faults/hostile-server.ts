@@ -1,17 +1,17 @@
-/** A verb of the client, before a server that is not what it expects. */
+/** A client verb that connects to an unexpected server. */
 import { expect } from "vitest";
 import { runQsp } from "../cli/qsp.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { type Behaviour, maxTakenBytes, startHostilePeer, waitUntilClosed } from "./hostile-peer.ts";
 
-/** The peer of a verb. */
+/** The verb's peer. */
 export interface HostileServer {
   readonly scheme: string;
   readonly behaviour: Behaviour;
   readonly atEnd: (end: () => void) => void;
 }
 
-/** Runs a verb, which must say in one line what is wrong. */
+/** Runs a verb, which must report the problem in one line. */
 export async function requireSentence(
   args: readonly string[],
   { scheme, behaviour, atEnd }: HostileServer,

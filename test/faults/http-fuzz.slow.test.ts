@@ -12,7 +12,7 @@ const versions = [
 
 const kinds: readonly (FuzzedKind & { readonly name: string })[] = [
   { name: "an open server", auth: "open" },
-  { name: "a server that wants tokens", auth: "token" },
+  { name: "a server that requires tokens", auth: "token" },
   { name: "a server with TLS", auth: "open", isTls: true },
 ];
 
@@ -20,14 +20,14 @@ for (const { name: version, alpn, make, ...defaults } of versions) {
   const range = readRange({ ...defaults, count: 2000 });
   /** A handshake costs more than most sequences. */
   const tlsRange = { ...range, count: Math.ceil(range.count / 10) };
-  /** Milliseconds: 100,000 sequences take minutes. */
+  /** In milliseconds: 100,000 sequences take minutes. */
   const timeout = 300_000 + range.count * 60;
 
-  describe(`sequences of ${version}, seed ${range.seed}`, () => {
+  describe(`${version} sequences, seed ${range.seed}`, () => {
     const atEnd = endAfterAll();
     for (const { name, ...kind } of kinds) {
       const { first, count, seed } = kind.isTls === true ? tlsRange : range;
-      it(`${count} of them do no harm to ${name}`, { timeout }, async () => {
+      it(`${count} of them do not harm ${name}`, { timeout }, async () => {
         const server = await startFuzzed(kind, atEnd);
         const target = { ...server, ...(kind.isTls === true && { alpn }) };
         await runSequences(target, { first, count, seed }, (random) => make(random, server.api));

@@ -1,9 +1,9 @@
-/** What a client of HTTP/1.1 without a library does: requests one behind the other, whole and broken, and then it leaves. */
+/** What an HTTP/1.1 client without a library sends: pipelined requests, complete and broken, before it disconnects. */
 import { type Api, type FuzzRequest, makeRequest } from "./fuzz-requests.ts";
 import type { Step } from "./fuzz-run.ts";
 import { mutate, type Random } from "./mutations.ts";
 
-/** Makes the sequence of one connection. */
+/** Makes the sequence for one connection. */
 export function makeHttp1Sequence(random: Random, api: Api): Step[] {
   const requests = Array.from({ length: random.pick([1, 1, 2, 2, 3, 5]) }, () => {
     const bytes = writeRequest(random, makeRequest(random, api));
@@ -63,7 +63,7 @@ const oddLines = [
   "x y: z",
 ];
 
-/** The headers that announce a body, and its bytes. */
+/** The headers that announce a body, and the body. */
 function frameBody(random: Random, body: Buffer): readonly [string[], Buffer] {
   if (body.length === 0 && random.below(3) > 0) return [[], body];
   if (random.below(2) === 0) {

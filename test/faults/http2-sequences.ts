@@ -1,4 +1,4 @@
-/** What a client of HTTP/2 without a library does: frames of every type, whole and broken, in any order, and then it leaves. */
+/** What an HTTP/2 client without a library sends: frames of every type, valid and broken, before it disconnects. */
 
 import {
   flags,
@@ -17,7 +17,7 @@ import { mutate, type Random } from "./mutations.ts";
 class Connection {
   readonly random: Random;
   readonly api: Api;
-  /** Streams that were opened, with what remains of their bodies; undefined for one that has ended. */
+  /** Open streams, with the rest of their bodies; undefined for a stream that has ended. */
   readonly streams = new Map<number, Buffer | undefined>();
   #nextId = 1;
 
@@ -33,17 +33,17 @@ class Connection {
     return id;
   }
 
-  /** A stream that was opened, or rarely any other number. */
+  /** An open stream, or rarely any other number. */
   anyId(): number {
     const ids = [...this.streams.keys()];
     if (ids.length === 0 || this.random.below(16) === 0)
       return this.random.pick([0, 1, 2, 3, 99, 0x7fffffff, 0xffffffff]);
-    // The newest one is the most interesting.
+    // The newest stream is the most interesting one.
     return this.random.below(2) === 0 ? (ids.at(-1) ?? 1) : this.random.pick(ids);
   }
 }
 
-/** Makes the sequence of one connection. */
+/** Makes the sequence for one connection. */
 export function makeHttp2Sequence(random: Random, api: Api): Step[] {
   const connection = new Connection(random, api);
   const steps: Step[] = [];
@@ -64,7 +64,7 @@ export function makeHttp2Sequence(random: Random, api: Api): Step[] {
   return steps;
 }
 
-/** Cuts bytes anywhere: also within the head of a frame. */
+/** Cuts bytes anywhere, including within a frame header. */
 function cut(random: Random, bytes: Buffer[]): Buffer {
   const whole = Buffer.concat(bytes);
   return whole.subarray(0, random.below(whole.length + 1));
@@ -124,7 +124,7 @@ function fieldsOf(
   ];
   const length = random.pick([body.length, body.length, body.length + 1, 0]);
   return [
-    // Without one of them, the request is malformed.
+    // Without any of these, the request is malformed.
     ...(random.below(24) === 0 ? pseudo.slice(random.below(4)) : pseudo),
     ...headers,
     ...(random.below(3) === 0 ? [["content-length", String(length)] as const] : []),
@@ -179,7 +179,7 @@ function writeHeaders(random: Random, id: number, block: Buffer, flag: number): 
   });
 }
 
-/** No frame may exceed 16,384 bytes. */
+/** Splits into frames of at most 16,384 bytes. */
 function splitBlock(random: Random, block: Buffer): Buffer[] {
   const size = random.below(8) === 0 ? 1 + random.below(100) : 16_000;
   const parts = Array.from({ length: Math.ceil(block.length / size) }, (_, i) =>
@@ -218,7 +218,7 @@ function writeData(random: Random, id: number, bytes: Buffer, flag: number): Buf
   );
 }
 
-/** An empty DATA frame, or trailers, of which some are not allowed. */
+/** An empty DATA frame, or trailers, some of which are forbidden. */
 function endStream(random: Random, id: number): Buffer[] {
   if (random.below(2) === 0) return [writeFrame(frameTypes.data, flags.endStream, id, Buffer.alloc(0))];
   const fields = random.pick([[["x-trailer", "1"]], [], [[":path", "/"]], [["grpc-status", "0"]]] as const);
@@ -276,7 +276,7 @@ const goaway: MakePiece = ({ random }) => {
   return [writeFrame(frameTypes.goaway, 0, 0, Buffer.concat([last, code, Buffer.from("bye")]))];
 };
 
-/** Frames that a client of today does not send, and some that it must not send. */
+/** Frames that current clients do not send, and some that clients must not send. */
 const oddFrame: MakePiece = (connection) => {
   const { random } = connection;
   const id = connection.anyId();
@@ -314,7 +314,7 @@ const brokenFrame: MakePiece = (connection) => {
   return [mutate(random, whole)];
 };
 
-/** In proportion: most connections should last long enough to be harmed later. */
+/** Weights: most connections should last long enough to be harmed later. */
 const pieces: readonly MakePiece[] = [
   openRequest,
   openRequest,

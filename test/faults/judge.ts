@@ -1,4 +1,4 @@
-/** Holds a store to what its callers know. */
+/** Checks a store against what its callers know. */
 import { ConnectError } from "@connectrpc/connect";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
@@ -9,11 +9,11 @@ import { type Count, type Done, type Evidence, type KeyEvidence, noteKey } from 
 import type { KmsClient } from "./kms-server.ts";
 
 /**
- * Looks for whatever the store says that cannot be true. Asks again for keys that were asked for under an
- * idempotency key and not answered. What was not known before is known afterwards, and the store is held to that
- * the next time. Nobody else may use the store meanwhile.
+ * Finds everything that the store reports and that cannot be true. Repeats unanswered requests for keys that had an
+ * idempotency key. What the store reports becomes known, and the next check holds the store to it. Nobody else may use
+ * the store meanwhile.
  *
- * @returns a sentence each.
+ * @returns one sentence for each contradiction
  */
 export async function findContradictions(evidence: Evidence, kms: KmsClient): Promise<string[]> {
   const asked = await askAgain(evidence, kms);
@@ -41,27 +41,30 @@ export async function findContradictions(evidence: Evidence, kms: KmsClient): Pr
   ];
 }
 
-/** A sentence about what is wrong, if it is. */
+/** Returns a sentence if a condition holds. */
 export function say(isWrong: boolean, sentence: string): string[] {
   return isWrong ? [sentence] : [];
 }
 
-/** Two at once: of either order, both must get the one key. */
+/** Repeats the request twice at once: both must return the same key. */
 async function askAgain(evidence: Evidence, kms: KmsClient): Promise<string[]> {
   const repeatable = [...evidence.orders.values()].filter(({ isRepeatable }) => isRepeatable).slice(-100);
   const found: string[] = [];
   for (const order of repeatable) {
     const [first, second] = await Promise.all([order.send(kms), order.send(kms)].map(outcomeOf));
     if (typeof first === "string" || typeof second === "string" || first === undefined) {
-      // Another who destroyed the key may have been faster than the rotation.
+      // Another caller may have destroyed the key before the rotation.
       const isLate = first === "KEY_STATE_INVALID" && second === first && order.keyId === undefined;
       found.push(...say(!isLate, `${order.alias}: asked again, was answered ${first} and ${second}`));
       continue;
     }
     const { keyId } = first;
     found.push(
-      ...say(keyId !== second?.keyId, `${order.alias}: gave two keys`),
-      ...say(order.keyId !== undefined && order.keyId !== keyId, `${order.alias}: gave another key again`),
+      ...say(keyId !== second?.keyId, `${order.alias}: returned two keys`),
+      ...say(
+        order.keyId !== undefined && order.keyId !== keyId,
+        `${order.alias}: returned a different key when repeated`,
+      ),
     );
     noteKey(evidence, first);
   }
@@ -83,7 +86,7 @@ function findKeyContradictions({ keys: known, orders }: Evidence, keys: readonly
   return [
     ...[...known.keys()].filter((keyId) => !ids.has(keyId)).map((keyId) => `${keyId}: is missing`),
     ...keys.filter(({ alias }) => !orders.has(alias)).map(({ alias }) => `${alias}: nobody ordered it`),
-    ...say(aliases.size !== keys.length, "an order gave two keys"),
+    ...say(aliases.size !== keys.length, "an order returned two keys"),
     ...say(ids.size !== keys.length, "a key is in the list twice"),
   ];
 }
@@ -94,12 +97,12 @@ async function findPublicKeyContradictions({ keys }: Evidence, kms: KmsClient): 
     const { result } = await kms.getKey({ keyId });
     const isSame = result?.alias === alias && result.algorithm === algorithm;
     const hasSameKey = Buffer.from(publicKey).equals(result?.publicKey ?? new Uint8Array());
-    found.push(...say(!isSame || !hasSameKey, `${keyId}: is not as it was acknowledged`));
+    found.push(...say(!isSame || !hasSameKey, `${keyId}: differs from what was acknowledged`));
   }
   return found;
 }
 
-/** What the audit log says was done with a key. */
+/** What the audit log says about the operations on a key. */
 type Uses = Readonly<Record<string, number>>;
 
 function countUses(entries: readonly AuditEntry[]): Map<string, Uses> {
@@ -118,7 +121,7 @@ function usesOf(uses: Map<string, Uses>, keyId: string) {
   return { CREATE, SIGN, VERIFY, ROTATE, DESTROY };
 }
 
-/** The record, the key that came in its place, and the log were each changed in one transaction with the others. */
+/** One transaction each changes the record, its successor and the log together. */
 function findUseContradictions(
   { keyId, alias, status }: KeyRecord,
   keys: readonly KeyRecord[],
@@ -127,24 +130,24 @@ function findUseContradictions(
   const successors = keys.filter((other) => other.alias === `${alias}-rotated`).length;
   const logged = DESTROY > 0 ? "DESTROYED" : ROTATE > 0 ? "ROTATED" : "ACTIVE";
   return [
-    ...say(CREATE !== 1, `${keyId}: was created ${CREATE} times by the log`),
+    ...say(CREATE !== 1, `${keyId}: was created ${CREATE} times according to the log`),
     ...say(
       ROTATE !== successors,
-      `${keyId}: was rotated ${ROTATE} times by the log, and has ${successors} successors`,
+      `${keyId}: was rotated ${ROTATE} times according to the log, and has ${successors} successors`,
     ),
-    ...say(DESTROY > 1, `${keyId}: was destroyed ${DESTROY} times by the log`),
-    ...say(status !== logged, `${keyId}: is ${status}, by the log ${logged}`),
+    ...say(DESTROY > 1, `${keyId}: was destroyed ${DESTROY} times according to the log`),
+    ...say(status !== logged, `${keyId}: is ${status}; the log says ${logged}`),
   ];
 }
 
-/** Holds a key to what is known of it, and takes what the store says as known from now on. */
+/** Checks a key against what is known about it, and adds what the store reports. */
 function settle(
   known: KeyEvidence | undefined,
   { keyId }: KeyRecord,
   { SIGN, VERIFY, ROTATE, DESTROY }: ReturnType<typeof usesOf>,
 ): string[] {
   const uses = SIGN + VERIFY + ROTATE + DESTROY;
-  if (known === undefined) return say(uses > 0, `${keyId}: was used by nobody who knows it`);
+  if (known === undefined) return say(uses > 0, `${keyId}: was used, but nobody knows it`);
   const found = [
     ...findMiscount(`${keyId}: signatures`, known.signatures, SIGN),
     ...findMiscount(`${keyId}: verifications`, known.verifications, VERIFY),
@@ -162,14 +165,14 @@ function settle(
 }
 
 function findMiscount(what: string, { least, most }: Count, logged: number): string[] {
-  return say(logged < least || logged > most, `${what}: ${least} to ${most}, by the log ${logged}`);
+  return say(logged < least || logged > most, `${what}: ${least} to ${most}; the log says ${logged}`);
 }
 
 function isContradicted(known: Done, isSo: boolean): boolean {
   return (known === "yes" && !isSo) || (known === "no" && isSo);
 }
 
-/** Looks for keys that did, by the order of the log, what they could do no more. */
+/** Finds keys that, in the order of the log, did something after the end of their life. */
 export function findLateUses(entries: readonly AuditEntry[]): string[] {
   const rotated = new Set<string>();
   const destroyed = new Set<string>();
@@ -177,7 +180,7 @@ export function findLateUses(entries: readonly AuditEntry[]): string[] {
   for (const { keyId, operation, outcome, sequence } of entries) {
     if (outcome !== "OK") continue;
     const isLate = destroyed.has(keyId) || (rotated.has(keyId) && ["SIGN", "ROTATE"].includes(operation));
-    if (isLate) found.push(`${keyId}: ${operation} at ${sequence}, when it could no more`);
+    if (isLate) found.push(`${keyId}: ${operation} at ${sequence}, after the end of its life`);
     if (operation === "ROTATE") rotated.add(keyId);
     if (operation === "DESTROY") destroyed.add(keyId);
   }

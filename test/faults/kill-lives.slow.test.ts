@@ -1,4 +1,4 @@
-/** Kills of the program while callers lead keys through their lives: names, states, schedules, grants and imports. */
+/** Kills the program while callers take keys through their life cycle: names, states, schedules, grants and imports. */
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
@@ -11,28 +11,28 @@ import { liveUntilKilled } from "./life-load.ts";
 import { createLives, type Lives } from "./life-model.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
-/** Times that the program is killed; QSP_TEST_KILLS has another number. */
+/** Number of kills; QSP_TEST_KILLS changes it. */
 const kills = Number(process.env.QSP_TEST_KILLS ?? (process.env.QSP_TEST_LONG === "1" ? 100 : 10));
 const fewKills = Math.ceil(kills / 2);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261123);
 const timeoutOf = (times: number): number => 180_000 + times * 45_000;
 
-/** What must have been acknowledged, to prove anything. */
+/** Operations that must have been acknowledged for the test to prove anything. */
 const operations = [
   ...["CREATE", "IMPORT", "SIGN", "SIGN_REFUSED", "ROTATE", "DISABLE", "ENABLE"],
   ...["SCHEDULE_DESTROY", "RESTORE", "DESTROY", "GRANT", "REVOKE", "RACE", "RACE_REFUSED"],
 ];
 
-describe(`the program, killed with -9 while keys live their lives (seed ${seed})`, () => {
-  it(`loses nothing that it acknowledged, and destroys what is due once, over ${kills} kills on SQLite`, {
+describe(`the program, killed with -9 at any stage of a key's life cycle (seed ${seed})`, () => {
+  it(`keeps acknowledged changes, and destroys due keys exactly once, over ${kills} kills on SQLite`, {
     timeout: timeoutOf(kills),
   }, async () => {
     expect(await killAgainAndAgain(kills, [])).toEqual({ contradictions: [], missing: [] });
   });
 });
 
-describePostgres(`the program, killed with -9 while keys live their lives (seed ${seed})`, () => {
-  it(`loses nothing that it acknowledged, and destroys what is due once, over ${fewKills} kills on PostgreSQL`, {
+describePostgres(`the program, killed with -9 at any stage of a key's life cycle (seed ${seed})`, () => {
+  it(`keeps acknowledged changes, and destroys due keys exactly once, over ${fewKills} kills on PostgreSQL`, {
     timeout: timeoutOf(fewKills),
   }, async () => {
     const args = ["--database-url", await freshDatabaseUrl()];
@@ -40,7 +40,7 @@ describePostgres(`the program, killed with -9 while keys live their lives (seed 
   });
 });
 
-/** Tells what was wrong after the first kill after which something was, and which operations nobody performed. */
+/** Returns the contradictions after the first kill that caused any, and the operations that never happened. */
 async function killAgainAndAgain(times: number, args: readonly string[]) {
   const dataDir = makeTemporaryDirectory();
   const provider = await createCryptoProvider("openssl");
@@ -67,14 +67,14 @@ interface Round {
   readonly round: number;
 }
 
-/** Kills the program at a random moment under load. @returns what went wrong before it was killed */
+/** Kills the program at a random moment under load, and returns the contradictions before the kill. */
 async function useUntilKilled(round: Round): Promise<string[]> {
   const { server, lives, random } = round;
   const calls = 50 + random.below(250);
   const turns = random.below(300);
   let killedMs = Number.POSITIVE_INFINITY;
   const kill = async (): Promise<void> => {
-    // Not the moment of an answer, which is that after a commit, but any.
+    // At any moment, not only right after an answer, which always follows a commit.
     for (let turn = 0; turn < turns; turn += 1) await setImmediate();
     killedMs = performance.now();
     await server.stop("SIGKILL");

@@ -12,20 +12,20 @@ import { type KmsServer, startKmsServer } from "./kms-server.ts";
 import { startLoad } from "./load.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
-/** Times that the program is killed; QSP_TEST_KILLS=100 for a long run. */
+/** Number of kills; QSP_TEST_KILLS=100 for a long run. */
 const kills = Number(process.env.QSP_TEST_KILLS ?? 10);
 const fewKills = Math.ceil(kills / 2);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261122);
 const timeoutOf = (times: number): number => 180_000 + times * 45_000;
 
 describe(`the program, killed with -9 at random moments under load (seed ${seed})`, () => {
-  it(`keeps all that it acknowledged over ${kills} kills, on SQLite`, {
+  it(`keeps everything that it acknowledged over ${kills} kills, on SQLite`, {
     timeout: timeoutOf(kills),
   }, async () => {
     expect(await killAgainAndAgain(kills, [])).toEqual({ contradictions: [], ...everythingHappened });
   });
 
-  it(`leaves a store that the next start opens, ${fewKills} times killed while it makes one`, {
+  it(`leaves a store that the next start opens when killed ${fewKills} times while creating it`, {
     timeout: timeoutOf(fewKills),
   }, async () => {
     const random = createRandom(seed);
@@ -41,7 +41,7 @@ describe(`the program, killed with -9 at random moments under load (seed ${seed}
 });
 
 describePostgres(`the program, killed with -9 at random moments under load (seed ${seed})`, () => {
-  it(`keeps all that it acknowledged over ${fewKills} kills, on PostgreSQL`, {
+  it(`keeps everything that it acknowledged over ${fewKills} kills, on PostgreSQL`, {
     timeout: timeoutOf(fewKills),
   }, async () => {
     const databaseUrl = await freshDatabaseUrl();
@@ -50,10 +50,10 @@ describePostgres(`the program, killed with -9 at random moments under load (seed
   });
 });
 
-/** What a load must have come to, to prove anything. */
+/** What a load must have achieved for the test to prove anything. */
 const everythingHappened = { created: true, signed: true, verified: true, rotated: true, destroyed: true };
 
-/** Tells what was wrong after the first kill after which something was, and what was acknowledged in all. */
+/** Returns the contradictions after the first kill that caused any, and the number of acknowledged operations. */
 async function killAgainAndAgain(times: number, args: readonly string[]) {
   const dataDir = makeTemporaryDirectory();
   const evidence = createEvidence();
@@ -78,11 +78,11 @@ async function killAgainAndAgain(times: number, args: readonly string[]) {
   };
 }
 
-/** @returns what went wrong before it was killed */
+/** Returns the contradictions before the kill. */
 async function useUntilKilled(server: KmsServer, evidence: Evidence, random: Random): Promise<string[]> {
   const load = startLoad({ evidence, servers: [server], random });
   await load.answers(1 + random.below(400));
-  // Not the moment of an answer, which is that after a commit, but any.
+  // At any moment, not only right after an answer, which always follows a commit.
   await setTimeout(random.below(20));
   const killedMs = performance.now();
   const exit = server.stop("SIGKILL");
@@ -96,10 +96,10 @@ function describeFailure({ rpc, code, reason }: Failure): string {
   return `${rpc} failed with ${code} ${reason} before the kill`;
 }
 
-/** Changes that a first start makes in its data directory, as inotify counts them; about as many. */
+/** Approximate number of changes that a first start makes in its data directory, as inotify counts them. */
 const changesOfAStart = 42;
 
-/** Kills a first start as soon as it has made so many changes. */
+/** Kills a first start after the given number of changes. */
 async function killAfterChanges(dataDir: string, changes: number): Promise<void> {
   const watcher = watch(dataDir);
   let seen = 0;

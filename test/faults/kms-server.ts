@@ -14,7 +14,7 @@ export interface KmsServer extends RunningServer {
   readonly kms: KmsClient;
 }
 
-/** Starts the program; it is killed at the end of the test, if it still runs then. */
+/** Starts the program, and kills it at the end of the test if it still runs. */
 export async function startKmsServer(
   options: StartOptions,
   atEnd: AtEnd = onTestFinished,

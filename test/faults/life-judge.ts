@@ -1,4 +1,4 @@
-/** Holds a store to what callers know of the lives of their keys. */
+/** Checks a store against what callers know about the life cycle of their keys. */
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
@@ -9,10 +9,10 @@ import type { KmsClient } from "./kms-server.ts";
 import { type Line, type Lives, type Logged, move, newVersion, replay, type State } from "./life-model.ts";
 
 /**
- * Looks for whatever the store says that cannot be true, after all destructions that are due soon have happened. Takes
- * what the store says as known from then on. Nobody else may use the store meanwhile.
+ * Finds everything that the store reports and that cannot be true, once all destructions due soon have happened. What
+ * the store reports becomes known. Nobody else may use the store meanwhile.
  *
- * @returns a sentence each.
+ * @returns one sentence for each contradiction
  */
 export async function judgeLives(lives: Lives, kms: KmsClient): Promise<string[]> {
   const before = await listKeys(kms);
@@ -22,10 +22,10 @@ export async function judgeLives(lives: Lives, kms: KmsClient): Promise<string[]
   const byName = Map.groupBy(keys, ({ name = "" }) => name);
   const found = [
     ...lives.contradictions.splice(0),
-    ...overdue.map((keyId) => `${keyId}: is due, and was not destroyed`),
+    ...overdue.map((keyId) => `${keyId}: is due, but was not destroyed`),
     ...forbidden,
     ...say(!verified.valid, `the audit log is broken at ${verified.firstBrokenSequence}: ${verified.reason}`),
-    ...say(logged.size !== keys.length, `${keys.length} keys, by the log ${logged.size}`),
+    ...say(logged.size !== keys.length, `${keys.length} keys; the log says ${logged.size}`),
     ...keys.flatMap((key) => compareWithLog(key, logged.get(key.keyId))),
     ...[...logged].flatMap(([keyId, key]) => checkDestructions(keyId, key)),
     ...[...lives.lines.values()].flatMap((line) => checkLine(line, byName.get(line.name) ?? [], logged)),
@@ -37,10 +37,10 @@ export async function judgeLives(lives: Lives, kms: KmsClient): Promise<string[]
   return found;
 }
 
-/** Destructions that a long schedule leaves to another day. */
+/** Time ahead of destructions that a later check covers, in milliseconds. */
 const soonMs = 60_000;
 
-/** The keys that must be destroyed soon: by the store, and by what was acknowledged. */
+/** The keys to be destroyed soon, according to the store and to what was acknowledged. */
 function findDueSoon({ lines }: Lives, keys: readonly KeyRecord[]): Set<string> {
   const soon = Date.now() + soonMs;
   const scheduled = keys.filter(({ destroyAt }) => destroyAt && timestampDate(destroyAt).getTime() < soon);
@@ -55,10 +55,10 @@ function findDueSoon({ lines }: Lives, keys: readonly KeyRecord[]): Set<string> 
   return new Set([...scheduled, ...acknowledged].map(({ keyId }) => keyId));
 }
 
-/** Milliseconds after which what is due by then is late beyond doubt. */
+/** Time after which an overdue destruction is certainly late, in milliseconds. */
 const patienceMs = soonMs + 120_000;
 
-/** Watches the log until each of some keys has been destroyed by the schedule. @returns the keys that were not */
+/** Watches the log until the schedule has destroyed the given keys, and returns the keys that it did not. */
 async function findOverdue(kms: KmsClient, waiting: Set<string>): Promise<string[]> {
   if (waiting.size === 0) return [];
   const filter = { afterSequence: 0, operation: "DESTROY", user: "schedule" };
@@ -74,7 +74,7 @@ async function findOverdue(kms: KmsClient, waiting: Set<string>): Promise<string
 }
 
 function compareWithLog({ keyId, status }: KeyRecord, logged: Logged | undefined): string[] {
-  return say(status !== logged?.state, `${keyId}: is ${status}, by the log ${logged?.state}`);
+  return say(status !== logged?.state, `${keyId}: is ${status}; the log says ${logged?.state}`);
 }
 
 /** A destruction happens at most once, and not before its time. */
@@ -82,7 +82,7 @@ function checkDestructions(keyId: string, { destructions }: Logged): string[] {
   return [
     ...say(destructions.length > 1, `${keyId}: was destroyed ${destructions.length} times`),
     ...destructions.flatMap(({ user, atMs, dueMs }) => {
-      if (dueMs === undefined) return [`${keyId}: was destroyed by ${user}, and not scheduled`];
+      if (dueMs === undefined) return [`${keyId}: was destroyed by ${user}, but not scheduled`];
       return [
         ...say(user !== "schedule", `${keyId}: was destroyed by ${user}`),
         ...say(atMs < dueMs, `${keyId}: was destroyed ${dueMs - atMs} ms early`),
@@ -98,7 +98,7 @@ function checkLine(line: Line, keys: readonly KeyRecord[], logged: ReadonlyMap<s
   const added = keys.filter(({ keyId }) => !known.has(keyId)).length;
   const primary = keys.filter(({ isPrimary }) => isPrimary);
   return [
-    ...say(added > (mayGrow ? 1 : 0), `${name}: has ${added} versions that nobody asked for`),
+    ...say(added > (mayGrow ? 1 : 0), `${name}: has ${added} unrequested versions`),
     ...say(keys.length > 0 && primary.length !== 1, `${name}: has ${primary.length} primary versions`),
     ...say(primary[0]?.version !== keys.at(-1)?.version, `${name}: its primary version is not the newest`),
     ...versions.flatMap((version) => {
@@ -109,13 +109,16 @@ function checkLine(line: Line, keys: readonly KeyRecord[], logged: ReadonlyMap<s
       const { least, most } = version.signed;
       return [
         ...say(!allowed.includes(found.status), `${name}: is ${found.status}, acknowledged as ${allowed}`),
-        ...say(signed < least || signed > most, `${name}: signed ${least} to ${most}, by the log ${signed}`),
+        ...say(
+          signed < least || signed > most,
+          `${name}: signed ${least} to ${most}; the log says ${signed}`,
+        ),
       ];
     }),
   ];
 }
 
-/** The states that a version may have: the acknowledged one, that of the call without an answer, and what follows. */
+/** States that a version may have: the acknowledged state, the state after the unanswered call, and what follows. */
 function listPossible({ pending }: Line, version: Line["versions"][number]): string[] {
   const states: State[] = [version.state];
   const mayChange = pending !== undefined && pending.version === version;
@@ -126,7 +129,7 @@ function listPossible({ pending }: Line, version: Line["versions"][number]): str
   return states;
 }
 
-/** GetKey by name agrees with the list, for the names that were used last. */
+/** GetKey by name must agree with the list, for recently used names. */
 async function checkByName({ lines }: Lives, kms: KmsClient): Promise<string[]> {
   const found: string[] = [];
   for (const { name, versions, isTouched } of lines.values()) {
@@ -139,8 +142,8 @@ async function checkByName({ lines }: Lives, kms: KmsClient): Promise<string[]> 
     const ids = answer.versions.map(({ keyId }) => keyId);
     const isSame = versions.every(({ keyId }, i) => ids[i] === keyId);
     found.push(
-      ...say(!isSame, `${name}: GetKey lists other versions`),
-      ...say(answer.result?.keyId !== ids.at(-1), `${name}: GetKey answers with another version`),
+      ...say(!isSame, `${name}: GetKey lists different versions`),
+      ...say(answer.result?.keyId !== ids.at(-1), `${name}: GetKey returns a different version`),
     );
   }
   return found;

@@ -1,4 +1,4 @@
-/** Callers who each lead keys through their lives, and some who race for one name. */
+/** Callers who each take keys through their life cycle, and some who compete for one name. */
 import { generateKeyPairSync } from "node:crypto";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { isWrappingMethod, wrap } from "../../src/crypto/hpke.ts";
@@ -16,7 +16,7 @@ export interface LifeLoad {
   readonly server: KmsServer;
   readonly random: Random;
   readonly provider: CryptoProvider;
-  /** A number that no other round has. */
+  /** A number unique to this round. */
   readonly round: number;
 }
 
@@ -27,7 +27,11 @@ const linesInUse = 3;
 const data = Buffer.from("hello");
 const longSeconds = 86_400;
 
-/** Calls until the program is killed. @param onAnswer is called after each call */
+/**
+ * Makes calls until the program is killed.
+ *
+ * @param onAnswer called after each answered call
+ */
 export async function liveUntilKilled(load: LifeLoad, onAnswer: () => void): Promise<void> {
   let isOver = false;
   void load.server.exit.then(() => {
@@ -45,7 +49,7 @@ export async function liveUntilKilled(load: LifeLoad, onAnswer: () => void): Pro
   ]);
 }
 
-/** One call of a caller in some hundred of each kind. @returns false when the program no longer answers */
+/** Makes one of several hundred calls of each kind. Returns false when the program no longer answers. */
 async function act(load: LifeLoad, mine: Line[], prefix: string): Promise<boolean> {
   const { random, lives } = load;
   const line = mine.length === 0 ? undefined : random.pick(mine.slice(-linesInUse));
@@ -111,12 +115,12 @@ async function sign({ lives, server }: LifeLoad, line: Line): Promise<boolean> {
   version.signed.least += 1;
   if (!isActive || answer.result?.keyId !== version.keyId)
     lives.contradictions.push(
-      `${answer.result?.keyId} signed for ${line.name}, whose version is ${version.state}`,
+      `${answer.result?.keyId} signed for ${line.name} although its version is ${version.state}`,
     );
   return true;
 }
 
-/** What may be asked of a version next. */
+/** Operations to try on a version next. */
 function listOperations({ state, destroyAtMs }: Version, isPrimary: boolean): string[] {
   if (destroyAtMs !== undefined && destroyAtMs < Date.now()) return [];
   const operations = ["ROTATE", "DISABLE", "ENABLE", "ENABLE", "SCHEDULE_DESTROY", "RESTORE", "RESTORE"];
@@ -133,7 +137,7 @@ async function change(load: LifeLoad, line: Line): Promise<boolean> {
   const operation = random.pick(operations);
   line.isTouched = true;
   line.pending = { operation, version };
-  // The time of a destruction may come before the call that restores the key.
+  // The destruction may become due before the call that restores the key.
   const allowed = operation === "RESTORE" ? ["KEY_STATE_INVALID"] : [];
   const afterSeconds = random.pick([1, 1, longSeconds]);
   const { answer, reason } = await attempt(lives, operation, allowed, () =>
@@ -189,7 +193,7 @@ async function revoke({ lives, server, random }: LifeLoad): Promise<boolean> {
   return answer !== undefined;
 }
 
-/** A call of those who race for one name. Only the log tells who won. */
+/** A call of the callers who compete for one name. Only the log shows who won. */
 async function race({ lives, server: { kms }, random, round }: LifeLoad): Promise<boolean> {
   const name = `contested-${round}`;
   const keyId = `name/${name}`;

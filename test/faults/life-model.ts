@@ -1,11 +1,11 @@
-/** What callers know of the lives of their keys, and what the audit log says of them. */
+/** What callers know about the life cycle of their keys, and what the audit log says about it. */
 import { ConnectError } from "@connectrpc/connect";
 import type { AuditEntry } from "#gen/kms/audit_pb.ts";
 import { describeRefusal } from "../support/refusal.ts";
 
 export type State = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED";
 
-/** The states that each operation leaves, and to which; as docs/keys.md draws them. */
+/** States in which each operation is allowed, and the resulting state; see the diagram in docs/keys.md. */
 export const moves: Readonly<Record<string, Partial<Record<State, State>>>> = {
   ROTATE: { ACTIVE: "ROTATED" },
   DISABLE: { ACTIVE: "DISABLED" },
@@ -24,46 +24,46 @@ export const moves: Readonly<Record<string, Partial<Record<State, State>>>> = {
   },
 };
 
-/** The state after an operation; undefined if the state does not allow it. */
+/** Returns the state after an operation; undefined if the state does not allow it. */
 export function move(state: State, operation: string, wasRotated: boolean): State | undefined {
   const next = moves[operation]?.[state];
   return operation === "ENABLE" && next !== undefined && wasRotated ? "ROTATED" : next;
 }
 
-/** A version of a name, as it was last acknowledged. */
+/** A version of a name, as last acknowledged. */
 export interface Version {
   readonly keyId: string;
   state: State;
   wasRotated: boolean;
-  /** When its destruction is due. */
+  /** Due time of its destruction. */
   destroyAtMs: number | undefined;
-  /** Signatures: at least as many as were answered, at most as many as were asked for. */
+  /** Signatures: at least as many as were answered, at most as many as were requested. */
   readonly signed: { least: number; most: number };
 }
 
-/** A name that one caller alone uses, one call after another. */
+/** A name that only one caller uses, one call at a time. */
 export interface Line {
   readonly name: string;
   versions: Version[];
-  /** The call that has no answer yet; only it may have changed more than was acknowledged. */
+  /** The unanswered call, which may have changed more than was acknowledged. */
   pending: { readonly operation: string; readonly version?: Version } | undefined;
-  /** Whether it was used since the last judgement. */
+  /** Whether the name was used since the last check. */
   isTouched: boolean;
 }
 
-/** All that the callers of one store know. */
+/** Everything that the callers of one store know. */
 export interface Lives {
   /** By name. */
   readonly lines: Map<string, Line>;
   /** By ID. */
   readonly grants: Map<string, "granted" | "unknown" | "revoked">;
-  /** Grants that were asked for and have no answer. */
+  /** Grants that were requested and have no answer. */
   grantsAsked: number;
-  /** Calls that failed in another way than the state of the key explains. */
+  /** Failed calls that the state of the key does not explain. */
   readonly failures: { readonly sentence: string; readonly atMs: number }[];
-  /** What was answered and cannot be true. */
+  /** Answers that cannot be true. */
   readonly contradictions: string[];
-  /** The operations that were answered or, with _REFUSED, refused as they should be. */
+  /** Operations that were answered or, with _REFUSED, rightly refused. */
   readonly happened: Set<string>;
 }
 
@@ -83,12 +83,16 @@ export function newVersion(keyId: string): Version {
   return { keyId, state: "ACTIVE", wasRotated: false, destroyAtMs: undefined, signed };
 }
 
-/** What became of a call: an answer, a refusal with its reason, or neither. */
+/** Result of a call: an answer, a refusal with its reason, or neither. */
 export type Outcome<Answer> =
   | { readonly answer: Answer; readonly reason?: undefined }
   | { readonly answer?: undefined; readonly reason: string | undefined };
 
-/** Makes a call. @param allowed reasons for which it may be refused. */
+/**
+ * Makes a call.
+ *
+ * @param allowed reasons that the service may refuse it for
+ */
 export async function attempt<Answer>(
   lives: Lives,
   operation: string,
@@ -111,17 +115,17 @@ export async function attempt<Answer>(
   }
 }
 
-/** What the log says of one key. */
+/** What the log says about one key. */
 export interface Logged {
   state: State;
   wasRotated: boolean;
   signed: number;
-  /** The due time of the last schedule. */
+  /** Due time of the last schedule. */
   destroyAtMs: number | undefined;
   destructions: { readonly user: string; readonly atMs: number; readonly dueMs: number | undefined }[];
 }
 
-/** Follows each key through its entries. @returns what the log says, and the entries that a state did not allow */
+/** Follows each key through its entries. Returns its history, and the entries that its state did not allow. */
 export function replay(entries: readonly AuditEntry[]): {
   readonly logged: Map<string, Logged>;
   readonly forbidden: string[];

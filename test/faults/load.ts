@@ -1,32 +1,36 @@
-/** Callers who create, use, rotate and destroy keys all at once. */
+/** Callers who create, use, rotate and destroy keys concurrently. */
 import { setTimeout } from "node:timers/promises";
 import { createWitness, type Evidence, type KeyEvidence, type Witness } from "./evidence.ts";
 import type { KmsServer } from "./kms-server.ts";
 import type { Random } from "./mutations.ts";
 
-/** Calls that go on until they are stopped. */
+/** Calls that continue until stopped. */
 export interface Load {
-  /** Waits for so many answers more. @throws Error if a program ends before */
+  /**
+   * Waits for a number of further answers.
+   *
+   * @throws Error if a program ends before
+   */
   answers(count: number): Promise<void>;
-  /** Begins no more calls, and waits for those under way. */
+  /** Starts no more calls, and waits for the running ones. */
   stop(): Promise<void>;
 }
 
-/** What the callers of a load do. */
+/** What the callers of a load use. */
 export interface LoadOptions {
   readonly evidence: Evidence;
-  /** The callers take turns with them. */
+  /** The programs to call, in turn. */
   readonly servers: readonly KmsServer[];
   readonly random: Random;
   readonly callers?: number;
 }
 
-/** Milliseconds that a caller waits after a call that failed, so that many who fail do not only fail. */
+/** Pause of a caller after a failed call, in milliseconds, so that a failing load does not spin. */
 const pauseMs = 5;
 /** Callers work with the newest keys. */
 const keysInUse = 30;
 
-/** Starts callers. */
+/** Starts the callers. */
 export function startLoad({ evidence, servers, random, callers = 16 }: LoadOptions): Load {
   let isStopped = false;
   let answered = 0;
@@ -61,7 +65,7 @@ export function startLoad({ evidence, servers, random, callers = 16 }: LoadOptio
   };
 }
 
-/** One call in so many hundred of each kind. */
+/** Makes one of several hundred calls of each kind. */
 const shares = { create: 8, createOnce: 8, rotate: 4, rotateOnce: 4, destroy: 8, batchSign: 8, verify: 20 };
 
 function doSomething(witness: Witness, evidence: Evidence, random: Random): Promise<boolean> {
@@ -88,7 +92,7 @@ function doSomething(witness: Witness, evidence: Evidence, random: Random): Prom
   return witness.sign(key, data);
 }
 
-/** Most keys are of the fastest algorithm: the load is on the store. */
+/** Most keys use the fastest algorithm, because the load is meant for the store. */
 const algorithms = ["ML-DSA-44", "ML-DSA-44", "ML-DSA-44", "ML-DSA-65", "ML-KEM-512"];
 
 function create(

@@ -1,4 +1,4 @@
-/** How much memory the program takes for work that is many times larger than what it may keep. */
+/** Memory of the program during work many times larger than what it may keep. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash, randomFillSync } from "node:crypto";
 import { once } from "node:events";
@@ -30,35 +30,35 @@ import { startKmsServer } from "./kms-server.ts";
 
 const mebibyte = 1024 * 1024;
 const chainLength = 100_000;
-/** Milliseconds. */
+/** In milliseconds. */
 const timeout = 900_000;
-/** /proc/pid/status is Linux's. */
+/** /proc/pid/status exists only on Linux. */
 const isLinux = process.platform === "linux";
 /**
- * MiB by which memory may rise above what it was when it was about steady. It never stands still: garbage comes
- * together before it is collected, up to 80 MiB of it on a busy machine. What passes after that moment is 170 MiB at
- * least, half of a chain, and in a stream 704 MiB; so whoever keeps it is found.
+ * Allowed growth above the roughly steady state, in MiB. Memory never stands still: up to 80 MiB of garbage accumulate
+ * on a busy machine before a collection. The data that passes after the steady state is at least 170 MiB (half of a
+ * chain; 704 MiB in a stream), so code that keeps the data is found.
  */
 const maxGrownMebibytes = 128;
 
 /**
- * The same where hundreds of MiB pass: on a machine that does other work beside, 180 MiB of garbage have been seen.
- * Whoever keeps what passes grows by 704 MiB at least.
+ * The same for hundreds of MiB: a machine with other work has shown 180 MiB of garbage. Code that keeps the data grows by
+ * at least 704 MiB.
  */
 const maxGrownOfMuch = 384;
 
-/** Without the flags of whoever runs the tests: a nursery of 64 MiB, as `npm start` has, takes long to be full. */
+/** Without the flags of this process: the 64 MiB nursery of `npm start` takes long to fill. */
 const env = { NODE_OPTIONS: "" };
 
 type Annotate = (message: string) => Promise<unknown>;
 
-/** Bytes of memory that a process has now, and that it had at most. */
+/** Current and peak memory of a process, in bytes. */
 interface Memory {
   readonly nowBytes: number;
   readonly mostBytes: number;
 }
 
-/** See proc(5), /proc/pid/status. @returns undefined if the process has ended */
+/** Reads proc(5), /proc/pid/status; undefined if the process has ended. */
 function readMemory({ pid }: ChildProcess): Memory | undefined {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   const read = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1024;
@@ -66,22 +66,22 @@ function readMemory({ pid }: ChildProcess): Memory | undefined {
   return Number.isNaN(memory.mostBytes) ? undefined : memory;
 }
 
-/** By how many MiB the most that a process ever had is above what it had before; all figures go to the test. */
+/** Returns by how many MiB the peak exceeds the earlier size, and annotates the test with all figures. */
 async function growthOf(before: Memory, after: Memory, annotate: Annotate): Promise<number> {
   const show = (bytes: number) => `${Math.round(bytes / mebibyte)} MiB`;
   const grownBytes = after.mostBytes - before.nowBytes;
   await annotate(
-    `${show(before.nowBytes)} when steady, ${show(after.nowBytes)} in the end, ${show(after.mostBytes)} at most: ` +
+    `${show(before.nowBytes)} when steady, ${show(after.nowBytes)} at the end, ${show(after.mostBytes)} at most: ` +
       `grown by ${show(grownBytes)}`,
   );
   return grownBytes / mebibyte;
 }
 
-/** Measures from the moment on that the test calls steady. */
+/** Measures from the moment that the test calls steady. */
 function createGauge(child: ChildProcess, annotate: Annotate) {
   let before: Memory | undefined;
   return {
-    /** A second time does nothing. */
+    /** Has no effect when called again. */
     begin(): void {
       before ??= readMemory(child);
     },
@@ -89,7 +89,7 @@ function createGauge(child: ChildProcess, annotate: Annotate) {
   };
 }
 
-/** Measures work of which nothing is seen from outside: over its second half. */
+/** Measures work that shows no progress: over the second half of its duration. */
 function startSampling(child: ChildProcess, annotate: Annotate) {
   const samples: Memory[] = [];
   const timer = setInterval(
@@ -112,7 +112,7 @@ describe.runIf(isLinux)("a stream of 768 MiB (on Linux)", { timeout }, () => {
     message = randomFillSync(new Uint8Array(768 * mebibyte));
   });
 
-  /** A header and the message in pieces of 1 MiB. */
+  /** A header, and the message in pieces of 1 MiB. */
   async function* partsOf<Header>(header: Header, after64Mebibytes: () => void) {
     yield { part: { case: "header" as const, value: header } };
     for (let at = 0; at < message.length; at += mebibyte) {
@@ -121,7 +121,7 @@ describe.runIf(isLinux)("a stream of 768 MiB (on Linux)", { timeout }, () => {
     }
   }
 
-  it("is not kept by UpdateFirmwareStream, which gives its hash", async ({ annotate }) => {
+  it("is not kept by UpdateFirmwareStream, which returns its hash", async ({ annotate }) => {
     const { url, process: child, stop } = await startServer({ dataDir: makeTemporaryDirectory(), env });
     const { iot, disconnect } = connectTo(url);
     onTestFinished(async () => {
@@ -139,7 +139,7 @@ describe.runIf(isLinux)("a stream of 768 MiB (on Linux)", { timeout }, () => {
     expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownOfMuch);
   });
 
-  it("is not kept by SignStream, which gives its signature", async ({ annotate }) => {
+  it("is not kept by SignStream, which returns its signature", async ({ annotate }) => {
     const { kms, process: child } = await startKmsServer({ dataDir: makeTemporaryDirectory(), env });
     const key = await createKey(kms);
     const gauge = createGauge(child, annotate);
@@ -158,7 +158,7 @@ describe.runIf(isLinux)("a chain of 100,000 blocks (on Linux)", { timeout }, () 
     head = await makeChain(dataDir, { length: chainLength, dataBytes: 100 });
   }, timeout);
 
-  it("is read by pages over REST, and not kept", async ({ annotate }) => {
+  it("is not kept when read by pages over REST", async ({ annotate }) => {
     const { url, child } = await start(dataDir);
     const gauge = createGauge(child, annotate);
     const follower = createFollower();
@@ -173,7 +173,7 @@ describe.runIf(isLinux)("a chain of 100,000 blocks (on Linux)", { timeout }, () 
     expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
   });
 
-  it("is watched from genesis on, and not kept", async ({ annotate }) => {
+  it("is not kept when watched from genesis", async ({ annotate }) => {
     const { url, child, chain } = await start(dataDir);
     const gauge = createGauge(child, annotate);
     const { watch } = watchersOf(url, chain);
@@ -182,20 +182,20 @@ describe.runIf(isLinux)("a chain of 100,000 blocks (on Linux)", { timeout }, () 
     expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
   });
 
-  it("is verified by VerifyChain, and not kept", async ({ annotate }) => {
+  it("is not kept by VerifyChain", async ({ annotate }) => {
     const { child, chain } = await start(dataDir);
     const memory = startSampling(child, annotate);
     expect(await chain.verifyChain({})).toMatchObject({ valid: true, blocksChecked: chainLength });
     expect(await memory.grownMebibytes()).toBeLessThan(maxGrownMebibytes);
   });
 
-  it("is verified by the command, which shows how far it is, and not kept", async ({ annotate }) => {
+  it("is not kept by the command that verifies it and shows its progress", async ({ annotate }) => {
     const child = spawn(process.execPath, [main, "chain", "verify", "--data-dir", dataDir], {
       env: { ...process.env, ...env },
     });
     onTestFinished(() => void child.kill("SIGKILL"));
     const [closed, stdout, stderr] = [once(child, "close"), text(child.stdout), text(child.stderr)];
-    // From the first line of progress on, so that half of the time is half of the chain.
+    // Starts at the first progress line, so that half of the time is half of the chain.
     await once(child.stderr, "data");
     const memory = startSampling(child, annotate);
     const [code] = await closed;
@@ -213,7 +213,7 @@ describe.runIf(isLinux)("a chain of 100,000 blocks (on Linux)", { timeout }, () 
 });
 
 describe.runIf(isLinux)("a chain of 1,000 blocks of 64 KiB (on Linux)", { timeout }, () => {
-  it("is not kept for each who watches and takes nothing", async ({ annotate }) => {
+  it("is not kept for each watcher who reads nothing", async ({ annotate }) => {
     const dataDir = makeTemporaryDirectory();
     const length = 1000;
     const head = await makeChain(dataDir, { length, dataBytes: 65_536 });
@@ -225,7 +225,7 @@ describe.runIf(isLinux)("a chain of 1,000 blocks of 64 KiB (on Linux)", { timeou
     // 2 GiB, if each had a copy.
     const watchers = 32;
     for (let i = 0; i < watchers; i++) await watchUntaken();
-    // Reads happen one after another, so those for the others are done when this one is.
+    // Reads are sequential, so the reads for the other watchers have finished once this one has.
     await watch(length);
     expect(await gauge.grownMebibytes()).toBeLessThan(maxGrownOfMuch);
   });
@@ -238,13 +238,13 @@ async function start(dataDir: string) {
   return { url, child, chain: createClient(BlockchainService, createGrpcTransport({ baseUrl: url })) };
 }
 
-/** Those who watch a chain until the test ends. */
+/** Watchers of a chain, until the test ends. */
 function watchersOf(url: string, chain: Client<typeof BlockchainService>) {
   const controller = new AbortController();
   const { signal } = controller;
   onTestFinished(() => controller.abort());
   return {
-    /** Takes so many blocks, and says of each how many it has. */
+    /** Reads a number of blocks, and reports the count after each. */
     async watch(length: number, onBlock: (length: number) => void = () => {}): Promise<ChainHead> {
       const follower = createFollower();
       for await (const { block } of chain.watchBlocks({ fromIndex: 0 }, { signal })) {
@@ -254,24 +254,24 @@ function watchersOf(url: string, chain: Client<typeof BlockchainService>) {
       }
       return follower.head();
     },
-    /** Watches from genesis on over REST, and reads nothing of the answer. */
+    /** Watches from genesis over REST, and reads nothing of the answer. */
     async watchUntaken(): Promise<void> {
       expect((await fetch(`${url}/api/blockchain/chain/watch`, { signal })).status).toBe(200);
     },
   };
 }
 
-/** What a reader of a chain looks at. */
+/** What a reader of a chain needs. */
 type Link = Pick<Block, "index" | "prevHash" | "blockHash">;
 
-/** Follows a chain from genesis on, and keeps nothing of it. */
+/** Follows a chain from genesis, and keeps nothing of it. */
 function createFollower() {
   let length = 0;
   let headHash = genesis.prevHash;
   return {
     take({ index, prevHash, blockHash }: Link): void {
       if (index !== length || prevHash !== headHash)
-        throw new Error(`block ${index} is no successor of block ${length - 1}`);
+        throw new Error(`block ${index} does not follow block ${length - 1}`);
       length += 1;
       headHash = blockHash;
     },
@@ -288,13 +288,13 @@ async function readPage(url: string, pageToken: string): Promise<{ blocks: Link[
   return JSON.parse(await answer.text());
 }
 
-/** How long a chain is to be, genesis included, and how large its blocks. */
+/** Length of a chain, including genesis, and size of its blocks. */
 interface ChainShape {
   readonly length: number;
   readonly dataBytes: number;
 }
 
-/** Makes a chain as one validator would, without a server: its calls alone would take minutes. */
+/** Creates a chain like a single validator, without a server, because the calls would take minutes. */
 async function makeChain(dataDir: string, shape: ChainShape): Promise<ChainHead> {
   const provider = await createCryptoProvider("openssl");
   const store = await openStore({ ...storeSettings(readConfig(["--data-dir", dataDir], {})), provider });
@@ -325,7 +325,7 @@ async function fillChain(store: Store, provider: CryptoProvider, shape: ChainSha
     const before = head;
     const hashed = hashNext(before, validator.address, shape);
     const blocks = await Promise.all(hashed.map((block) => signBlock(provider, secretKey, block)));
-    // Written while the next ones are signed.
+    // Written while the next blocks are signed.
     await written;
     written = store.write((transaction) => chain.append(transaction, before, blocks));
     head = { length: before.length + blocks.length, headHash: present(blocks.at(-1)).blockHash };
@@ -334,10 +334,10 @@ async function fillChain(store: Store, provider: CryptoProvider, shape: ChainSha
   return head;
 }
 
-/** Blocks that are signed side by side, and written together. */
+/** Number of blocks that are signed in parallel and written together. */
 const batchBlocks = 500;
 
-/** The blocks that follow, without their signatures. */
+/** The next blocks, without signatures. */
 function hashNext(head: ChainHead, validatorAddress: string, { length, dataBytes }: ChainShape) {
   let prevHash = head.headHash;
   return Array.from({ length: Math.min(batchBlocks, length - head.length) }, (_, i) => {

@@ -9,12 +9,12 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { expectNothingHeld } from "./fuzz-server.ts";
 import { createRandom, mutate, type Random } from "./mutations.ts";
 
-/** How many requests of each kind; QSP_TEST_MUTATIONS=33334 makes 100,000 in all. */
+/** Requests of each kind; QSP_TEST_MUTATIONS=33334 makes 100,000 in total. */
 const requestsOfAKind = Number(process.env.QSP_TEST_MUTATIONS ?? 800);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261121);
 const timeoutMs = 180_000 + requestsOfAKind * 60;
 
-/** What a request may be answered with: anything but a fault of ours. */
+/** Acceptable statuses of an answer: anything except a server error. */
 interface Answer {
   readonly status: number;
   readonly grpcStatus: string | undefined;
@@ -22,7 +22,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** A good request, before it is changed. */
+/** A valid request, before it is mutated. */
 interface Template {
   readonly method: string;
   readonly path: string;
@@ -114,7 +114,7 @@ const templates: readonly Template[] = [
     headers: { "content-type": "application/grpc+proto", te: "trailers" },
     body: enveloped(toBinary(VerifyTokenRequestSchema, tokenCheck)),
   },
-  // The server's reflection: a stream in both directions.
+  // Server reflection: a bidirectional stream.
   {
     method: "POST",
     path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
@@ -131,12 +131,12 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   const { stderr } = await server.stop();
-  // Calls that failed for a fault of ours are logged; refusals are not.
+  // Server errors are logged; refusals are not.
   const faults = stderr.split("\n").filter((line) => /"level":[56]0/.test(line));
   expect(faults.slice(0, 5)).toEqual([]);
 });
 
-/** Changes one part of a request; header names and values stay such that a client can send them at all. */
+/** Mutates one part of a request; header names and values remain such that a client can send them. */
 function change(random: Random, template: Template): Template {
   const printable = (text: Buffer): string => text.toString("latin1").replace(/[^\x21-\x7e]/g, "?");
   switch (random.below(4)) {
@@ -144,7 +144,7 @@ function change(random: Random, template: Template): Template {
       return { ...template, path: `/${printable(mutate(random, Buffer.from(template.path.slice(1))))}` };
     case 1: {
       const name = random.pick([
-        // A client of HTTP/2 may send te: trailers alone.
+        // An HTTP/2 client may only send "te: trailers".
         ...Object.keys(template.headers).filter((key) => key !== "te"),
         "accept",
         "content-encoding",
@@ -188,18 +188,18 @@ function send(session: http2.ClientHttp2Session, { method, path, headers, body }
   });
 }
 
-/** Says what is wrong with an answer; undefined if it is fine. */
+/** Returns what is wrong with an answer; undefined if nothing is. */
 function findFault({ status, grpcStatus, grpcMessage, body }: Answer): string | undefined {
   if (status === 0) return "no answer";
   if (status >= 500 && status !== 501 && status !== 504) return `HTTP ${status}: ${body}`;
-  // gRPC wants INTERNAL for a message that is compressed without saying how; the fault is the caller's.
+  // gRPC requires INTERNAL for a compressed message without an encoding; the error is the caller's.
   if (grpcMessage.includes("marked as compressed")) return undefined;
   // 2 is UNKNOWN, 13 INTERNAL, 15 DATA_LOSS.
   if (["2", "13", "15"].includes(grpcStatus ?? "")) return `grpc-status ${grpcStatus}`;
   return undefined;
 }
 
-/** Sends bytes over a connection of their own and takes what comes until the server ends it or is silent. */
+/** Sends bytes over a new connection, and reads until the server closes it or stays silent. */
 function sendRaw(port: number, bytes: Uint8Array): Promise<string> {
   return new Promise((resolve) => {
     const socket = net.connect(port, "127.0.0.1");
@@ -213,7 +213,7 @@ function sendRaw(port: number, bytes: Uint8Array): Promise<string> {
     });
     socket.on("error", done);
     socket.on("close", done);
-    // Ours ends after the request, so a server that waits for more of it learns that none comes.
+    // Our side closes after the request, so a server that waits for more of it notices the end.
     socket.end(bytes);
   });
 }
@@ -236,7 +236,7 @@ async function expectAlive(): Promise<void> {
 }
 
 describe(`${requestsOfAKind * 3} mutated requests, seed ${seed}`, () => {
-  it("calls changed in path, headers or body are refused with a reason of ours", {
+  it("refuses calls with a mutated path, headers or body with one of our reasons", {
     timeout: timeoutMs,
   }, async () => {
     const random = createRandom(seed);
@@ -253,7 +253,7 @@ describe(`${requestsOfAKind * 3} mutated requests, seed ${seed}`, () => {
     await expectAlive();
   });
 
-  it("changed bytes of HTTP/1.1 never end in a 500", { timeout: timeoutMs }, async () => {
+  it("never answers 500 to mutated HTTP/1.1 bytes", { timeout: timeoutMs }, async () => {
     const random = createRandom(seed + 1);
     const { port } = new URL(server.url);
     const faults: string[] = [];
@@ -275,7 +275,7 @@ describe(`${requestsOfAKind * 3} mutated requests, seed ${seed}`, () => {
     await expectAlive();
   });
 
-  it("changed frames of HTTP/2 harm their own connection alone", { timeout: timeoutMs }, async () => {
+  it("limits the damage of mutated HTTP/2 frames to their connection", { timeout: timeoutMs }, async () => {
     const random = createRandom(seed + 2);
     const { port } = new URL(server.url);
     const bystander = http2.connect(server.url);
@@ -289,12 +289,12 @@ describe(`${requestsOfAKind * 3} mutated requests, seed ${seed}`, () => {
     await expectAlive();
   });
 
-  it("leave no call, no bytes and no connection behind", { timeout: timeoutMs }, async () => {
+  it("holds no call, bytes or connection afterwards", { timeout: timeoutMs }, async () => {
     await expectNothingHeld({ url: server.url, ca: undefined });
   });
 });
 
-/** The bytes of each template as an HTTP/2 client sends them, caught by a socket that answers nothing. */
+/** The bytes of each template as an HTTP/2 client sends them, captured by a socket that answers nothing. */
 async function recordFrames(): Promise<Buffer[]> {
   return Promise.all(
     templates.map(

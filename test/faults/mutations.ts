@@ -1,13 +1,12 @@
-/** Requests that are almost right: made from good ones by a generator that a seed repeats. */
+/** Almost valid requests: mutations of valid ones, reproducible by their seed. */
 
-/** Numbers that look random and repeat with their seed (mulberry32, by Tommy Ettinger, public domain). */
+/** A seeded pseudo-random generator (mulberry32, by Tommy Ettinger, public domain). */
 export interface Random {
-  /** A whole number from 0 to before `end`. */
+  /** Returns an integer from 0 to below `end`. */
   below(end: number): number;
   pick<T>(items: readonly T[]): T;
 }
 
-/** Makes a generator. */
 export function createRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
@@ -20,7 +19,7 @@ export function createRandom(seed: number): Random {
   return { below, pick: (items) => items[below(items.length)] as (typeof items)[number] };
 }
 
-/** Changes bytes in one to four places: flips, cuts, doubles, inserts, overwrites with what often breaks things. */
+/** Mutates bytes in one to four places: flips, cuts, duplicates, inserts, and overwrites with known troublemakers. */
 export function mutate(random: Random, bytes: Uint8Array): Buffer {
   let mutated = Buffer.from(bytes);
   for (let times = 1 + random.below(4); times > 0; times -= 1) {
@@ -56,7 +55,7 @@ export function mutate(random: Random, bytes: Uint8Array): Buffer {
   return mutated;
 }
 
-/** Pieces of text that parsers stumble over. */
+/** Text that parsers stumble over. */
 const awkwardTexts = [
   "\0",
   "%",

@@ -18,7 +18,7 @@ async function get(server: KmsServer, path: string): Promise<{ status: number; t
   return { status: response.status, text: await response.text() };
 }
 
-/** The services with the status NOT_SERVING. */
+/** Returns the services with the status NOT_SERVING. */
 async function listNotServing(server: KmsServer): Promise<string[]> {
   const health = createClient(Health, createGrpcTransport({ baseUrl: server.url }));
   const { statuses } = await health.list({});
@@ -30,7 +30,7 @@ async function readWritable(server: KmsServer): Promise<string | undefined> {
 }
 
 describe("a server whose store was moved away", () => {
-  it("says why it is not ready, and is ready again by itself when the store is back", async () => {
+  it("reports why it is not ready, and recovers on its own when the store is back", async () => {
     const dataDir = makeTemporaryDirectory();
     const path = join(dataDir, "qsp.db");
     const server = await startKmsServer({ dataDir });
@@ -40,7 +40,7 @@ describe("a server whose store was moved away", () => {
 
     renameSync(path, `${path}.away`);
     expect(await refusal(server.kms.createKey({}))).toEqual(unavailable);
-    // It opens the file anew, in a thread.
+    // A thread opens the file again.
     expect(await refusal(server.kms.verifyAuditLog({}))).toEqual(unavailable);
     const notReady = { status: 503, text: `the store cannot be written: ${reason}\n` };
     await expect.poll(() => get(server, "/readyz")).toEqual(notReady);
@@ -79,7 +79,7 @@ describe("a server whose store was moved away", () => {
     ]);
   });
 
-  it.each(["qsp.db", "qsp.db-wal"])("finds out without a call that %s was removed", async (name) => {
+  it.each(["qsp.db", "qsp.db-wal"])("notices without a call that %s was removed", async (name) => {
     const dataDir = makeTemporaryDirectory();
     const server = await startKmsServer({ dataDir });
     rmSync(join(dataDir, name));

@@ -17,14 +17,14 @@ import { startLoad } from "./load.ts";
 import { createRandom } from "./mutations.ts";
 
 const timeout = 300_000;
-/** In the URL of every store here; PostgreSQL itself lets everyone in. */
+/** In the URL of every store here; PostgreSQL itself accepts any password. */
 const password = "correct-horse-battery-staple";
 const unavailable = { code: "Unavailable", reason: "STORE_UNAVAILABLE" };
-/** The number of the lock that whoever writes holds: src/database/postgres.ts. */
+/** Key of the advisory write lock in src/database/postgres.ts. */
 const writeLock = 5_202_611;
 const data = Buffer.from("message");
 
-/** A store in PostgreSQL, a program on it, and what is known of it. */
+/** A store in PostgreSQL, a program that uses it, and what its callers know. */
 interface Replica {
   readonly server: KmsServer;
   readonly evidence: Evidence;
@@ -32,7 +32,7 @@ interface Replica {
 
 describePostgres("a server whose PostgreSQL stops under load and comes back", () => {
   it.each(["fast", "immediate"] as const)(
-    "answers UNAVAILABLE meanwhile and loses nothing, without a restart of its own (stop %s)",
+    "answers UNAVAILABLE meanwhile and loses nothing, without a restart (stop %s)",
     { timeout },
     async (mode) => {
       const postgres = await startPostgres();
@@ -56,7 +56,7 @@ describePostgres("a server whose PostgreSQL stops under load and comes back", ()
 });
 
 describePostgres("a server whose PostgreSQL is down", () => {
-  it("answers every call with UNAVAILABLE, and the first call after it is back", {
+  it("answers every call with UNAVAILABLE until PostgreSQL is back", {
     timeout,
   }, async () => {
     const postgres = await startPostgres();
@@ -87,12 +87,12 @@ describePostgres("a server whose PostgreSQL is down", () => {
     expect(await server.kms.getHealth({})).toMatchObject({ serviceStatus: "UP" });
   });
 
-  it("is found out at the first read that fails, without a write", { timeout }, async () => {
+  it("notices at the first failed read, without a write", { timeout }, async () => {
     const postgres = await startPostgres({ durable: false });
     onTestFinished(() => postgres.close());
     const provider = await createCryptoProvider("openssl");
     onTestFinished(() => provider.close());
-    // Without the probes of each second and of ten seconds without a write.
+    // Without the probes that run every second and after ten seconds without a write.
     vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
     onTestFinished(() => void vi.useRealTimers());
     const store = await openStore({
@@ -108,7 +108,7 @@ describePostgres("a server whose PostgreSQL is down", () => {
     expect(await problem).toBe("it cannot be reached");
   });
 
-  it("refuses to start in one line, without the password of the URL", { timeout }, async () => {
+  it("refuses to start with one line that omits the password in the URL", { timeout }, async () => {
     const postgres = await startPostgres({ durable: false });
     onTestFinished(() => postgres.close());
     const databaseUrl = withPassword(await postgres.createDatabase());
@@ -117,7 +117,7 @@ describePostgres("a server whose PostgreSQL is down", () => {
     const flags = ["serve", "--port", "0", "--data-dir", dataDir, "--database-url", databaseUrl];
     const { code, stdout, stderr } = await runToEnd(flags);
     expect({ code, stdout, stderr }).toEqual({
-      // A service manager starts it again, which it does not do after code 2.
+      // A service manager restarts the program after this exit code, but not after code 2.
       code: 4,
       stdout: "",
       stderr: expect.stringMatching(/^qsp: .*\n$/),
@@ -126,9 +126,9 @@ describePostgres("a server whose PostgreSQL is down", () => {
   });
 });
 
-describePostgres("a server that shares its PostgreSQL with others", () => {
-  describe.concurrent("of one database", () => {
-    it("answers right or with UNAVAILABLE while its sessions are terminated under load, and goes on", {
+describePostgres("a server that shares PostgreSQL with other servers", () => {
+  describe.concurrent("and their database", () => {
+    it("answers correctly or with UNAVAILABLE while its sessions are terminated under load, and recovers", {
       timeout,
     }, async (test) => {
       const databaseUrl = await freshDatabaseUrl();
@@ -141,7 +141,7 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
         await operator.query(`select pg_terminate_backend(pid) from (${sessions}) as theirs`);
         await load.answers(1 + (times % 7));
       }
-      // These end before the statement does; the others may end a little after it.
+      // Waits for the sessions to end, although the program may notice a little later.
       await operator.query(`select pg_terminate_backend(pid, 60000) from (${sessions}) as theirs`);
       await load.answers(1);
       const lastMs = performance.now();
@@ -153,7 +153,7 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await expectKept(replica, test.expect);
     });
 
-    it("writes again after a spell in which the database was read-only, without a restart", {
+    it("writes again after the database was read-only, without a restart", {
       timeout,
     }, async (test) => {
       const databaseUrl = await freshDatabaseUrl();
@@ -165,7 +165,7 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       test.expect(await witness.create({ alias: "before it", algorithm: "ML-DSA-44" })).toBe(true);
       await operator.query(`alter database ${database} set default_transaction_read_only = on`);
       await operator.query(`select pg_terminate_backend(pid) from (${sessions}) as theirs`);
-      // From here on the program has a session that is read-only to its end.
+      // From here on, the program has a session that stays read-only.
       test.expect(await refusal(kms.createKey({}))).toEqual(unavailable);
       const readiness = () => readReadiness(replica.server);
       await test.expect.poll(readiness).toBe("the store cannot be written: it is read-only\n");
@@ -201,7 +201,7 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await expectKept(replica, test.expect);
     });
 
-    it("answers UNAVAILABLE while another program holds the write lock, and goes on when it is free", {
+    it("answers UNAVAILABLE while another program holds the write lock, and recovers when it is free", {
       timeout,
     }, async (test) => {
       const databaseUrl = await freshDatabaseUrl();
@@ -218,7 +218,7 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await expectKept(replica, test.expect);
     });
 
-    it("goes on when another replica stands still in the middle of its transaction", {
+    it("continues when another replica hangs in the middle of its transaction", {
       timeout,
     }, async (test) => {
       const databaseUrl = await freshDatabaseUrl();
@@ -230,7 +230,7 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
       await stopInTransaction(still.server, operator);
 
       const witness = createWitness(still.evidence, lively.server.kms);
-      // The other one stands still until this is answered, so nothing but a limit of the database ends its transaction.
+      // The other replica hangs until this call is answered, so only a database timeout can end its transaction.
       test.expect(await witness.create({ alias: "from the other", algorithm: "ML-DSA-44" })).toBe(true);
 
       still.server.process.kill("SIGCONT");
@@ -245,12 +245,12 @@ describePostgres("a server that shares its PostgreSQL with others", () => {
   });
 });
 
-/** What the server answers to whoever asks whether it is ready. */
+/** Returns the server's answer to a readiness probe. */
 async function readReadiness({ url }: KmsServer): Promise<string> {
   return (await fetch(`${url}/readyz`)).text();
 }
 
-/** All replicas of a store have the same. */
+/** All replicas of a store share this. */
 const env = { QSP_MASTER_KEY: "5a".repeat(32) };
 
 async function startReplica(databaseUrl: string, atEnd: AtEnd): Promise<Replica> {
@@ -275,20 +275,20 @@ function kindsOf(failures: readonly Failure[]): unknown[] {
   return [...kinds].map((kind) => JSON.parse(kind));
 }
 
-/** The store has all that it acknowledged, and what the program logged tells nothing of it. */
+/** Checks that the store has everything acknowledged, and that the program's log contains none of it. */
 async function expectKept({ server, evidence }: Replica, expect: ExpectStatic): Promise<void> {
   expect(await findContradictions(evidence, server.kms)).toEqual([]);
   const { stderr } = await server.stop();
   expect(stderr).not.toContain(password);
-  // What callers name their keys goes to the database as all else does: as a parameter of a statement.
+  // Key names reach the database like all other values: as statement parameters.
   expect([...evidence.orders.keys()].filter((alias) => stderr.includes(alias))).toEqual([]);
 }
 
-/** The sessions of the program in this database. */
+/** The program's sessions in this database. */
 const sessions = `select pid, state from pg_stat_activity where datname = current_database()
   and application_name = 'quantum-safe-playground'`;
 
-/** Who waits for the lock that whoever writes takes, in this database. */
+/** Counts sessions that wait for the write lock in this database. */
 const waitingForWriteLock = `select pid from pg_locks where locktype = 'advisory' and not granted
   and database = (select oid from pg_database where datname = current_database())`;
 
@@ -299,14 +299,14 @@ async function connect(databaseUrl: string, atEnd: AtEnd): Promise<pg.Client> {
   return client;
 }
 
-/** Takes the lock that whoever writes takes. @returns gives it back */
+/** Acquires the write lock, and returns a function that releases it. */
 async function holdWriteLock(databaseUrl: string, atEnd: AtEnd): Promise<() => Promise<unknown>> {
   const client = await connect(databaseUrl, atEnd);
   await client.query(`begin; select pg_advisory_xact_lock(${writeLock})`);
   return () => client.query("rollback");
 }
 
-/** Stops a program under load, again and again, until it stands still between two statements of a transaction. */
+/** Suspends a program under load repeatedly, until it hangs between two statements of a transaction. */
 async function stopInTransaction({ process }: KmsServer, operator: pg.Client): Promise<void> {
   for (let attempt = 0; attempt < 200; attempt += 1) {
     process.kill("SIGSTOP");
@@ -318,7 +318,7 @@ async function stopInTransaction({ process }: KmsServer, operator: pg.Client): P
   throw new Error("the program could not be stopped in the middle of a transaction");
 }
 
-/** The states of the program's sessions when the last of its statements has ended. */
+/** Returns the states of the program's sessions once the last of its statements has ended. */
 async function settledStates(operator: pg.Client): Promise<string[]> {
   for (;;) {
     const { rows } = await operator.query<{ state: string }>(sessions);

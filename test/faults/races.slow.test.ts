@@ -12,15 +12,15 @@ import { findLateUses } from "./judge.ts";
 import { type KmsClient, startKmsServer } from "./kms-server.ts";
 import { createRandom, type Random } from "./mutations.ts";
 
-/** Keys that are raced for in each test; QSP_TEST_RACES=200 for a long run. */
+/** Number of contested keys in each test; QSP_TEST_RACES=200 for a long run. */
 const rounds = Number(process.env.QSP_TEST_RACES ?? 12);
 const seed = Number(process.env.QSP_TEST_SEED ?? 20261125);
-/** Calls that are repeated in each test, of each kind. */
+/** Number of repeated calls of each kind in each test. */
 const repeats = Math.ceil(rounds / 3);
 const timeout = 180_000 + rounds * 3000;
 const callers = 64;
 const data = Buffer.from("message");
-/** On a busy machine 64 signatures at once may wait for more than a second. Refusals are not the subject here. */
+/** On a busy machine, 64 concurrent signatures may wait for more than a second. Refusals are not the subject here. */
 const longQueue = { QSP_MAX_QUEUE_MS: "60000" };
 
 describe("one program on SQLite", () => {
@@ -52,7 +52,7 @@ describePostgres("two programs on one PostgreSQL", () => {
 });
 
 function defineRaces(start: () => Promise<KmsClient[]>): void {
-  it(`serve ${callers} callers who sign with, rotate and destroy one key at once in one order (${rounds} keys)`, {
+  it(`put ${callers} callers who sign with, rotate and destroy one key at once into one order (${rounds} keys)`, {
     timeout,
   }, async () => {
     expect(await race(await start())).toEqual(fairRaces);
@@ -64,13 +64,13 @@ function defineRaces(start: () => Promise<KmsClient[]>): void {
     expect(await repeatAtOnce(await start())).toEqual([]);
   });
 
-  it("refuse a batch whose key is rotated or destroyed while it is signed, without a signature", {
+  it("reject a whole batch whose key is rotated or destroyed while it is signed", {
     timeout,
   }, async () => {
     const clients = await start();
     const [kms, other] = [clients[0], clients.at(-1)] as [KmsClient, KmsClient];
     for (const retire of [other.rotateKey, other.destroyKey]) {
-      // An algorithm that takes its time: the batch is signed for longer than the key lives.
+      // A slow algorithm: signing the batch takes longer than the key lives.
       const { keyId } = present((await kms.createKey({ algorithm: "SLH-DSA-SHA2-128f" })).result);
       const batch = refusal(kms.batchSign({ keyId, data: Array(150).fill(data) }));
       const [refused] = await Promise.all([batch, retire({ keyId })]);
@@ -80,10 +80,10 @@ function defineRaces(start: () => Promise<KmsClient[]>): void {
   });
 }
 
-/** Milliseconds over which those who repeat a call come: some before it is done, some while, some after. */
+/** Interval in which the repeats arrive, in milliseconds: some before the first call is done, some after. */
 const repeatWithinMs = 20;
 
-/** Callers make one and the same call. @returns what they were answered where that was not one and the same */
+/** Repeats one call from many callers, and returns their answers unless all are equal. */
 async function repeatAtOnce(clients: readonly KmsClient[]): Promise<string[]> {
   const random = createRandom(seed);
   const [kms] = clients as [KmsClient];
@@ -109,7 +109,7 @@ async function repeatAtOnce(clients: readonly KmsClient[]): Promise<string[]> {
   return differing;
 }
 
-/** Whatever names a key. */
+/** Every field that names a key. */
 interface KeyAnswer {
   readonly result?: KeyRecord | undefined;
   readonly newKey?: KeyRecord | undefined;
@@ -120,10 +120,10 @@ function describeAnswer(answer: KeyAnswer): string {
   return `key ${(answer.result ?? answer.newKey ?? answer).keyId}`;
 }
 
-/** What races must have come to: no rule was broken, and there was something to break. */
+/** What races must result in: no rule broken, although there was something to break. */
 const fairRaces = { faults: [], wereClose: true, wereWonBy: ["DESTROY", "ROTATE"] };
 
-/** Runs races for one key after another, and tells what they came to. */
+/** Runs races for one key after another, and summarizes the results. */
 async function race(clients: readonly KmsClient[]): Promise<unknown> {
   const random = createRandom(seed);
   const faults: string[] = [];
@@ -145,24 +145,24 @@ async function race(clients: readonly KmsClient[]): Promise<unknown> {
   return { faults, wereClose: close === rounds, wereWonBy: [...wereWonBy].sort() };
 }
 
-/** How a call was answered, and when. */
+/** How and when a call was answered. */
 interface Call {
   readonly operation: "SIGN" | "ROTATE" | "DESTROY";
-  /** Signatures that it asked for. */
+  /** Number of requested signatures. */
   readonly signatures: number;
   readonly startedMs: number;
   readonly answeredMs: number;
-  /** Why it was refused; undefined if it was not. */
+  /** Reason of a refusal; undefined on success. */
   readonly reason: string | undefined;
 }
 
 const isOk = ({ reason }: Call): boolean => reason === undefined;
 const isChange = (operation: string): boolean => operation === "ROTATE" || operation === "DESTROY";
 
-/** Callers who try to rotate or to destroy; the others sign. */
+/** Number of callers who try to rotate or destroy; the others sign. */
 const changers = 8;
 
-/** Lets callers race until all that sign were refused twice. */
+/** Lets callers race until every signer was refused twice. */
 async function runOut(clients: readonly KmsClient[], keyId: string, random: Random): Promise<Call[]> {
   const calls: Call[] = [];
   const make = async (call: Pick<Call, "operation" | "signatures">, answer: Promise<unknown>) => {
@@ -201,29 +201,29 @@ async function runOut(clients: readonly KmsClient[], keyId: string, random: Rand
   return calls;
 }
 
-/** Holds the answers of one race to each other, and to the audit log of its key. */
+/** Checks the answers of one race against each other, and against the key's audit log. */
 function findFaults(calls: readonly Call[], entries: readonly AuditEntry[]): string[] {
   const changes = calls.filter(({ operation }) => isChange(operation));
   const succeeded = changes.filter(isOk).map(({ operation }) => operation);
-  // A key that was rotated can still be destroyed, but nothing happens to it twice or after that.
+  // A rotated key can still be destroyed, but nothing happens to it twice or after its destruction.
   const possible = changes.some(({ operation }) => operation === "DESTROY")
     ? ["DESTROY", "DESTROY,ROTATE"]
     : ["ROTATE"];
   const changedMs = Math.min(...changes.filter(isOk).map(({ answeredMs }) => answeredMs));
   const late = calls.filter((call) => call.operation === "SIGN" && isOk(call) && call.startedMs > changedMs);
   const unexpected = calls.filter(({ reason }) => reason !== undefined && reason !== "KEY_STATE_INVALID");
-  const told = countCalls(calls);
+  const answered = countCalls(calls);
   const logged = countEntries(entries);
   return [
     ...unexpected.map(({ operation, reason }) => `${operation} was answered ${reason}`),
     ...late.map(({ startedMs }) => `a key signed in a call made ${startedMs - changedMs} ms after its end`),
-    ...(possible.includes(succeeded.sort().join()) ? [] : [`what succeeded is ${succeeded}`]),
-    ...findUntold(calls, entries),
-    ...(told === logged ? [] : [`callers were told ${told}, and the log says ${logged}`]),
+    ...(possible.includes(succeeded.sort().join()) ? [] : [`these changes succeeded: ${succeeded}`]),
+    ...findUnseen(calls, entries),
+    ...(answered === logged ? [] : [`callers saw ${answered}, but the log says ${logged}`]),
   ];
 }
 
-/** Every call that succeeded has one entry, but a batch one for each signature. */
+/** Every successful call has one entry, except that a batch has one for each signature. */
 function countCalls(calls: readonly Call[]): string {
   return count(
     calls.filter(isOk).flatMap(({ operation, signatures }) => Array(Math.max(1, signatures)).fill(operation)),
@@ -235,8 +235,8 @@ function countEntries(entries: readonly AuditEntry[]): string {
   return count(ofCalls.map(({ operation }) => operation));
 }
 
-/** Finds refusals in the log that nobody was told. Equal ones share an entry, and there may be too many for entries. */
-function findUntold(calls: readonly Call[], entries: readonly AuditEntry[]): string[] {
+/** Finds logged refusals that no caller received. Equal refusals share an entry, and entries may be omitted. */
+function findUnseen(calls: readonly Call[], entries: readonly AuditEntry[]): string[] {
   const refused = new Set(calls.filter((call) => !isOk(call)).map(({ operation }) => String(operation)));
   return entries.flatMap(({ operation, outcome }) =>
     outcome === "REFUSED" && !refused.has(operation) ? [`the log has a refusal of ${operation}`] : [],

@@ -12,27 +12,27 @@ import { present } from "./evidence.ts";
 import { findSecrets, type Haystack, type Secret } from "./secrets.ts";
 import { openSecrets, readSealed, withStore } from "./store-secrets.ts";
 
-/** All that a server left behind, and what should not be there. */
+/** Everything that a server left behind, and what must not be in it. */
 interface Remains {
   /** The data directory while the server ran. */
   readonly whileRunning: readonly Haystack[];
   readonly afterStop: readonly Haystack[];
-  /** Made while the server ran. */
+  /** Backup made while the server ran. */
   readonly backup: readonly Haystack[];
   readonly output: readonly Haystack[];
   readonly answers: readonly Haystack[];
   readonly masterKey: Secret;
-  /** All that the store seals: seeds, and the keys that they make. */
+  /** Everything that the store seals: seeds, and the keys expanded from them. */
   readonly sealed: readonly Secret[];
-  /** What callers sign and agree on, and their tokens. */
+  /** Messages and shared secrets of callers, and their tokens. */
   readonly ofCallers: readonly Secret[];
   readonly publicKeys: readonly Secret[];
-  /** What the database held of keys that were destroyed: of no use without the master key. */
+  /** Database content of destroyed keys: useless without the master key. */
   readonly blobsOfDestroyed: readonly Secret[];
   readonly blobsOfKept: readonly Secret[];
 }
 
-describe("a server that logs everything, makes keys of all kinds, uses, rotates and destroys them", () => {
+describe("a server that logs everything, and creates, uses, rotates and destroys keys of all kinds", () => {
   const atEnd = endAfterAll();
   let remains: Remains;
   beforeAll(async () => {
@@ -40,46 +40,45 @@ describe("a server that logs everything, makes keys of all kinds, uses, rotates 
   }, 120_000);
 
   it.each(["whileRunning", "afterStop", "backup", "output", "answers"] as const)(
-    "has no secret of its store in the clear (%s)",
+    "leaves no stored secret in the clear (%s)",
     (where) => {
       expect(findSecrets(remains[where], remains.sealed)).toEqual([]);
     },
   );
 
-  it("has its master key in one file alone", () => {
+  it("has its master key in a single file", () => {
     const { whileRunning, afterStop, backup, output, answers, masterKey } = remains;
     const anywhere = [...whileRunning, ...afterStop, ...backup, ...output, ...answers];
     expect(findSecrets(anywhere, [masterKey])).toEqual(["master key in master.key"]);
   });
 
   it.each(["whileRunning", "afterStop", "backup", "output"] as const)(
-    "keeps nothing of what callers sign and agree on, nor their tokens (%s)",
+    "keeps no message, shared secret or token of its callers (%s)",
     (where) => {
       expect(findSecrets(remains[where], remains.ofCallers)).toEqual([]);
     },
   );
 
-  it.each(["afterStop", "backup"] as const)(
-    "erases what is sealed of keys that are destroyed (%s)",
-    (where) => {
-      expect(findSecrets(remains[where], remains.blobsOfDestroyed)).toEqual([]);
-    },
-  );
+  it.each(["afterStop", "backup"] as const)("erases the sealed secrets of destroyed keys (%s)", (where) => {
+    expect(findSecrets(remains[where], remains.blobsOfDestroyed)).toEqual([]);
+  });
 
   it.each(["whileRunning", "afterStop", "backup"] as const)(
-    "was looked through where its records are (%s)",
+    "was searched where its records are (%s)",
     (where) => {
       const records = [...remains.publicKeys, ...remains.blobsOfKept];
       expect(namesOf(findSecrets(remains[where], records))).toEqual(namesOf(records.map(({ name }) => name)));
     },
   );
 
-  it("was looked through where its answers are", () => {
-    const told = [...remains.publicKeys, ...remains.ofCallers.filter(({ name }) => name !== "message")];
-    expect(namesOf(findSecrets(remains.answers, told))).toEqual(namesOf(told.map(({ name }) => name)));
+  it("was searched where its answers are", () => {
+    const answered = [...remains.publicKeys, ...remains.ofCallers.filter(({ name }) => name !== "message")];
+    expect(namesOf(findSecrets(remains.answers, answered))).toEqual(
+      namesOf(answered.map(({ name }) => name)),
+    );
   });
 
-  it("was looked through where its log is", () => {
+  it("was searched where its log is", () => {
     const log = remains.output.map(({ bytes }) => Buffer.from(bytes).toString()).join("");
     expect(log).toContain('"reason":"KEY_DAMAGED"');
     expect(log).toContain("kms.KmsService/Decapsulate");
@@ -87,13 +86,13 @@ describe("a server that logs everything, makes keys of all kinds, uses, rotates 
 });
 
 describe("a data directory", () => {
-  it("has no log beside its database, with what was erased since, once its program has closed it", {
+  it("has no write-ahead log with erased content once the program has closed the database", {
     timeout: 180_000,
   }, async () => {
     const dataDir = makeTemporaryDirectory();
     const provider = await createCryptoProvider("openssl");
     const logs: string[] = [];
-    // Threads end in whatever order they like: once would prove little.
+    // Threads end in arbitrary order: a single run would prove little.
     for (let times = 0; times < 20; times += 1) {
       await withStore(dataDir, provider, ({ write }) =>
         write(({ putSecret }) => putSecret(`${times}`, message)),
@@ -167,7 +166,7 @@ function readDirectory(path: string): Haystack[] {
   return readdirSync(path).map((name) => ({ name, bytes: readFileSync(join(path, name)) }));
 }
 
-/** What the server said of a key. */
+/** What the server answered about a key. */
 interface CreatedKey {
   readonly keyId: string;
   readonly alias: string;
@@ -176,17 +175,17 @@ interface CreatedKey {
   readonly publicKey: string;
 }
 
-/** Calls over REST, and keeps what comes back. */
+/** Makes calls over REST, and keeps the answers. */
 interface Caller {
   readonly answers: string[];
-  /** What it was told and nobody else should know. */
+  /** What callers sent, and nobody else may see. */
   readonly secrets: Secret[];
   send(method: string, path: string, body?: string, headers?: Record<string, string>): Promise<Answer>;
   /** To the key service, as JSON. */
   post(path: string, body: object, headers?: Record<string, string>): Promise<Answer>;
 }
 
-/** The members of answers that are used here. */
+/** The fields of answers that the test uses. */
 interface Answer {
   readonly result: CreatedKey & {
     readonly signature: string;
@@ -221,7 +220,7 @@ const algorithms = [...mlDsaNames, ...slhDsaNames, ...mlKemNames];
 const message = randomBytes(64);
 const data = message.toString("base64");
 
-/** One of each algorithm; the answers are kept for who asks again. */
+/** Creates a key of each algorithm; the answers are kept for repeated requests. */
 async function createKeys({ post }: Caller, name: string): Promise<CreatedKey[]> {
   const keys = await Promise.all(
     algorithms.map((algorithm) => {
@@ -249,7 +248,7 @@ async function useKey(
   await post("batch-sign", { keyId, data: [data, data] });
 }
 
-/** Makes the server log what goes wrong. */
+/** Makes the server log errors. */
 async function provokeRefusals(
   { send, post, secrets }: Caller,
   dataDir: string,
@@ -268,7 +267,7 @@ async function provokeRefusals(
   const { keyId: damagedKeyId } = (await post("create-key", {})).result;
   await damageKey(damagedKeyId, dataDir, provider);
   await post("sign", { keyId: damagedKeyId, data });
-  // What is in the store can be opened again after this.
+  // The store opens again after this.
   await send("DELETE", `/api/kms/key/${damagedKeyId}`);
 }
 

@@ -1,25 +1,25 @@
-/** Looks for secrets where none should be, in every form in which a program may have leaked them. */
+/** Searches for leaked secrets, in every form in which a program may have written them. */
 
-/** Bytes that nobody should find. */
+/** Bytes that must not be found. */
 export interface Secret {
   readonly name: string;
   readonly bytes: Uint8Array;
 }
 
-/** Where to look. */
+/** Where to search. */
 export interface Haystack {
   readonly name: string;
   readonly bytes: Uint8Array;
 }
 
-/** Bytes of a piece of a secret: who lets out so many in a row lets out at least one whole piece. */
+/** Length of a piece of a secret. Any leak of this many consecutive bytes contains a whole piece or more. */
 const pieceBytes = 32;
-/** Bytes from one piece to the next. */
+/** Distance between two pieces, in bytes. */
 const strideBytes = 16;
-/** A piece with fewer different bytes tells nothing: signatures of ML-DSA end with zeros (FIPS 204, algorithm 20). */
+/** Minimum number of different bytes in a useful piece: ML-DSA signatures end with zeros (FIPS 204, algorithm 20). */
 const differentBytes = 8;
 
-/** @returns "<secret> in <haystack>" for each secret that is in one, in whatever form. */
+/** Returns "<secret> in <haystack>" for each secret found in a haystack, in any form. */
 export function findSecrets(haystacks: readonly Haystack[], secrets: readonly Secret[]): string[] {
   const needles = indexNeedles(secrets);
   const found = haystacks.flatMap(({ name, bytes }) =>
@@ -48,9 +48,9 @@ function indexNeedles(secrets: readonly Secret[]): NeedleIndex {
   return index;
 }
 
-/** Short secrets are one piece; of longer ones the last ends with them. */
+/** Short secrets are a single piece; the last piece of a longer secret ends where it ends. */
 function piecesOf(bytes: Uint8Array): Buffer[] {
-  if (bytes.length < strideBytes) throw new Error("too short to tell from chance");
+  if (bytes.length < strideBytes) throw new Error("too short: a match could be chance");
   const last = Math.max(0, bytes.length - pieceBytes);
   const starts = Array.from({ length: Math.ceil(last / strideBytes) + 1 }, (_, i) => i * strideBytes);
   const pieces = starts.map((start) =>
@@ -59,7 +59,7 @@ function piecesOf(bytes: Uint8Array): Buffer[] {
   return pieces.filter((piece) => new Set(piece).size >= differentBytes);
 }
 
-/** What a piece looks like in a file, in JSON, and in what Node prints. */
+/** The forms of a piece in a file, in JSON, and in Node's output. */
 function formsOf(piece: Buffer): Buffer[] {
   const hex = piece.toString("hex");
   const base64 = [0, 1, 2].map((before) => base64At(piece, before));
@@ -73,13 +73,13 @@ function formsOf(piece: Buffer): Buffer[] {
   return [piece, ...[...new Set(texts)].map((text) => Buffer.from(text))];
 }
 
-/** The characters of base64 that these bytes alone decide, when so many bytes (modulo 3) come before them. */
+/** The base64 characters that these bytes determine alone, with the given number of bytes (modulo 3) before them. */
 function base64At(piece: Buffer, before: number): string {
   const text = Buffer.concat([Buffer.alloc(before), piece]).toString("base64");
   return text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + piece.length) * 8) / 6));
 }
 
-/** Without the spaces that Node prints between bytes, and the indices that JSON gives to those of a Uint8Array. */
+/** Removes the spaces that Node prints between bytes, and the indices of a Uint8Array in JSON. */
 function squeeze(bytes: Uint8Array): Buffer {
   const text = Buffer.from(bytes).toString("latin1");
   return Buffer.from(text.replace(/\\?"\d+\\?":|\s/g, ""), "latin1");

@@ -1,4 +1,4 @@
-/** Disks that are soon full. */
+/** Disks that fill up quickly. */
 import { execFileSync } from "node:child_process";
 import { closeSync, mkdtempSync, openSync, rmdirSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, onTestFinished } from "vitest";
 import type { AtEnd } from "../support/at-end.ts";
 
-/** Describes tests that need disks of their own: skipped by name as those of programs in interop/tools.ts are. */
+/** Describes tests that need their own disks; the name of skipped tests has the reason, as in interop/tools.ts. */
 export function describeSmallDisks(name: string, define: () => void): void {
   const isSkipped = process.env.QSP_TEST_REQUIRE_ALL !== "1" && !canMount();
   describe.skipIf(isSkipped)(isSkipped ? `${name}: needs Linux and the right to mount` : name, define);
@@ -21,7 +21,11 @@ function canMount(): boolean {
   }
 }
 
-/** A directory of one test, or of one file with `afterAll`, that holds so much and no more. @param size as mount has it, such as "2m" */
+/**
+ * Mounts a directory of limited size for one test, or for one file with `afterAll`.
+ *
+ * @param size as mount expects it, such as "2m"
+ */
 export function makeSmallDisk(size: string, atEnd: AtEnd = onTestFinished): string {
   const path = mount(size);
   atEnd(() => unmount(path));
@@ -46,12 +50,12 @@ function unmount(path: string): void {
   rmdirSync(path);
 }
 
-/** A file that is none of the program's. */
+/** A file that does not belong to the program. */
 export interface ForeignFile {
   remove(): void;
 }
 
-/** Writes a foreign file of at most so many bytes; it ends where the disk does. */
+/** Writes a foreign file of at most this many bytes, or until the disk is full. */
 export function writeForeignFile(directory: string, maxBytes = Number.MAX_SAFE_INTEGER): ForeignFile {
   const path = join(directory, "foreign");
   const file = openSync(path, "w");

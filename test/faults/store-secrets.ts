@@ -1,11 +1,11 @@
-/** Opens what a store keeps sealed, to know what should be found nowhere. */
+/** Opens the sealed secrets of a store, to know what must not be found anywhere. */
 import { type Algorithm, algorithms, isMlDsaAlgorithm } from "../../src/crypto/algorithms.ts";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import type { Store } from "../../src/store/store.ts";
 import { openTestStore } from "../support/open-store.ts";
 import type { Secret } from "./secrets.ts";
 
-/** Opens the store of a data directory beside the server that uses it. */
+/** Opens the store of a data directory while the server uses it. */
 export async function withStore<T>(
   dataDir: string,
   provider: CryptoProvider,
@@ -19,14 +19,14 @@ export async function withStore<T>(
   }
 }
 
-/** A secret as the database holds it. */
+/** A secret as the database stores it. */
 export interface Sealed {
   readonly identity: string;
-  /** What of it is random: the wrapped data key and the ciphertext. */
+  /** Its random parts: the wrapped data key and the ciphertext. */
   readonly blobs: readonly Uint8Array[];
 }
 
-/** Reads all that is sealed, as it is. */
+/** Reads all sealed secrets without opening them. */
 export async function readSealed({ reader }: Store): Promise<Sealed[]> {
   const rows = await reader.selectFrom("sealed_secrets").selectAll().execute();
   return rows.map(({ identity, wrapped_data_key, ciphertext }) => ({
@@ -35,19 +35,19 @@ export async function readSealed({ reader }: Store): Promise<Sealed[]> {
   }));
 }
 
-/** Opens all that is sealed, and expands the keys of the key service and of the store itself. */
+/** Opens all sealed secrets, and expands the keys of the key service and of the store itself. */
 export async function openSecrets(store: Store, provider: CryptoProvider): Promise<Secret[]> {
   const keys = await store.reader.selectFrom("kms_keys").select(["key_id", "algorithm"]).execute();
   const algorithmOf = (identity: string): Algorithm | undefined => {
     if (/^(issuer_keys\/|store\/audit-signing-key$)/.test(identity)) return "ML-DSA-65";
-    // That of a stored key is one that we know; of what other services keep, the seed alone is looked for.
+    // Stored keys have a known algorithm; for other services, only the seed is searched for.
     return keys.find(({ key_id }) => identity.includes(key_id))?.algorithm as Algorithm | undefined;
   };
   const secrets: Secret[] = [];
   for (const { identity } of await readSealed(store)) {
     const secret = await store.readSecret(identity);
     const algorithm = algorithmOf(identity);
-    if (secret === undefined) throw new Error(`${identity} is gone`);
+    if (secret === undefined) throw new Error(`${identity} no longer exists`);
     if (algorithm) secrets.push(...(await expand(provider, algorithm, identity, secret)));
     if (algorithm === undefined || hasSeed(algorithm)) secrets.push({ name: identity, bytes: secret });
   }
@@ -58,7 +58,7 @@ function hasSeed(algorithm: Algorithm): boolean {
   return algorithms[algorithm].seedBytes !== undefined;
 }
 
-/** The parts of the expanded form that are secret. */
+/** The secret parts of an expanded key. */
 async function expand(
   provider: CryptoProvider,
   algorithm: Algorithm,
@@ -74,7 +74,7 @@ async function expand(
   }));
 }
 
-/** The rest of an expanded key is its public key, or a hash of that. */
+/** The rest of an expanded key is its public key, or a hash of it. */
 function secretParts(algorithm: Algorithm, length: number): [number, number][] {
   // FIPS 204, algorithm 24: rho, K, tr, then the vectors.
   if (isMlDsaAlgorithm(algorithm))

@@ -1,4 +1,4 @@
-/** Counts what a program asks of its disk, with strace (https://strace.io). */
+/** Counts the disk syncs of a program with strace (https://strace.io). */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -6,16 +6,20 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { AtEnd } from "../support/at-end.ts";
 
-/** A program that is watched. */
+/** A traced program. */
 export interface Trace {
-  /** Syncs, of files whose path ends so, that have succeeded so far. */
+  /** Counts successful syncs so far, of files whose path has this ending. */
   countSyncs(ending: string): number;
 }
 
-/** Watches all threads of a program until the end. @param directory takes what strace writes */
+/**
+ * Traces all threads of a program until the test ends.
+ *
+ * @param directory for the output of strace
+ */
 export async function traceSyncs(pid: number, directory: string, atEnd: AtEnd): Promise<Trace> {
   const file = join(directory, "trace");
-  // -f: all threads; -y: paths of files. A line is written before the program goes on.
+  // -f: all threads; -y: paths of files. strace writes a line before the program continues.
   const flags = ["-f", "-y", "-e", "trace=fsync,fdatasync", "-o", file, "-p", String(pid)];
   const strace = spawn("strace", flags, { stdio: ["ignore", "ignore", "pipe"] });
   await once(strace, "spawn");
@@ -36,7 +40,7 @@ export async function traceSyncs(pid: number, directory: string, atEnd: AtEnd): 
   };
 }
 
-/** Paths of syncs that have succeeded; where threads run at once, a call and its result are two lines. */
+/** Returns the paths of successful syncs; with concurrent threads, a call and its result are two lines. */
 function findSyncedPaths(trace: string): string[] {
   const unfinished = new Map<string, string>();
   const paths: string[] = [];
