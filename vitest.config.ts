@@ -8,9 +8,9 @@ import {
 } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Tests that take long by nature: kills, memory, floods of load, programs of others. */
+/** Inherently slow tests: kills, memory, load floods, third-party tools. */
 const slow = "{test,{console,extensions/*}/test}/**/*.slow.test.ts";
-/** Measurements of CPU, time and memory, whose limits hold on a machine that does nothing else. */
+/** Measurements of CPU, time and memory, whose limits hold only on an otherwise idle machine. */
 const full = "{test,{console,extensions/*}/test}/**/*.full.test.ts";
 /** Slow tests that do more in `test:full`: 100,000 sequences, 100 kills, all vectors on all engines, all clients. */
 const longer = [
@@ -24,12 +24,12 @@ const numbers = {
   QSP_TEST_KILLS: "100",
   QSP_TEST_LONG: "1",
 };
-/** A minute that shows whether the program works at all. The other tests prove the same and more. */
+/** A one-minute check that the program works at all. The other tests prove the same and more. */
 const smoke = "test/smoke/*.test.ts";
-/** What must hold in both databases: in SQLite among the quick tests, in PostgreSQL among the slow ones. */
+/** Tests that must pass on both databases: on SQLite with the quick tests, on PostgreSQL with the slow ones. */
 const both = "{test,{console,extensions/*}/test}/**/*.both.test.ts";
 
-/** Slow files that take a minute or more beside others, the longest first. */
+/** Slow files that take a minute or more when run in parallel with others, longest first. */
 const longest = [
   "readme-steps",
   "conformance",
@@ -45,14 +45,14 @@ const longest = [
 const long =
   /\/(?:clients|store-verify|generated)(?:\.both)?\.test\.ts$|\/(?:clients|clients-page|rewrap-killed|vpn-session|postgres-server|foreign-clients|disk-full|page|reference|node|backends|helm|snippets)\.slow\.test\.ts$/;
 
-/** Where a file stands: one of the longest at its own place, then the long ones, then the others. */
+/** Ranks a file: the longest by their position, then the long ones, then the others. */
 function rankOf({ moduleId }: TestSpecification): number {
   const place = longest.findIndex((end) => moduleId.endsWith(end));
   if (place >= 0) return place;
   return long.test(moduleId) ? longest.length : longest.length + 1;
 }
 
-/** Begins with the files that take long, so that no worker waits for one of them in the end. */
+/** Starts long files first, so that no worker is left running one at the end. */
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
@@ -60,11 +60,11 @@ class LongFirst extends BaseSequencer {
   }
 }
 
-/** Files of these folders that mock a module, or change what a process has once. */
+/** Files in shared folders that mock a module or change process-wide state. */
 const alone = ["identity-log", "log-in", "log-in-cost", "master-key", "private-store"];
 /**
- * Quick tests whose files leave nothing behind in their process, and so may follow others there. A process of its own
- * costs each file up to a second of CPU time, most of it for reading modules again.
+ * Quick tests whose files leave no state in their process, and so can share one. A separate process costs each file
+ * up to a second of CPU time, mostly for loading modules again.
  */
 const shared = [
   "console/test/**",
@@ -80,18 +80,18 @@ const quick = {
 
 const threadFinder = join(import.meta.dirname, "test/support/compiled-threads.ts");
 
-/** Lets the code under test start threads from the compiled program. */
+/** Lets the code under test start its threads from the compiled program. */
 const compiledThreads: Plugin = {
   name: "compiled-threads",
   enforce: "pre",
   resolveId(path, importer) {
-    // Vitest asks again with the whole path for what is resolved already.
+    // Vitest asks again with the full path for imports that are already resolved.
     const isImport = path.startsWith(".") && path.endsWith("/program-files.ts");
     return isImport && importer !== threadFinder ? threadFinder : undefined;
   },
 };
 
-/** Tests of one kind, on both databases unless `provide` says otherwise. */
+/** Configures tests of one kind, on both databases unless `provide` says otherwise. */
 function project(name: string, test: TestProjectInlineConfiguration["test"]): TestProjectInlineConfiguration {
   return { extends: true, test: { name, provide: { databases: ["sqlite", "postgres"] }, ...test } };
 }
@@ -100,17 +100,17 @@ function project(name: string, test: TestProjectInlineConfiguration["test"]): Te
 export default defineConfig({
   plugins: [compiledThreads],
   test: {
-    // Halves the time that each program takes to start: most of it is spent on reading TypeScript.
+    // Halves the start time of each program, most of which is spent reading TypeScript.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.compile-cache") },
     globalSetup: "test/support/global-setup.ts",
     reporters: ["./test/support/quiet-reporter.ts"],
-    // Milliseconds. A busy machine fails no test; what must happen soon says so itself.
+    // Milliseconds. Long, so that a busy machine fails no test; tests with time limits set their own.
     testTimeout: 120_000,
     hookTimeout: 180_000,
     expect: { poll: { timeout: 100_000 } },
-    // Three more than vitest would take: many tests wait for programs that they started.
+    // Three more than the vitest default: many tests wait for programs that they started.
     maxWorkers: os.availableParallelism() + 2,
-    // As npm start has it. Tests live shortly, and most of what they make is garbage at once.
+    // The same as npm start. Tests are short-lived, and most of what they allocate is garbage immediately.
     execArgv: ["--max-semi-space-size=64"],
     sequence: { sequencer: LongFirst },
     projects: [

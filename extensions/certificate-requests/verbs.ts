@@ -15,7 +15,7 @@ function withRequests(verb: StoreVerb): StoreVerb {
     line: "ca issue [NAME…]",
     options: { ...verb.options, ...requestOptions },
     meaning:
-      "Issues or renews the certificate of a server with these host names and IP addresses. With --csr, issues a\n" +
+      "Issues or renews a server certificate for these host names and IP addresses. With --csr, issues a\n" +
       "certificate for the key of a request, with the names that --copy, --subject and --name select and no others.",
     async run(input) {
       const { operands, options, files, config } = input;

@@ -22,7 +22,7 @@ export function addFormatsToSign(verbs: readonly Verb[]): readonly Verb[] {
     },
     meaning:
       "Signs a file of any size, - for standard input. The signature is raw (FIPS 204 or 205), or in a standard format.\n" +
-      "Keys of the server cannot sign an empty file.\n" +
+      "Server-held keys cannot sign an empty file.\n" +
       "Without --out, the signature of standard input is printed, in base64 if it is not text.",
     async run(input) {
       const format = readFormat(input.options, "sign");
@@ -41,7 +41,7 @@ export function addFormatsToVerify(verbs: readonly Verb[]): readonly Verb[] {
       ...verifyFormatOptions,
     },
     meaning:
-      "Verifies the signature of a file of any size, - for standard input, locally. With --key, it only requests the public\n" +
+      "Verifies the signature of a file of any size, - for standard input, locally. With --key, it only fetches the public\n" +
       "key from the server. With --public-key or --certificate, it does not call a server. With --format and without\n" +
       "--signature, FILE contains both the content and the signature.",
     async run(input) {

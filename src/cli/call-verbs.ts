@@ -1,4 +1,4 @@
-/** Verbs that make one call, as declarations: what they ask, and how they say the answer. */
+/** Declares verbs that make one API call: how to build the request and how to print the answer. */
 import type {
   DescMessage,
   DescMethodServerStreaming,
@@ -12,10 +12,10 @@ import { exitCodes } from "./exit-codes.ts";
 import { facts, table, time } from "./output/output.ts";
 import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "./verb.ts";
 
-/** What all of them declare. */
+/** Fields that every declaration has. */
 interface Declaration<I extends DescMessage>
   extends Pick<VerbDeclaration, "line" | "meaning" | "example" | "options" | "operandFiles"> {
-  /** The request that the command line describes; by default an empty one. */
+  /** Builds the request from the command line; empty by default. */
   ask?(input: VerbInput): MessageInitShape<I> | Promise<MessageInitShape<I>>;
 }
 
@@ -23,26 +23,30 @@ async function readRequest<I extends DescMessage>(
   ask: Declaration<I>["ask"],
   input: VerbInput,
 ): Promise<MessageInitShape<I>> {
-  // Every message may be empty.
+  // Every request message may be empty.
   return (await ask?.(input)) ?? ({} as MessageInitShape<I>);
 }
 
-/** The names and values of an answer; those that are empty or undefined are left out. */
+/** Labels and values to print; empty and undefined values are left out. */
 type Facts = Readonly<Record<string, string | undefined>>;
 
-/** A verb with one answer. */
+/** A verb that prints one answer. */
 interface UnaryDeclaration<I extends DescMessage, O extends DescMessage> extends Declaration<I> {
-  /** Parts of the answer that options write to files. */
+  /** Fields of the answer to write to files, by option name. */
   readonly writes?: Readonly<Record<string, (answer: MessageShape<O>) => string | Uint8Array>>;
-  /** Says the answer to people. @param files the names of those that were written, by their options */
+  /**
+   * Formats the answer as text.
+   *
+   * @param files names of the written files, by option name
+   */
   say(
     answer: MessageShape<O>,
     input: VerbInput,
     files: Readonly<Record<string, string | undefined>>,
   ): string | Facts;
-  /** Runs between the writing of files and the printing of the answer, which it may change. */
+  /** Runs after files are written and before the answer is printed; may modify the answer. */
   finish?(answer: MessageShape<O>, input: VerbInput): void;
-  /** Whether the exit code is 0; otherwise it is 1: the answer is no. */
+  /** Returns whether the answer is yes (exit code 0) or no (exit code 1). */
   isYes?(answer: MessageShape<O>): boolean;
 }
 
@@ -69,13 +73,13 @@ export function unaryVerb<I extends DescMessage, O extends DescMessage>(
   });
 }
 
-/** A verb whose answer is yes or no. */
+/** A verb whose answer is valid or not. */
 type VerdictDeclaration<I extends DescMessage, O extends DescMessage> = Omit<
   UnaryDeclaration<I, O>,
   "isYes" | "writes" | "finish"
 >;
 
-/** Declares a verb whose exit code says whether the answer is valid. */
+/** Declares a verb whose exit code reports whether the answer is valid. */
 export function verdictVerb<I extends DescMessage, O extends DescMessage>(
   method: DescMethodUnary<I, O>,
   declaration: VerdictDeclaration<I, O>,
@@ -85,30 +89,30 @@ export function verdictVerb<I extends DescMessage, O extends DescMessage>(
 
 function isYes(answer: object): boolean {
   if ("valid" in answer && typeof answer.valid === "boolean") return answer.valid;
-  throw new Error("the answer has no valid");
+  throw new Error("the answer has no field valid");
 }
 
-/** A value of a column: a field of an item, or what is made of it. */
+/** A table column: a field of an item, or a value computed from it. */
 type Column<Item> = (keyof Item & string) | ((item: Item) => unknown);
 
 type Columns<Item> = Readonly<Record<string, Column<Item>>>;
 
-/** How a list is shown. */
+/** How to print a list. */
 export interface Listing<Page, Item> {
   readonly items: (page: Page) => Item[];
-  /** The sentence for an empty list; undefined if a list always has items. */
+  /** Text for an empty list; undefined if the list is never empty. */
   readonly none?: string | undefined;
   readonly columns: Columns<Item>;
 }
 
-/** A verb that lists. */
+/** A verb that lists items. */
 interface ListDeclaration<I extends DescMessage, Page, Item>
   extends Declaration<I>,
     Omit<Listing<Page, Item>, "columns"> {
   readonly columns: Columns<Item> | ((input: VerbInput) => Columns<Item>);
 }
 
-/** Declares a verb that requests all pages of a list, and prints them as one answer. */
+/** Declares a verb that fetches all pages of a list and prints them as one answer. */
 export function listVerb<I extends DescMessage, O extends DescMessage, Item extends object>(
   method: DescMethodUnary<I, O>,
   { ask, items, none, columns, ...declared }: ListDeclaration<I, MessageShape<O>, Item>,
@@ -122,7 +126,11 @@ export function listVerb<I extends DescMessage, O extends DescMessage, Item exte
   });
 }
 
-/** Requests all pages of a list, and prints them as one answer. @returns the exit code */
+/**
+ * Fetches all pages of a list and prints them as one answer.
+ *
+ * @returns the exit code
+ */
 export async function printList<I extends DescMessage, O extends DescMessage, Item extends object>(
   method: DescMethodUnary<I, O>,
   { output, server }: VerbInput,
@@ -134,10 +142,10 @@ export async function printList<I extends DescMessage, O extends DescMessage, It
     if (isPaged(page)) return page;
     throw new Error(`the answer of ${method.name} has no nextPageToken`);
   };
-  const [answer, ...others] = await askPages(ask);
+  const [answer, ...rest] = await askPages(ask);
   const all = items(answer);
-  // A page may have more items than a call has room for as arguments.
-  for (const page of others) for (const item of items(page)) all.push(item);
+  // No push(...page): a page may have more items than a call can take as arguments.
+  for (const page of rest) for (const item of items(page)) all.push(item);
   answer.nextPageToken = "";
   output.answer(method.output, answer, () => {
     const rows = all.map((item) => markDamage(item, toCells(item, columns)));
@@ -146,7 +154,11 @@ export async function printList<I extends DescMessage, O extends DescMessage, It
   return exitCodes.done;
 }
 
-/** Prints a row for each item of a stream, as soon as it comes. @param count ends after so many */
+/**
+ * Prints a table row for each streamed item as it arrives.
+ *
+ * @param count stops after this many items
+ */
 export async function printStream<I extends DescMessage, O extends DescMessage, Item extends object>(
   method: DescMethodServerStreaming<I, O>,
   { output, server }: VerbInput,
@@ -172,7 +184,7 @@ function isPaged<Page extends object>(page: Page): page is Paged<Page> {
   return "nextPageToken" in page && typeof page.nextPageToken === "string";
 }
 
-/** The cells of one row, in the order of the columns. */
+/** Formats one row, in column order. */
 function toCells<Item>(item: Item, columns: Columns<Item>): string[] {
   return Object.values(columns).map((column) =>
     toText(typeof column === "function" ? column(item) : item[column]),
@@ -193,7 +205,7 @@ function isTimestamp(value: unknown): value is Timestamp {
   );
 }
 
-/** The first cell is the ID, which is all that a server tells of a damaged record. */
+/** Keeps only the ID of a damaged record: the server sends nothing else. */
 function markDamage(item: object, cells: readonly string[]): readonly string[] {
   const isDamaged = "damaged" in item && item.damaged === true;
   return isDamaged

@@ -1,11 +1,10 @@
-/** How the client exits: exit codes for scripts, and one sentence for people. */
+/** Maps errors to exit codes for scripts and to one sentence for people. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema } from "#gen/google/rpc/error_details_pb.ts";
 import { nameCode } from "../calls/code-name.ts";
 import { CryptoError } from "../crypto/crypto-error.ts";
 import { describeSystemError } from "../system-error.ts";
 
-/** Exit codes; `help` shows them. */
 export const exitCodes = {
   done: 0,
   no: 1,
@@ -16,7 +15,7 @@ export const exitCodes = {
   interrupted: 130,
 } as const;
 
-/** The exit codes as the help shows them. */
+/** Meanings of the exit codes, as the help shows them. */
 export const exitCodeMeanings: readonly (readonly [number, string])[] = [
   [exitCodes.done, "success, or the answer is yes"],
   [
@@ -27,16 +26,16 @@ export const exitCodeMeanings: readonly (readonly [number, string])[] = [
   [exitCodes.refused, "the server refused the call; the reason is in parentheses"],
   [
     exitCodes.unreachable,
-    "the server, a database or an address is unreachable or unavailable, or took too long; a disk is full",
+    "the server, a database or an address is unreachable or unavailable, or timed out; or a disk is full",
   ],
   [exitCodes.fault, "a bug in qsp"],
   [exitCodes.interrupted, "interrupted"],
 ];
 
-/** Ends the client with a code and a sentence. */
+/** Ends the client with an exit code and a sentence. */
 export class CliError extends Error {
   readonly exitCode: number;
-  /** The server's refusal, or the reason of a full disk; undefined for other errors of the client itself. */
+  /** The server's refusal, or a full disk; undefined for other client errors. */
   readonly refusal: Refusal | undefined;
 
   constructor(
@@ -51,33 +50,33 @@ export class CliError extends Error {
   }
 }
 
-/** Why a server refused a call, or a disk a file, for a program. */
+/** Why a server refused a call or a disk refused a file, in machine-readable form. */
 export interface Refusal {
   /** Spelled as in google/rpc/code.proto. */
   readonly code: string;
-  /** One of docs/errors.md; empty from a server that is not ours. */
+  /** A reason from docs/errors.md; empty from a third-party server. */
   readonly reason: string;
-  /** The invalid fields, in the names of the JSON form. */
+  /** The invalid fields, with their JSON names. */
   readonly fieldViolations: readonly { readonly field: string; readonly description: string }[];
 }
 
-/** The error for a wrong command line or file; the caller throws it. */
+/** Creates the error for an invalid command line or file. */
 export function usageError(message: string): CliError {
   return new CliError(exitCodes.usage, message);
 }
 
-/** The error for a full disk, with its own code: the same command succeeds when there is room. The caller throws it. */
+/** Creates the error for a full disk. It has its own exit code: the command can succeed once space is freed. */
 export function diskFullError(message: string): CliError {
   const refusal = { code: "RESOURCE_EXHAUSTED", reason: "DISK_FULL", fieldViolations: [] };
   return new CliError(exitCodes.unreachable, message, { refusal });
 }
 
-/** The error for a peer that fails a check of its authenticity; the caller throws it. */
+/** Creates the error for a peer that fails an authenticity check. */
 export function distrustError(message: string): CliError {
   return new CliError(exitCodes.no, message);
 }
 
-/** Turns any error of a verb into an exit code and a sentence. */
+/** Converts any error of a verb to an exit code and a sentence. */
 export function toCliError(error: unknown, url: string): CliError {
   if (error instanceof CliError) return error;
   if (error instanceof ConnectError) return explainCall(error, url);
@@ -88,12 +87,12 @@ export function toCliError(error: unknown, url: string): CliError {
   return new CliError(exitCodes.fault, `a bug in qsp: ${message}`, { cause: error });
 }
 
-/** Finds the reason of a refusal. @returns undefined if there is none, as from a server that is not ours */
+/** Returns the reason of a refusal; undefined if it has none, as from a third-party server. */
 export function findReason(error: ConnectError): string | undefined {
   return error.findDetails(ErrorInfoSchema)[0]?.reason;
 }
 
-/** The codes with which Connect reports that no server of ours answered. */
+/** Codes with which Connect reports that no qsp server answered. */
 const brokenCodes: ReadonlySet<Code> = new Set([
   Code.Canceled,
   Code.Unknown,
@@ -116,7 +115,7 @@ function explainCall(error: ConnectError, url: string): CliError {
       exitCodes.unreachable,
       `${url} cannot be reached: ${rawMessage}; name a running server with --url`,
     );
-  // The server speaks to programs.
+  // Server messages are written for API callers, not for CLI users.
   const sentence = reason === "TOKEN_MISSING" ? "log in first: qsp login USERNAME" : rawMessage;
   return new CliError(exitCodes.refused, `${sentence} (${name(code, reason)})${hint}`, { refusal });
 }
@@ -130,7 +129,7 @@ function readRefusal(error: ConnectError): Refusal {
   };
 }
 
-/** Hints for some reasons. */
+/** Hints to append to the message, by reason. */
 const hints: Readonly<Record<string, string>> = {
   TOKEN_EXPIRED: "; log in again with qsp login",
   TOKEN_REVOKED: "; log in again with qsp login",
@@ -143,7 +142,7 @@ const hints: Readonly<Record<string, string>> = {
   VALIDATOR_MISSING: "; qsp chain validator creates one",
 };
 
-/** "NOT_FOUND, KEY_NOT_FOUND": the code, spelled as in google/rpc/code.proto, and the reason. */
+/** Formats code and reason: "NOT_FOUND, KEY_NOT_FOUND". */
 function name(code: Code, reason: string | undefined): string {
   const codeName = nameCode(code);
   return reason === undefined || reason === codeName ? codeName : `${codeName}, ${reason}`;

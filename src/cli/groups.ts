@@ -1,9 +1,9 @@
-/** All verbs of the core except `serve`, by their first words. */
+/** All core verbs except `serve`, by their first words. */
 import { type ChangedVerbs, collectSettings, type Extension, type ExtensionVerbs } from "../extension.ts";
 import type { StoreVerb } from "./operator/store-verb.ts";
 import type { Verb, VerbTable } from "./verb.ts";
 
-/** The verbs that call a server or only work on files. */
+/** Verbs that call a server or work only on local files. */
 const clientVerbs: VerbTable = {
   call: async () => (await import("./verbs/call.ts")).callVerbs,
   login: async () => (await import("./verbs/login.ts")).loginVerbs,
@@ -36,7 +36,7 @@ const clientVerbs: VerbTable = {
   completion: async () => (await import("./verbs/completion/completion.ts")).completionVerbs,
 };
 
-/** The verbs of the operator, which work on a store. */
+/** Operator verbs, which work on a store. */
 const storeVerbs: Readonly<Record<string, () => Promise<readonly StoreVerb[]>>> = {
   audit: async () => [
     (await import("./operator/audit-verify.ts")).auditVerify,
@@ -47,7 +47,7 @@ const storeVerbs: Readonly<Record<string, () => Promise<readonly StoreVerb[]>>> 
     (await import("./operator/store-verify.ts")).storeVerify,
     (await import("./operator/store-cut-log.ts")).storeCutLog,
   ],
-  // Separate from the other verbs of `chain`, which load no store code.
+  // Separate from the other `chain` verbs, which load no store code.
   "chain verify": async () => [(await import("./operator/chain-verify.ts")).chainVerify],
   backup: async () => [(await import("./operator/backup.ts")).backup],
   restore: async () => [(await import("./operator/restore.ts")).restore],
@@ -58,14 +58,14 @@ const storeVerbs: Readonly<Record<string, () => Promise<readonly StoreVerb[]>>> 
   ca: async () => (await import("./operator/ca.ts")).caVerbs,
 };
 
-/** What extensions add to the verbs. */
+/** The part of an extension that affects verbs. */
 type VerbsOfExtension = Pick<Extension, "settings" | "verbs" | "changedVerbs" | "changedStoreVerbs">;
 
-/** Creates the table of all verbs: those of the core as extensions change them, and those of extensions. */
+/** Creates the table of all verbs: the core's, with changes from extensions, and the extensions' own. */
 export function createVerbTable(extensions: readonly VerbsOfExtension[] = []): VerbTable {
   const toLoader = (load: () => Promise<readonly StoreVerb[]>) => async (): Promise<readonly Verb[]> => {
     const { toVerb } = await import("./operator/store-verb.ts");
-    // The verbs of the operator take the settings of extensions too.
+    // Operator verbs accept the settings of extensions too.
     const added = await collectSettings(extensions);
     return (await load()).map((verb) => toVerb(verb, added));
   };
@@ -90,39 +90,39 @@ function change<V>(table: Loaders<V>, changed: readonly ChangedVerbs<V>[]): Load
   const all = { ...table };
   for (const { word, load } of changed) {
     const loadBefore = all[word];
-    if (loadBefore === undefined) throw new Error(`${word}, which an extension changes, is no verb`);
+    if (loadBefore === undefined) throw new Error(`an extension changes the unknown verb ${word}`);
     all[word] = async () => (await load())(await loadBefore());
   }
   return all;
 }
 
-/** Adds the verbs of extensions, each where the help lists it. */
+/** Adds extension verbs at their declared positions in the help. */
 export function addVerbs(table: VerbTable, added: readonly ExtensionVerbs[]): VerbTable {
   const entries = Object.entries(table);
   for (const { word, after, groupMeaning, load } of added) {
     const index = entries.findIndex(([words]) => words === after);
-    if (index < 0) throw new Error(`${word} is after ${after}, which is no verb`);
+    if (index < 0) throw new Error(`${word} is placed after the unknown verb ${after}`);
     const loadOfGroup = async () => (await load()).map((verb) => ({ ...verb, groupMeaning }));
     entries.splice(index + 1, 0, [word, groupMeaning === undefined ? load : loadOfGroup]);
   }
   return Object.fromEntries(entries);
 }
 
-/** Loads all verbs, in the order of the help. */
+/** Loads all verbs, in help order. */
 export async function loadAllVerbs(table: VerbTable): Promise<readonly Verb[]> {
   return (await Promise.all(Object.values(table).map((load) => load()))).flat();
 }
 
-/** Loads the verbs that begin with a word; none if no verb does. */
+/** Loads the verbs that start with a word; returns none for an unknown word. */
 export async function loadGroup(table: VerbTable, word: string): Promise<readonly Verb[]> {
   const group = Object.entries(table).filter(([words]) => words.split(" ")[0] === word);
   return loadAllVerbs(Object.fromEntries(group));
 }
 
-/** Loads the verb at the start of a command line, and as little else as possible. */
+/** Loads only the verb at the start of a command line. */
 export async function loadVerb(table: VerbTable, args: readonly string[]): Promise<Verb | undefined> {
   const words = [args.slice(0, 2).join(" "), args[0] ?? ""].find((key) => Object.hasOwn(table, key));
   const verbs = words === undefined ? [] : await table[words]?.();
-  // No verb's name is a prefix of another's.
+  // No verb name is a prefix of another.
   return verbs?.find(({ name }) => name.split(" ").every((word, i) => args[i] === word));
 }

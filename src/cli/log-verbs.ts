@@ -1,4 +1,4 @@
-/** Verbs for the logs of keys and of identities: they list entries, or show new ones as they come. */
+/** Verbs for the audit and identity logs: they list entries, or follow new ones. */
 import type {
   DescMessage,
   DescMethodServerStreaming,
@@ -12,7 +12,7 @@ import { readTime } from "./command-line/time-options.ts";
 import { usageError } from "./exit-codes.ts";
 import { declareVerb, type Verb, type VerbDeclaration } from "./verb.ts";
 
-/** What such a verb declares. */
+/** Declares a log verb. */
 interface LogDeclaration<
   I extends DescMessage,
   O extends DescMessage,
@@ -21,21 +21,21 @@ interface LogDeclaration<
   Entry,
 > extends Pick<VerbDeclaration, "line" | "meaning" | "example" | "options">,
     Pick<Listing<MessageShape<O>, Entry>, "items" | "columns"> {
-  /** The operations that entries record. */
+  /** Operations that entries record, for shell completion. */
   readonly operations: readonly string[];
-  /** What --user selects: "this user". */
+  /** What --user selects, such as "this user". */
   readonly user: string;
   /** Whether --watch may be combined with --from and --to. */
   readonly watchesTimes: boolean;
-  /** The request for the entries of a subject, which is "" for all. */
+  /** Builds the request for the entries of a subject; "" means all. */
   ask(subject: string, filter: EntryFilter): MessageInitShape<I> & MessageInitShape<WatchI>;
-  /** Takes the entry out of a message of the stream. */
+  /** Extracts the entry from a stream message. */
   entryOf(answer: WatchO): Entry | undefined;
 }
 
 type EntryFilter = ReturnType<typeof readFilter>;
 
-/** Declares a verb that lists the entries of a log, and with --watch shows those that come. */
+/** Declares a verb that lists log entries, and follows new ones with --watch. */
 export function entryLogVerb<
   I extends DescMessage,
   O extends DescMessage,

@@ -19,7 +19,7 @@ import type { Verb, VerbTable } from "./verb.ts";
 /**
  * Runs a command line: a verb with its operands and options.
  *
- * @param loadPackages loads the packages whose calls the verbs know, for those verbs that need them
+ * @param loadPackages loads the packages whose calls the verbs know, for verbs that need them
  * @returns the exit code, once the verb has ended
  */
 export async function runCommandLine(
@@ -27,7 +27,7 @@ export async function runCommandLine(
   table: VerbTable,
   loadPackages: LoadPackages,
 ): Promise<number> {
-  // An error without a listener would end the program with a stack. There is nowhere to report one of standard error.
+  // Without a listener, a stderr error would end the program with a stack, and it could be reported nowhere.
   process.stderr.on("error", () => {});
   const watch = watchOutput(args);
   const exitCode = await runLine(args, table, loadPackages, watch).catch((error) => complain(error, args));
@@ -36,20 +36,20 @@ export async function runCommandLine(
   return failure === undefined || exitCode !== exitCodes.done ? exitCode : complain(failure, args);
 }
 
-/** What happens to standard output. */
+/** Watches standard output for failures. */
 interface OutputWatch {
-  /** The first failure so far. */
+  /** Returns the first failure so far. */
   findFailure(): CliError | undefined;
-  /** From now on, a failure ends the client, and so does a reader that leaves. */
+  /** From now on, a failure or a closed pipe ends the client. */
   endAtOnce(): void;
 }
 
-/** Watches for output that is lost. */
+/** Detects lost output. */
 function watchOutput(args: readonly string[]): OutputWatch {
   let failure: CliError | undefined;
   let endsAtOnce = false;
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    // A reader that left, as `head` does, has what it wants.
+    // A reader that closed the pipe, like `head`, has all it needs.
     if (error.code !== "EPIPE") failure ??= explainOutput(error);
     if (endsAtOnce) process.exit(failure === undefined ? exitCodes.done : complain(failure, args));
   });
@@ -66,7 +66,11 @@ function explainOutput(error: NodeJS.ErrnoException): CliError {
   return saysDiskFull(error) ? diskFullError(sentence) : usageError(sentence);
 }
 
-/** Reports an error. @returns the exit code */
+/**
+ * Reports an error.
+ *
+ * @returns the exit code
+ */
 function complain(error: unknown, args: readonly string[]): number {
   const found = toCliError(error, "the server");
   const paint = createPaint(process.stderr);
@@ -74,17 +78,17 @@ function complain(error: unknown, args: readonly string[]): number {
   return found.exitCode;
 }
 
-/** Waits until all output is written, or its reader is gone. */
+/** Waits until all output is written, or its reader has closed the pipe. */
 function flush(): Promise<void> {
   return new Promise((resolve) => {
-    // What is written to a file is written already, and its error is about to arrive.
+    // Writes to a file have completed, but their error event may still be pending.
     if (process.stdout.writableLength === 0) return void setImmediate(resolve);
     process.stdout.once("error", () => resolve());
     process.stdout.write("", () => resolve());
   });
 }
 
-/** Takes -h for --help, as most programs do. */
+/** Treats -h as --help, as most tools do. */
 function spellOut(args: readonly string[]): readonly string[] {
   const end = args.indexOf("--");
   return args.map((word, i) => (word === "-h" && (end < 0 || i < end) ? "--help" : word));
@@ -117,8 +121,8 @@ async function runLine(
     write(colorHelp(describeGroup(group), paint));
     return exitCodes.done;
   }
-  // The operator's verbs and services shut down with their own handlers. What they do does not depend on a reader of their
-  // output, which may leave early.
+  // Operator verbs and services shut down through their own handlers. Their work must not depend on whether someone
+  // reads their output, because the reader may leave early.
   if (verb.settings === undefined && !verb.isService) endAtOnce(args, watch);
   const line = readVerbLine(verb, args.slice(verb.name.split(" ").length));
   const { options } = line;
@@ -127,7 +131,7 @@ async function runLine(
     return exitCodes.done;
   }
   const files = openFiles(verb, line);
-  // A file on standard output is alone there.
+  // A file on standard output must not be mixed with other output.
   const [print, painted] = files.areOnStandardOutput
     ? [(text: string): void => void process.stderr.write(text), createPaint(process.stderr)]
     : [write, paint];
@@ -153,7 +157,7 @@ async function runLine(
   }
 }
 
-/** Names the option from which the server got a field that it refuses: "--subject: …" for "subject: …". */
+/** Names the option behind a field that the server refused: "--subject: …" instead of "subject: …". */
 function nameOption(error: CliError, options: ParsedOptions): CliError {
   const { message, exitCode, refusal } = error;
   const [violation] = refusal?.fieldViolations ?? [];
@@ -164,13 +168,13 @@ function nameOption(error: CliError, options: ParsedOptions): CliError {
   return new CliError(exitCode, `--${option}${message.slice(field.length)}`, { refusal });
 }
 
-/** Loaded on demand: a call that succeeds needs none of it. */
+/** Loaded on demand: successful calls do not need it. */
 async function explainCall(error: unknown, server: ApiClient | undefined): Promise<CliError | undefined> {
   if (server === undefined || !(error instanceof Error && error.name === "ConnectError")) return undefined;
   return (await import("./connection/explain-connection.ts")).explainConnection(error, server);
 }
 
-/** Reads the list of verbs where the program was compiled. */
+/** Reads the prebuilt list of verbs, if the program was compiled. */
 function readHelp(): string | undefined {
   const path = findProgramFile(helpFile);
   return isCompiled && existsSync(path) ? readFileSync(path, "utf8") : undefined;
@@ -183,12 +187,12 @@ function endAtOnce(args: readonly string[], watch: OutputWatch): void {
   watch.endAtOnce();
 }
 
-/** @throws CliError if options are before a verb, or between its words */
+/** @throws CliError if options come before a verb, or between its words */
 async function requireVerbFirst(args: readonly string[], table: VerbTable): Promise<void> {
   const option = args.slice(0, 2).find((arg) => arg.startsWith("-"));
   if (option === undefined || args.includes("--help")) return;
   const words = args.filter((arg) => !arg.startsWith("-")).slice(0, maxWords);
-  // The value of an option is one of the words, too.
+  // The value of an option counts as a word, too.
   const pairs = words.flatMap((word, i) => [...words.slice(i + 1), ""].map((other) => [word, other]));
   const verbs = await Promise.all(pairs.map((pair) => loadVerb(table, pair)));
   const verb = verbs.find((found) => found !== undefined);
@@ -198,7 +202,7 @@ async function requireVerbFirst(args: readonly string[], table: VerbTable): Prom
   throw usageError(`put options after the verb: qsp ${verb.name} ${name}${value}`);
 }
 
-/** The most words in which to look for a verb. */
+/** Maximum words in which to look for a verb. */
 const maxWords = 6;
 
 async function requireGroup(word: string, table: VerbTable): Promise<readonly Verb[]> {
@@ -206,21 +210,21 @@ async function requireGroup(word: string, table: VerbTable): Promise<readonly Ve
   if (verbs.length > 0) return verbs;
   if (/^-+(v|version)$/i.test(word)) throw usageError(`${word} is not an option; did you mean --version?`);
   if (word.startsWith("-"))
-    throw usageError(`${word} is before the verb; put the verb first, such as qsp serve ${word}`);
+    throw usageError(`${word} comes before the verb; put the verb first, for example qsp serve ${word}`);
   const [similar] = suggest(word, [...new Set(Object.keys(table).map((words) => words.split(" ")[0] ?? ""))]);
   const meant = similar === undefined ? await findByLastWord(word, table) : [similar];
   const advice = meant.length === 0 ? "" : `did you mean ${listNames(meant)}? `;
   throw usageError(`"${word}" is not a verb; ${advice}qsp help lists the verbs`);
 }
 
-/** Finds the verbs of all groups that a word without its group may mean: "create", "ls". */
+/** Finds the verbs that a word without its group may mean: "create", "ls". */
 async function findByLastWord(word: string, table: VerbTable): Promise<string[]> {
   const wanted = word === "ls" ? "list" : word;
   const names = (await loadAllVerbs(table)).map(({ name }) => name);
   return names.filter((name) => name.split(" ")[1] === wanted).slice(0, 3);
 }
 
-/** "a", "b" or "c". */
+/** Formats names as "a", "b" or "c". */
 function listNames(names: readonly string[]): string {
   return names
     .map((name) => `"${name}"`)
@@ -235,7 +239,7 @@ function unknownVerb(verbs: readonly Verb[], args: readonly string[], table: Ver
   const list = names.map((name) => name.slice(group.length + 1)).join(", ");
   if (word === "")
     return usageError(`${group} needs one of its verbs: ${list}; qsp help ${group} describes them`);
-  // `qsp kms sign` is `qsp sign`.
+  // `qsp kms sign` means `qsp sign`.
   const [similar] = Object.hasOwn(table, word) ? [word] : suggest(words, names);
   const advice =
     similar === undefined

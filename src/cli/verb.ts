@@ -1,4 +1,4 @@
-/** A verb of the command line, and its input. */
+/** A command-line verb and its input. */
 
 import type { LoadPackages } from "../services/registry.ts";
 import type { Options, OptionTaker, ParsedOptions } from "./command-line/options.ts";
@@ -7,35 +7,34 @@ import type { CliError } from "./exit-codes.ts";
 import type { VerbFiles } from "./files/open.ts";
 import type { Output } from "./output/output.ts";
 
-/** One verb. */
 export interface Verb extends OptionTaker {
   readonly meaning: string;
-  /** What the help says of the verbs that begin with the same word, if they are those of an extension. */
+  /** Description of the verb's group in the help; for groups of extensions. */
   readonly groupMeaning?: string | undefined;
-  /** A command line that works as printed, if its files and variables exist. */
+  /** A command line that works as printed, given its files and variables. */
   readonly example: string;
-  /** The names of those settings that the help of the verb shows. */
+  /** Names of the settings that the verb's help shows. */
   readonly shownSettings?: readonly string[];
-  /** The help text that replaces the list of settings. */
+  /** Replaces the list of settings in the help. */
   readonly settingsHelp?: string;
-  /** Runs until a signal, and handles signals itself. */
+  /** Runs until it receives a signal, and handles signals itself. */
   readonly isService?: boolean;
   /** @returns the exit code: 0, or 1 if the answer is "no" */
   run(input: VerbInput): Promise<number>;
-  /** Explains errors that only this verb throws; undefined for all others. */
+  /** Explains errors that only this verb throws; returns undefined for all others. */
   explain?(error: unknown): CliError | undefined;
 }
 
-/** A verb as it is declared. */
+/** How a verb is written down; `declareVerb` converts it to a `Verb`. */
 export interface VerbDeclaration extends Omit<Verb, "name" | "operands" | "options" | "example"> {
   /** The verb with its operands, as the help shows them: "wallet sign WALLET-ID TRANSACTION". */
   readonly line: string;
   readonly options?: Options;
-  /** By default the verb alone. */
+  /** Defaults to the bare verb. */
   readonly example?: string;
 }
 
-/** Makes a verb of its declaration. */
+/** Creates a verb from its declaration. */
 export function declareVerb({ line, options = {}, ...declared }: VerbDeclaration): Verb {
   const [, name = "", operands = ""] = /^([a-z -]+?)(?: ([A-Z[].*))?$/.exec(line) ?? [];
   return {
@@ -47,22 +46,21 @@ export function declareVerb({ line, options = {}, ...declared }: VerbDeclaration
   };
 }
 
-/** The input of a verb. */
 export interface VerbInput {
   readonly operands: readonly string[];
   readonly options: ParsedOptions;
-  /** Its files, which are checked; the only way to write one. */
+  /** The checked files of the verb, and the only way to write a file. */
   readonly files: VerbFiles;
   readonly output: Output;
   readonly server: ApiClient;
-  /** Loads all verbs, for the help and completion. */
+  /** Loads all verbs, for help and completion. */
   readonly loadAllVerbs: () => Promise<readonly Verb[]>;
-  /** Loads the packages of services, those of extensions among them. */
+  /** Loads the service packages, including extension packages. */
   readonly loadPackages: LoadPackages;
 }
 
 /**
- * Loads verbs by their first word, or by their first two words if other verbs with the same first word load separately.
- * A file is loaded only when one of its verbs is needed.
+ * Loads verbs by their first word, or by their first two words if they load separately from others with the same
+ * first word. A file is loaded only when one of its verbs is needed.
  */
 export type VerbTable = Readonly<Record<string, () => Promise<readonly Verb[]>>>;

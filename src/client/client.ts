@@ -1,4 +1,4 @@
-/** The entry `quantum-safe-playground/client`: what other programs, and pages in browsers, import. */
+/** Entry point `quantum-safe-playground/client`, for other programs and for browsers. */
 export { type ClientOptions, type Clients, createClients, type TransportInput } from "./create-clients.ts";
 export { type Services, services } from "./services.ts";
 export {

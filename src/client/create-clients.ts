@@ -1,40 +1,41 @@
-/** Clients of all services of one server, for Node and browsers. */
+/** Creates clients for all services of a server, in Node and in browsers. */
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
 import { isLoopback } from "./loopback.ts";
 import { type Services, services } from "./services.ts";
 
-/** A client for each service: `clients.kms.sign({ … })`. */
+/** One client per service: `clients.kms.sign({ … })`. */
 export type Clients = { readonly [Name in keyof Services]: Client<Services[Name]> };
 
-/** The options of a transport. */
+/** What a custom transport is created from. */
 export interface TransportInput {
   readonly baseUrl: string;
   readonly interceptors: Interceptor[];
 }
 
-/** How the clients call. */
+/** How the clients authenticate and connect. */
 export interface ClientOptions {
-  /** The bearer token of each call; a function is asked before each call, and may return "" for none. */
+  /** Bearer token for every call; a function runs before each call and may return "" for none. */
   readonly token?: string | (() => string | Promise<string>);
-  /** Sends the token over http to a machine that is not this one. Only for networks that you control. */
+  /** Allows sending the token over http to another machine. Only for networks that you control. */
   readonly allowCleartext?: boolean;
   /**
-   * Creates the transport, such as `createGrpcTransport` of @connectrpc/connect-node. By default the clients speak the
-   * Connect protocol over `fetch`, which every browser and Node have; `fetch` cannot send a stream of messages.
+   * Creates the transport, for example `createGrpcTransport` from @connectrpc/connect-node. By default, the clients
+   * speak the Connect protocol over `fetch`, which browsers and Node support; `fetch` cannot send a stream of
+   * messages.
    */
   readonly createTransport?: (input: TransportInput) => Transport;
 }
 
-/** The characters of a bearer token (RFC 6750, section 2.1). */
+/** Characters of a bearer token (RFC 6750, section 2.1). */
 const tokenPattern = /^[A-Za-z0-9._~+/-]+=*$/;
 
 /**
- * Creates clients for a server. Sends nothing yet.
+ * Creates clients for a server, without connecting yet.
  *
  * @param url scheme, host and port: "https://qsp.example:8443"
- * @throws TypeError for another URL. A call rejects with ConnectError. Its cause is a TypeError if the token is
- *   malformed, or would leave this machine unencrypted; the call was not sent then.
+ * @throws TypeError for any other URL. Calls reject with ConnectError; if its cause is a TypeError, the token is
+ *   malformed or would leave this machine unencrypted, and the call was not sent.
  */
 export function createClients(url: string, options: ClientOptions = {}): Clients {
   const origin = readOrigin(url);
@@ -42,7 +43,7 @@ export function createClients(url: string, options: ClientOptions = {}): Clients
   const { createTransport = createConnectTransport } = options;
   const transport = createTransport({ baseUrl: origin.origin, interceptors });
   const entries = Object.entries(services).map(([name, service]) => [name, createClient(service, transport)]);
-  // Each name has the client of its service.
+  // Each name maps to the client of its service.
   return Object.fromEntries(entries) as Clients;
 }
 
@@ -68,7 +69,7 @@ function authorize(
       throw new TypeError(
         `${origin} would receive the token unencrypted; use https, or set allowCleartext if you control the network`,
       );
-    // The text itself stays out of the error, because it may be a secret.
+    // Do not quote the token in the error: it may be a secret.
     if (!tokenPattern.test(secret)) throw new TypeError("token must be a bearer token on one line");
     request.header.set("authorization", `Bearer ${secret}`);
     return next(request);

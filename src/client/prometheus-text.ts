@@ -1,4 +1,4 @@
-/** Reads the text in which a server exposes its metrics (Prometheus text format 0.0.4). */
+/** Parses a server's metrics (Prometheus text format 0.0.4). */
 
 /** One value of a metric. */
 export interface Sample {
@@ -7,14 +7,14 @@ export interface Sample {
   readonly value: number;
 }
 
-/** The most samples to read; a server has a few thousand. */
+/** Maximum samples to read; a server exposes a few thousand. */
 const maxSamples = 100_000;
 
-/** A name, labels in braces, a value, and perhaps a time. Both names are those of the data model of Prometheus. */
+/** A name, labels in braces, a value, and an optional timestamp. Names follow the Prometheus data model. */
 const line = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([+-]?(?:Inf|NaN|[\d.eE+-]+))(?:\s+-?\d+)?$/;
 const label = /([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"\s*,?\s*/y;
 
-/** Reads all samples; leaves out comments and other lines. */
+/** Parses all samples; skips comments and other lines. */
 export function parseMetrics(text: string): Sample[] {
   const samples: Sample[] = [];
   for (const row of text.split("\n")) {
@@ -44,17 +44,17 @@ function parseValue(text: string): number {
   return text.endsWith("Inf") ? (text.startsWith("-") ? -Infinity : Infinity) : Number(text);
 }
 
-/** A bucket of a histogram: how many took at most so long, also those of the buckets before. */
+/** A histogram bucket: the number of values up to its upper bound, including all smaller buckets. */
 export interface Bucket {
   readonly upToSeconds: number;
   readonly count: number;
 }
 
 /**
- * Estimates a quantile as histogram_quantile of Prometheus does: linearly within its bucket.
+ * Estimates a quantile like Prometheus's histogram_quantile: by linear interpolation within a bucket.
  *
  * @param buckets ascending; the last one is infinite
- * @returns undefined without a measurement, Infinity above the last finite bucket
+ * @returns undefined without measurements, Infinity above the last finite bucket
  */
 export function estimateQuantile(buckets: readonly Bucket[], share: number): number | undefined {
   const total = buckets.at(-1)?.count ?? 0;

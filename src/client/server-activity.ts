@@ -1,19 +1,19 @@
-/** Computes what a server did between two readings of its metrics. */
+/** Computes a server's activity between two readings of its metrics. */
 import { estimateQuantile, type Sample } from "./prometheus-text.ts";
 
-/** The metrics at one time. */
+/** The metrics at one point in time. */
 export interface Snapshot {
-  /** Milliseconds of a clock that only goes forward. */
+  /** Milliseconds from a monotonic clock. */
   readonly atMs: number;
   readonly samples: readonly Sample[];
 }
 
-/** The activity of one call. */
+/** The activity of one RPC. */
 export interface CallActivity {
-  /** "kms.KmsService/Sign". */
+  /** For example "kms.KmsService/Sign". */
   readonly call: string;
   readonly callsPerSecond: number;
-  /** Calls that ended with a code other than OK. */
+  /** Calls per second that ended with a code other than OK. */
   readonly failuresPerSecond: number;
   readonly inFlight: number;
   /** Since the server started. */
@@ -21,16 +21,16 @@ export interface CallActivity {
   readonly latency: Latency;
 }
 
-/** Quantiles in milliseconds; undefined without a call, Infinity above the last bucket. */
+/** Latency quantiles in milliseconds; undefined without calls, Infinity above the last bucket. */
 export interface Latency {
   readonly p50Ms: number | undefined;
   readonly p95Ms: number | undefined;
   readonly p99Ms: number | undefined;
 }
 
-/** The activity of a server. A number that the server does not expose is undefined. */
+/** The activity of a server. Numbers that the server does not expose are undefined. */
 export interface Activity {
-  /** Seconds between the readings. */
+  /** Seconds between the two readings. */
   readonly seconds: number;
   readonly callsPerSecond: number;
   readonly inFlight: number;
@@ -38,24 +38,24 @@ export interface Activity {
   /** Failures per second, by code. */
   readonly failures: Readonly<Record<string, number>>;
   readonly queue: {
-    /** Cryptographic operations that wait or run. */
+    /** Queued and running cryptographic operations. */
     readonly depth: number | undefined;
     readonly waitMs: number | undefined;
-    /** Pieces of work that wait, by lane. */
+    /** Queued tasks, by lane. */
     readonly waiting: Readonly<Record<string, number>>;
     readonly refusedPerSecond: number;
   };
-  /** Audit entries per second that the verifiable log has got. */
+  /** Audit entries per second added to the verifiable log. */
   readonly auditPerSecond: number | undefined;
   readonly memoryBytes: number | undefined;
-  /** Cores in use: 1 is one core. */
+  /** CPU cores in use: 1 is one full core. */
   readonly cpuCores: number | undefined;
   readonly eventLoopLagMs: number | undefined;
-  /** The busiest first. */
+  /** Busiest first. */
   readonly calls: readonly CallActivity[];
 }
 
-/** Compares two readings of one server. */
+/** Compares two readings of the same server. */
 export function compareSnapshots(before: Snapshot, after: Snapshot): Activity {
   const seconds = Math.max((after.atMs - before.atMs) / 1000, 0.001);
   const [old, now] = [new Reading(before.samples), new Reading(after.samples)];
@@ -106,11 +106,11 @@ export function compareSnapshots(before: Snapshot, after: Snapshot): Activity {
 /** Labels that a sample must have. */
 type Where = Readonly<Record<string, string>>;
 
-/** One reading, with its samples by name. */
+/** One reading, with its samples indexed by name. */
 class Reading {
   readonly #byName = new Map<string, Sample[]>();
 
-  // Node 20, where the npm package runs too, has no Map.groupBy.
+  // Node 20, which the npm package supports, has no Map.groupBy.
   constructor(samples: readonly Sample[]) {
     for (const sample of samples) {
       const same = this.#byName.get(sample.name);
@@ -125,19 +125,19 @@ class Reading {
     return samples.filter(({ labels }) => wanted.every(([label, value]) => labels.get(label) === value));
   }
 
-  /** @returns undefined if there is no such sample */
+  /** @returns undefined if no sample matches */
   sum(name: string, where: Where = {}): number | undefined {
     const found = this.find(name, where);
     return found.length === 0 ? undefined : found.reduce((sum, { value }) => sum + value, 0);
   }
 
-  /** The values of a label. */
+  /** Lists the values of a label. */
   values(name: string, label: string): string[] {
     return [...new Set(this.find(name, {}).map(({ labels }) => labels.get(label) ?? ""))];
   }
 }
 
-/** Computes by how much a counter has grown. A counter that is smaller began anew: the server was restarted. */
+/** Computes a counter's growth. A smaller value means that the server was restarted and the counter began at zero. */
 function increase(old: Reading, now: Reading, name: string, where: Where): number {
   const [was, is] = [old.sum(name, where) ?? 0, now.sum(name, where) ?? 0];
   return is >= was ? is - was : is;

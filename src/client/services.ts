@@ -1,8 +1,8 @@
 /**
- * The descriptors of all services that a server can serve, by the names that clients have for them.
+ * Descriptors of all services that a server can offer, by client name.
  *
- * The files of this folder import generated code by relative paths: `#gen` is a name for this package alone, and
- * TypeScript would leave it in the declarations that other packages read.
+ * Files in this folder import generated code by relative path: `#gen` resolves only inside this package, and
+ * TypeScript would leave it in the published declarations.
  */
 import { BlockchainService } from "../../gen/blockchain/blockchain_service_pb.ts";
 import { DappService } from "../../gen/dapp/dapp_service_pb.ts";
@@ -22,19 +22,19 @@ import { LogService } from "../../gen/tlog/log_service_pb.ts";
 import { VpnService } from "../../gen/vpn/vpn_service_pb.ts";
 import { WalletService } from "../../gen/wallet/wallet_service_pb.ts";
 
-/** Written out, because TypeScript would otherwise copy each descriptor into the declarations. */
+/** Written out, because TypeScript would otherwise inline each descriptor into the declarations. */
 export interface Services {
   /** Signatures, key exchange and tokens without stored keys. */
   readonly pqc: typeof PqcService;
-  /** Tokens, and two calls that they protect. */
+  /** Tokens, and two calls that require one. */
   readonly token: typeof TokenService;
-  /** Log-ins, and changes of users and clients. */
+  /** Logins, and changes to users and clients. */
   readonly identityLog: typeof IdentityLogService;
   /** Stored keys and their audit log. */
   readonly kms: typeof KmsService;
   /** Devices. */
   readonly iot: typeof IotService;
-  /** The gateway of a private network. */
+  /** A VPN gateway. */
   readonly vpn: typeof VpnService;
   /** Contracts. */
   readonly dapp: typeof DappService;
@@ -42,25 +42,25 @@ export interface Services {
   readonly wallet: typeof WalletService;
   /** N-of-M governance. */
   readonly defi: typeof DefiService;
-  /** A chain of blocks. */
+  /** A blockchain. */
   readonly blockchain: typeof BlockchainService;
   /** Tokens with signed metadata. */
   readonly nft: typeof NftService;
   /** Verifiable logs of audit entries and blocks. */
   readonly tlog: typeof LogService;
-  /** OAuth 2.0 for programs. */
+  /** OAuth 2.0 for machine clients. */
   readonly oauth: typeof AuthorizationService;
-  /** Decisions for Envoy. */
+  /** Authorization decisions for Envoy. */
   readonly envoyAuth: typeof Authorization;
   /** Google Cloud KMS. */
   readonly googleKms: typeof KeyManagementService;
-  /** The locations of Google Cloud KMS. */
+  /** Locations of Google Cloud KMS. */
   readonly googleLocations: typeof Locations;
-  /** Health, as gRPC defines it. */
+  /** The standard gRPC health service. */
   readonly health: typeof Health;
 }
 
-/** The descriptors, for `createClient` of @connectrpc/connect and for reflection. */
+/** Descriptors for `createClient` from @connectrpc/connect and for reflection. */
 export const services: Services = {
   pqc: PqcService,
   token: TokenService,

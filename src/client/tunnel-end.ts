@@ -1,48 +1,52 @@
 /**
- * A peer's end of a tunnel with one key per direction, as VpnService in the proto says: AES-256-GCM, HKDF and HMAC of Web
- * Cryptography, which browsers and Node have.
+ * A peer's end of a tunnel with one key per direction (proto/vpn, VpnService). Uses AES-256-GCM, HKDF and HMAC from
+ * the Web Cryptography API, which browsers and Node provide.
  */
 import { equalBytes } from "../crypto/bytes.ts";
 import { toBase64 } from "./base64.ts";
 import { verifySignature } from "./verify-signature.ts";
 
-/** Bytes of the initialization vector (NIST SP 800-38D, section 8.2.2: random), and of the tag (section 5.2.1.2). */
+/** Bytes of the initialization vector (NIST SP 800-38D, section 8.2.2: random) and of the tag (section 5.2.1.2). */
 const ivBytes = 12;
 const tagBytes = 16;
-/** A packet has this many bytes more than what it carries. */
+/** Bytes that a packet is longer than its payload. */
 export const packetOverhead = ivBytes + tagBytes;
 
-/** The key form that a handshake requests: one key per direction. */
+/** The key form to request in a handshake: one key per direction. */
 export const keyForm = "PER_DIRECTION";
 
-/** The context of the identity's signature over the gateway's encapsulation key. */
+/** Context of the gateway identity's signature over its encapsulation key. */
 export const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem key");
 
-/** The labels of HKDF (RFC 5869, section 3.2). */
+/** HKDF info labels (RFC 5869, section 3.2). */
 const infos = {
   toGateway: "quantum-safe-playground vpn peer to gateway",
   fromGateway: "quantum-safe-playground vpn gateway to peer",
   confirmation: "quantum-safe-playground vpn key confirmation per direction",
 } as const;
 
-/** The algorithm of a derived key, and its length in bits. */
+/** Algorithm and bit length of a derived key. */
 type DerivedKeyForm = Parameters<SubtleCrypto["deriveKey"]>[2];
 
-/** One end of a session, which seals and opens packets. */
+/** One end of a session; seals and opens packets. */
 export interface TunnelEnd {
-  /** Makes a packet for the gateway: vector, ciphertext, tag. */
+  /** Seals a packet for the gateway: initialization vector, ciphertext, tag. */
   seal(data: Uint8Array): Promise<Uint8Array<ArrayBuffer>>;
-  /** Opens a packet of the gateway. @returns undefined if it was changed, or is under another key */
+  /**
+   * Opens a packet from the gateway.
+   *
+   * @returns undefined if it was modified or sealed under a different key
+   */
   open(packet: Uint8Array): Promise<Uint8Array<ArrayBuffer> | undefined>;
-  /** HMAC-SHA-256 of a transcript under a key that HKDF-SHA-256 derives from the shared secret. */
+  /** Computes HMAC-SHA-256 of a transcript under a key derived from the shared secret (HKDF-SHA-256). */
   confirm(transcript: string): Promise<Uint8Array>;
 }
 
 /**
- * Derives the keys of an end. Browsers can do so on secure origins only: https, and the machine itself.
+ * Derives the keys of one end. Browsers allow it only in secure contexts: https, and localhost.
  *
- * @param sharedSecret 32 bytes.
- * @param ownTranscript the transcript that this end writes itself.
+ * @param sharedSecret 32 bytes
+ * @param ownTranscript the transcript as built by this end
  */
 export async function makeTunnelEnd(sharedSecret: Uint8Array, ownTranscript: string): Promise<TunnelEnd> {
   const { subtle } = crypto;
@@ -74,7 +78,7 @@ export async function makeTunnelEnd(sharedSecret: Uint8Array, ownTranscript: str
           await subtle.decrypt({ name: "AES-GCM", iv }, fromGateway, packet.slice(ivBytes)),
         );
       } catch {
-        // Web Cryptography, AES-GCM, "decrypt": whatever is wrong is one and the same error.
+        // Web Cryptography, AES-GCM, "decrypt": every failure raises the same error.
         return undefined;
       }
     },
@@ -84,7 +88,7 @@ export async function makeTunnelEnd(sharedSecret: Uint8Array, ownTranscript: str
   };
 }
 
-/** The transcript that the gateway signs: the tunnel, the ciphertext, and the key that it is for. */
+/** Builds the transcript that the gateway signs: the tunnel, the ciphertext, and the key that it was made for. */
 export async function buildTranscript(
   tunnelId: string,
   ciphertext: Uint8Array,
@@ -95,7 +99,7 @@ export async function buildTranscript(
   return `${tunnelId}:${toBase64(ciphertext)}:${bytesToHex(sha256(peerPublicKey))}`;
 }
 
-/** The gateway's half of a handshake, as it arrived. */
+/** The gateway's half of a handshake, as received. */
 export interface GatewayHalf {
   readonly ciphertext: Uint8Array;
   readonly transcript: string;
@@ -103,7 +107,7 @@ export interface GatewayHalf {
   readonly keyConfirmation: Uint8Array;
 }
 
-/** The facts that this end knows without the other side. */
+/** Facts that this end knows independently of the gateway. */
 export interface KnownFacts {
   readonly tunnelId: string;
   /** The peer's own ML-KEM-1024 key. */
@@ -112,17 +116,17 @@ export interface KnownFacts {
   readonly identityPublicKey: Uint8Array;
 }
 
-/** What the checks of a handshake found. All three must hold: an intermediary can fulfil any single one. */
+/** Results of the handshake checks. All three must hold: an intermediary can satisfy any single one. */
 export interface Findings {
-  /** Whether the transcript equals the one that this end writes itself. */
+  /** Whether the received transcript equals the one built by this end. */
   readonly isOurTranscript: boolean;
-  /** Whether the gateway's identity signed the transcript that arrived. */
+  /** Whether the gateway's identity signed the received transcript. */
   readonly isSigned: boolean;
-  /** Whether the other side has the same session key. */
+  /** Whether the gateway derived the same session keys. */
   readonly isConfirmed: boolean;
 }
 
-/** Checks the gateway's half before this end uses the key. */
+/** Checks the gateway's half of a handshake. Call it before you use the session keys. */
 export async function checkHandshake(
   { ciphertext, transcript, signature, keyConfirmation }: GatewayHalf,
   end: TunnelEnd,

@@ -1,11 +1,11 @@
-/** Verifies entries and checkpoints of the logs of keys and of identities without trust in the server that sent them. */
+/** Verifies entries and checkpoints of the audit and identity logs without trusting the server that sent them. */
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { AuditCheckpoint, AuditEntry } from "../../gen/kms/audit_pb.ts";
 import type { IdentityLogCheckpoint, IdentityLogEntry } from "../../gen/pqc/identity_log_service_pb.ts";
 import { checkpointText, emptyChainHash, entryText } from "../audit/entry-text.ts";
 import { verifySignature } from "./verify-signature.ts";
 
-/** A place in the log: an entry with its hash. */
+/** A position in the log: a sequence number and the hash of its entry. */
 export interface AuditPosition {
   /** 0 before the first entry. */
   readonly sequence: number;
@@ -13,21 +13,21 @@ export interface AuditPosition {
   readonly entryHash: string;
 }
 
-/** The verdict on entries. */
+/** Whether entries are valid, or where they break. */
 export type AuditVerdict =
   | { readonly valid: true; readonly head: AuditPosition }
   | { readonly valid: false; readonly firstBrokenSequence: number };
 
 type EntriesOf<Entry> = Iterable<Entry> | AsyncIterable<Entry>;
 
-/** The place before the first entry of a log. */
+/** The position before the first entry of a log. */
 export const auditStart: AuditPosition = { sequence: 0, entryHash: emptyChainHash };
 
 /**
  * Computes the hash of an entry from its fields, as kms/audit.proto and pqc/identity_log_service.proto define it.
  *
- * @param previousHash the hash of the entry before
- * @returns undefined for a timestamp that no server writes: none, out of range, or finer than a millisecond
+ * @param previousHash the hash of the previous entry
+ * @returns undefined for a timestamp that no server writes: missing, out of range, or finer than a millisecond
  */
 export async function hashAuditEntry(
   entry: AuditEntry | IdentityLogEntry,
@@ -41,11 +41,11 @@ export async function hashAuditEntry(
 }
 
 /**
- * Verifies that entries follow one another and the place before them, without gaps and unchanged.
+ * Verifies that entries are unchanged and continue from a trusted position without gaps.
  *
- * An entry that a server cannot have written breaks the log; it is not an error.
+ * An entry that no server could have written makes the log invalid; it does not throw.
  *
- * @param after the trusted place: `auditStart`, the head of an earlier verdict, or a verified checkpoint
+ * @param after the trusted position: `auditStart`, the head of an earlier verdict, or a verified checkpoint
  */
 export async function verifyAuditEntries(
   entries: EntriesOf<AuditEntry> | EntriesOf<IdentityLogEntry>,
@@ -63,12 +63,12 @@ export async function verifyAuditEntries(
 }
 
 /**
- * Verifies a checkpoint: its signature, and that its statement says what its fields say.
+ * Verifies a checkpoint: its signature, and that its statement matches its fields.
  *
- * @param publicKey the ML-DSA-65 key of the store, 1952 bytes, which you stored or compared over another channel. The
- *   key in the checkpoint itself proves nothing: a forger sends a matching key.
- * @returns false also for a signature of another length
- * @throws TypeError for a key of another length, and a key or a signature that is not a Uint8Array
+ * @param publicKey the store's ML-DSA-65 key, 1952 bytes, which you stored or compared over another channel. The key
+ *   in the checkpoint itself proves nothing: a forger sends a matching key.
+ * @returns false for an invalid signature, including one of the wrong length
+ * @throws TypeError for a key of the wrong length, or a key or signature that is not a Uint8Array
  */
 export async function verifyAuditCheckpoint(
   { $typeName, sequence, entryHash, signedAt, statement, signature }: AuditCheckpoint | IdentityLogCheckpoint,
@@ -81,7 +81,7 @@ export async function verifyAuditCheckpoint(
   return statement === checkpointText({ sequence, entryHash, signedAt: time }, purposes[$typeName]);
 }
 
-/** One key signs both logs, so a checkpoint names its log. */
+/** One key signs both logs, so each checkpoint states which log it covers. */
 const purposes = {
   "kms.AuditCheckpoint": "audit checkpoint",
   "pqc.IdentityLogCheckpoint": "identity audit checkpoint",

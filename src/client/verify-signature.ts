@@ -1,28 +1,28 @@
-/** Verifies signatures of ML-DSA (FIPS 204) without a server, in Node and browsers. */
+/** Verifies ML-DSA signatures (FIPS 204) without a server, in Node and in browsers. */
 import { findMlDsa, type MlDsaName } from "./ml-dsa.ts";
 
-/** A signature, and the key and message to check it with. */
+/** A signature, with the key and message to verify it against. */
 export interface SignatureInput {
-  /** The parameter set, as the server names it. */
+  /** Parameter set. */
   readonly algorithm: MlDsaName;
   /** Raw: 1312, 1952 or 2592 bytes (FIPS 204, table 2). */
   readonly publicKey: Uint8Array;
   /** The message itself, not a digest. */
   readonly message: Uint8Array;
-  /** 2420, 3309 or 4627 bytes (FIPS 204, table 2); with another length it is not valid. */
+  /** 2420, 3309 or 4627 bytes (FIPS 204, table 2); any other length makes it invalid. */
   readonly signature: Uint8Array;
-  /** 0 to 255 bytes that the signer bound the signature to; empty by default. */
+  /** 0 to 255 bytes that the signature is bound to; empty by default. */
   readonly context?: Uint8Array;
 }
 
 /**
- * Tells whether a signature is valid (FIPS 204, algorithm 3). Loads the library at the first use.
+ * Verifies a signature (FIPS 204, algorithm 3). Loads the library on first use.
  *
- * A signature of a wrong length is not valid: its sender chooses the length, and a program treats it as any other
- * forgery. Everything else of a wrong form is a mistake of the program.
+ * A signature of the wrong length is invalid rather than an error: its sender controls the length, and callers should
+ * treat it like any other forgery. Any other malformed input is a bug in the caller.
  *
- * @throws TypeError for an unknown algorithm, a public key or context of a wrong length, or a value that is not
- *   a Uint8Array. For a text, encode it: `new TextEncoder().encode(text)`.
+ * @throws TypeError for an unknown algorithm, a public key or context of the wrong length, or a value that is not a
+ *   Uint8Array. To verify a text, encode it: `new TextEncoder().encode(text)`.
  */
 export async function verifySignature(input: SignatureInput): Promise<boolean> {
   const { algorithm, publicKey, message, signature, context = new Uint8Array() } = input;
@@ -33,14 +33,18 @@ export async function verifySignature(input: SignatureInput): Promise<boolean> {
   if (publicKey.length !== keyBytes)
     throw new TypeError(`publicKey has ${publicKey.length} bytes; ${algorithm} has ${keyBytes}`);
   if (context.length > 255) throw new TypeError(`context has ${context.length} bytes; the limit is 255`);
-  // The library throws for it.
+  // The library would throw.
   if (signature.length !== signatureBytes) return false;
   return found.verify(signature, message, publicKey, { context });
 }
 
-/** A program without types may pass a text, which cannot be signed. @throws TypeError that names the value */
+/**
+ * Rejects strings from untyped callers, which cannot be verified.
+ *
+ * @throws TypeError that names the value
+ */
 function requireBytes(values: Readonly<Record<string, unknown>>): void {
-  // The bytes of another frame, or of a test environment, have another constructor.
+  // No instanceof: Uint8Arrays from another frame or a test environment have a different constructor.
   for (const [name, value] of Object.entries(values))
     if (Object.prototype.toString.call(value) !== "[object Uint8Array]")
       throw new TypeError(`${name} must be a Uint8Array, not ${nameType(value)}`);

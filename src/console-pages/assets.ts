@@ -1,4 +1,4 @@
-/** The files of the page: built from console/page, or read where the program was compiled. */
+/** The web console's files: bundled from console/page, or read from the compiled program. */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { extname, join } from "node:path";
@@ -8,19 +8,19 @@ import type { BundledFile } from "../../console/bundler.ts";
 import { type Content, prepareContent } from "../http/static-content.ts";
 import { findProgramFile, isCompiled, packageFolder } from "../program-files.ts";
 
-/** All files of the pages. */
+/** All files of the web pages. */
 export interface Assets {
-  /** By name, such as "main-AB12CD34.js". The name has a hash of the content, so the content never changes. */
+  /** Contents by name, such as "main-AB12CD34.js". Names contain a content hash, so a file never changes. */
   readonly files: ReadonlyMap<string, Content>;
-  /** The files that each page starts with. */
+  /** Files that each page loads first. */
   readonly console: PageFiles;
   readonly reference: PageFiles;
   readonly icon: string;
-  /** The picture that other sites show beside a link to the console. */
+  /** The preview image for links to the console. */
   readonly share: string;
 }
 
-/** Names of the files that a page starts with. */
+/** Names of the files that a page loads first. */
 export interface PageFiles {
   readonly script: string;
   readonly style: string;
@@ -33,10 +33,10 @@ const types: Readonly<Record<string, string>> = {
   ".png": "image/png",
 };
 
-/** The file of the compiled program that has what `packAssets` returns. */
+/** The file in the compiled program that holds the result of `packAssets`. */
 export const assetsFile = "console/assets.bin";
 
-/** Reads the page. Each story and each algorithm is a file that the browser fetches on demand. */
+/** Reads all files. Each story and each algorithm is a separate file that the browser fetches on demand. */
 export async function readAssets(): Promise<Assets> {
   const files: Assets["files"] = isCompiled
     ? deserialize(await readFile(findProgramFile(assetsFile)))
@@ -56,7 +56,7 @@ export async function readAssets(): Promise<Assets> {
   };
 }
 
-/** Compresses the files of the page, and packs them for the compiled program. */
+/** Compresses the files and packs them for the compiled program. */
 export async function packAssets(bundled: readonly BundledFile[]): Promise<Uint8Array> {
   return serialize(await prepareFiles(bundled));
 }
@@ -73,7 +73,7 @@ async function prepareFiles(bundled: readonly BundledFile[]): Promise<Assets["fi
 }
 
 async function runBundler(): Promise<BundledFile[]> {
-  // The bundler must not see the server's settings, because some are secrets.
+  // Hide the server's settings from the bundler: some are secrets.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_")));
   const bundler = join(packageFolder, "console/bundler.ts");
   const { stdout } = await promisify(execFile)(process.execPath, [bundler], {

@@ -1,6 +1,6 @@
 /**
- * Serves the pages for people: the console at "/" for callers that accept HTML, the reference of the REST calls at
- * /reference, and their files under /console/.
+ * Serves the web pages: the console at "/" for callers that accept HTML, the REST reference at /reference, and their
+ * files under /console/.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import {
@@ -12,18 +12,18 @@ import {
 } from "../http/static-content.ts";
 import { type Assets, readAssets } from "./assets.ts";
 
-/** The settings that the console needs before its first call. */
+/** Settings that the console needs before its first call. */
 export interface ConsoleOptions {
-  /** Whether calls need a token. */
+  /** Whether calls require a token. */
   readonly auth: "open" | "token";
-  /** The URL of this server as clients know it, "" if it is not known; sites that show links need it for the picture. */
+  /** The URL of this server as clients see it, or "" if unknown; link previews need it for the image. */
   readonly publicUrl: string;
 }
 
-/** The parts of a server that modules use to add pages to it. */
+/** What the server offers to modules that add pages. */
 interface Served {
   readonly services: readonly { readonly service: { readonly typeName: string } }[];
-  /** The answer of "/" to callers that do not accept HTML. */
+  /** The answer at "/" for callers that do not accept HTML. */
   readonly index: string;
 }
 
@@ -69,7 +69,7 @@ interface Page {
   readonly entry: "console" | "reference";
   readonly title: string;
   readonly description: string;
-  /** The address of data that the script asks for first, so that the browser asks for it with the script. */
+  /** URL of data that the script requests first, so that the browser preloads it along with the script. */
   readonly data?: string;
 }
 
@@ -86,7 +86,7 @@ const referencePage: Page = {
   data: "/openapi.json",
 };
 
-/** Tells whether a caller explicitly accepts HTML: a browser does; curl accepts anything. */
+/** Returns whether a caller explicitly accepts HTML: browsers do; curl accepts anything. */
 function takesHtml({ headers }: FastifyRequest): boolean {
   return (headers.accept ?? "")
     .split(",")
@@ -94,7 +94,7 @@ function takesHtml({ headers }: FastifyRequest): boolean {
     .some((part) => /^text\/html\b/.test(part) && !/;\s*q=0(\.0*)?\s*$/.test(part));
 }
 
-/** Describes the console to other sites, which show this beside a link to it (the Open Graph protocol). */
+/** Describes the console for link previews (the Open Graph protocol). */
 function describeLink(publicUrl: string, picture: string): string {
   const properties = {
     type: "website",
@@ -104,7 +104,7 @@ function describeLink(publicUrl: string, picture: string): string {
     image: escapeAttribute(`${publicUrl}/console/${picture}`),
     "image:width": "1200",
     "image:height": "630",
-    "image:alt": "The 3,309 bytes of an ML-DSA-65 signature, drawn beside Ed25519, ECDSA and RSA.",
+    "image:alt": "The 3,309 bytes of an ML-DSA-65 signature, drawn next to Ed25519, ECDSA and RSA.",
   };
   const lines = Object.entries(properties).map(
     ([name, value]) => `<meta property="og:${name}" content="${value}">`,
@@ -116,7 +116,7 @@ function escapeAttribute(text: string): string {
   return text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 }
 
-/** The page before its script runs. It has a heading, so that something is there at the first paint. */
+/** Renders a page before its script runs. It has a heading, so that the first paint is not empty. */
 function renderShell(
   { entry, title, description, data }: Page,
   assets: Assets,

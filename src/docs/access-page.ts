@@ -1,4 +1,4 @@
-/** docs/access.md: the roles that may make each call. */
+/** Generates docs/access.md: the roles that may make each call. */
 import { type DescMethod, type DescService, getOption } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.ts";
 import { findScope, isAlwaysRefused, type ServiceProfiles } from "../calls/service-profile.ts";
@@ -6,7 +6,6 @@ import { rolesFor } from "../server/interceptors/access.ts";
 import { collectProfiles, type ServicePackage } from "../services/registry.ts";
 import { escapeBars, renderCode, renderTable } from "./markdown.ts";
 
-/** Renders the page. */
 export function renderAccessPage(packages: readonly ServicePackage[]): string {
   const profiles = collectProfiles(packages);
   const services = packages.flatMap(({ files }) => files.flatMap((file) => file.services));
@@ -42,7 +41,7 @@ const introduction = `<!-- Written by \`npm run docs\` from the options qsp.acce
 
 # Who may call
 
-This page is for operators and for developers of clients. After reading it, you know which role each call needs.
+This page lists the role that each call requires.
 
-\`--auth open\` (see [settings](settings.md)), the default, lets anyone call, and only some calls need a token. It is the default of a store without users and clients only. With \`--auth token\` every call that is not public needs a token of a user with one of these roles. A user sees only their own records; an admin sees all. A \`device\` calls with the token that it gets from \`Authenticate\`, and sends only its own telemetry. An OAuth 2 access token (see [extensions](extensions.md)) also needs the scope in the last column. Health checks and reflection (\`grpc.*\`) are open to anyone.
+\`--auth open\` (see [settings](settings.md)) lets anyone call; only some calls require a token. It is the default for a store without users and clients. With \`--auth token\`, every call that is not public requires a token from a user with one of these roles. Users see only their own records; an admin sees all. A \`device\` calls with the token that \`Authenticate\` returns, and may send only its own telemetry. An OAuth 2 access token (see [extensions](extensions.md)) also requires the scope in the last column. Health checks and reflection (\`grpc.*\`) are open to anyone.
 `;

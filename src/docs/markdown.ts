@@ -1,16 +1,15 @@
-/** Parts of Markdown pages. */
+/** Renders parts of Markdown pages. */
 
-/** A table. */
 export function renderTable(headers: readonly string[], rows: readonly (readonly string[])[]): string {
   return [headers, headers.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }
 
-/** Text as code, for a cell; empty if the text is. A bar in a table needs a backslash, even in code. */
+/** Formats text as code in a table cell; empty text stays empty. A bar in a table needs a backslash, even in code. */
 export function renderCode(text: string): string {
   return text === "" ? "" : `\`${escapeBars(text)}\``;
 }
 
-/** Text for a cell. */
+/** Escapes text for a table cell. */
 export function escapeBars(text: string): string {
   return text.replaceAll("|", "\\|");
 }

@@ -1,4 +1,4 @@
-/** Writes the pages of docs/ that are generated from code: `npm run docs`. */
+/** Writes the generated pages in docs/: `npm run docs`. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { extensions } from "../../extensions/index.ts";
@@ -11,7 +11,7 @@ import { renderSettingsPage } from "./settings-page.ts";
 const packages = await collectPackages(extensions);
 const settings = await collectSettings(extensions);
 
-/** The renderers of the pages, by path. */
+/** Page renderers by path. */
 export const generatedPages: Readonly<Record<string, () => string>> = {
   "docs/settings.md": () => renderSettingsPage(settings),
   "docs/access.md": () => renderAccessPage(packages),

@@ -1,4 +1,4 @@
-/** Bundles the program: its modules, and the pages of the console ready made. */
+/** Bundles the program: its modules and the prebuilt console pages. */
 import { execFileSync } from "node:child_process";
 import { existsSync, globSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -11,10 +11,10 @@ import { helpFile, packageFolder } from "../program-files.ts";
 const grpcExporter = "@opentelemetry/exporter-trace-otlp-grpc";
 
 /**
- * Writes the program into a folder, which starts with main.js.
+ * Writes the program to a folder; its entry point is main.js.
  *
- * @returns the files that it is made of, as paths below the folder of package.json; some are in node_modules
- * @throws esbuild's BuildFailure, after it has printed the mistakes
+ * @returns the source files, as paths relative to the folder of package.json; some are in node_modules
+ * @throws esbuild's BuildFailure, after it has printed the errors
  */
 export async function bundleProgram(folder: string): Promise<string[]> {
   const [{ metafile }, page] = await Promise.all([bundleModules(folder), bundlePage()]);
@@ -40,11 +40,12 @@ function bundleModules(folder: string) {
     sourcesContent: false,
     metafile: true,
     define: { QSP_COMMIT: JSON.stringify(findCommit()) },
-    // Its modules for import call a function that esbuild does not know as require, and would load a second grpc-js.
+    // The package's ES modules load grpc-js through a require that esbuild cannot resolve, which would load a second
+    // copy.
     alias: { [grpcExporter]: createRequire(import.meta.url).resolve(grpcExporter) },
-    // Optional in its package, and not installed.
+    // An optional dependency of its package, not installed.
     external: ["pg-native"],
-    // Packages in CommonJS call require.
+    // Bundled CommonJS packages call require.
     banner: {
       js: 'import { createRequire as createRequireOf } from "node:module"; const require = createRequireOf(import.meta.url);',
     },
@@ -52,9 +53,9 @@ function bundleModules(folder: string) {
   });
 }
 
-/** Finds the commit of the sources: that of the clone, or what QSP_COMMIT says where there is none, as in an image. */
+/** Finds the commit of the sources: from the clone, or from QSP_COMMIT outside a clone, such as in an image. */
 function findCommit(): string {
-  // A folder without .git may be within the clone of another project.
+  // Without its own .git, the folder may be inside another project's clone.
   if (!existsSync(join(packageFolder, ".git"))) return process.env.QSP_COMMIT ?? "";
   try {
     const args = ["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"];
@@ -68,7 +69,7 @@ function findCommit(): string {
   }
 }
 
-/** Writes the list of verbs, for which the program would otherwise load the modules of all of them at each `qsp help`. */
+/** Writes the list of verbs, so that `qsp help` need not load the modules of all verbs. */
 function writeHelp(folder: string): void {
   const path = join(folder, helpFile);
   const help = execFileSync(process.execPath, [join(folder, "main.js"), "help"]);

@@ -1,9 +1,9 @@
 /**
  * Compiles the program into dist: `node src/setup/compile.ts`. The compiled program starts in a third of the time and
- * carries the page ready made. setup.mjs runs this when a source has changed.
+ * contains the prebuilt console pages. setup.mjs runs this when a source has changed.
  *
- * Each build has its own folder, which dist/main.js refers to, because a server may run from an earlier one and
- * loads the modules of rarely used calls when they are needed.
+ * Each build has its own folder, to which dist/main.js refers: a running server may use an earlier build and loads
+ * the modules of rarely used calls on demand.
  */
 import { createHash } from "node:crypto";
 import {
@@ -22,8 +22,8 @@ import { bundleProgram } from "./bundle-program.ts";
 import { compiledFolder, compiledMain, identify, inputsPath, type Source } from "./freshness.mjs";
 
 /**
- * Hours after which a build goes that no server runs from. A running server renews the time of its build's folder twice
- * an hour: see `describeStart`.
+ * Hours after which an unused build is deleted. A running server touches the folder of its build twice an hour: see
+ * `describeStart`.
  */
 const unusedHours = 2;
 
@@ -32,7 +32,7 @@ const folder = join(compiledFolder, `.building-${process.pid}`);
 makeFolder();
 const sources = await compile().catch((error: unknown) => {
   rmSync(folder, { recursive: true });
-  // esbuild has printed its errors.
+  // esbuild has already printed its errors.
   if (error instanceof Error && "errors" in error) process.exit(1);
   throw error;
 });
@@ -55,14 +55,18 @@ function makeFolder(): void {
   }
 }
 
-/** Writes the files of the program. @returns all files that it is made of, by their paths */
+/**
+ * Writes the program's files.
+ *
+ * @returns its source files, by path
+ */
 async function compile(): Promise<Readonly<Record<string, Source>>> {
-  // Read first, so that a source that changes meanwhile makes the build stale.
+  // Read first, so that a source that changes during the build makes the build stale.
   const files = globSync(
     ["{src,console,extensions,gen}/**/*.*", "docs/*.json", "package.json", "package-lock.json"],
     {
       cwd: packageFolder,
-      // Tests of extensions have clients with packages of their own.
+      // Extension tests include clients with their own packages.
       exclude: ["**/node_modules"],
     },
   )
@@ -73,7 +77,7 @@ async function compile(): Promise<Readonly<Record<string, Source>>> {
     ...(await bundleProgram(folder)),
     ...["package.json", "package-lock.json", "src/setup/compile.ts", "src/setup/bundle-program.ts"],
   ];
-  // Packages are those of package-lock.json.
+  // Packages are pinned by package-lock.json.
   const own = [...new Set(used)].sort().flatMap((path) => {
     const source = read.get(path);
     return source === undefined ? [] : [[path, source] as const];
@@ -81,7 +85,9 @@ async function compile(): Promise<Readonly<Record<string, Source>>> {
   return Object.fromEntries(own);
 }
 
-/** Puts the build in its place. Two programs may compile at one moment, and one may start while another compiles. */
+/**
+ * Moves the build into place. Two programs may compile at the same time, and one may start while another compiles.
+ */
 function publish(name: string): void {
   const place = join(compiledFolder, name);
   const isThere = (): boolean => existsSync(join(place, "main.js"));
@@ -90,7 +96,7 @@ function publish(name: string): void {
   try {
     renameSync(folder, place);
   } catch (error) {
-    // Another program was faster, and made the same.
+    // Another program published the same build first.
     if (!isThere()) throw error;
     rmSync(folder, { recursive: true });
   }
@@ -99,8 +105,8 @@ function publish(name: string): void {
 }
 
 /**
- * The code that starts a build. V8's compiled code is kept with it, so that the next start need not compile. The time
- * of the folder tells others that the build is used.
+ * Generates the code that starts a build. V8's compiled code is cached in the build, so that the next start skips
+ * compilation. Touching the folder shows other programs that the build is in use.
  */
 function describeStart(name: string): string {
   return `import { utimes } from "node:fs";

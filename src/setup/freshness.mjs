@@ -1,4 +1,4 @@
-/** Tells whether the compiled program is that of the sources. Runs on the machine's own Node (20 or newer). */
+/** Detects whether the compiled program matches the sources. Runs on the machine's own Node (20 or newer). */
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,22 +6,22 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The folder of compiled programs. */
+/** The folder for compiled programs. */
 export const compiledFolder = join(root, "dist");
 /** The file that starts the compiled program. */
 export const compiledMain = join(compiledFolder, "main.js");
-/** Where the build is named, and the files that it was compiled from, with what identifies them. */
+/** Names the current build and its source files, with the identity of each. */
 export const inputsPath = join(compiledFolder, "inputs.json");
 
 /**
- * The identity of a source.
+ * The identity of a source file.
  *
  * @typedef {object} Source
- * @property {string} stamp its size and the time of its last change, which are quick to read
+ * @property {string} stamp its size and modification time, which are quick to read
  * @property {string} sha256 of its content
  */
 
-/** Tells whether every file that the program was compiled from is as it was then. */
+/** Returns whether no source file has changed since the program was compiled. */
 export function isFresh() {
   const inputs = readInputs();
   if (inputs === undefined || !existsSync(compiledMain)) return false;
@@ -29,18 +29,18 @@ export function isFresh() {
   /** @type {[string, Source][]} */
   const touched = Object.entries(inputs.sources).filter(([path, { stamp }]) => stampOf(path) !== stamp);
   if (touched.length === 0) return true;
-  // A checkout or a copy changes the times of files. Only another content makes another program.
+  // A checkout or copy changes modification times; only different content requires a new build.
   if (touched.some(([path, { sha256 }]) => digestOf(path) !== sha256)) return false;
   for (const [path, source] of touched) source.stamp = stampOf(path);
   try {
     writeFileSync(inputsPath, JSON.stringify(inputs, undefined, 1));
   } catch {
-    // Another user owns it. The next start compares the contents again.
+    // Another user owns the file. The next start compares contents again.
   }
   return true;
 }
 
-/** @returns {{ build: string, sources: Record<string, Source> } | undefined} undefined if there is none, or damaged */
+/** @returns {{ build: string, sources: Record<string, Source> } | undefined} undefined if missing or damaged */
 function readInputs() {
   try {
     const { build, sources } = JSON.parse(readFileSync(inputsPath, "utf8"));
@@ -51,9 +51,9 @@ function readInputs() {
 }
 
 /**
- * The identity of a source.
+ * Computes the identity of a source file.
  *
- * @param {string} path below the folder of package.json
+ * @param {string} path relative to the folder of package.json
  * @returns {Source}
  */
 export function identify(path) {

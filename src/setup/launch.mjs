@@ -1,7 +1,7 @@
 /**
- * Runs the compiled program on the Node that the project brings, whichever Node runs this file.
+ * Runs the compiled program on the Node binary installed with the project, whichever Node runs this file.
  *
- * In a clone, src/setup.mjs first installs and compiles what is missing. An installed package has no setup.mjs, and its
+ * In a clone, src/setup.mjs first installs and compiles what is missing. An installed package has no setup.mjs: its
  * program was compiled when it was packed.
  */
 import { spawn } from "node:child_process";
@@ -13,16 +13,18 @@ const setup = new URL("../setup.mjs", import.meta.url);
 const installedMain = fileURLToPath(new URL("../../lib/start.js", import.meta.url));
 
 /**
- * Flags of Node for a server. Little of what its calls make lives long, but V8 would put objects next to the old ones
- * that it saw live longer once, and each would keep what it refers to. Errors name lines of sources.
+ * Node flags for a server. Objects allocated in a call are mostly short-lived, but once V8 has seen some of them
+ * survive, it would allocate later ones in the old generation and keep everything they refer to. Source maps make
+ * errors name source lines.
  */
 const serverFlags = ["--max-semi-space-size=64", "--no-allocation-site-pretenuring", "--enable-source-maps"];
 
-/** Runs a command line, and ends this process as the program ends. */
+/** Runs a command line in the program, and exits with its exit code. */
 export async function launch(args) {
   const { node, main } = existsSync(setup) ? await prepareClone() : findInstalled();
   const isServer = args[0] === "serve";
-  // A second process would cost a client most of its time. A server needs flags that only a new process can get.
+  // A client runs in this process: a second one would take most of its time. A server needs flags that only a new
+  // process can get.
   if (!isServer && node === process.execPath) {
     process.argv.splice(1, Infinity, main, ...args);
     await import(pathToFileURL(main).href);
@@ -50,10 +52,10 @@ function findInstalled() {
 }
 
 function runInChild(node, args) {
-  // The channel closes if this process is killed, and src/main.ts then ends the program.
+  // If this process is killed, the channel closes, and src/main.ts then ends the program.
   const child = spawn(node, args, { stdio: ["inherit", "inherit", "inherit", "ipc"] });
 
-  // A terminal sends its interrupt to both processes; a second one would end the server without waiting for calls.
+  // A terminal sends SIGINT to both processes; forwarding a second one would end the server without draining calls.
   process.on("SIGINT", () => {});
   process.on("SIGTERM", () => child.kill("SIGTERM"));
   child.on("error", (error) => {

@@ -1,8 +1,8 @@
 /**
- * Writes lib, which `npm pack` puts into the package: the compiled program, and the client with its types:
- * `node src/setup/pack.ts`.
+ * Writes lib, which `npm pack` includes in the package: the compiled program, and the client with its types: `node
+ * src/setup/pack.ts`.
  *
- * A clone never runs from lib. What its programs run is compiled into dist when a source has changed.
+ * A clone never runs from lib; it compiles into dist when a source has changed.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,8 +24,8 @@ execFileSync(
 );
 
 /**
- * The code that starts the program. V8's compiled code is kept in the user's own cache: the package may belong to
- * another user, and a folder that others can write would let them choose what runs.
+ * Generates the code that starts the program. V8's compiled code is cached in the user's own cache folder: the
+ * package may belong to another user, and anyone who can write to a shared cache could choose what runs.
  */
 function describeStart(): string {
   return `import module from "node:module";
@@ -36,7 +36,7 @@ try {
   const cache = isAbsolute(given) ? given : join(homedir(), ".cache");
   module.enableCompileCache(join(cache, "quantum-safe-playground", "${version}"));
 } catch {
-  // A user without a home compiles at each start.
+  // A user without a home folder compiles at each start.
 }
 module.setSourceMapsSupport(true, { nodeModules: true });
 await import("./program/main.js");

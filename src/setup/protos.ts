@@ -1,8 +1,8 @@
 /**
- * Collects the protos of others into node_modules/.proto, where buf.yaml expects them: `node src/setup/protos.ts`.
- * The npm scripts that need them, tests among them, run it first.
+ * Copies third-party protos into node_modules/.proto, where buf.yaml expects them: `node src/setup/protos.ts`. The
+ * npm scripts that need them, including the tests, run it first.
  *
- * All come from installed packages, so generation needs neither copies in this repository nor buf's registry.
+ * All protos come from installed packages, so generation needs neither copies in this repository nor buf's registry.
  */
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -13,7 +13,7 @@ import { printProto } from "../proto-archive/print-proto.ts";
 const modules = join(import.meta.dirname, "../../node_modules");
 const target = join(modules, ".proto");
 
-/** Import path of each proto → the file in node_modules that has it. */
+/** Import path of each proto → its file in node_modules. */
 const copied: Readonly<Record<string, string>> = {
   "google/api/annotations.proto": "google-proto-files/google/api/annotations.proto",
   "google/api/client.proto": "google-proto-files/google/api/client.proto",
@@ -61,7 +61,7 @@ rmSync(target, { recursive: true, force: true });
 for (const [importPath, source] of Object.entries(copied)) {
   copyFileSync(join(modules, source), makePlace(importPath));
 }
-// No npm package ships validate.proto; protovalidate carries its descriptor.
+// No npm package ships validate.proto; protovalidate contains its descriptor.
 const { proto } = file_buf_validate_validate;
 writeFileSync(makePlace(proto.name), printProto(proto, createRegistry(file_buf_validate_validate)));
 
@@ -71,7 +71,7 @@ function makePlace(importPath: string): string {
   return path;
 }
 
-/** Protos that a package has under their import paths. */
+/** Protos that a package ships under their import paths. */
 function from(folder: string, importPaths: readonly string[]): Record<string, string> {
   return Object.fromEntries(importPaths.map((path) => [path, `${folder}/${path}`]));
 }

@@ -79,13 +79,13 @@ describe("a connection that fails", { timeout }, () => {
     const [place, other] = [await secure(), await secure()];
     expect(await failureOf(place)).toMatch(/not trusted \(\w+\); give .* with --ca FILE or QSP_CA/);
     const wrong = join(other.cwd, "ca.crt");
-    expect(await failureOf(place, "--ca", wrong)).toContain(`not from the CA of --ca ${wrong}`);
+    expect(await failureOf(place, "--ca", wrong)).toContain(`the CA from --ca ${wrong} did not issue it`);
   });
 
   it("is explained for a certificate with other names", async () => {
     const place = await secure({ names: ["keys.example"] });
     expect(await failureOf(place, "--ca", "ca.crt")).toMatch(
-      /for other names: DNS:keys\.example .*qsp ca issue/,
+      /for different names: DNS:keys\.example .*qsp ca issue/,
     );
   });
 

@@ -51,7 +51,7 @@ describe("qsp login", { timeout }, () => {
     });
     const { code, stdout } = await typed(child, end);
     expect(code).toBe(0);
-    expect(stdout).toContain("Password of ada: ");
+    expect(stdout).toContain("Password for ada: ");
     expect(stdout).not.toContain(password);
     await qspDone(["kms", "list"], here);
   });
@@ -62,7 +62,7 @@ describe("qsp login", { timeout }, () => {
       let shown = "";
       child.stdout?.on("data", (chunk) => {
         shown += chunk;
-        if (shown.includes("Password of ada: ")) resolve();
+        if (shown.includes("Password for ada: ")) resolve();
       });
     });
     child.stdin?.end(`${password}x\u007f\r`);

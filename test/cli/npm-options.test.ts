@@ -44,7 +44,7 @@ describe("an option that npm took", () => {
     expect(await runQsp(["serve", "9"], { cwd: makeTemporaryDirectory(), env })).toEqual({
       code: 2,
       stdout: "",
-      stderr: expect.stringMatching(/^qsp: npm took --port [^\n]+ npm start -- --port 9\n$/),
+      stderr: expect.stringMatching(/^qsp: npm consumed --port [^\n]+ npm start -- --port 9\n$/),
     });
   });
 });

@@ -49,7 +49,7 @@ describe("the verbs of an extension", () => {
   });
 
   it("are not listed after verbs that are not there", () => {
-    expect(() => order("lamp", "users")).toThrow("lamp is after users, which is no verb");
+    expect(() => order("lamp", "users")).toThrow("lamp is placed after the unknown verb users");
   });
 
   it("may be changes of those of the core, and of no others", async () => {
@@ -58,7 +58,7 @@ describe("the verbs of an extension", () => {
     const changed = createVerbTable([{ changedVerbs: [{ word: "health", load: change }] }]);
     expect((await loadGroup(changed, "health")).map(({ meaning }) => meaning)).toEqual(["Glows."]);
     expect(() => createVerbTable([{ changedVerbs: [{ word: "lamp", load: change }] }])).toThrow(
-      "lamp, which an extension changes, is no verb",
+      "an extension changes the unknown verb lamp",
     );
   });
 });
@@ -158,7 +158,7 @@ describe("text for people", () => {
 describe("a list of a server", () => {
   it("is not asked for a page that was asked for before", async () => {
     const ask = async () => ({ nextPageToken: "again", items: [1] });
-    await expect(askPages(ask)).rejects.toThrow("the same page again and again");
+    await expect(askPages(ask)).rejects.toThrow("returning the same page of the list");
   });
 });
 

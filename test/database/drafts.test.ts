@@ -106,6 +106,6 @@ async function makeStore(): Promise<string> {
 }
 
 function removing(...paths: string[]): Run {
-  const lines = paths.map((path) => `qsp: removed ${path}, which a killed run had left\n`).join("");
+  const lines = paths.map((path) => `qsp: removed ${path}, left over from a killed run\n`).join("");
   return { code: 0, stdout: expect.any(String), stderr: expect.stringContaining(lines) };
 }

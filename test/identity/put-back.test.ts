@@ -132,7 +132,7 @@ describe("an account whose row was removed", () => {
     const { code, stdout } = await runCommand(place, ["store", "verify"]);
     expect({ code, first: stdout.split("\n")[0] }).toEqual({
       code: 1,
-      first: `The ${kind} ada is missing, although the log of identities has no removal.`,
+      first: `The ${kind} ada is missing, but the identity log records no removal.`,
     });
   });
 });

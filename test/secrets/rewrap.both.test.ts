@@ -144,7 +144,7 @@ describe("master-key rotate with keys in files", { timeout: 180_000 }, () => {
     expect(exit.code).toBe(1);
     expect(complaintsOf(exit)).toEqual([
       expect.stringContaining(
-        `30 secrets are under master key ${nameMasterKey(first)}, which is not available`,
+        `30 secrets are sealed under master key ${nameMasterKey(first)}, which is not available`,
       ),
     ]);
     writeFileSync(`${place.keyFile}.previous`, first.toString("hex"), { mode: 0o600 });

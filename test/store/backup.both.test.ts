@@ -88,7 +88,7 @@ describe("backup", { timeout }, () => {
     const file = join(directory, "backup.db");
     const backedUp = await backUp(place, file);
     expect(backedUp).toMatchObject({ code: 0, stderr: expect.not.stringContaining("qsp:") });
-    expect(backedUp.stdout).toMatch(/secret keys are sealed .* Names, logs and password hashes are readable/);
+    expect(backedUp.stdout).toMatch(/secret keys are sealed .* Anyone who has the file can read names, logs/);
     expect(readdirSync(directory)).toEqual(["backup.db"]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expectSealed(readFileSync(file), readFileSync(place.keyFile, "utf8").trim());
@@ -142,8 +142,8 @@ describe("backup", { timeout }, () => {
     const right = readFileSync(place.keyFile);
     writeFileSync(place.keyFile, content);
     const exit = await backUp(place, file);
-    expect(exit).toMatchObject({ code: 1, stdout: expect.stringContaining(`is in ${file}`) });
-    expect(warningsOf(exit)).toEqual([containing(file, "is written", place.keyFile, says)]);
+    expect(exit).toMatchObject({ code: 1, stdout: expect.stringContaining(`to ${file}.`) });
+    expect(warningsOf(exit)).toEqual([containing(file, "was written", place.keyFile, says)]);
 
     const copy = await makeSqlitePlace();
     writeFileSync(copy.keyFile, right, { mode: 0o600 });
@@ -160,7 +160,7 @@ describe("backup", { timeout }, () => {
     spoil(place.keyFile);
     const exit = await backUp(place, file);
     expect([exit.code, existsSync(file)]).toEqual([1, true]);
-    expect(warningsOf(exit)).toEqual([containing(file, "is written", "cannot be checked", says)]);
+    expect(warningsOf(exit)).toEqual([containing(file, "was written", "cannot be checked", says)]);
   });
 
   it("warns of a wrong master key in QSP_MASTER_KEY, and does not print it", async () => {
@@ -184,7 +184,7 @@ describe("backup", { timeout }, () => {
     renameSync(`${place.keyFile}.next`, place.keyFile);
     const exit = await backUp(place, file);
     expect(exit.code).toBe(1);
-    expect(warningsOf(exit)).toEqual([containing(file, "is written", present, "not here")]);
+    expect(warningsOf(exit)).toEqual([containing(file, "was written", present, "not here")]);
   });
 
   it("says that the store is damaged, not its key, if its root key was changed", async () => {
@@ -263,7 +263,7 @@ describe("restore", { timeout }, () => {
     const place = await makeSqlitePlace();
     writeFileSync(place.keyFile, content, { mode: 0o600 });
     const exit = await restore(place, file);
-    expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining("has the content of") });
+    expect(exit).toMatchObject({ code: 0, stdout: expect.stringContaining("Restored ") });
     expect(warningsOf(exit)).toEqual([containing(place.keyFile, says)]);
   });
 
@@ -310,7 +310,7 @@ describe("restore", { timeout }, () => {
     expect(await restore(await makeSqlitePlace(), file)).toMatchObject({
       code: 2,
       stdout: "",
-      stderr: containing(file, "is a store with a log beside it, not a backup"),
+      stderr: containing(file, "is a store with a log next to it, not a backup"),
     });
   });
 
@@ -356,7 +356,7 @@ describePostgres("a command that a signal ends", () => {
     await once(killed, "exit");
     const other = await leaveThings(makeSqlitePlace);
     const { stderr } = await backUp(other, join(directory, "next"));
-    expect(stderr).toMatch(/^qsp: removed \S+\/killed\.\w+\.partial, which a killed run had left$/m);
+    expect(stderr).toMatch(/^qsp: removed \S+\/killed\.\w+\.partial, left over from a killed run$/m);
     expect(stderr).not.toContain("running");
     await place.query("rollback");
     expect(await once(running, "exit")).toEqual([0, null]);

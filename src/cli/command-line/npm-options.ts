@@ -1,23 +1,22 @@
-/** Finds options that npm took for its own: `npm start --port 1` gives the program no --port. */
+/** Detects options that npm consumed: `npm start --port 1` does not pass --port to the program. */
 
-/** An option of the program. */
+/** An option that the program accepts. */
 export interface NpmOption {
-  /** Without the dashes. */
+  /** Without leading dashes. */
   readonly name: string;
-  /** The placeholder for its value; a switch has none. */
+  /** The placeholder for the value; undefined for a flag. */
   readonly valueName?: string;
 }
 
-/** A value that can be repeated in a message; others may be secret, or need quotes. */
+/** Values that are safe to repeat in a message: others may be secret or need quoting. */
 const plainValue = /^[\w.:-]{1,60}$/;
 
 /**
- * Explains that npm took options of a script for its own. npm hands them over as variables: npm_config_port is "1" for
- * `--port=1`, and "true" for `--port 1`, whose value it gives to the program as an operand.
- *
+ * Explains that npm consumed options meant for the script. npm passes them as environment variables: npm_config_port
+ * is "1" for `--port=1`, and "true" for `--port 1`, whose value becomes an operand of the program.
  * @param script the name of the npm script, such as "start"
- * @param args what the program got
- * @returns a sentence; undefined if npm took none, or does not run the script
+ * @param args the program's arguments
+ * @returns a sentence; undefined if npm consumed no options or did not start the program
  */
 export function explainTakenOptions(
   script: string,
@@ -33,7 +32,7 @@ export function explainTakenOptions(
   );
   if (taken.length === 0) return undefined;
   const operands = args.filter((arg) => !arg.startsWith("-"));
-  // npm does not tell which operand belongs to which of several options.
+  // npm does not report which operand belongs to which option.
   const isSingle = taken.length === 1 && operands.length === 1;
   const line = taken.map(({ name, valueName }) => {
     if (valueName === undefined) return `--${name}`;
@@ -43,7 +42,7 @@ export function explainTakenOptions(
   });
   const npm = script === "start" ? "npm start" : `npm run ${script}`;
   const names = taken.map(({ name }) => `--${name}`).join(", ");
-  return `npm took ${names} for its own; put -- before the options of the program: ${npm} -- ${line.join(" ")}`;
+  return `npm consumed ${names} itself; put -- before the program's options: ${npm} -- ${line.join(" ")}`;
 }
 
 /** "npm_config_data_dir" for "data-dir". */

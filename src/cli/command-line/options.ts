@@ -1,79 +1,85 @@
-/** Reads a verb's part of the command line. */
+/** Parses a verb's operands and options. */
 import { parseArgs } from "node:util";
 import { suggest } from "../../suggest.ts";
 import { type CliError, usageError } from "../exit-codes.ts";
 import type { FileUse, UsedFile } from "../files/uses.ts";
 
-/** An option of a verb. */
+/** An option that a verb accepts. */
 export interface Option {
-  /** The name of the value in the help; a flag has none. */
+  /** The placeholder for the value in the help; undefined for a flag. */
   readonly value?: string;
   readonly meaning: string;
-  /** May be given more than once. */
+  /** Whether the option may be repeated. */
   readonly isMany?: boolean;
-  /** The value is the path of a file, and the verb does this with it. */
+  /** What the verb does with the file, if the value is a path. */
   readonly file?: FileUse;
-  /** The file has a secret: only its owner may read it, and it is not shown on a terminal. */
+  /** Whether the file holds a secret: it is written with mode 0600 and never printed to a terminal. */
   readonly isSecret?: boolean;
-  /** The path if the option is not given; undefined for none. */
+  /** The path to use if the option is omitted; undefined for none. */
   readonly defaultPath?: (line: VerbLine) => string | undefined;
-  /** The completions of the value: the names of files, as for `file`, or these words. */
+  /** Shell completions of the value: file names, or these words. */
   readonly offers?: "files" | readonly string[];
 }
 
-/** An option that names a file to read. */
+/** Declares an option that takes a file to read. */
 export function inputFile(meaning: string): Option & { readonly value: string; readonly file: "reads" } {
   return { value: "FILE", meaning, file: "reads" };
 }
 
-/** An option that names a file to write. */
+/** Declares an option that takes a file to write. */
 export function outputFile(meaning: string): Option & { readonly value: string; readonly file: "writes" } {
   return { value: "FILE", meaning, file: "writes" };
 }
 
-/** Options by their names, without the dashes. */
+/** Options by name, without dashes. */
 export type Options = Readonly<Record<string, Option>>;
 
-/** A verb's name, operands and options. */
+/** The command-line syntax of a verb. */
 export interface OptionTaker {
-  /** Its words, such as "kms create". */
+  /** The words of the verb, such as "kms create". */
   readonly name: string;
-  /** Names of its operands, as the help shows them: [NAME] is optional, NAME… is one or more, [NAME…] any number. */
+  /** Operands as the help shows them: [NAME] is optional, NAME… is one or more, [NAME…] is any number. */
   readonly operands: readonly string[];
   readonly options: Options;
-  /** What it does with the files that operands name, by their names without brackets. */
+  /** How the verb uses files that operands name, by operand name without brackets. */
   readonly operandFiles?: Readonly<Record<string, FileUse>>;
-  /** Files whose paths it makes of its operands. */
+  /** Files whose paths are derived from the operands. */
   readonly otherFiles?: (line: VerbLine) => readonly UsedFile[];
-  /** Works without a server. */
+  /** Whether the verb works without a server. */
   readonly isLocal?: boolean;
-  /** The settings of `qsp serve`, for verbs that take them instead of the client's options. */
+  /** `qsp serve` settings, for verbs that take them instead of the client options. */
   readonly settings?: Options;
 }
 
-/** The options that were given, by their names. */
+/** The options given on the command line. */
 export interface ParsedOptions {
   text(name: string): string | undefined;
-  /** @throws CliError if it was not given */
+  /** @throws CliError if the option was not given */
   need(name: string): string;
-  /** The only one of several options that was given. @throws CliError unless exactly one was */
+  /**
+   * Returns the only given option of several.
+   *
+   * @throws CliError unless exactly one was given
+   */
   one<const Name extends string>(...names: readonly Name[]): { readonly name: Name; readonly value: string };
   flag(name: string): boolean;
   all(name: string): readonly string[];
-  /** @throws CliError if it is not a whole number in this range */
+  /** @throws CliError if the value is not a whole number in this range */
   whole(name: string, min: number, max: number): number | undefined;
 }
 
-/** Options that every verb has. */
+/** Options of every verb. */
 export const commonOptions = {
-  json: { meaning: "Prints only the answer, as JSON like that of REST, one line each" },
+  json: { meaning: "Prints only the answer, as JSON in the REST form, one line each" },
   help: { meaning: "Prints this help" },
 } as const satisfies Options;
 
-/** Options of verbs that call a server. */
+/** Options of every verb that calls a server. */
 export const serverOptions = {
   url: { value: "URL", meaning: "URL of the server; default: QSP_URL, then http://127.0.0.1:8080" },
-  ca: inputFile("CA certificate (PEM) to trust for https; default: QSP_CA, then that of qsp login"),
+  ca: inputFile(
+    "CA certificate (PEM) to trust for https; default: QSP_CA, then the CA that qsp login stored",
+  ),
   "token-file": inputFile("File with the token; default: QSP_TOKEN, then the token of qsp login"),
   timeout: {
     value: "SECONDS",
@@ -82,22 +88,22 @@ export const serverOptions = {
   cleartext: { meaning: "Allows sending the token or password over http to another machine" },
 } as const satisfies Options;
 
-/** All options that a verb takes. */
+/** Lists all options that a verb accepts. */
 export function listOptions(verb: OptionTaker): Options {
   if (verb.settings !== undefined) return { ...verb.options, ...verb.settings, help: commonOptions.help };
   return { ...verb.options, ...(verb.isLocal ? {} : serverOptions), ...commonOptions };
 }
 
-/** The operands and options of a verb on the command line. */
+/** The parsed command line of a verb. */
 export interface VerbLine {
   readonly operands: readonly string[];
   readonly options: ParsedOptions;
 }
 
 /**
- * Reads the words after a verb.
+ * Parses the words after the verb.
  *
- * @throws CliError
+ * @throws CliError for an invalid command line
  */
 export function readVerbLine(verb: OptionTaker, args: readonly string[]): VerbLine {
   const options = listOptions(verb);
@@ -108,7 +114,7 @@ export function readVerbLine(verb: OptionTaker, args: readonly string[]): VerbLi
   const { tokens, positionals } = parseArgs({
     args: [...args],
     options: Object.fromEntries(types),
-    // We write our own error messages.
+    // Not strict: we write our own error messages.
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -143,14 +149,14 @@ function readValue(
   if (value === undefined || isAnotherOption)
     throw usageError(`${rawName} needs a value: ${rawName} ${option.value}`);
   if (option.offers === undefined || option.offers === "files") return value;
-  // The words of protos are in capitals.
+  // Enum values in protos are upper-case.
   return option.offers.find((word) => word.toLowerCase() === value.toLowerCase()) ?? value;
 }
 
-/** Maximum names in a sentence. */
+/** Maximum option names to list in one sentence. */
 const maxNamed = 15;
 
-/** What other programs call an option, and what it may be here. */
+/** What other tools call an option, and the options of ours that it may mean. */
 const synonyms: Readonly<Record<string, readonly string[]>> = {
   output: ["out"],
   o: ["out"],
@@ -167,16 +173,16 @@ const synonyms: Readonly<Record<string, readonly string[]>> = {
   type: ["algorithm", "format"],
   sig: ["signature"],
   insecure: ["cleartext"],
-  // Of an older version.
+  // The name in an older version.
   workers: ["reuse-port"],
 };
 
-/** @param written as the user wrote it: "--al", "-key", "--out=x" */
+/** @param written the word as typed: "--al", "-key", "--out=x" */
 function unknownOption(names: readonly string[], written: string): CliError {
   const rawName = written.split("=", 1)[0] ?? "";
   const word = rawName.replace(/^-+/, "");
   const known = names.map((name) => `--${name}`);
-  // Some programs begin long options with one dash.
+  // Some tools start long options with a single dash.
   const candidates = [word, ...(Object.hasOwn(synonyms, word) ? (synonyms[word] ?? []) : [])];
   const meant = candidates.find((name) => names.includes(name));
   const similar =
@@ -198,7 +204,7 @@ function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
   const least = verb.operands.filter((operand) => !operand.startsWith("[")).length;
   if (operands.length < least)
     throw usageError(`${verb.operands[operands.length]} is missing; ${describeUsage(verb)}`);
-  // Data may be empty.
+  // Data may be an empty string.
   const empty = verb.operands
     .map((operand) => operand.replaceAll(/[[\]…]/g, ""))
     .find((operand, i) => operands[i] === "" && verb.operandFiles?.[operand] !== "data");
@@ -210,7 +216,7 @@ function checkOperands(verb: OptionTaker, operands: readonly string[]): void {
     );
 }
 
-/** "usage: qsp kms get KEY [options]". */
+/** Formats the usage line: "usage: qsp kms get KEY [options]". */
 export function describeUsage(verb: OptionTaker): string {
   return `usage: ${["qsp", verb.name, ...verb.operands, "[options]"].join(" ")}`;
 }

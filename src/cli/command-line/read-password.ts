@@ -1,13 +1,16 @@
-/** Reads a password: from a terminal without an echo, otherwise from the first line of standard input. */
+/** Reads a password: from a terminal without echo, otherwise from the first line of standard input. */
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { CliError, exitCodes } from "../exit-codes.ts";
 
-/** @param prompt shown only at a terminal @returns undefined if the input ends before a line */
+/**
+ * @param prompt shown only on a terminal
+ * @returns undefined if the input ends before the first line
+ */
 export async function readPassword(prompt: string): Promise<string | undefined> {
   const { stdin, stderr } = process;
   const isTerminal = stdin.isTTY === true;
-  // While readline runs, the terminal's own echo is off, and readline's echo goes nowhere.
+  // readline turns the terminal's own echo off and echoes into this sink instead.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({ input: stdin, output: nowhere, terminal: isTerminal });
   if (isTerminal) stderr.write(prompt);

@@ -1,16 +1,20 @@
-/** Reads durations and times of options. */
+/** Parses durations and times given as options. */
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { parseFullDate, parseRfc3339 } from "../../rfc3339.ts";
 import { usageError } from "../exit-codes.ts";
 import type { ParsedOptions } from "./options.ts";
 
-/** The seconds of each unit. */
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, h: 3600, d: 86_400, w: 604_800 };
 
-/** The most seconds of a duration: 100 years, so that every time has a year of four digits. */
+/** Maximum seconds of a duration: 100 years, so that every resulting time has a four-digit year. */
 const maxSeconds = 100 * 366 * 86_400;
 
-/** Reads a duration such as 30d in seconds. @param range in days @throws CliError */
+/**
+ * Parses a duration such as 30d into seconds.
+ *
+ * @param range in days
+ * @throws CliError
+ */
 export function readSeconds(
   options: ParsedOptions,
   name: string,
@@ -26,9 +30,9 @@ export function readSeconds(
 }
 
 /**
- * Reads a time: RFC 3339, a date (the start of that day in UTC), or a duration from now.
+ * Parses a time: RFC 3339, a date (the start of that day in UTC), or a duration relative to now.
  *
- * @param direction where a duration leads: 1 into the future, -1 into the past
+ * @param direction the sign of a duration: 1 for the future, -1 for the past
  * @throws CliError
  */
 export function readTime(

@@ -1,21 +1,21 @@
-/** Finds misspelt variables: a setting that nothing reads would be ignored in silence. */
+/** Finds misspelled QSP_ variables, which would otherwise be ignored silently. */
 import { suggest } from "../../suggest.ts";
 
-/** Variables of the client, and of the samples in docs/. */
+/** Variables of the client and of the samples in docs/. */
 const clientVariables: readonly string[] = ["QSP_URL", "QSP_CA", "QSP_TOKEN", "QSP_PASSWORD"];
-/** Variables of npm run gateway, and of the files in deploy/. */
+/** Variables of npm run gateway and of the files in deploy/. */
 const otherVariables: readonly string[] = ["QSP_ENVOY", "QSP_UID", "QSP_GID", "QSP_BACKUP_DAYS"];
 
-/** Variables of an older version, and what took their place. */
+/** Variables of older versions, with their replacements. */
 const replaced: ReadonlyMap<string, string> = new Map([["QSP_WORKERS", "QSP_REUSE_PORT"]]);
 
-/** Variables that Kubernetes and Docker set in each container for a service whose name begins with qsp. */
+/** Variables that Kubernetes and Docker set in each container for services whose name begins with qsp. */
 const ofServiceLink = /^QSP_(\w+_)?(SERVICE_(HOST|PORT)(_\w+)?|PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?)$/;
 
-/** The most variables to name. */
+/** Maximum variables to report. */
 const maxNamed = 10;
 
-/** Tells whether there is a variable that is not the client's own; if not, the settings need not be loaded. */
+/** Returns whether any QSP_ variable exists besides the client's own; if not, the settings need not be loaded. */
 export function hasVariables(env: Readonly<Record<string, string | undefined>>): boolean {
   return Object.keys(env).some((name) => isOurs(name) && !clientVariables.includes(name));
 }
@@ -25,10 +25,10 @@ function isOurs(name: string): boolean {
 }
 
 /**
- * Describes each variable QSP_… that nothing reads, in one sentence; those of tests, QSP_TEST_…, are left out. The
+ * Describes each QSP_ variable that nothing reads, one sentence each, except the test variables QSP_TEST_…. The
  * sentences never contain a value.
  *
- * @param settings the variables of the settings of `qsp serve`
+ * @param settings the variables of the `qsp serve` settings
  */
 export function findUnknownVariables(
   env: Readonly<Record<string, string | undefined>>,

@@ -1,4 +1,4 @@
-/** The server that a verb calls: over gRPC, with the caller's token. */
+/** Calls a server over gRPC with the caller's token. */
 import type {
   DescMessage,
   DescMethodStreaming,
@@ -18,30 +18,31 @@ import { readTrustedCa } from "./trusted-ca.ts";
 
 const defaultUrl = "http://127.0.0.1:8080";
 const defaultTimeoutMs = 30_000;
-/** Our servers limit their pages; this limits what any other server may send. */
+/** Our own servers limit their pages; this bounds what any other server may send. */
 const maxReadBytes = 64 * 1024 * 1024;
 
-/** Ends connections. Node reads its stack, and to map one to the sources would take as long as a small call. */
+// Closes connections. Preallocated: Node reads the stack of the error, and mapping one to the sources takes as long
+// as a small call.
 const closed = Object.assign(new Error("the client has closed its connections"), {
   name: "AbortError",
   stack: "",
 });
 
-/** Limits of one call, besides those of the command line. */
+/** Per-call limits that override the command line. */
 export interface CallLimits {
-  /** Milliseconds for the call, instead of those of --timeout. */
+  /** Replaces --timeout for this call. */
   readonly timeoutMs?: number;
-  /** Ends the call. */
+  /** Cancels the call. */
   readonly signal?: AbortSignal;
 }
 
-/** A server that a verb calls. */
+/** A client for one server. */
 export interface ApiClient {
-  /** Its address: scheme, host and port. */
+  /** Scheme, host and port. */
   readonly url: string;
-  /** The CA that it trusts besides those of Node.js: certificates in PEM. */
+  /** CA certificates (PEM) that it trusts in addition to the Node.js defaults. */
   readonly caPem?: string;
-  /** Where the CA is from, for an error message. */
+  /** Where the CA comes from, for error messages. */
   readonly caSource?: string;
   /** Makes a unary call. */
   ask<I extends DescMessage, O extends DescMessage>(
@@ -54,14 +55,22 @@ export interface ApiClient {
     method: DescMethodStreaming<I, O>,
     requests: AsyncIterable<MessageInitShape<I>>,
   ): AsyncGenerator<MessageShape<O>>;
-  /** Returns the same server with another token, or without one. */
+  /** Returns a client for the same server with a different token, or without one. */
   withToken(token: string | undefined): ApiClient;
-  /** Refuses to send a secret unencrypted to another machine. @throws CliError */
+  /**
+   * Refuses to send a secret unencrypted to another machine.
+   *
+   * @throws CliError
+   */
   requirePrivacy(): void;
   close(): void;
 }
 
-/** Reads the URL of the server. @throws CliError */
+/**
+ * Reads the server URL from the command line or QSP_URL.
+ *
+ * @throws CliError
+ */
 export function readUrl(options: ParsedOptions): string {
   const text = options.text("url") ?? process.env.QSP_URL ?? defaultUrl;
   const url = URL.canParse(text) ? new URL(text) : undefined;
@@ -74,18 +83,18 @@ export function readUrl(options: ParsedOptions): string {
 function findFault(text: string, url: URL | undefined): string {
   if (url !== undefined && /^https?:$/.test(url.protocol) && url.username === "")
     return `must have no path: use ${url.origin}`;
-  // "localhost:8080" is a URL of the scheme "localhost".
+  // "localhost:8080" parses as a URL with the scheme "localhost".
   if (/^[\w.-]+(:\d+)?$/.test(text)) return `lacks http:// or https://: use http://${text}`;
   return `is not a URL such as ${defaultUrl}`;
 }
 
-/** How a client keeps its connection. */
+/** Options of the connection. */
 export interface ConnectionOptions {
-  /** Notices within seconds that the server has vanished, and connects again. Otherwise TCP decides. */
+  /** Detects within seconds that the server has vanished, and reconnects. Otherwise, TCP timeouts apply. */
   readonly isLongLived?: boolean | undefined;
 }
 
-/** Creates the client for a command line; sends nothing yet. */
+/** Creates a client from the command line, without connecting yet. */
 export function createClient(options: ParsedOptions, { isLongLived }: ConnectionOptions = {}): ApiClient {
   const url = readUrl(options);
   const seconds = options.whole("timeout", 1, 86_400);
@@ -136,11 +145,10 @@ export function createClient(options: ParsedOptions, { isLongLived }: Connection
   return make(memoize(() => readToken(options, url)));
 }
 
-/** How a stream is sent. */
 interface StreamDeps {
   readonly transport: Transport;
   readonly timeoutMs: number | undefined;
-  /** Closes the connection at once. */
+  /** Closes the connection immediately. */
   readonly disconnect: () => void;
 }
 
@@ -155,8 +163,8 @@ async function* streamOver<I extends DescMessage, O extends DescMessage>(
       yield* requests;
     } catch (error) {
       ownFault = { error };
-      // Connect closes the stream, and Node then may send its regular end before the reset. The server would take what
-      // came for the whole, and sign it.
+      // When Connect closes the stream, Node may send a regular end of stream before the reset. The server would then
+      // take a truncated upload for the whole content and sign it.
       disconnect();
       throw error;
     }
@@ -165,7 +173,7 @@ async function* streamOver<I extends DescMessage, O extends DescMessage>(
     const answers = await transport.stream(method, undefined, timeoutMs, undefined, guarded());
     yield* answers.message;
   } catch (error) {
-    // Connect reports a local failure, such as an unreadable file, as a failed call.
+    // Connect reports local errors, such as an unreadable file, as a failed call.
     throw ownFault === undefined ? error : ownFault.error;
   }
 }
@@ -179,18 +187,18 @@ export async function theAnswer<T>(answers: AsyncIterable<T>): Promise<T> {
   return found;
 }
 
-/** A stream with one request. */
+/** Creates a request stream with one message. */
 export async function* oneOf<T>(request: T): AsyncGenerator<T> {
   yield request;
 }
 
-/** The requests of an upload: its header, and its content in chunks. */
+/** Creates the request stream of an upload: the header, then the content in chunks. */
 export async function* toUpload<Header>(header: Header, chunks: AsyncIterable<Uint8Array>) {
   yield { part: { case: "header" as const, value: header } };
   for await (const chunk of chunks) yield { part: { case: "chunk" as const, value: Uint8Array.from(chunk) } };
 }
 
-/** Requests all pages of a list. */
+/** Fetches all pages of a list. */
 export async function askPages<Page extends { readonly nextPageToken: string }>(
   ask: (pageToken: string) => Promise<Page>,
 ): Promise<[Page, ...Page[]]> {
@@ -199,7 +207,7 @@ export async function askPages<Page extends { readonly nextPageToken: string }>(
   const asked = new Set<string>();
   while (last.nextPageToken !== "") {
     if (asked.has(last.nextPageToken))
-      throw new CliError(exitCodes.unreachable, "the server gives the same page again and again");
+      throw new CliError(exitCodes.unreachable, "the server keeps returning the same page of the list");
     asked.add(last.nextPageToken);
     last = await ask(last.nextPageToken);
     pages.push(last);
@@ -207,7 +215,11 @@ export async function askPages<Page extends { readonly nextPageToken: string }>(
   return pages;
 }
 
-/** Reads the token for calls from a file, a variable, or a login to this server. @throws CliError */
+/**
+ * Reads the token from --token-file, QSP_TOKEN, or a stored login to this server.
+ *
+ * @throws CliError
+ */
 export function readToken(options: ParsedOptions, url: string): string | undefined {
   const file = options.text("token-file");
   if (file !== undefined) {
@@ -218,7 +230,7 @@ export function readToken(options: ParsedOptions, url: string): string | undefin
   return process.env.QSP_TOKEN || findToken(url);
 }
 
-/** Computes a value at the first use. */
+/** Computes a value on first use. */
 function memoize<T>(compute: () => T): () => T {
   let computed: { readonly value: T } | undefined;
   return () => {

@@ -1,15 +1,15 @@
-/** Explains why there is no connection to a server: in one sentence, what is wrong and what to do. */
+/** Explains in one sentence why a connection failed and what to do. */
 import { connect } from "node:tls";
 import { ConnectError } from "@connectrpc/connect";
 import { CliError, exitCodes, findReason } from "../exit-codes.ts";
 import type { ApiClient } from "./api-client.ts";
 
-/** Milliseconds to find out whether a server that hung up expects TLS. */
+/** Timeout in milliseconds for probing whether a server that hung up expects TLS. */
 const probeMs = 2000;
-/** The most characters of names from a certificate, which a stranger may have written. */
+/** Maximum characters of certificate names to quote; they are untrusted input. */
 const maxNameCharacters = 200;
 
-/** The codes of Node.js for a certificate that no trusted CA has signed. */
+/** Node.js error codes for a certificate that no trusted CA signed. */
 const untrusted: ReadonlySet<string> = new Set([
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
@@ -20,7 +20,7 @@ const untrusted: ReadonlySet<string> = new Set([
   "CERT_SIGNATURE_FAILURE",
 ]);
 
-/** The codes of OpenSSL for an answer that is not TLS. */
+/** OpenSSL error codes for an answer that is not TLS. */
 const notTls: ReadonlySet<string> = new Set([
   "EPROTO",
   "ERR_SSL_WRONG_VERSION_NUMBER",
@@ -28,16 +28,16 @@ const notTls: ReadonlySet<string> = new Set([
   "ERR_SSL_UNEXPECTED_MESSAGE",
 ]);
 
-/** The facts about a failed connection. */
+/** Details of a failed connection. */
 interface Failure {
-  /** Such as ECONNREFUSED; empty if there is none. */
+  /** For example ECONNREFUSED; empty if unknown. */
   readonly code: string;
   readonly message: string;
-  /** The names of the server's certificate; empty if there is none. */
+  /** The names in the server's certificate; empty if unknown. */
   readonly names: string;
 }
 
-/** @returns undefined for an error other than of the connection */
+/** @returns undefined for errors that do not come from the connection */
 export async function explainConnection(
   error: unknown,
   { url, caSource }: Pick<ApiClient, "url" | "caSource">,
@@ -53,7 +53,7 @@ async function describeFailure(
   caSource: string | undefined,
 ): Promise<string | undefined> {
   if (code === "ECONNREFUSED")
-    return `${origin} cannot be reached: nothing listens there (ECONNREFUSED); start a server with qsp serve, or name another one with --url`;
+    return `${origin} cannot be reached: nothing listens there (ECONNREFUSED); start a server with qsp serve, or set another URL with --url`;
   if (code === "ENOTFOUND" || code === "EAI_AGAIN")
     return `${origin} cannot be reached: the name ${hostname} has no address (${code}); check the spelling in --url, and the network`;
   if (["ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "EADDRNOTAVAIL"].includes(code))
@@ -66,13 +66,13 @@ async function describeFailure(
     const others =
       caSource === undefined
         ? "give the certificate of its CA with --ca FILE or QSP_CA"
-        : `it is not from the CA of ${caSource}; give that of this server with --ca FILE`;
+        : `the CA from ${caSource} did not issue it; give this server's CA with --ca FILE`;
     return `${origin} has a certificate that is not trusted (${code}); ${others}`;
   }
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID")
-    return `${origin} has a certificate for other names${names === "" ? "" : `: ${names}`} (${code}); use one of them in --url, or issue one for ${hostname} with qsp ca issue`;
+    return `${origin} has a certificate for different names${names === "" ? "" : `: ${names}`} (${code}); use one of them in --url, or issue one for ${hostname} with qsp ca issue`;
   if (code === "CERT_HAS_EXPIRED")
-    return `${origin} has a certificate that has expired, or its CA has (${code}); renew it, as with qsp ca issue, and check the clock of this machine`;
+    return `${origin} has a certificate that has expired, or its CA has (${code}); renew it, for example with qsp ca issue, and check this machine's clock`;
   if (code === "CERT_NOT_YET_VALID")
     return `${origin} has a certificate that is not valid yet (${code}); check the clocks of both machines`;
   if (/^(CERT_|ERR_SSL_|ERR_TLS_|UNABLE_TO_)/.test(code))
@@ -80,28 +80,28 @@ async function describeFailure(
   return undefined;
 }
 
-/** Finds the failure at the bottom of an error. If several addresses were tried, the first counts. */
+/** Finds the root cause of an error. If several addresses were tried, the first one counts. */
 function readFailure(error: Error): Failure {
   let cause: unknown = error.cause;
   while (cause instanceof Error && !("code" in cause && typeof cause.code === "string"))
     cause = cause instanceof AggregateError ? cause.errors[0] : cause.cause;
   if (!(cause instanceof Error)) return { code: "", message: error.message, names: "" };
   const code = "code" in cause ? String(cause.code) : "";
-  // OpenSSL's own message has the number of a thread and a path of its sources.
+  // OpenSSL's full message contains a thread number and a source path.
   const reason = "reason" in cause && typeof cause.reason === "string" ? cause.reason : cause.message;
   return { code, message: reason.trim(), names: readNames(cause) };
 }
 
-/** The names that a certificate is for: "DNS:localhost, IP Address:127.0.0.1". */
+/** Returns the names in the certificate: "DNS:localhost, IP Address:127.0.0.1". */
 function readNames(cause: Error): string {
   const cert = "cert" in cause ? cause.cert : undefined;
   if (typeof cert !== "object" || cert === null || !("subjectaltname" in cert)) return "";
   return String(cert.subjectaltname).slice(0, maxNameCharacters);
 }
 
-/** Tells whether a server completes a TLS handshake. Sends nothing else, and trusts nothing. */
+/** Returns whether a server completes a TLS handshake. Sends no data and validates no certificate. */
 function answersTls(host: string): Promise<boolean> {
-  // The default port, 80, is that of http: this was an attempt without TLS.
+  // Port 80 is right as the default: the failed attempt was without TLS.
   const { hostname, port } = new URL(`http://${host}`);
   return new Promise((resolve) => {
     const socket = connect({

@@ -1,4 +1,4 @@
-/** Stores the tokens of logins, one per server: a token is sent only to its own server. */
+/** Stores login tokens, one per server: a token is sent only to the server that issued it. */
 import { existsSync } from "node:fs";
 import os from "node:os";
 import { join } from "node:path";
@@ -6,29 +6,29 @@ import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
 import { usageError } from "../exit-codes.ts";
 import { replacePrivateFile } from "../files/write.ts";
 
-/** A stored login to one server. */
+/** A stored login. */
 export interface Login {
   readonly token: string;
   readonly username: string;
   /** RFC 3339. */
   readonly expiresAt: string;
-  /** Certificates in PEM of the CA that the log-in trusted. Not its path: the file may move, or change. */
+  /** CA certificates (PEM) trusted at login. Not the path: the file may move or change. */
   readonly ca?: string;
 }
 
-/** The file of logins (XDG Base Directory Specification, "state"). */
+/** Returns the path of the login file (XDG Base Directory Specification, "state"). */
 export function loginFile(): string {
   const base = process.env.XDG_STATE_HOME || join(os.homedir(), ".local", "state");
   return join(base, "qsp", "logins.json");
 }
 
-/** Finds the last login to a server, whose token may have expired. */
+/** Finds the last login to a server; its token may have expired. */
 export function findLogin(url: string): Login | undefined {
   const logins = readLogins();
   return Object.hasOwn(logins, url) ? logins[url] : undefined;
 }
 
-/** Finds the token of a login to a server if it is still valid. */
+/** Finds an unexpired login token for a server. */
 export function findToken(url: string): string | undefined {
   const login = findLogin(url);
   return login !== undefined && new Date(login.expiresAt) > new Date() ? login.token : undefined;
@@ -39,7 +39,11 @@ export function keepLogin(url: string, login: Login): void {
   replacePrivateFile(loginFile(), `${JSON.stringify({ ...readLogins(), [url]: login })}\n`);
 }
 
-/** Removes a login. @returns false if there was none */
+/**
+ * Removes a stored login.
+ *
+ * @returns false if none existed
+ */
 export function dropLogin(url: string): boolean {
   const { [url]: dropped, ...others } = readLogins();
   if (dropped === undefined) return false;

@@ -1,10 +1,10 @@
-/** The CA that the client trusts for https, besides those of Node.js. */
+/** The CA that the client trusts for https, in addition to the Node.js defaults. */
 import { readCertificates } from "../../crypto/certificate-files.ts";
 import type { ParsedOptions } from "../command-line/options.ts";
 import { explainKey, maxWholeBytes, readText } from "../files/read.ts";
 import { findLogin } from "./logins.ts";
 
-/** Certificates, and where they come from. */
+/** CA certificates and their origin. */
 export interface TrustedCa {
   /** One or more certificates in PEM, and nothing else. */
   readonly pem: string;
@@ -12,7 +12,11 @@ export interface TrustedCa {
   readonly source: string;
 }
 
-/** Reads the CA of --ca, of QSP_CA, or of the log-in to this server. @throws CliError for a file without certificates */
+/**
+ * Reads the CA from --ca, QSP_CA, or the login to this server.
+ *
+ * @throws CliError for a file without certificates
+ */
 export function readTrustedCa(options: ParsedOptions, url: string): TrustedCa | undefined {
   const file = options.text("ca");
   if (file !== undefined) return readCa(file, `--ca ${file}`);
@@ -23,7 +27,7 @@ export function readTrustedCa(options: ParsedOptions, url: string): TrustedCa | 
 }
 
 function readCa(file: string, source: string): TrustedCa {
-  // Only the certificates are kept: the file may have a key beside them.
+  // Keep only the certificates: the file may also contain a key.
   const certificates = explainKey(source, () => readCertificates(readText(file), maxWholeBytes));
   return { pem: certificates.join(""), source };
 }

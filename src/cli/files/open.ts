@@ -1,4 +1,4 @@
-/** The files of a verb: found from its declaration and the command line, checked, and written. */
+/** Finds a verb's files from its declaration and the command line, checks them, and writes them. */
 
 import { listOptions, type OptionTaker, type VerbLine } from "../command-line/options.ts";
 import { loginFile } from "../connection/logins.ts";
@@ -6,22 +6,26 @@ import { usageError } from "../exit-codes.ts";
 import { checkFiles, isWritten, standard, type UsedFile } from "./uses.ts";
 import { createFile, writeFile } from "./write.ts";
 
-/** The files of a verb that has been checked. */
+/** The checked files of a verb. */
 export interface VerbFiles {
-  /** Whether a file is written to standard output, so that nothing else may be. */
+  /** Whether a file goes to standard output, so that nothing else may be printed there. */
   readonly areOnStandardOutput: boolean;
-  /** The path of a file that always has one, by its option. */
+  /** Returns the path of a file that always has one. */
   need(key: string): string;
   /**
-   * Writes the file of an option that the verb has declared as an output.
+   * Writes a file that the verb declares as an output.
    *
-   * @returns how to name the file to the user; undefined if the user wants none
+   * @returns the name to show to the user; undefined if the option was not given
    * @throws CliError if it cannot be written
    */
   write(key: string, content: string | Uint8Array): string | undefined;
 }
 
-/** Finds and checks the files of a command line. @throws CliError */
+/**
+ * Finds and checks the files of a command line.
+ *
+ * @throws CliError
+ */
 export function openFiles(verb: OptionTaker, line: VerbLine): VerbFiles {
   const files = findFiles(verb, line);
   checkFiles([...files, ...findFilesOfClient(verb)]);
@@ -62,7 +66,7 @@ function checkStandardOutput({ name, isSecret }: UsedFile, { options }: VerbLine
     throw usageError(`${name} - would show a secret on the screen; name a file, or redirect standard output`);
 }
 
-/** Lists the files that a command line names: by options, by operands, and by the defaults of options. */
+/** Lists the files that a command line names: in options, operands and defaults. */
 export function findFiles(verb: OptionTaker, line: VerbLine): UsedFile[] {
   const ofOptions = Object.entries(listOptions(verb)).flatMap(([key, { file, isSecret, defaultPath }]) => {
     if (file === undefined) return [];
@@ -81,12 +85,12 @@ export function findFiles(verb: OptionTaker, line: VerbLine): UsedFile[] {
   );
 }
 
-/** A file that is opened again is written from its start, over what else the program prints. */
+/** Reopening a redirected standard output would start writing at offset 0, over what is already printed. */
 function isStandardOutput(path: string): boolean {
   return ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].includes(path);
 }
 
-/** The files that the client reads of itself. */
+/** Lists the files that the client itself reads. */
 function findFilesOfClient({ isLocal }: OptionTaker): UsedFile[] {
   if (isLocal) return [];
   const ca = process.env.QSP_CA;

@@ -1,4 +1,4 @@
-/** Reads the files of verbs. */
+/** Reads files and standard input for verbs. */
 import { fstatSync, statSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { wipe } from "../../crypto/bytes.ts";
@@ -8,9 +8,9 @@ import { FileTooLargeError, readFileWithin } from "../../read-file.ts";
 
 import { usageError } from "../exit-codes.ts";
 
-/** Bytes to read at a time; less than the 4 MiB that a server accepts in one message of a stream. */
+/** Bytes per read; below the 4 MiB that a server accepts per stream message. */
 const chunkBytes = 512 * 1024;
-/** Maximum bytes to read as a whole: what a server accepts in one message. */
+/** Maximum bytes to read at once: what a server accepts in one message. */
 export const maxWholeBytes = 4 * 1024 * 1024;
 
 /** Reads a file in chunks; "-" is standard input. Each chunk is valid until the next one is requested. */
@@ -23,7 +23,7 @@ export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
   const file = await open(path, "r");
   try {
     for (;;) {
-      // Each chunk has its own buffer, because the transport may still hold the previous one.
+      // A new buffer per chunk: the transport may still hold the previous one.
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(chunkBytes), 0, chunkBytes);
       if (bytesRead === 0) return;
       yield buffer.subarray(0, bytesRead);
@@ -37,7 +37,7 @@ export async function* readChunks(path: string): AsyncGenerator<Uint8Array> {
   }
 }
 
-/** Node reads a directory as standard input as if it were empty. */
+/** Node reads a directory on standard input as if it were empty. */
 function requireContent(): void {
   if (fstatSync(0).isDirectory()) throw usageError("standard input is a directory; give it a file");
 }
@@ -46,13 +46,17 @@ function* splitChunk(chunk: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < chunk.length; at += chunkBytes) yield chunk.subarray(at, at + chunkBytes);
 }
 
-/** Reads the size of a file in bytes. @returns undefined if there is none, as for standard input */
+/** Returns the size of a file in bytes; undefined for standard input and other non-files. */
 export function readSize(path: string): number | undefined {
   const found = path === "-" ? undefined : statSync(path);
   return found?.isFile() ? found.size : undefined;
 }
 
-/** Concatenates chunks. @throws CliError if they exceed a limit */
+/**
+ * Concatenates chunks.
+ *
+ * @throws CliError if they exceed the limit
+ */
 export async function gather(
   chunks: AsyncIterable<Uint8Array>,
   maxBytes: number,
@@ -74,13 +78,21 @@ export async function gather(
   return whole;
 }
 
-/** Reads a whole file; "-" is standard input. @throws CliError if it is larger than a limit */
+/**
+ * Reads a whole file; "-" is standard input.
+ *
+ * @throws CliError if it exceeds the limit
+ */
 export function readWhole(path: string, maxBytes = maxWholeBytes): Promise<Uint8Array<ArrayBuffer>> {
   const name = path === "-" ? "standard input" : path;
   return gather(readChunks(path), maxBytes, `${name} is larger than ${maxBytes} bytes`);
 }
 
-/** Reads a whole file with a secret; "-" is standard input. The caller wipes it. @throws CliError if it is too large */
+/**
+ * Reads a whole secret file; "-" is standard input. The caller wipes the bytes.
+ *
+ * @throws CliError if it exceeds the limit
+ */
 export async function readSecret(path: string, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   async function* kept(): AsyncGenerator<Uint8Array> {
@@ -99,9 +111,9 @@ export async function readSecret(path: string, maxBytes: number): Promise<Uint8A
 
 const [newline, carriageReturn] = [0x0a, 0x0d];
 
-/** Yields the bytes of each line of a file as soon as it is available; "-" is standard input. */
+/** Yields the bytes of each complete line without delay; "-" is standard input. */
 export async function* readByteLines(path: string): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  // The parts of a line that has not ended.
+  // Chunks of the current, incomplete line.
   let parts: Uint8Array[] = [];
   let length = 0;
   const takeLine = (): Uint8Array<ArrayBuffer> => {
@@ -123,7 +135,11 @@ export async function* readByteLines(path: string): AsyncGenerator<Uint8Array<Ar
   if (length > 0) yield takeLine();
 }
 
-/** Yields the lines of a text, each as soon as it is available; "-" is standard input. @throws CliError if it is not UTF-8 */
+/**
+ * Yields each complete line of a text without delay; "-" is standard input.
+ *
+ * @throws CliError if it is not UTF-8
+ */
 export async function* readLines(path: string): AsyncGenerator<string> {
   let number = 0;
   for await (const line of readByteLines(path)) {
@@ -132,7 +148,11 @@ export async function* readLines(path: string): AsyncGenerator<string> {
   }
 }
 
-/** Decodes UTF-8 without replacing anything. @throws CliError naming what has other bytes */
+/**
+ * Decodes UTF-8 strictly.
+ *
+ * @throws CliError naming the input that is not UTF-8
+ */
 export function decodeText(bytes: Uint8Array, what: string): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
@@ -141,14 +161,13 @@ export function decodeText(bytes: Uint8Array, what: string): string {
   }
 }
 
-/** Reads an operand: the data itself, @FILE, or - for standard input. */
+/** Reads a data operand: the data itself, @FILE, or - for standard input. */
 export async function readData(operand: string): Promise<Uint8Array<ArrayBuffer>> {
   if (operand === "-") return readWhole("-");
   if (operand.startsWith("@")) return readWhole(operand.slice(1));
   return Uint8Array.from(Buffer.from(operand));
 }
 
-/** Reads a short text. */
 export function readText(path: string): string {
   if (path === "-") requireContent();
   else if (statSync(path).isDirectory()) throw usageError(`${path} is a directory; name a file`);
@@ -159,7 +178,11 @@ export function readText(path: string): string {
   }
 }
 
-/** Runs a reader of keys or certificates. @throws CliError naming what a CryptoError is about */
+/**
+ * Runs a parser of keys or certificates.
+ *
+ * @throws CliError that names the origin for a CryptoError
+ */
 export function explainKey<T>(origin: string, read: () => T): T {
   try {
     return read();
@@ -168,7 +191,11 @@ export function explainKey<T>(origin: string, read: () => T): T {
   }
 }
 
-/** Makes a CliError of a CryptoError. @param origin names the file */
+/**
+ * Converts a CryptoError to a CliError.
+ *
+ * @param origin names the file
+ */
 export function explainKeyError(origin: string, error: unknown): unknown {
   return error instanceof CryptoError ? usageError(`${origin}: ${error.message}`) : error;
 }

@@ -4,38 +4,38 @@ import { usageError } from "../exit-codes.ts";
 import { readText } from "./read.ts";
 import { replacePrivateFile } from "./write.ts";
 
-/** The content that all these files share. */
+/** The fields that all state files share. */
 interface State {
   /** The server that the state belongs to. */
   readonly url: string;
 }
 
-/** A kind of such files. */
+/** A kind of state file. */
 export interface StateKind<T extends State> {
-  /** Names it in an error: "device". */
+  /** For error messages, such as "device". */
   readonly noun: string;
-  /** The verb that makes one: "qsp device register". */
+  /** The verb that creates the file, such as "qsp device register". */
   readonly maker: string;
   readonly isState: (value: Partial<Record<keyof T, unknown>>) => boolean;
 }
 
-/** @throws CliError, also for a file of another server */
+/** @throws CliError for a damaged file or one that belongs to a different server */
 export function readState<T extends State>(path: string, url: string, kind: StateKind<T>): T {
   if (!existsSync(path)) throw usageError(`${path} does not exist; ${kind.maker} creates one`);
   const state = parse(readText(path), kind);
   if (state === undefined)
     throw usageError(`${path} does not contain a ${kind.noun}; ${kind.maker} creates one`);
   if (state.url !== url)
-    throw usageError(`${path} is a ${kind.noun} of ${state.url}, not of ${url}; use --url ${state.url}`);
+    throw usageError(
+      `${path} belongs to a ${kind.noun} at ${state.url}, not at ${url}; use --url ${state.url}`,
+    );
   return state;
 }
 
-/** Replaces the state. */
 export function writeState(path: string, state: State): void {
   replacePrivateFile(path, `${JSON.stringify(state, undefined, 2)}\n`);
 }
 
-/** Tells whether all values are strings. */
 export function areTexts(...values: readonly unknown[]): boolean {
   return values.every((value) => typeof value === "string");
 }
@@ -45,7 +45,7 @@ function parse<T extends State>(text: string, { isState }: StateKind<T>): T | un
     const found: unknown = JSON.parse(text);
     if (typeof found === "object" && found !== null && isState(found)) return found as T;
   } catch {
-    // Treated like a file with other content.
+    // Treated like any other invalid content.
   }
   return undefined;
 }

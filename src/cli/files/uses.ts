@@ -1,4 +1,4 @@
-/** What verbs do with the files that a command line names. It is checked before a verb runs. */
+/** Checks, before a verb runs, how it uses the files named on the command line. */
 import { type BigIntStats, fstatSync, lstatSync, readFileSync, statSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import { usageError } from "../exit-codes.ts";
@@ -6,35 +6,33 @@ import { maxWholeBytes } from "./read.ts";
 import { findTarget } from "./write.ts";
 
 /**
- * What a verb does with a file: "creates" one that must not exist, and "updates" one that it reads, replaces or removes.
- * "data" reads it if the text is @FILE or - for standard input.
+ * How a verb uses a file: "creates" a file that must not exist yet; "updates" one that it reads, replaces or removes;
+ * "data" reads it if the text is @FILE, or - for standard input.
  */
 export type FileUse = "reads" | "writes" | "creates" | "updates" | "data";
 
-/** A file that a command line names, by an option, an operand or a default. */
+/** A file named by an option, an operand or a default. */
 export interface UsedFile {
-  /** How the verb finds it: the name of the option, or the operand. */
+  /** The option or operand by which the verb looks it up. */
   readonly key: string;
-  /** How the user knows it: "--out" or "FILE". */
+  /** The name shown to the user: "--out" or "FILE". */
   readonly name: string;
   /** "-" is standard input or standard output. */
   readonly path: string;
   readonly use: FileUse;
-  /** Only its owner may read it. */
+  /** Whether only the owner may read it. */
   readonly isSecret?: boolean;
 }
 
-/** Standard input or standard output. */
 export const standard = "-";
 
-/** Tells whether a verb writes a file. */
 export function isWritten({ use }: UsedFile): boolean {
   return use === "writes" || use === "creates" || use === "updates";
 }
 
 /**
- * Checks that no output replaces an input, another output or a secret key, also through links and redirections, and that
- * new files do not exist yet.
+ * Checks that no output overwrites an input, another output or a secret key, even through links and redirections, and
+ * that new files do not exist yet.
  *
  * @throws CliError
  */
@@ -52,7 +50,7 @@ export function checkFiles(given: readonly UsedFile[]): void {
     for (const [j, other] of places.entries())
       if (i !== j && isWritten(output.file) && output.place !== undefined && output.place === other.place)
         throw collision(output.file, other.file);
-  // No other copy may exist. The file of a device, which is updated, has its key afterwards, too.
+  // It may be the only copy of the key. A device file is exempt: after the update it still contains its key.
   for (const { name, path, use } of files)
     if (use === "writes" && containsSecretKey(path))
       throw usageError(
@@ -60,9 +58,9 @@ export function checkFiles(given: readonly UsedFile[]): void {
       );
 }
 
-/** PKCS#8 in PEM, also within JSON; a master key. */
+/** PKCS#8 in PEM, even within JSON, or a master key. */
 const secretText = /PRIVATE KEY-----|^[0-9a-f]{64}\s*$/i;
-/** PKCS#8 in DER, in hexadecimal digits: a sequence of a version and another sequence (RFC 5958, section 2). */
+/** The start of PKCS#8 in DER, in hex: a sequence of a version and another sequence (RFC 5958, section 2). */
 const secretDer = /^30(?:[0-7].|81..|82....)02010[01]30/;
 
 function containsSecretKey(path: string): boolean {
@@ -71,7 +69,7 @@ function containsSecretKey(path: string): boolean {
   const file = readFileSync(path);
   const text = file.toString("latin1");
   if (secretText.test(text) || secretDer.test(file.toString("hex", 0, 8))) return true;
-  // A JWK, or several (RFC 7518, section 6; RFC 9964).
+  // One or more JWKs (RFC 7518, section 6; RFC 9964).
   return /"kty"\s*:/.test(text) && /"(priv|d|k)"\s*:/.test(text);
 }
 
@@ -88,7 +86,7 @@ function collision(output: UsedFile, other: UsedFile): Error {
   );
 }
 
-/** The file that a text with @ names; none for a text that is the data itself. */
+/** Resolves @FILE to its path; returns no file for literal data. */
 function resolveData(file: UsedFile): readonly UsedFile[] {
   if (file.use !== "data" || file.path === standard) return [file];
   return file.path.startsWith("@") ? [{ ...file, path: file.path.slice(1) }] : [];
@@ -102,16 +100,16 @@ function requireOne(files: readonly UsedFile[], sentence: string, isOne: (file: 
     );
 }
 
-/** A link to nothing is in the way as well. */
+/** A dangling link counts: it blocks creation too. */
 function exists(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
 /**
- * Identifies the file that a write would change, or the name that it would create. Links, mounts and redirections give a
- * file several paths: a shell may have opened the file of another option as standard input or standard output.
+ * Identifies the file that a write would change or create. Links, mounts and redirections give one file several
+ * paths: a shell may have opened the file of another option as standard input or output.
  *
- * @returns undefined for what holds nothing that a write could change: a terminal, a pipe, /dev/null
+ * @returns undefined for targets without content to lose: a terminal, a pipe, /dev/null
  */
 function findPlace(file: UsedFile): string | undefined {
   const { path } = file;
@@ -119,7 +117,7 @@ function findPlace(file: UsedFile): string | undefined {
   const found = statSync(path, { throwIfNoEntry: false, bigint: true });
   if (found !== undefined) return identify(found);
   const target = findTarget(path);
-  // A directory that is missing is reported when the file is written.
+  // A missing directory is reported when the file is written.
   const directory = statSync(dirname(target), { throwIfNoEntry: false, bigint: true });
   return `${directory === undefined ? dirname(target) : `${directory.dev}:${directory.ino}`}/${basename(target)}`;
 }

@@ -1,4 +1,4 @@
-/** Writes files so that there is always a complete one: a draft beside it takes its place. */
+/** Writes files atomically: a temporary file next to the target replaces it. */
 import { randomBytes } from "node:crypto";
 import {
   accessSync,
@@ -22,13 +22,13 @@ import { makeDirectories } from "../../make-directories.ts";
 import { describeSystemError, saysDiskFull } from "../../system-error.ts";
 import { type CliError, diskFullError, usageError } from "../exit-codes.ts";
 
-/** Who may read a file. A private file is readable by its owner alone, whatever was there before. */
+/** Who may read a file. A private file becomes readable only by its owner, whatever its mode was before. */
 export type FileAccess = "public" | "private";
 
 /**
- * Creates a file. Its name is taken first, so that nothing is overwritten.
+ * Creates a file. It reserves the name first, so that it never overwrites a file.
  *
- * @throws CliError if it exists, also as a link to nothing
+ * @throws CliError if the path exists, even as a dangling link
  */
 export function createFile(path: string, content: string | Uint8Array, access: FileAccess): void {
   explain(path, () => closeSync(openSync(path, "wx", 0o600)));
@@ -41,8 +41,8 @@ export function createFile(path: string, content: string | Uint8Array, access: F
 }
 
 /**
- * Writes a file: creates it, or replaces it. It is written through a link, and an existing file keeps its mode and, where
- * the system allows it, its owner. What is not a file, such as a pipe or a terminal, is written as it is.
+ * Creates or replaces a file. Links are followed, and an existing file keeps its mode and, if the system allows it,
+ * its owner. Pipes, terminals and other non-files are written directly.
  *
  * @throws CliError
  */
@@ -50,12 +50,16 @@ export function writeFile(path: string, content: string | Uint8Array, access: Fi
   const found = explain(path, () => statSync(path, { throwIfNoEntry: false }));
   if (found?.isDirectory()) throw usageError(`${path} is a directory; name a file`);
   if (isOpenFile(path) || (found !== undefined && !found.isFile())) return writeInPlace(path, content);
-  // A rename would replace a file that its user has protected.
+  // A rename would bypass the target's write protection.
   if (found !== undefined) explain(path, () => accessSync(path, constants.W_OK));
   replaceRegular({ path, target: findTarget(path), found }, content, access);
 }
 
-/** Replaces a private file, and creates the directories above it. @throws CliError */
+/**
+ * Replaces a private file and creates missing parent directories.
+ *
+ * @throws CliError
+ */
 export function replacePrivateFile(path: string, content: string): void {
   try {
     makeDirectories(dirname(path));
@@ -67,17 +71,17 @@ export function replacePrivateFile(path: string, content: string): void {
   writeFile(path, content, "private");
 }
 
-/** The names of files that are open: /dev/stdout, /dev/fd/3. A rename would replace the name and not the open file. */
+/** Paths of open files: /dev/stdout, /dev/fd/3. A rename would replace the path, not the open file. */
 export function isOpenFile(path: string): boolean {
   return /^\/(?:dev\/(?:stdin|stdout|stderr|fd\/\d+)|proc\/(?:self|\d+)\/fd\/\d+)$/.test(resolve(path));
 }
 
-/** The most links from one to the next; more are a circle (path_resolution(7)). */
+/** Maximum links to follow; a longer chain is a loop (path_resolution(7)). */
 const maxLinks = 40;
 
-/** Finds the path of a file behind links; of a file that does not exist yet, where it would be created. */
+/** Resolves links; for a file that does not exist yet, returns the path at which it would be created. */
 export function findTarget(path: string): string {
-  // The system's own answer also has the case of the letters, where it does not matter.
+  // realpath also normalizes letter case on case-insensitive file systems.
   const found = findReal(path);
   if (found !== undefined) return found;
   let at = resolve(path);
@@ -120,21 +124,21 @@ function writeInPlace(path: string, content: string | Uint8Array): void {
 
 /** A file to replace. */
 interface Place {
-  /** As the user wrote it, for errors. */
+  /** The path as typed, for error messages. */
   readonly path: string;
-  /** Where the file is, behind links. */
+  /** The path after resolving links. */
   readonly target: string;
-  /** The file that is there, whose mode and owner remain. */
+  /** The existing file, whose mode and owner are kept. */
   readonly found: Stats | undefined;
 }
 
-/** Puts a draft in the place of a file. */
+/** Replaces a file with a draft. */
 function replaceRegular(
   { path, target, found }: Place,
   content: string | Uint8Array,
   access: FileAccess,
 ): void {
-  // A short name: that of the file may already be as long as a name may be.
+  // A short name, because the target's name may already have the maximum length.
   const draft = join(dirname(target), `.qsp-${randomBytes(8).toString("hex")}.draft`);
   explain(
     path,
@@ -158,19 +162,19 @@ function replaceRegular(
   );
 }
 
-/** The mode of a new file that all may read, without what this user forbids. */
+/** Returns the mode for a new public file under the user's umask. */
 function newMode(): number {
   return 0o644 & ~process.umask();
 }
 
-/** Only root can keep the owner of a file of another user. */
+/** Only root can preserve another user's ownership. */
 function keepOwner(file: number, { uid, gid }: Stats): void {
   const own = fstatSync(file);
   if (own.uid === uid && own.gid === gid) return;
   try {
     fchownSync(file, uid, gid);
   } catch {
-    // The file is then ours: its directory allows us to replace it.
+    // The file then belongs to us: the directory permissions allowed the replacement.
   }
 }
 
@@ -180,15 +184,15 @@ function writeAll(file: number, content: string | Uint8Array): void {
 }
 
 /**
- * @param found the file that is there, and remains
- * @throws CliError naming the file: errors of a write name none, and those of a draft name the draft
+ * @param found the existing file, which remains unchanged
+ * @throws CliError that names the target: system errors name the draft or nothing
  */
 function explain<T>(path: string, write: () => T, found?: Stats): T {
   try {
     return write();
   } catch (error) {
     throw error instanceof Error && "code" in error && "syscall" in error
-      ? cannotWrite(path, error, found === undefined ? "" : "; what was there remains")
+      ? cannotWrite(path, error, found === undefined ? "" : "; the existing file is unchanged")
       : error;
   }
 }
@@ -209,7 +213,7 @@ function cannotWrite(path: string, error: Error & { readonly code: unknown }, re
       );
     case "EACCES":
     case "EPERM":
-      // A file is replaced, so its directory must be writable, too.
+      // Replacing a file requires a writable directory too.
       return usageError(`${path} cannot be written: permission denied for it or for its directory`);
     default:
       return usageError(`${path} cannot be written: ${reason}${rest}`);

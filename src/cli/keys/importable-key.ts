@@ -1,4 +1,4 @@
-/** Finds out what a file with a secret key contains. */
+/** Detects the format and algorithm of a secret key file. */
 import { algorithms } from "../../crypto/algorithms.ts";
 import { findKeyFileAlgorithm } from "../../crypto/key-file.ts";
 import { decodePem, isPem } from "../../crypto/pem.ts";
@@ -8,7 +8,7 @@ import { keyAlgorithms } from "./read-keys.ts";
 
 type KeyAlgorithm = (typeof keyAlgorithms)[number];
 
-/** A secret key of a file. */
+/** A secret key read from a file. */
 export interface KeyFile {
   readonly algorithm: KeyAlgorithm;
   /** PKCS#8 in DER, a JWK, a raw seed, or a raw secret key. The caller wipes it. */
@@ -16,9 +16,10 @@ export interface KeyFile {
 }
 
 /**
- * Reads a secret key: PKCS#8 in PEM or DER or a JWK, which state their algorithm, or raw bytes of the given algorithm.
+ * Reads a secret key: PKCS#8 in PEM or DER or a JWK, which state their algorithm, or raw bytes of the given
+ * algorithm.
  *
- * @param path names the file in an error
+ * @param path names the file in error messages
  * @throws CliError
  */
 export function readKeyFile(file: Uint8Array, path: string, wanted: string | undefined): KeyFile {
@@ -29,7 +30,7 @@ export function readKeyFile(file: Uint8Array, path: string, wanted: string | und
   if (algorithm === undefined) throw notAKey(path);
   if (given !== undefined && given !== algorithm)
     throw usageError(`${path} contains an ${algorithm} key, not ${given}; leave out --algorithm`);
-  // The text around PEM stays on this machine.
+  // Text around the PEM block is not sent to the server.
   const bytes = isPem(file) ? decodePem("PRIVATE KEY", new TextDecoder().decode(file)) : file;
   return { algorithm, bytes };
 }
@@ -43,16 +44,16 @@ function requireAlgorithm(wanted: string): KeyAlgorithm {
 function readRaw(file: Uint8Array, path: string, algorithm: KeyAlgorithm | undefined): KeyFile {
   if (algorithm === undefined) {
     if (!rawLengths.has(file.length)) throw notAKey(path);
-    throw usageError(`${path} contains ${file.length} raw bytes; state their algorithm with --algorithm`);
+    throw usageError(`${path} contains ${file.length} raw bytes; name their algorithm with --algorithm`);
   }
   const lengths = listRawLengths(algorithm);
   if (lengths.includes(file.length)) return { algorithm, bytes: file };
   throw usageError(
-    `${path} has ${file.length} bytes and is not PKCS#8; a raw key of ${algorithm} has ${lengths.join(" or ")} bytes`,
+    `${path} has ${file.length} bytes and is not PKCS#8; a raw ${algorithm} key has ${lengths.join(" or ")} bytes`,
   );
 }
 
-/** The seed, or the secret key in the form of its standard. */
+/** Lengths of the seed and of the secret key in its standard encoding. */
 function listRawLengths(algorithm: KeyAlgorithm): number[] {
   const { seedBytes, secretKeyBytes } = algorithms[algorithm];
   return [...new Set([...(seedBytes === undefined ? [] : [seedBytes]), secretKeyBytes])];
@@ -61,5 +62,5 @@ function listRawLengths(algorithm: KeyAlgorithm): number[] {
 const rawLengths = new Set(keyAlgorithms.flatMap(listRawLengths));
 
 function notAKey(path: string): CliError {
-  return usageError(`${path} does not contain a secret key of ML-DSA, SLH-DSA, ML-KEM or X-Wing`);
+  return usageError(`${path} does not contain an ML-DSA, SLH-DSA, ML-KEM or X-Wing secret key`);
 }

@@ -1,4 +1,4 @@
-/** Reads keys of any algorithm from the files of people. */
+/** Reads keys of any supported algorithm from user-supplied files. */
 import { type Algorithm, kemAlgorithms, kemNames, mlDsaNames, slhDsaNames } from "../../crypto/algorithms.ts";
 import { wipe } from "../../crypto/bytes.ts";
 import { invalidKey } from "../../crypto/crypto-error.ts";
@@ -16,12 +16,12 @@ import type { CryptoProvider, PublicKey, SecretKey } from "../../crypto/provider
 import { usageError } from "../exit-codes.ts";
 import { explainKey, explainKeyError, maxWholeBytes, readSecret, readText } from "../files/read.ts";
 
-/** The algorithms of key files. */
+/** Algorithms that key files may have. */
 export const keyAlgorithms = [...mlDsaNames, ...kemNames, ...slhDsaNames] as const;
 
-/** Lends a provider to a function, and closes it afterwards. */
+/** Runs a function with a crypto provider, and closes the provider afterwards. */
 export async function withProvider<T>(use: (provider: CryptoProvider) => Promise<T>): Promise<T> {
-  // Loaded on demand, because most verbs do not need it and start faster without it.
+  // Loaded on demand: most verbs do not need it and start faster without it.
   const { createCryptoProvider } = await import("../../crypto/create-provider.ts");
   const provider = await createCryptoProvider("openssl");
   try {
@@ -31,12 +31,21 @@ export async function withProvider<T>(use: (provider: CryptoProvider) => Promise
   }
 }
 
-/** Reads the one public key of a file. @throws CliError naming the file */
+/**
+ * Reads a file that contains one public key.
+ *
+ * @throws CliError naming the file
+ */
 export function readPublicKey(provider: CryptoProvider, path: string): PublicKey {
   return parsePublicKey(provider, readText(path), path);
 }
 
-/** Reads a file with one public key of an algorithm. @returns PEM, for a request. @throws CliError naming the file */
+/**
+ * Reads a file that contains one public key of the given algorithm.
+ *
+ * @returns PEM, for a request
+ * @throws CliError naming the file
+ */
 export function readPublicKeyPem(path: string, algorithm: Algorithm): Promise<string> {
   return withProvider(async (provider) => {
     const publicKey = readPublicKey(provider, path);
@@ -45,14 +54,22 @@ export function readPublicKeyPem(path: string, algorithm: Algorithm): Promise<st
   });
 }
 
-/** Parses a text with one public key. @param origin names it in an error */
+/**
+ * Parses a text that contains one public key.
+ *
+ * @param origin names the text in error messages
+ */
 export function parsePublicKey(provider: CryptoProvider, text: string, origin: string): PublicKey {
   const [publicKey, ...others] = parsePublicKeys(provider, text, origin);
   if (others.length === 0) return publicKey;
   throw usageError(`${origin} contains ${others.length + 1} public keys; expected one`);
 }
 
-/** Parses the public keys of a text: PEM blocks one after another, a JWK, or a JWK set. @param origin names it in an error */
+/**
+ * Parses all public keys in a text: PEM blocks, a JWK, or a JWK set.
+ *
+ * @param origin names the text in error messages
+ */
 export function parsePublicKeys(
   provider: CryptoProvider,
   text: string,
@@ -72,11 +89,11 @@ export function parsePublicKeys(
 
 const aPublicKey = "an ML-DSA, ML-KEM, X-Wing or SLH-DSA public key";
 
-/** @throws CryptoError for a block that is not a public key: skipping it would hide what the file is */
+/** @throws CryptoError for a block that is not a public key: skipping it could hide a mix-up of files */
 function importBlock(provider: CryptoProvider, block: PemBlock): PublicKey {
   const { label, line } = block;
   if (label.endsWith("PRIVATE KEY"))
-    throw invalidKey(`line ${line} begins a secret key; name the file of the public key`);
+    throw invalidKey(`line ${line} begins a secret key; name the public key file`);
   const hint = label.includes("CERTIFICATE") ? "; give a certificate with --certificate" : "";
   if (label !== "PUBLIC KEY")
     throw invalidKey(`line ${line} begins a ${label}; expected a PUBLIC KEY${hint}`);
@@ -87,7 +104,11 @@ function importBlock(provider: CryptoProvider, block: PemBlock): PublicKey {
   return provider.importPublicKey(algorithm, { pem: encodePem(label, der) });
 }
 
-/** Reads a secret key: PKCS#8 in PEM or DER, or a JWK. @throws CliError naming the file */
+/**
+ * Reads a secret key: PKCS#8 in PEM or DER, or a JWK.
+ *
+ * @throws CliError naming the file
+ */
 export async function readSecretKey(provider: CryptoProvider, path: string): Promise<SecretKey> {
   const file = await readSecret(path, maxPemCharacters);
   try {
@@ -97,7 +118,11 @@ export async function readSecretKey(provider: CryptoProvider, path: string): Pro
   }
 }
 
-/** Parses a secret key in PEM. @param origin names it in an error */
+/**
+ * Parses a secret key in PEM.
+ *
+ * @param origin names the text in error messages
+ */
 export function parseSecretKey(provider: CryptoProvider, pem: string, origin: string): Promise<SecretKey> {
   return importSecretKey(provider, new TextEncoder().encode(pem), origin);
 }
@@ -120,7 +145,7 @@ async function importSecretKey(
   }
 }
 
-/** @throws CliError if a key is not for signatures */
+/** @throws CliError if the key is for key encapsulation, not for signing */
 export function requireSigning(algorithm: Algorithm, origin: string): void {
   if (algorithm in kemAlgorithms)
     throw usageError(`${origin} is an ${algorithm} key, which cannot sign or verify`);

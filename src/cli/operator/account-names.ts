@@ -1,11 +1,11 @@
-/** Checks the names and roles of users and clients. */
+/** Validates user and client names and roles. */
 import { ConfigError } from "../../config.ts";
 import { isAccountName } from "../../identity/account-name.ts";
 import { userRoles } from "../../identity/tables.ts";
 import type { UserRole } from "../../identity/users.ts";
 import { systemPrincipal } from "../../records/ownership.ts";
 
-/** The owner of the records of open mode, and the actors in the logs without an account: due work, and operators. */
+/** Actors in records and logs that have no account: open mode, scheduled work, and operators. */
 const reservedNames: readonly string[] = [systemPrincipal.user, "schedule", "operator"];
 
 /** @throws ConfigError for an invalid or reserved name */

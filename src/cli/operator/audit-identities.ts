@@ -1,4 +1,4 @@
-/** The operator's verbs for the log of identities: log-ins, users, clients, issuer keys and revocations. */
+/** Operator verbs for the identity log: logins, users, clients, issuer keys and revocations. */
 import type { AuditEntry } from "../../audit/chain.ts";
 import { readEntries } from "../../audit/log.ts";
 import { identityLog } from "../../audit/tables.ts";
@@ -8,13 +8,13 @@ import { describeVerification, readCheckpoint } from "./audit-verify.ts";
 import { type StoreVerb, verdict } from "./store-verb.ts";
 import { existingStoreVerb, withStore } from "./with-store.ts";
 
-/** Entries to read at a time. */
+/** Entries per page. */
 const pageEntries = 1000;
 
 const list = existingStoreVerb({
   line: "audit identities [NAME]",
   meaning:
-    "Lists log-ins, and changes of users, clients and issuer keys, oldest first; with a name, those of one of them.",
+    "Lists logins and changes to users, clients and issuer keys, oldest first; with a name, only entries for that name.",
   example: "qsp audit identities ada",
   async work({ operands: [keyId], store }) {
     let after = 0;
@@ -32,7 +32,7 @@ const list = existingStoreVerb({
 const verify: StoreVerb = {
   line: "audit verify-identities [CHECKPOINT-FILE]",
   operandFiles: { "CHECKPOINT-FILE": "reads" },
-  meaning: "Verifies the log of identities, optionally against a checkpoint that you stored elsewhere.",
+  meaning: "Verifies the identity log, optionally against a checkpoint that you stored elsewhere.",
   async run(input) {
     const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);
@@ -43,10 +43,8 @@ const verify: StoreVerb = {
   },
 };
 
-/** The verbs for the log of identities. */
 export const auditIdentityVerbs: readonly StoreVerb[] = [list, verify];
 
-/** One line. */
 function describeEntry(entry: AuditEntry): string {
   const { sequence, timestamp, operation, outcome, keyId, user, clientAddress, requestId, details } = entry;
   const facts = [
@@ -56,6 +54,6 @@ function describeEntry(entry: AuditEntry): string {
     ...(details === "" ? [] : [details]),
   ];
   const parts = [sequence, timestamp.toISOString(), operation, outcome, keyId || "-", ...facts];
-  // A changed entry of the database must not control the terminal.
+  // A tampered database entry must not control the terminal.
   return parts.join("  ").replaceAll(/\p{C}/gu, "?");
 }

@@ -7,12 +7,12 @@ import { counted } from "../output/output.ts";
 import { type StoreVerb, verdict } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
-/** Verifies the audit log of a store, with or without a running server. */
+/** Verifies a store's audit log; works while the server runs. */
 export const auditVerify: StoreVerb = {
   line: "audit verify [CHECKPOINT-FILE]",
   operandFiles: { "CHECKPOINT-FILE": "reads" },
   meaning:
-    "Verifies the audit log, optionally against a checkpoint that you stored elsewhere (JSON of VerifyAuditLog).",
+    "Verifies the audit log, optionally against a checkpoint that you stored elsewhere (the JSON of VerifyAuditLog).",
   async run(input) {
     const [file] = input.operands;
     const outside = file === undefined ? undefined : readCheckpoint(file);
@@ -24,14 +24,18 @@ export const auditVerify: StoreVerb = {
   },
 };
 
-/** Describes the result of a verification in one sentence. @param log names the log */
+/**
+ * Describes the result of a verification in one sentence.
+ *
+ * @param log names the log
+ */
 export function describeVerification(
   log: string,
   { valid, entries, head, firstBrokenSequence, reason, checkpoint }: AuditVerification,
 ): string {
   const vouched =
     checkpoint === undefined
-      ? "no signed checkpoint agrees with it"
+      ? "no signed checkpoint matches it"
       : `signed checkpoint at entry ${checkpoint.sequence}, ${checkpoint.signedAt.toISOString()}`;
   const countedEntries = counted(entries, "entry", "entries");
   return valid
@@ -39,7 +43,7 @@ export function describeVerification(
     : `The ${log} is broken at entry ${firstBrokenSequence}: ${reason}. It has ${countedEntries}; ${vouched}.`;
 }
 
-/** Reads a checkpoint from a REST answer of VerifyAuditLog: the whole answer, or only its checkpoint. */
+/** Reads a checkpoint from a REST response of VerifyAuditLog: the whole response, or only its checkpoint. */
 export function readCheckpoint(path: string): SignedCheckpoint {
   const given = readJson(path);
   const checkpoint = isRecord(given) && isRecord(given.checkpoint) ? given.checkpoint : given;

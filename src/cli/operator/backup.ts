@@ -18,21 +18,21 @@ import { type StoreVerb, verdict } from "./store-verb.ts";
 import { withDraft } from "./with-draft.ts";
 import { withDatabase } from "./with-store.ts";
 
-/** How the name of a backup ends that is not complete. */
+/** The suffix of an incomplete backup file. */
 const draftEnding = ".partial";
 
-/** Writes a snapshot of the store into one file; servers keep running. */
+/** Writes a snapshot of the store to one file; servers keep running. */
 export const backup: StoreVerb = {
   line: "backup FILE",
   operandFiles: { FILE: "creates" },
   meaning:
-    "Writes the store into a file, with its secrets sealed. The server may run. The file does not contain the master key. The exit code is 1 if the file is written, but the master key here does not open it.",
+    "Writes the store to a file, with its secrets sealed. The server may be running. The file does not contain the master key. The exit code is 1 if the file was written but the configured master key does not open it.",
   example: "qsp backup monday.backup",
   async run({ operands: [file = ""], location, masterKey, loadTables }) {
     const path = resolve(file);
     if (file === "-") throw new ConfigError("a backup cannot go to standard output; name a file");
     if (!existsSync(dirname(path))) throw new ConfigError(`the directory ${dirname(path)} does not exist`);
-    // Before the copy: a rotation that ends meanwhile replaces the key that opens the copy.
+    // Before the copy: a rotation that finishes meanwhile replaces the key that opens the copy.
     const keys = findKeys(masterKey);
     const tables = await loadTables();
     return withDatabase(tables, location, "existing", async (source) => {
@@ -40,26 +40,26 @@ export const backup: StoreVerb = {
       const { masterKeyIds, faults } = await copying.catch((error: unknown) => {
         throw explainWriting(error, file);
       });
-      // The file stays: it may be the only copy, and the right key may be elsewhere.
-      for (const fault of faults) warn(`${file} is written, but ${describeFault(fault, masterKeyIds)}`);
-      const written = `The store ${source.name} is in ${file}. Its secret keys are sealed under the master key; store that key apart. Names, logs and password hashes are readable by whoever has the file.`;
+      // Keep the file: it may be the only copy, and the right key may be elsewhere.
+      for (const fault of faults) warn(`${file} was written, but ${describeFault(fault, masterKeyIds)}`);
+      const written = `Backed up the store ${source.name} to ${file}. Its secret keys are sealed under the master key; store that key separately. Anyone who has the file can read names, logs and password hashes.`;
       return verdict(faults.length === 0, `${written}${describeKeys(masterKeyIds, masterKey)}`);
     });
   },
 };
 
-/** A copy of a store, and the keys that it needs. */
+/** A finished copy and the keys that it needs. */
 interface Copied {
   readonly masterKeyIds: readonly string[];
-  /** The reason why the keys of the operator do not open it. */
+  /** Why the operator's keys do not open it. */
   readonly faults: readonly KeyFault[];
 }
 
-/** Writes a file that is there when it is complete. */
+/** Writes a file that appears only once it is complete. */
 async function writeCopy(path: string, fill: (draft: Draft) => Promise<Copied>): Promise<Copied> {
-  // Of any backup in the directory: usually each has a name of its own.
+  // Remove the leftovers of any backup in the directory: each usually has its own file name.
   tellOfRemains(removeRemains(`${dirname(path)}/`, draftEnding));
-  // A unique name: other files in the directory are not ours to overwrite.
+  // A unique name, so that no other file is overwritten.
   const makeDraft = (): Draft => createDraft(`${path}.`, draftEnding);
   return withDraft(makeDraft, async (draft) => {
     const copied = await fill(draft);
@@ -70,35 +70,34 @@ async function writeCopy(path: string, fill: (draft: Draft) => Promise<Copied>):
   });
 }
 
-/** Copies a store into a new file. */
 async function fill(draft: Draft, source: Database, tables: StoreTables, keys: FoundKeys): Promise<Copied> {
-  // Create the file with its mode before it has content.
+  // Create the file with its final mode before it has content.
   closeSync(openSync(draft.path, "wx", 0o600));
   return withDatabase(tables, { kind: "sqlite", path: draft.path }, "create", async (target) => {
     await withCount("rows copied", (onProgress) => copyStore(source, target, onProgress));
-    // Read through the writing connection: an open reader would prevent the switch of the journal mode.
+    // Read through the write connection: an open reader would block the journal mode switch.
     const masterKeys = await countByMasterKey(target.writer);
     const faults = await findKeyFaults(target.writer, keys);
-    // Leave one file, without a journal next to it.
+    // Leave one file without a journal next to it.
     await target.writeConnection.run([{ sql: "pragma journal_mode = delete", parameters: [] }]);
     return { masterKeyIds: masterKeys.map(({ masterKeyId }) => masterKeyId), faults };
   });
 }
 
-/** Turns a fault of the file into a ConfigError; only this file is written. */
+/** Converts an error about the backup file to a ConfigError; no other file is written. */
 function explainWriting(error: unknown, file: string): unknown {
   if ((error instanceof StoreFailureError && error.code === "FULL") || saysDiskFull(error))
     return diskFullError(file);
-  // An error of the operating system.
+  // An operating system error.
   if (error instanceof Error && "syscall" in error)
     return new ConfigError(`${file} cannot be written: ${readMessage(error)}`);
   return error;
 }
 
-/** Describes the keys that a backup needs if its secrets are under several master keys. */
+/** Names the master keys that a backup needs if there are several. */
 function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource): string {
   if (masterKeyIds.length <= 1) return "";
-  const all = `\nIts secrets are under ${masterKeyIds.length} master keys, ${masterKeyIds.join(" and ")}: you need all of them to read it.`;
+  const all = `\nIts secrets are sealed under ${masterKeyIds.length} master keys, ${masterKeyIds.join(" and ")}: reading it requires all of them.`;
   const [first, next] =
     source.kind === "file"
       ? [source.path, existsSync(nextKeyPath(source.path)) ? nextKeyPath(source.path) : undefined]
@@ -108,16 +107,16 @@ function describeKeys(masterKeyIds: readonly string[], source: MasterKeySource):
     : `${all}\nThey are in ${first} and ${next}, because a rotation is in progress.`;
 }
 
-/** Describes why a backup cannot be read with the keys that the operator has, and what to do. */
+/** Describes why the operator's keys cannot open a backup, and what to do. */
 function describeFault(fault: KeyFault, masterKeyIds: readonly string[]): string {
   switch (fault.kind) {
     case "invalid":
       return `its master key cannot be checked: ${fault.reason}`;
     case "wrong":
-      return `${fault.name} does not open it: find the master key ${masterKeyIds.join(" and ")}, without which the secrets in the store and in its backups are lost`;
+      return `${fault.name} does not open it: find master key ${masterKeyIds.join(" and ")}; without it, the secrets in the store and in its backups are lost`;
     case "damaged":
       return "its root key was changed outside the server: keep older backups, and run qsp store verify";
     case "incomplete":
-      return `${fault.secrets} of its secrets are under master key ${fault.masterKeyId}, which is not here: find that key, or they are lost`;
+      return `${fault.secrets} of its secrets are sealed under master key ${fault.masterKeyId}, which is not available: find that key, or they are lost`;
   }
 }

@@ -6,29 +6,32 @@ import type { CertificateAlgorithm, CertificateAndKey } from "../../crypto/x509.
 import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
 import { describeSystemError } from "../../system-error.ts";
 
-/** The two CAs, and the suffixes of their files and of the files that they sign. */
+/** The two CAs, with the suffix of their files and of the files that they sign. */
 export const authorities: readonly { algorithm: CertificateAlgorithm; suffix: string; meaning: string }[] = [
   { algorithm: "ECDSA-P256", suffix: "", meaning: "ECDSA-P256, which every client accepts" },
   { algorithm: "ML-DSA-65", suffix: "-mldsa", meaning: "ML-DSA-65, for clients that accept it" },
 ];
 
-/** The directory of the CA. */
 export function directoryIn(dataDir: string): string {
   return join(resolve(dataDir), "tls");
 }
 
-/** Names a certificate and its key. */
+/** Returns the file names of a certificate and its key. */
 export function nameFiles(name: string, suffix: string) {
   return { key: `${name}${suffix}.key`, certificate: `${name}${suffix}.crt` };
 }
 
-/** Tells whether a directory has a part of a CA. */
+/** Returns whether a directory contains any CA file. */
 export function hasAuthorityFile(directory: string): boolean {
   const files = authorities.flatMap(({ suffix }) => Object.values(nameFiles("ca", suffix)));
   return files.some((file) => existsSync(join(directory, file)));
 }
 
-/** Reads the CA with a suffix. @throws ConfigError if a file is missing, or others can read its key */
+/**
+ * Reads the CA with the given suffix.
+ *
+ * @throws ConfigError if a file is missing, or other users can read its key
+ */
 export function readAuthority(directory: string, suffix: string): CertificateAndKey {
   const { key, certificate } = nameFiles("ca", suffix);
   return {
@@ -37,14 +40,14 @@ export function readAuthority(directory: string, suffix: string): CertificateAnd
   };
 }
 
-/** @param forbiddenBits the bits that its mode must not have */
+/** @param forbiddenBits mode bits that must not be set */
 function readAuthorityFile(directory: string, file: string, forbiddenBits = 0): string {
   const path = join(directory, file);
   if (!existsSync(path)) {
     const remedy = hasAuthorityFile(directory) ? "restore it from a copy" : "create a CA with: qsp ca init";
     throw new ConfigError(`${path} is missing; ${remedy}`);
   }
-  // Windows has no such bits; there, the file inherits the access list of its directory.
+  // Windows has no mode bits; there, the file inherits the directory's access list.
   if (process.platform !== "win32" && (statSync(path).mode & forbiddenBits) !== 0)
     throw new ConfigError(`other users can read ${path}; set its mode to 0600`);
   try {

@@ -1,4 +1,4 @@
-/** Writes keys and certificates, so that either all are in place or the previous files remain. */
+/** Writes keys and certificates so that either all are in place or the previous files remain. */
 
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,10 +8,10 @@ import { sync } from "../../database/fsync.ts";
 import { makeDirectories } from "../../make-directories.ts";
 import { describeSystemError, saysDiskFull } from "../../system-error.ts";
 
-/** Contents by file name, in the order in which they are put in place. */
+/** Contents by file name, in the order in which they are moved into place. */
 export type Files = Readonly<Record<string, string>>;
 
-/** A draft this old is left over from a killed run: a run takes a second at most. */
+/** Age after which a draft counts as left over from a killed run; a run takes at most a second. */
 const abandonedAfterMs = 60_000;
 
 /**
@@ -30,11 +30,11 @@ export function createFilledDirectory(directory: string, files: Files): void {
 }
 
 /**
- * Replaces files of a directory in the given order, with one rename each, because no file system renames two at once.
- * Put a key before its certificate, so that a process that watches the certificate finds both. If one file cannot be
- * replaced, all are restored.
+ * Replaces files in the given order with one rename each: no file system renames two files atomically. Put a key
+ * before its certificate, so that a process that watches the certificate finds both. If a replacement fails, all
+ * files are restored.
  *
- * @param name the name of the draft in the same directory, which keeps two runs apart.
+ * @param name the draft directory, in the same directory; its name keeps concurrent runs apart
  * @throws ConfigError if they cannot be written, or another run is in progress
  */
 export function replaceFiles(directory: string, name: string, files: Files): void {
@@ -61,12 +61,12 @@ export function replaceFiles(directory: string, name: string, files: Files): voi
   });
 }
 
-/** Anyone may read a certificate; only its owner may read a key. */
+/** Certificates are world-readable; keys are readable only by their owner. */
 function readMode(file: string): number {
   return file.endsWith(".crt") ? 0o644 : 0o600;
 }
 
-/** Writes files into a temporary directory, which is removed at the end. */
+/** Writes files to a temporary directory, and removes it at the end. */
 function writeDraft(path: string, files: Files, publish: (draft: string) => void): void {
   const draft = `${path}.draft`;
   removeAbandoned(draft);

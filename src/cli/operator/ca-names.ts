@@ -1,16 +1,16 @@
-/** The names that the certificate of a server may have. */
+/** Validates the names in a server certificate. */
 import { isIP } from "node:net";
 import { ConfigError } from "../../config.ts";
 import { isHostName } from "../../crypto/host-name.ts";
 
-/** Longest first name, in characters: it is the subject (RFC 5280, appendix A.1: ub-common-name). */
+/** Maximum characters of the first name, which becomes the subject (RFC 5280, appendix A.1: ub-common-name). */
 const maxFirstCharacters = 64;
 const maxNames = 100;
 
 /**
  * Reads host names, wildcards such as `*.example.com`, and IP addresses.
  *
- * @returns each name once, in the given order, in lower case, and IPv6 in its shortest form.
+ * @returns each name once, in the given order, in lower case, with IPv6 in its shortest form
  * @throws ConfigError that quotes the first invalid name
  */
 export function readServerNames(given: readonly string[]): readonly string[] {
@@ -29,7 +29,7 @@ function readServerName(given: string): string {
   const name = given.toLowerCase();
   const family = isIP(name);
   if (family === 4) return name;
-  // A zone, as in fe80::1%eth0, is not part of the address and must not be in a certificate.
+  // A zone, as in fe80::1%eth0, is not part of the address and must not appear in a certificate.
   if (family === 6 && !name.includes("%")) return new URL(`http://[${name}]`).hostname.slice(1, -1);
   if (isHostName(name)) return name;
   throw new ConfigError(

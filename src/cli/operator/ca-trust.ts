@@ -2,18 +2,18 @@ import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
 import { maxSmallFileBytes, readFileWithin } from "../../read-file.ts";
 
-/** Port of the gateway in envoy/envoy.yaml. */
+/** Gateway port in envoy/envoy.yaml. */
 const gatewayPort = 8443;
 
-/** The certificates that clients must trust. */
+/** Certificates that clients must trust. */
 interface Trust {
-  /** Paths of the certificates of the CA; every client accepts the first one. */
+  /** Paths of the CA certificates; every client accepts the first one. */
   readonly certificates: readonly string[];
-  /** The names of a server whose certificate they sign. */
+  /** Host names in a server certificate that they signed. */
   readonly names?: readonly string[];
 }
 
-/** Lists the shell commands that make a client trust the CA. */
+/** Lists shell commands whose clients trust the CA. */
 export function describeTrust({ certificates, names = [] }: Trust): string {
   const [first = ""] = certificates;
   const path = quote(first);
@@ -24,7 +24,7 @@ export function describeTrust({ certificates, names = [] }: Trust): string {
   grpcurl -cacert ${path} ${host}:${gatewayPort} list
   NODE_EXTRA_CA_CERTS=${path} node client.js
 
-SHA-256 fingerprints, to compare with those of a client:
+SHA-256 fingerprints; compare them on the client:
 ${certificates.map((each) => `  ${computeFingerprint(each)}  ${each}`).join("\n")}`;
 }
 
@@ -37,7 +37,7 @@ function computeFingerprint(path: string): string {
   return new X509Certificate(readFileWithin(path, maxSmallFileBytes)).fingerprint256;
 }
 
-/** Quotes a path as one word of a POSIX shell. */
+/** Quotes a path for a POSIX shell. */
 function quote(path: string): string {
   return /^[\w./:@-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,4 +1,4 @@
-/** Creates the operator's private CA, and certificates of servers. */
+/** Creates the operator's private CA and issues server certificates. */
 import { X509Certificate } from "node:crypto";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
@@ -11,25 +11,23 @@ import { readServerNames } from "./ca-names.ts";
 import { describeTrust } from "./ca-trust.ts";
 import type { StoreVerb } from "./store-verb.ts";
 
-/** Maximum days of a certificate: browsers accept no more than 398. */
+/** Maximum validity in days: browsers reject more than 398. */
 const maxDays = 397;
 
-/** Creates the CA. */
 const caInit: StoreVerb = {
   line: "ca init",
   meaning:
-    "Creates a private CA in tls of the data directory, with one certificate for ECDSA-P256 and one for ML-DSA-65.",
+    "Creates a private CA in tls/ in the data directory, with one certificate for ECDSA-P256 and one for ML-DSA-65.",
   run: ({ config }) => initAuthorities(config.dataDir, new Date()),
 };
 
-/** Issues or renews the certificates of a server. */
 const caIssue: StoreVerb = {
   line: "ca issue NAME…",
   options: {
     days: { value: "NUMBER", meaning: `Days of validity, 1 to ${maxDays}; default: 90` },
-    file: { value: "NAME", meaning: "Base name of its files; default: gateway" },
+    file: { value: "NAME", meaning: "Base name of the files; default: gateway" },
   },
-  meaning: "Issues or renews the certificate of a server with these host names and IP addresses.",
+  meaning: "Issues or renews a server certificate for these host names and IP addresses.",
   example: "qsp ca issue localhost 127.0.0.1 --days 30",
   async run({ operands, options, config }) {
     const days = readDays(options.text("days") ?? "90");
@@ -42,25 +40,28 @@ const caIssue: StoreVerb = {
   },
 };
 
-/** The verbs of the CA. */
 export const caVerbs: readonly StoreVerb[] = [caInit, caIssue];
 
-/** The certificates to issue. */
+/** What `ca issue` was asked to issue. */
 export interface IssueRequest {
   readonly names: readonly string[];
   readonly days: number;
-  /** Name of the files, without an ending. */
+  /** Base name of the files, without an extension. */
   readonly file: string;
 }
 
-/** Does what `ca init` does. @throws ConfigError if there is a CA already */
+/**
+ * Implements `ca init`.
+ *
+ * @throws ConfigError if a CA already exists
+ */
 export async function initAuthorities(dataDir: string, now: Date): Promise<string> {
   const directory = directoryIn(dataDir);
   if (hasAuthorityFile(directory))
     throw new ConfigError(`${directory} already has a CA, which remains unchanged`);
   if (existsSync(directory) && (!statSync(directory).isDirectory() || readdirSync(directory).length > 0))
     throw new ConfigError(`${directory} is not empty; use an empty or a new directory for the CA`);
-  // Loaded here, because it takes 40 ms and no other command needs it.
+  // Loaded on demand: it takes 40 ms, and no other command needs it.
   const { createAuthority } = await import("../../crypto/x509.ts");
   const made = authorities.map(({ algorithm, suffix }) =>
     toFiles("ca", suffix, createAuthority(algorithm, now)),
@@ -75,7 +76,11 @@ ${describeTrust(readTrust(directory))}
 Next: qsp ca issue NAME…`;
 }
 
-/** Does what `ca issue` does. @throws ConfigError, CryptoError if there is no CA, or it cannot sign */
+/**
+ * Implements `ca issue`.
+ *
+ * @throws ConfigError, CryptoError if no CA exists or it cannot sign
+ */
 export async function issueCertificates(
   dataDir: string,
   { names, days, file }: IssueRequest,
@@ -95,7 +100,9 @@ ${describeCertificates(directory, file)}
 ${describeTrust({ ...readTrust(directory), names })}`;
 }
 
-/** The key comes first: see replaceFiles. The CA is left out: clients that trust it have it (RFC 8446, 4.4.2). */
+/**
+ * Puts the key first: see replaceFiles. Leaves out the CA: clients that trust it already have it (RFC 8446, 4.4.2).
+ */
 function toFiles(name: string, suffix: string, { certificatePem, secretKeyPem }: CertificateAndKey): Files {
   const { key, certificate } = nameFiles(name, suffix);
   return { [key]: secretKeyPem, [certificate]: certificatePem };
@@ -118,7 +125,11 @@ function readTrust(directory: string) {
   };
 }
 
-/** Reads --days. @throws ConfigError */
+/**
+ * Parses --days.
+ *
+ * @throws ConfigError
+ */
 export function readDays(text: string): number {
   const days = Number(text);
   if (/^\d+$/.test(text) && days >= 1 && days <= maxDays) return days;
@@ -127,7 +138,7 @@ export function readDays(text: string): number {
 
 function readFileName(text: string): string {
   const isWellFormed = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(text);
-  // Otherwise it would collide with the CA, or with the ML-DSA file of another name.
+  // Other names would collide with the CA's files, or with the ML-DSA file of a different name.
   if (isWellFormed && text !== "ca" && !text.endsWith("-mldsa")) return text;
   throw new ConfigError(
     `--file: "${text}" is not a valid name: use a to z, 0 to 9, - and _, not ca, and no -mldsa at the end`,

@@ -5,10 +5,10 @@ import { counted } from "../output/output.ts";
 import { verdict } from "./store-verb.ts";
 import { existingStoreVerb } from "./with-store.ts";
 
-/** Verifies the chain of blocks of a store, with or without a running server. */
+/** Verifies the blockchain in a store; works while the server runs. */
 export const chainVerify = existingStoreVerb({
   line: "chain verify",
-  meaning: "Verifies the chain of blocks: indexes, links, hashes, validators, signatures and its end.",
+  meaning: "Verifies the blockchain: indexes, links, hashes, validators, signatures and the last block.",
   async work({ store, provider }) {
     const chain = createChainStore(store);
     const found = await withCount("blocks verified", (onProgress) =>
@@ -29,7 +29,7 @@ const meanings: Readonly<Record<ChainVerification["reason"], string>> = {
   INDEX: "INDEX, a block is missing or out of place",
   LINK: "LINK, it does not contain the hash of the previous block",
   HASH: "HASH, its hash does not match its content",
-  VALIDATOR: "VALIDATOR, no validator has that address, or its record was changed",
+  VALIDATOR: "VALIDATOR, no validator has this address, or the validator's record was changed",
   SIGNATURE: "SIGNATURE, its validator did not sign it",
   END: "END, the chain does not end where it should",
 };

@@ -1,4 +1,4 @@
-/** The operator's verbs for clients of OAuth 2: programs that request tokens with their own secret. */
+/** Operator verbs for OAuth 2 clients: programs that request tokens with their own secret. */
 import { ConfigError } from "../../config.ts";
 import { makeClientSecret } from "../../identity/client-secrets.ts";
 import { createClientStore, type StoredClient } from "../../identity/clients.ts";
@@ -15,28 +15,28 @@ const clientAdd = existingStoreVerb({
   options: {
     role: {
       value: "ROLE",
-      meaning: `Role of the client (${userRoles.join(", ")}); default: user`,
+      meaning: `The client's role (${userRoles.join(", ")}); default: user`,
       offers: userRoles,
     },
     scope: {
       value: "SCOPES",
       meaning:
-        "Scopes that it may request, separated by spaces or commas; docs/access.md lists those of this server",
+        "Scopes that the client may request, separated by spaces or commas; docs/access.md lists this server's scopes",
       isMany: true,
     },
     audience: {
       value: "URL",
-      meaning: "Another server that it may request tokens for, besides this one",
+      meaning: "A further server that the client may request tokens for",
       isMany: true,
     },
     resource: {
       value: "URL",
-      meaning: "An audience that the client is itself: it may introspect the tokens for it",
+      meaning: "An audience that the client serves itself; it may introspect tokens for it",
       isMany: true,
     },
-    exchange: { meaning: "Allows it to exchange the tokens of users for its own (RFC 8693)" },
+    exchange: { meaning: "Allows the client to exchange users' tokens for its own (RFC 8693)" },
   },
-  meaning: "Adds a client of OAuth 2, and prints its secret. The server stores only a hash of the secret.",
+  meaning: "Adds an OAuth 2 client and prints its secret. The server stores only a hash of the secret.",
   example: 'SECRET=$(qsp client add orders --scope "kms.read kms.sign")',
   async work({ operands: [name = ""], options, loadPackages, store }) {
     requireAccountName(name);
@@ -44,20 +44,20 @@ const clientAdd = existingStoreVerb({
     const { secret, secretHash } = makeClientSecret();
     if (!(await createClientStore(store).add({ name, secretHash, ...rights }, new Date())))
       throw new ConfigError(`a client or a user named ${name} already exists`);
-    return showSecret(secret, `Client secret of ${name}; it is shown only once:`);
+    return showSecret(secret, `Client secret of ${name}, shown only once:`);
   },
 });
 
 const clientSecret = existingStoreVerb({
   line: "client secret NAME",
-  meaning: "Prints a new secret of a client. All tokens of the client become invalid.",
+  meaning: "Replaces a client's secret and prints the new one. All of the client's tokens become invalid.",
   example: "SECRET=$(qsp client secret orders)",
   async work({ operands: [name = ""], store }) {
     const { secret, secretHash } = makeClientSecret();
     if (!(await createClientStore(store).setSecret(name, secretHash))) throw clientUnknown(name);
     return showSecret(
       secret,
-      `New client secret of ${name}; it is shown only once, and earlier tokens are no longer accepted:`,
+      `New client secret of ${name}, shown only once; earlier tokens are no longer accepted:`,
     );
   },
 });
@@ -65,7 +65,7 @@ const clientSecret = existingStoreVerb({
 const clientRemove = existingStoreVerb({
   line: "client remove NAME",
   meaning:
-    "Removes a client. All its tokens become invalid. Its records remain visible to administrators, and a later client of the same name does not get them.",
+    "Removes a client. All its tokens become invalid. Its records remain visible to administrators; a later client of the same name does not get them.",
   example: "qsp client remove orders",
   async work({ operands: [name = ""], store }) {
     if (!(await createClientStore(store).remove(name))) throw clientUnknown(name);
@@ -83,17 +83,16 @@ const clientList = existingStoreVerb({
   },
 });
 
-/** The verbs for clients. */
 export const clientVerbs: readonly StoreVerb[] = [clientAdd, clientSecret, clientRemove, clientList];
 
-/** Only the secret is on standard output, so that a script can store it: at once, because nothing can show it later. */
+/** Prints only the secret on standard output, so that a script can capture it: it cannot be shown again. */
 function showSecret(secret: string, comment: string): Outcome {
   process.stderr.write(`${comment}\n`);
   process.stdout.write(`${secret}\n`);
   return { exitCode: exitCodes.done };
 }
 
-/** @param known the scopes of this server */
+/** @param known this server's scopes */
 function readRights(options: ParsedOptions, known: readonly string[]) {
   const rights = {
     role: readRole(options.text("role") ?? "user"),
@@ -109,7 +108,7 @@ function readRights(options: ParsedOptions, known: readonly string[]) {
       throw new ConfigError(
         `--${option}: "${wrong}" is not a URL or a name of 1 to 500 printable ASCII characters`,
       );
-    // RFC 8707, section 2. The server refuses requests for such a resource, so this one could never be used.
+    // RFC 8707, section 2. The server refuses requests for such a resource, so the right would be useless.
     const withFragment = rights[`${option}s`].find((name) => name.includes("#"));
     if (withFragment !== undefined)
       throw new ConfigError(
@@ -119,13 +118,13 @@ function readRights(options: ParsedOptions, known: readonly string[]) {
   return rights;
 }
 
-/** Values that were given separately, or separated by spaces or commas. */
+/** Reads values that were given separately, or separated by spaces or commas. */
 function readList(options: ParsedOptions, name: string): string[] {
   const parts = options.all(name).flatMap((value) => value.split(/[ ,]+/));
   return [...new Set(parts.filter((part) => part !== ""))];
 }
 
-/** Refuses malformed scopes (RFC 6749, section 3.3), and those of our own packages that no call needs. */
+/** Refuses malformed scopes (RFC 6749, section 3.3), and unknown scopes in our own packages' namespaces. */
 function requireScopes(scopes: readonly string[], known: readonly string[]): void {
   const prefixes = new Set(known.map((scope) => scope.split(".")[0]));
   for (const scope of scopes) {

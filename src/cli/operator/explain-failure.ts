@@ -1,4 +1,4 @@
-/** Explains in one sentence why a command or a start cannot use a store. */
+/** Explains in one sentence why a command or a server start cannot use a store. */
 
 import {
   mayPass,
@@ -8,7 +8,7 @@ import {
   StoreFailureError,
 } from "../../database/store-error.ts";
 
-/** Turns a failure of the store into a StorageError; returns any other error unchanged. */
+/** Converts a store failure to a StorageError; returns any other error unchanged. */
 export function explainStoreFailure(error: unknown, store: string): unknown {
   if (!(error instanceof StoreFailureError)) return error;
   if (error.code === "CORRUPT") return new StoreDamagedError(store, readMessage(error.cause));
@@ -16,7 +16,7 @@ export function explainStoreFailure(error: unknown, store: string): unknown {
   return new StorageError(sentence, { mayPass: mayPass(error) });
 }
 
-/** Describes a cause; if several addresses were tried, each has its own reason. */
+/** Describes a cause; if several addresses were tried, gives the reason for each. */
 function describeCause(cause: unknown): string {
   if (cause instanceof AggregateError) return ` (${cause.errors.map(readMessage).join("; ")})`;
   return cause === undefined ? "" : ` (${readMessage(cause)})`;

@@ -4,11 +4,11 @@ import { createIssuerStore } from "../../identity/issuer-store.ts";
 import type { StoreVerb } from "./store-verb.ts";
 import { withStore } from "./with-store.ts";
 
-/** Creates a new key that signs tokens, with or without running servers. */
+/** Rotates the token signing key; works while servers run. */
 export const issuerRotate: StoreVerb = {
   line: "issuer rotate [revoke]",
   meaning:
-    "Creates a new key that signs tokens. Tokens of the old key remain valid until they expire; with revoke, servers refuse them within a second.",
+    "Creates a new token signing key. Tokens signed with the old key remain valid until they expire; with revoke, servers reject them within a second.",
   example: "qsp issuer rotate revoke",
   async run(input) {
     const [word] = input.operands;
@@ -19,9 +19,9 @@ export const issuerRotate: StoreVerb = {
       const deps = { provider, store: createIssuerStore(store), now: () => new Date() };
       const keyId = await rotateIssuerKey(deps, { revoke });
       const rest = revoke
-        ? "Servers refuse tokens of the previous keys within a second."
-        : "Tokens of the previous key are accepted until they expire, within an hour.";
-      return `Tokens are signed with the key ${keyId} from now on. ${rest}`;
+        ? "Servers reject tokens signed with earlier keys within a second."
+        : "Tokens signed with the previous key remain valid until they expire, within an hour.";
+      return `Key ${keyId} now signs tokens. ${rest}`;
     });
   },
 };

@@ -1,14 +1,14 @@
-/** Tells whether a program runs as a service of systemd. */
+/** Detects whether the output goes to the systemd journal. */
 import { fstatSync } from "node:fs";
 
-/** Standard output, and standard error, which systemd names if both go to the journal on their own. */
+/** Standard output and standard error; systemd names either if only that one goes to the journal. */
 const descriptors = [1, 2];
 
 /**
- * Tells whether the output of this program goes to the journal of systemd.
+ * Returns whether standard output or standard error goes to the systemd journal.
  *
- * JOURNAL_STREAM holds its device and inode (systemd.exec(5), "Environment variables in spawned processes"). Programs of
- * a desktop inherit the variable, and their terminals do not match it.
+ * JOURNAL_STREAM contains the journal's device and inode (systemd.exec(5), "Environment variables in spawned
+ * processes"). Desktop programs inherit the variable, but their terminals do not match it.
  */
 export function writesToJournal({ JOURNAL_STREAM: journal }: NodeJS.ProcessEnv): boolean {
   if (journal === undefined) return false;

@@ -6,10 +6,10 @@ import { tellOfRemains } from "./remains.ts";
 import { type StoreVerb, verdict } from "./store-verb.ts";
 import { withDatabase } from "./with-store.ts";
 
-/** Maximum lines about unchanged secrets; there may be as many as there are secrets. */
+/** Maximum lines about unchanged secrets; all secrets may be affected. */
 const maxLines = 20;
 
-/** Changes the master key; can be stopped at any point and run again. */
+/** Rotates the master key; can be stopped at any point and run again. */
 export const masterKeyRotate: StoreVerb = {
   line: "master-key rotate",
   meaning: "Creates a new master key and seals all secrets under it. You can stop it and run it again.",
@@ -26,7 +26,7 @@ export const masterKeyRotate: StoreVerb = {
   },
 };
 
-/** Describes what was left unchanged, and why. */
+/** Describes the secrets that were left unchanged, and why. */
 function describeLeft({ damaged, outOfReach }: Rewrapped, masterKey: MasterKeySource): string[] {
   const cure =
     masterKey.kind === "file"
@@ -40,7 +40,7 @@ function describeLeft({ damaged, outOfReach }: Rewrapped, masterKey: MasterKeySo
     ...shorten(
       outOfReach.map(
         ({ masterKeyId, secrets }) =>
-          `${counted(secrets, "secret")} ${secrets === 1 ? "is" : "are"} under master key ${masterKeyId}, which is not available${cure}`,
+          `${counted(secrets, "secret")} ${secrets === 1 ? "is" : "are"} sealed under master key ${masterKeyId}, which is not available${cure}`,
       ),
       "master keys are not available",
     ),
@@ -52,11 +52,11 @@ function shorten(lines: readonly string[], what: string): string[] {
   return rest > 0 ? [...lines.slice(0, maxLines), `${rest} more ${what}`] : [...lines];
 }
 
-/** Describes where the keys are, and what to do with them. */
+/** Describes where the keys are and what to do with them. */
 function describeKeys(masterKey: MasterKeySource): string {
   if (masterKey.kind === "file")
-    return `${masterKey.path} contains it. Store a copy apart from the store.
-${previousKeyPath(masterKey.path)} contains the previous key, which older backups need. After you create newer backups, remove it or store it apart from them.`;
-  return `On every server, set QSP_MASTER_KEY to it and unset QSP_MASTER_KEY_NEXT. A server that started without QSP_MASTER_KEY_NEXT cannot read or write secrets until then.
+    return `${masterKey.path} contains it. Store a copy separately from the store.
+${previousKeyPath(masterKey.path)} contains the previous key, which older backups need. Once you have newer backups, remove it or store it separately from them.`;
+  return `On every server, set QSP_MASTER_KEY to it and unset QSP_MASTER_KEY_NEXT. Until then, a server that was started without QSP_MASTER_KEY_NEXT cannot read or write secrets.
 Keep the previous key as long as you keep older backups: they need it.`;
 }

@@ -35,24 +35,24 @@ import { withDatabase } from "./with-store.ts";
 
 /** The first bytes of a SQLite file (https://sqlite.org/fileformat2.html, section 1.3). */
 const sqliteHeader = "SQLite format 3\0";
-/** The byte that says whether a log may be beside the file. */
+/** The offset of the file format version, which shows whether a write-ahead log may exist next to the file. */
 const formatAt = 18;
 const logFormat = 2;
 
-/** How the name of the directory begins that holds a copy of a backup. */
+/** The prefix of the temporary directory that holds a copy of the backup. */
 const draftName = "qsp-restore-";
 
-/** Creates a store from a file that `backup` wrote. */
+/** Creates a store from a file written by `backup`. */
 export const restore: StoreVerb = {
   line: "restore FILE",
   operandFiles: { FILE: "reads" },
-  meaning: "Fills a new store, on SQLite or PostgreSQL, from a file that qsp backup wrote.",
+  meaning: "Fills a new store, on SQLite or PostgreSQL, from a qsp backup file.",
   example: "qsp restore monday.backup --data-dir ./restored",
   async run({ operands: [file = ""], config, location, masterKey, loadTables }) {
     const tables = await loadTables();
     requireBackup(file);
     const place = placeOfCopy(location, config.dataDir);
-    // The directory of a store that a killed run has made was missing before: then the copy is in one above it.
+    // If a killed run created the store's directory, its copy is in the closest parent that existed before.
     for (let at = resolve(place); ; at = dirname(at)) {
       tellOfRemains(removeRemains(join(at, draftName)));
       if (at === dirname(at)) break;
@@ -70,7 +70,7 @@ export const restore: StoreVerb = {
           return target.name;
         });
         const left = await describeMasterKey(source, masterKey);
-        return `The store ${name} has the content of ${file}.${left}`;
+        return `Restored ${file} to the store ${name}.${left}`;
       } finally {
         await source.close();
       }
@@ -78,7 +78,11 @@ export const restore: StoreVerb = {
   },
 };
 
-/** Checks the file before it is copied. @throws ConfigError for a file that `backup` did not write */
+/**
+ * Checks the file before it is copied.
+ *
+ * @throws ConfigError for a file that `backup` did not write
+ */
 function requireBackup(file: string): void {
   let isFile = false;
   let beginning = "";
@@ -93,11 +97,11 @@ function requireBackup(file: string): void {
   }
   if (!isFile) throw new ConfigError(`${file} is not a file`);
   if (!beginning.startsWith(sqliteHeader))
-    throw new ConfigError(`${file} is not a backup; name a file that qsp backup wrote`);
-  // A backup has no log. A copy of a store may, with transactions that would be lost without a word.
+    throw new ConfigError(`${file} is not a backup; name a qsp backup file`);
+  // A backup has no log. A copied store may have one, with transactions that would be lost silently.
   if (beginning.charCodeAt(formatAt) === logFormat && statSync(logPath(file), ifThere)?.size)
     throw new ConfigError(
-      `${file} is a store with a log beside it, not a backup; name its directory with --data-dir, and back it up`,
+      `${file} is a store with a log next to it, not a backup; back it up first: qsp backup FILE --data-dir DIRECTORY`,
     );
 }
 
@@ -114,7 +118,7 @@ function readBeginning(file: string): string {
   return bytes.toString("latin1");
 }
 
-/** Finds a directory for the copy: the store's disk has room for it; other directories may be in memory. */
+/** Chooses where to put the copy: the store's disk has room for it; other directories may be in memory. */
 function placeOfCopy(location: StoreVerbInput["location"], dataDir: string): string {
   if (location.kind === "postgres") return existsSync(dataDir) ? dataDir : os.tmpdir();
   let place = dirname(resolve(location.path));
@@ -122,7 +126,7 @@ function placeOfCopy(location: StoreVerbInput["location"], dataDir: string): str
   return place;
 }
 
-/** Creates a directory for the owner only. */
+/** Creates a directory that only its owner can access. */
 function makeDirectory(place: string, file: string): Draft {
   try {
     const draft = createDraft(join(place, draftName));
@@ -133,11 +137,11 @@ function makeDirectory(place: string, file: string): Draft {
   }
 }
 
-/** Opens a copy of a backup, because opening a store may change its file. */
+/** Opens a copy of the backup: opening a store may modify its file. */
 async function openCopy(file: string, path: string, tables: StoreTables): Promise<Database> {
   try {
     copyFileSync(file, path);
-    // The copy has the mode of the file, which is sealed, and which others may be allowed to read.
+    // The copy inherits the mode of the backup, which may be readable by others because its secrets are sealed.
     chmodSync(path, 0o600);
   } catch (error) {
     throw cannotCopy(file, dirname(path), error);
@@ -145,7 +149,7 @@ async function openCopy(file: string, path: string, tables: StoreTables): Promis
   let source: Database | undefined;
   try {
     source = await openDatabase(tables, { kind: "sqlite", path });
-    // Also reads every table here, so that a fault is reported for this file.
+    // Counting reads every table here, so that damage is reported for this file.
     if ((await countRows(source.reader, source.owners)) === 0)
       throw new StorageError(`the store ${file} is empty`);
     return source;
@@ -154,7 +158,7 @@ async function openCopy(file: string, path: string, tables: StoreTables): Promis
     if (isDamage(error)) throw backupDamaged(file);
     const explained = explainStoreFailure(error, file);
     if (!(explained instanceof StorageError)) throw explained;
-    // The operator knows the file, not its copy.
+    // Report the operator's file, not the temporary copy.
     throw new StorageError(explained.message.replaceAll(path, file), { mayPass: explained.mayPass });
   }
 }
@@ -174,7 +178,7 @@ function backupDamaged(file: string): StorageError {
   return new StorageError(`the backup ${file} is damaged or incomplete; use another copy of it`);
 }
 
-/** Says what to do before a server can start on the restored store, and warns of keys that do not open it. */
+/** Describes what to do before a server can start on the restored store, and warns of keys that do not open it. */
 async function describeMasterKey({ reader }: Database, source: MasterKeySource): Promise<string> {
   const keys = findKeys(source);
   for (const fault of await findKeyFaults(reader, keys)) warn(describeFault(fault));
@@ -192,6 +196,6 @@ function describeFault(fault: KeyFault): string {
     case "damaged":
       return "its root key was changed outside the server; restore another backup";
     case "incomplete":
-      return `${fault.secrets} of the secrets are under master key ${fault.masterKeyId}, which is not available: the backup needs more than one`;
+      return `${fault.secrets} of the secrets are sealed under master key ${fault.masterKeyId}, which is not available: the backup needs several master keys`;
   }
 }

@@ -1,17 +1,17 @@
-/** Finds directories of secrets that other users can change. */
+/** Finds secret directories that other users can modify. */
 import { statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { StoreVerbInput } from "./store-verb.ts";
 
-/** The mode bits by which users that are neither the owner nor in the group can create, rename and delete files. */
+/** The mode bit that lets users outside the owner and group create, rename and delete files. */
 const writableByOthers = 0o002;
-/** With this bit, as in /tmp, they can rename and delete only their own. */
+/** The sticky bit, as on /tmp: users can rename and delete only their own files. */
 const sticky = 0o1000;
 
 /**
- * Describes the directory of the master key in one sentence if every user of the machine can write to it. The file may
- * be private, but others could replace it. A store in such a directory is refused, but Kubernetes mounts secrets like
- * this, read-only.
+ * Describes the master key's directory in one sentence if every user of the machine can write to it: even if the file
+ * is private, other users could replace it. A store in such a directory is refused, but here a warning must do,
+ * because Kubernetes mounts secrets like this, read-only.
  */
 export function findSharedDirectories({ masterKey }: Pick<StoreVerbInput, "masterKey">): string[] {
   if (masterKey.kind !== "file") return [];

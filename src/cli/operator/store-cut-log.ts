@@ -5,13 +5,13 @@ import { StorageError } from "../../database/store-error.ts";
 import { describePlace, findLogDamage, logPath } from "../../database/write-ahead-log.ts";
 import type { StoreVerb } from "./store-verb.ts";
 
-/** Continues with what SQLite can read of a damaged log. */
+/** Truncates a damaged write-ahead log to the part that SQLite can read. */
 export const storeCutLog: StoreVerb = {
   line: "store cut-log",
   meaning:
-    "Continues without the transactions that follow damage in the write-ahead log of a SQLite store. The server had\n" +
+    "Continues without the transactions that follow damage in a SQLite store's write-ahead log. The server had\n" +
     "confirmed them, so restore a backup instead if it is newer. Stop the server first. The damaged files are kept under\n" +
-    "other names. Run store verify and audit verify afterwards.",
+    "other names. Afterwards, run store verify and audit verify.",
   async run({ location }) {
     if (location.kind !== "sqlite") throw new ConfigError("only a SQLite store has a write-ahead log");
     const { path } = location;
@@ -27,8 +27,8 @@ export const storeCutLog: StoreVerb = {
       throw isBusy(error) ? new StorageError(`another program uses the store ${path}; stop it first`) : error;
     }
     return (
-      `The log was damaged ${describePlace(damage)}. At least ${damage.transactions} confirmed transactions are lost; the files with them are ${kept} and ${logPath(kept)}.\n` +
-      "Run qsp store verify, and qsp audit verify with a checkpoint that is kept elsewhere."
+      `The log was damaged ${describePlace(damage)}. At least ${damage.transactions} confirmed transactions are lost; the files that contain them are ${kept} and ${logPath(kept)}.\n` +
+      "Run qsp store verify, and qsp audit verify with a checkpoint that you stored elsewhere."
     );
   },
 };

@@ -10,14 +10,14 @@ import { withStore } from "./with-store.ts";
 export const storeInit: StoreVerb = {
   line: "store init",
   meaning:
-    "Creates an empty store, and a master key if there is none. The first start of a server does the same; all other\n" +
-    "verbs refuse a place without a store, because its name may be misspelt.",
+    "Creates an empty store, and a master key if none exists. The first start of a server does the same; all other\n" +
+    "verbs require an existing store, so that a misspelled path does not create one.",
   example: "qsp store init --data-dir ./data",
   async run(input) {
     const { location, masterKey } = input;
-    // An empty file is of a run that found no room for the tables.
+    // An empty file is left over from a run on a full disk.
     if (location.kind === "sqlite" && existsSync(location.path) && (await holdsTables(location)))
-      throw new ConfigError(`the store ${location.path} exists already and remains unchanged`);
+      throw new ConfigError(`the store ${location.path} already exists and remains unchanged`);
     tellOfRemains(removeKeyRemains(masterKey));
     const newKey = masterKey.kind === "file" && !existsSync(masterKey.path) ? masterKey.path : undefined;
     return withStore(input, "create", async () => {

@@ -1,4 +1,4 @@
-/** The parts that the operator's verbs share: the settings of `qsp serve`, a store, and the explanation of errors. */
+/** Shared by the operator verbs: the `qsp serve` settings, access to the store, and explanations of errors. */
 
 import type { AddedSettings } from "../../config/setting.ts";
 import { type Config, ConfigError, listSettings, readConfig } from "../../config.ts";
@@ -13,45 +13,44 @@ import { CliError, exitCodes, usageError } from "../exit-codes.ts";
 import { declareVerb, type Verb, type VerbDeclaration, type VerbInput } from "../verb.ts";
 import { explainStoreFailure } from "./explain-failure.ts";
 
-/** The input of an operator's verb. */
+/** What an operator verb receives. */
 export interface StoreVerbInput extends Pick<VerbInput, "operands" | "options" | "files" | "loadPackages"> {
   readonly config: Config;
   readonly location: DatabaseLocation;
   readonly masterKey: MasterKeySource;
-  /** Loads the tables of the store. */
   readonly loadTables: () => Promise<StoreTables>;
 }
 
-/** A verb that works on a store directly, with or without a running server. */
+/** A verb that works directly on a store; works while servers run. */
 export interface StoreVerb
   extends Pick<VerbDeclaration, "line" | "options" | "operandFiles" | "meaning" | "example"> {
-  /** Writes warnings to its own log. */
+  /** Whether the verb logs warnings itself. */
   readonly hasLog?: boolean;
-  /** @returns what it says on standard output, if it is done */
+  /** @returns the text for standard output, once done */
   run(input: StoreVerbInput): Promise<string | Outcome>;
 }
 
-/** How a verb ends. */
+/** How an operator verb ends. */
 export interface Outcome {
-  /** What it says on standard output. */
+  /** The text for standard output. */
   readonly text?: string;
-  /** 1 if it found a fault. */
+  /** 1 if the verb found a fault. */
   readonly exitCode: number;
 }
 
-/** The outcome of a verb that verifies. */
+/** Creates the outcome of a verification. */
 export function verdict(isYes: boolean, text: string): Outcome {
   return { text, exitCode: isYes ? exitCodes.done : exitCodes.no };
 }
 
-/** Warns that the list of processes shows the password of the database. */
+/** Warns that the process list exposes the database password. */
 export const passwordWarning =
-  "every user of this machine can read the password in --database-url; give the URL in QSP_DATABASE_URL, or the password in PGPASSWORD or ~/.pgpass";
+  "every user of this machine can read the password in --database-url; pass the URL in QSP_DATABASE_URL, or the password in PGPASSWORD or ~/.pgpass";
 
-/** The settings that select the store; the help of a verb shows only these. */
+/** The settings that select the store; a verb's help shows only these. */
 const storeSettingNames = ["data-dir", "database-url", "master-key-file"];
 
-/** Turns a store verb into a verb of the command line. */
+/** Converts a store verb to a command-line verb. */
 export function toVerb(verb: StoreVerb, added: readonly AddedSettings[] = []): Verb {
   const settings = createSettingOptions(added);
   return declareVerb({
@@ -78,7 +77,7 @@ export function toVerb(verb: StoreVerb, added: readonly AddedSettings[] = []): V
   });
 }
 
-/** Creates the settings as options of a verb. If one is given twice, the last value counts. */
+/** Creates options from the settings. If one is given twice, the last value wins. */
 function createSettingOptions(added: readonly AddedSettings[]): Options {
   return Object.fromEntries(
     listSettings(added)
@@ -96,7 +95,7 @@ function createSettingOptions(added: readonly AddedSettings[]): Options {
   );
 }
 
-/** Converts the settings of a command line to flags for `readConfig`. */
+/** Converts the settings on a command line to flags for `readConfig`. */
 function toFlags(settings: Options, options: ParsedOptions): string[] {
   return Object.entries(settings).flatMap(([name, { value }]) => {
     if (!options.flag(name)) return [];
@@ -104,9 +103,9 @@ function toFlags(settings: Options, options: ParsedOptions): string[] {
   });
 }
 
-/** Explains an error that the operator can fix. @returns undefined for a bug */
+/** Explains an error that the operator can fix; returns undefined for a bug. */
 export function explainOperatorError(error: unknown): CliError | undefined {
-  // Not the code of a wrong setting: a service manager should try again.
+  // Not the usage exit code: a service manager should retry.
   if (error instanceof StorageError && error.mayPass)
     return new CliError(exitCodes.unreachable, error.message);
   const isExplained =
@@ -117,7 +116,7 @@ export function explainOperatorError(error: unknown): CliError | undefined {
   return isExplained ? usageError(error.message) : undefined;
 }
 
-/** Tells whether the list of processes shows the password of the database. */
+/** Returns whether the process list exposes the database password. */
 export function showsPassword({ databaseUrl }: Config): boolean {
   if (!process.argv.some((arg) => databaseUrl !== "" && arg.endsWith(databaseUrl))) return false;
   const { password, searchParams } = new URL(databaseUrl);

@@ -12,21 +12,21 @@ import { counted } from "../output/output.ts";
 import { type Outcome, verdict } from "./store-verb.ts";
 import { existingStoreVerb } from "./with-store.ts";
 
-/** Maximum faults to list; the rest are only counted. */
+/** Maximum faults to list; the others are only counted. */
 const maxNamed = 20;
 
-/** Verifies the content of a store, with or without a running server; also works on a restored backup. */
+/** Verifies a store's content; works while servers run, and on restored backups. */
 export const storeVerify = existingStoreVerb({
   line: "store verify",
   meaning:
-    "Verifies that every secret can be decrypted, that every key is present, that no record was changed, and that the stored\n" +
-    "hashes and checkpoints of the verifiable logs are those of their entries. Also verifies the log of identities; audit\n" +
-    "verify does it for the audit log. First verifies a SQLite file as a whole; for PostgreSQL, pg_amcheck does that.",
+    "Verifies that every secret can be decrypted, every key is present, no record was changed, and the stored\n" +
+    "hashes and checkpoints of the verifiable logs match their entries. Also verifies the identity log; for the audit log,\n" +
+    "use audit verify. Checks a SQLite file as a whole first; for PostgreSQL, use pg_amcheck.",
   async work({ location, masterKey, loadTables, loadPackages, store, provider }) {
     const { kind } = location;
     const { owners, records: declarations } = await loadTables();
     const pages = await checkIntegrity({ kind, reader: store.reader });
-    // A record on a damaged page has any content, or none, so looking at records would name wrong faults.
+    // Records on a damaged page are unreliable: checking them would report the wrong faults.
     if (pages.length > 0) return reportFaults(pages.map(describePageFault), "its file");
     const schema = await verifySchema({ kind, owners, reader: store.reader });
     const keys = await withCount("keys verified", (onProgress) =>
@@ -42,10 +42,10 @@ export const storeVerify = existingStoreVerb({
     const lost = await listLostAccounts(store.reader);
     const answers = await store.verifyAnswers();
     const { verifyDerived } = await loadLogVerification(await loadPackages());
-    const trees = await withCount("hashes of verifiable logs verified", (onProgress) =>
+    const trees = await withCount("verifiable log hashes verified", (onProgress) =>
       verifyDerived(store, provider, onProgress),
     );
-    const identities = await withCount("entries of the log of identities verified", (onProgress) =>
+    const identities = await withCount("identity log entries verified", (onProgress) =>
       store.verifyIdentityLog({ onProgress }),
     );
     const faults = [
@@ -53,7 +53,7 @@ export const storeVerify = existingStoreVerb({
       ...secrets.broken.map((identity) => `The secret ${identity} cannot be decrypted.`),
       ...keys.faults.map(({ keyId, reason }) => `The key ${keyId} is damaged: ${reason}.`),
       ...records.damaged.map((name) => `The record of ${name} was changed outside of the server.`),
-      ...lost.map((name) => `The ${name} is missing, although the log of identities has no removal.`),
+      ...lost.map((name) => `The ${name} is missing, but the identity log records no removal.`),
       ...answers.damaged.map((name) => `The ${name} was changed outside of the server.`),
       ...trees.flatMap(({ log, fault }) =>
         fault === undefined
@@ -63,30 +63,32 @@ export const storeVerify = existingStoreVerb({
       ...(identities.valid
         ? []
         : [
-            `The log of identities is damaged from entry ${identities.firstBrokenSequence} on: ${identities.reason}.`,
+            `The identity log is damaged from entry ${identities.firstBrokenSequence} on: ${identities.reason}.`,
           ]),
     ];
-    // Where records were changed, their counts differ for that reason.
+    // Changed records explain different counts.
     if (faults.length === 0) {
       const lists = await verifyCounts(store, [keyTable, ...declarations]);
-      faults.push(...lists.map((list) => `The count of the list ${list} is not the number of its rows.`));
+      faults.push(
+        ...lists.map((list) => `The stored count of the list ${list} does not match its number of rows.`),
+      );
     }
     const checkpoints = trees.reduce((sum, tree) => sum + tree.checkpoints, 0);
     const others = records.checked + answers.checked;
     const looked = `${counted(secrets.checked, "secret")}, ${counted(keys.checked, "key")}, ${counted(others, "other record")} and ${counted(checkpoints, "checkpoint")}`;
     if (faults.length > 0) return reportFaults(faults, looked);
-    return `The store is intact: ${looked} are unchanged. qsp audit verify checks the text of audit entries.`;
+    return `The store is intact: ${looked} are unchanged. To check the audit entries, run qsp audit verify.`;
   },
 });
 
-/** Lists faults, and where they are. */
+/** Lists faults and their location. */
 function reportFaults(faults: readonly string[], place: string): Outcome {
   const more = faults.length > maxNamed ? [`… and ${faults.length - maxNamed} more.`] : [];
   const sentence = `The store is damaged: ${counted(faults.length, "fault")} in ${place}; restore a backup.`;
   return verdict(false, [...faults.slice(0, maxNamed), ...more, sentence].join("\n"));
 }
 
-/** SQLite's own words; in a damaged file, a name in them may hold any characters. */
+/** Quotes SQLite's message; in a damaged file, a name in it may contain any characters. */
 function describePageFault(fault: string): string {
   return `The file is damaged: ${fault.replaceAll(/\p{C}/gu, "?")}.`;
 }

@@ -1,4 +1,4 @@
-/** The operator's verbs for the users that may log in. */
+/** Operator verbs for the users who may log in. */
 import { ConfigError } from "../../config.ts";
 import { hashPassword, maxPasswordBytes, minPasswordCharacters } from "../../identity/passwords.ts";
 import { userRoles } from "../../identity/tables.ts";
@@ -26,7 +26,7 @@ const userAdd = existingStoreVerb({
 
 const userPasswd = existingStoreVerb({
   line: "user passwd NAME",
-  meaning: "Sets a new password. All tokens of the user become invalid.",
+  meaning: "Sets a new password. All of the user's tokens become invalid.",
   example: 'echo "$PASSWORD" | qsp user passwd ada',
   async work({ operands: [name = ""], store }) {
     const users = createUserStore(store);
@@ -40,7 +40,7 @@ const userPasswd = existingStoreVerb({
 const userRemove = existingStoreVerb({
   line: "user remove NAME",
   meaning:
-    "Removes a user. All tokens of the user become invalid. The user's records remain visible to administrators, and a later user of the same name does not get them.",
+    "Removes a user. All of the user's tokens become invalid. The user's records remain visible to administrators; a later user of the same name does not get them.",
   example: "qsp user remove ada",
   async work({ operands: [name = ""], store }) {
     const users = createUserStore(store);
@@ -65,10 +65,9 @@ const userList = existingStoreVerb({
   },
 });
 
-/** The verbs for users. */
 export const userVerbs: readonly StoreVerb[] = [userAdd, userPasswd, userRemove, userList];
 
-/** @throws ConfigError for an invalid password; the message does not repeat it */
+/** @throws ConfigError for an invalid password; the message does not repeat the password */
 async function readNewPassword(name: string): Promise<string> {
   const password = (await readPassword(`Password for ${name}: `)) ?? "";
   const characters = [...password].length;

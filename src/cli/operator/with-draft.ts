@@ -1,9 +1,9 @@
 import type { Draft } from "../../database/drafts.ts";
 
-/** Signals that end a program without a handler for them. */
+/** Signals that end a program by default. */
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
-/** Makes a temporary file or directory, works with it, and removes it at the end, even after a failure or a signal. */
+/** Creates a temporary file or directory, works with it, and removes it, even after a failure or a signal. */
 export async function withDraft<T>(make: () => Draft, work: (draft: Draft) => Promise<T>): Promise<T> {
   let draft: Draft | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -11,7 +11,7 @@ export async function withDraft<T>(make: () => Draft, work: (draft: Draft) => Pr
     // The one-shot handler has been removed, so this time the signal ends the program.
     process.kill(process.pid, signal);
   };
-  // First: a signal right after the draft was made would leave it.
+  // Install handlers first: a signal just after creation would leave the draft behind.
   for (const signal of signals) process.once(signal, onSignal);
   try {
     draft = make();

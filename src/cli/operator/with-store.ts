@@ -5,7 +5,7 @@ import { openDatabase, openStore, type StoreTables } from "../../open-store.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreVerb, StoreVerbInput } from "./store-verb.ts";
 
-/** Lends a command its store, with or without running servers, and a crypto provider; closes both. */
+/** Opens a store and a crypto provider for a command, and closes both afterwards; works while servers run. */
 export async function withStore<T>(
   { config, location, masterKey, loadTables }: StoreVerbInput,
   mode: OpenMode,
@@ -25,18 +25,18 @@ export async function withStore<T>(
   }
 }
 
-/** The input of a verb that works on a store that exists. */
+/** What a verb that works on an existing store receives. */
 interface StoreWork extends StoreVerbInput {
   readonly store: Store;
   readonly provider: CryptoProvider;
 }
 
-/** Declares a verb that works on a store that exists. */
+/** Declares a verb that works on an existing store. */
 export function existingStoreVerb({
   work,
   ...declared
 }: Omit<StoreVerb, "run"> & {
-  /** @returns what the verb says */
+  /** @returns the text or outcome of the verb */
   work(input: StoreWork): ReturnType<StoreVerb["run"]>;
 }): StoreVerb {
   return {
@@ -45,7 +45,7 @@ export function existingStoreVerb({
   };
 }
 
-/** Lends a command a database whose secrets stay sealed, and closes it. */
+/** Opens a database for a command without unsealing its secrets, and closes it afterwards. */
 export async function withDatabase<T>(
   tables: StoreTables,
   location: DatabaseLocation,

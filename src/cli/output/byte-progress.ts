@@ -1,22 +1,22 @@
-/** A progress bar on standard error, only on a terminal. */
+/** A progress bar on standard error, shown only on a terminal. */
 import { readChunks, readSize } from "../files/read.ts";
 import { describeTimeLeft } from "./time-left.ts";
 
-/** Work shorter than this shows no bar. */
+/** Work shorter than this shows no progress bar. */
 const silentMs = 1000;
-/** Milliseconds between two updates of the bar. */
+/** Milliseconds between updates. */
 const everyMs = 100;
 const barCells = 30;
 
-/** Reports progress. */
+/** Reports the progress of a transfer. */
 export interface Progress {
   /** @param doneBytes the total so far */
   show(doneBytes: number): void;
-  /** Removes the bar. */
+  /** Removes the progress bar. */
   end(): void;
 }
 
-/** The terminal that shows the bar. */
+/** The terminal that shows the progress bar. */
 export interface ProgressTerminal {
   readonly isTTY?: boolean | undefined;
   write(text: string): unknown;
@@ -63,7 +63,7 @@ export function readWithProgress(path: string): AsyncGenerator<Uint8Array> {
   return withProgress(readChunks(path), createProgress(path, readSize(path)));
 }
 
-/** Passes chunks on and shows how many bytes were passed. */
+/** Passes chunks through and shows how many bytes have passed. */
 export async function* withProgress(
   chunks: AsyncIterable<Uint8Array>,
   progress: Progress,

@@ -1,10 +1,10 @@
-/** Colours on a terminal (ECMA-48, section 8.3.117), and none elsewhere. */
+/** Colours for terminals (ECMA-48, section 8.3.117). */
 import { styleText } from "node:util";
 
-/** The styles of text. */
+/** Text styles. */
 export type Style = "good" | "bad" | "warning" | "heading" | "quiet";
 
-/** Colours a text, or returns it as it is. */
+/** Colours a text, or returns it unchanged. */
 export type Paint = (style: Style, text: string) => string;
 
 const formats = {
@@ -15,26 +15,26 @@ const formats = {
   quiet: "dim",
 } as const satisfies Record<Style, Parameters<typeof styleText>[0]>;
 
-/** The stream that the text goes to. */
+/** The stream that text is written to. */
 export interface ColorTarget {
   readonly isTTY?: boolean | undefined;
 }
 
 /**
- * Tells whether text for a stream has colours: NO_COLOR (no-color.org) turns them off, FORCE_COLOR turns them on, also
- * where there is no terminal; otherwise a terminal that is not "dumb" has them.
+ * Returns whether text for a stream is coloured: NO_COLOR (no-color.org) turns colours off, FORCE_COLOR turns them on
+ * even without a terminal; otherwise any terminal that is not "dumb" has them.
  */
 export function hasColors(
   { isTTY }: ColorTarget,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): boolean {
   if (env.NO_COLOR) return false;
-  // Node.js takes an empty FORCE_COLOR for 1 as well.
+  // Like Node.js, an empty FORCE_COLOR counts as 1.
   if (env.FORCE_COLOR !== undefined) return !["0", "false"].includes(env.FORCE_COLOR);
   return isTTY === true && env.TERM !== "dumb";
 }
 
-/** Creates the painter of text for a stream. */
+/** Creates a painter for a stream. */
 export function createPaint(
   target: ColorTarget,
   env: Readonly<Record<string, string | undefined>> = process.env,
@@ -50,7 +50,7 @@ export function colorHelp(text: string, paint: Paint): string {
     .replace(/^usage: .*$/m, (line) => paint("heading", line));
 }
 
-/** Colours the header of a table, and the lines and words that say yes or no. */
+/** Colours table headers, and lines and words that mean yes or no. */
 export function colorText(text: string, paint: Paint): string {
   return text
     .replace(/^[A-Z][A-Z/-]*(?: {2,}[A-Z][A-Z/-]*)+$/m, (line) => paint("heading", line))

@@ -1,14 +1,18 @@
-/** Shows the progress of long work on standard error: in one line on a terminal, in a line every few seconds elsewhere. */
+/** Shows the progress of long work on standard error: one updated line on a terminal, periodic lines elsewhere. */
 import { describeTimeLeft } from "./time-left.ts";
 
-/** Milliseconds between two updates, on a terminal and in a log. */
+/** Milliseconds between updates, on a terminal and in a log. */
 const everyMs = 200;
 const everyLineMs = 5000;
 
-/** Takes how much of work is done. */
+/** Receives progress: items done and items in total. */
 export type OnCount = (done: number, total: number) => void;
 
-/** Does work that reports its progress. @param what such as "entries verified" */
+/**
+ * Runs work that reports its progress.
+ *
+ * @param what such as "entries verified"
+ */
 export async function withCount<T>(what: string, work: (onProgress: OnCount) => Promise<T>): Promise<T> {
   const { stderr } = process;
   const pauseMs = stderr.isTTY ? everyMs : everyLineMs;
@@ -28,7 +32,7 @@ export async function withCount<T>(what: string, work: (onProgress: OnCount) => 
   try {
     return await work(show);
   } finally {
-    // Later output starts on a line of its own.
+    // Later output starts on its own line.
     if (stderr.isTTY && last !== "") stderr.write("\n");
   }
 }

@@ -1,4 +1,4 @@
-/** Writes the texts of `--help` and `qsp help`. */
+/** Formats the texts of `--help` and `qsp help`. */
 
 import type { Options } from "../command-line/options.ts";
 import { commonOptions, describeUsage, serverOptions } from "../command-line/options.ts";
@@ -7,30 +7,30 @@ import type { Verb } from "../verb.ts";
 
 const exitCodeLines = exitCodeMeanings.map(([code, meaning]) => `  ${String(code).padEnd(4)}${meaning}`);
 
-/** The meanings of the core's groups of verbs. Verbs without one have a line each. */
+/** Descriptions of the core's verb groups. Verbs without a group have one line each. */
 const groupMeanings: Readonly<Record<string, string>> = {
-  audit: "Verifies the audit log and the log of identities, and lists log-ins.",
-  store: "Creates a store, and verifies its content.",
+  audit: "Verifies the audit log and the identity log, and lists logins.",
+  store: "Creates a store and verifies its content.",
   user: "Adds, lists and removes users, and sets passwords.",
-  client: "Adds, lists and removes clients of OAuth 2, and renews their secrets.",
-  ca: "Runs a private CA that issues the certificates of servers.",
-  kms: "Keeps keys on the server: creates, imports, rotates, shares and destroys them, and lists their uses.",
-  identity: "Shows auditors who logged in, and how users and clients changed.",
+  client: "Adds, lists and removes OAuth 2 clients, and replaces their secrets.",
+  ca: "Runs a private CA that issues server certificates.",
+  kms: "Manages server-held keys: creates, imports, rotates, shares and destroys them, and lists their uses.",
+  identity: "Shows auditors who logged in and how users and clients changed.",
   device: "Registers and authenticates a device, and sends its readings and firmware.",
-  tunnel: "Connects to the VPN gateway, and sends packets.",
+  tunnel: "Connects to the VPN gateway and sends packets.",
   wallet: "Creates wallets, signs transactions and verifies them.",
-  chain: "Adds, lists, verifies and watches blocks.",
+  chain: "Adds, lists, verifies and watches blocks of the blockchain.",
   nft: "Mints, shows, transfers and verifies tokens.",
-  multisig: "Creates and lists wallets of several signers.",
-  proposal: "Creates, signs and executes proposals of such wallets.",
+  multisig: "Creates and lists multi-signature wallets.",
+  proposal: "Creates, signs and executes proposals of multi-signature wallets.",
 };
 
-/** Describes all verbs, a group of them on one line. */
+/** Lists all verbs, with one line per group. */
 export function describeVerbs(verbs: readonly Verb[]): string {
   return describeProgram(verbs, listGroups);
 }
 
-/** Describes all verbs, one per line. */
+/** Lists all verbs, one per line. */
 export function describeEveryVerb(verbs: readonly Verb[]): string {
   return describeProgram(verbs, listVerbs);
 }
@@ -62,7 +62,7 @@ ${exitCodeLines.join("\n")}
 `;
 }
 
-/** Describes the verbs of a group, one per line. */
+/** Lists the verbs of a group, one per line. */
 export function describeGroup(verbs: readonly Verb[]): string {
   return `${listVerbs(verbs)}\n\nqsp VERB --help shows a verb with an example.\n`;
 }
@@ -87,7 +87,7 @@ ${exitCodeLines.join("\n")}
 `;
 }
 
-/** Describes the settings that matter most to the verb. */
+/** Describes the settings most relevant to the verb. */
 function describeSettingsOf({ settings = {}, shownSettings, settingsHelp }: Verb): string {
   if (settingsHelp !== undefined) return `\n\n${settingsHelp}`;
   if (shownSettings === undefined) return "";
@@ -112,7 +112,7 @@ function listRows(verbs: readonly Verb[]) {
   );
 }
 
-/** Lists verbs. Several with the same first word have one line together. */
+/** Lists verbs, with one line for all that share a first word. */
 function listGroups(verbs: readonly Verb[]): string {
   const groups = Object.entries(Object.groupBy(verbs, ({ name }) => name.split(" ")[0] ?? ""));
   const lines = groups.map(([word, members = []]) => {

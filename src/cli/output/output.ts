@@ -1,13 +1,13 @@
-/** The output of the client: text for people, or JSON for programs. */
+/** Prints text for people or JSON for programs. */
 import { type DescMessage, type MessageShape, type Registry, toJsonString } from "@bufbuild/protobuf";
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 
-/** Prints on standard output. */
+/** Prints to standard output. */
 export interface Output {
   readonly isJson: boolean;
-  /** Prints a message as JSON, or otherwise the result of `text`. */
+  /** Prints a message as JSON, or the result of `text`. */
   answer<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>, text: () => string): void;
-  /** Prints a record that is not a message as JSON, or otherwise a text. */
+  /** Prints a record that is not a message as JSON, or a text. */
   tell(record: Readonly<Record<string, unknown>>, text: string): void;
   /** Prints a message as JSON in both modes. */
   json<Desc extends DescMessage>(desc: Desc, message: MessageShape<Desc>, registry?: Registry): void;
@@ -39,14 +39,14 @@ export function createOutput(
 }
 
 /**
- * Replaces control characters of a terminal, because names and data are untrusted, and those that change the order of
- * text or cannot be seen. Joiners stay: scripts and emoji need them.
+ * Replaces terminal control characters, characters that reorder text, and invisible characters: names and data are
+ * untrusted. Joiners stay: scripts and emoji need them.
  */
 export function harmless(text: string): string {
   return text.replace(/(?![\n\u200c\u200d])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 }
 
-/** Escapes the control characters that JSON may hold as they are: a terminal obeys them. */
+/** Escapes control characters that JSON may contain unescaped: a terminal interprets them. */
 function escapeControls(json: string): string {
   return json.replace(/[\x7f-\x9f]/g, (character) => `\\u00${character.charCodeAt(0).toString(16)}`);
 }
@@ -54,7 +54,7 @@ function escapeControls(json: string): string {
 /** Formats a table; each column is as wide as its widest cell. */
 export function table(headers: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [headers, ...rows].map((row) => row.map((cell) => cell.replaceAll("\n", " ")));
-  // A server may send millions of rows, more than a call has room for as arguments.
+  // No Math.max(...widths): a server may send more rows than a call can take as arguments.
   const widths = headers.map((_, column) =>
     lines.reduce((width, line) => Math.max(width, line[column]?.length ?? 0), 0),
   );
@@ -68,11 +68,11 @@ export function table(headers: readonly string[], rows: readonly (readonly strin
     .join("\n");
 }
 
-/** Formats lines of a name and a value; leaves out empty and undefined values. */
+/** Formats lines of labels and values; leaves out empty and undefined values. */
 export function facts(pairs: Readonly<Record<string, string | undefined>>): string {
   const known = Object.entries(pairs).filter(([, value]) => value !== undefined && value !== "");
   const width = Math.max(...known.map(([name]) => name.length));
-  // A value of several lines must not look like several facts.
+  // A multi-line value must not look like several facts.
   const indent = `\n${" ".repeat(width + 2)}`;
   return known.map(([name, value]) => `${name.padEnd(width)}  ${value?.replaceAll("\n", indent)}`).join("\n");
 }
@@ -89,7 +89,7 @@ export function bytes(count: number): string {
   return `${count.toLocaleString("en")} ${count === 1 ? "byte" : "bytes"}`;
 }
 
-/** "1 key", "2 keys"; "1 entry", "2 entries" with its plural. */
+/** Formats a count: "1 key", "2 keys", or "2 entries" with an explicit plural. */
 export function counted(count: number, noun: string, plural = `${noun}s`): string {
   return `${count.toLocaleString("en")} ${count === 1 ? noun : plural}`;
 }

@@ -1,9 +1,9 @@
-/** Reports the error that ends a command, on standard error: a sentence, or JSON for programs. */
+/** Formats the error that ends a command: a sentence, or JSON for programs. */
 import type { CliError } from "../exit-codes.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { harmless } from "./output.ts";
 
-/** Codes and reasons of errors that are the client's own, by exit code. */
+/** Codes and reasons of client-side errors, by exit code. */
 const ownCauses: Readonly<Record<number, { readonly code: string; readonly reason: string }>> = {
   [exitCodes.no]: { code: "FAILED_PRECONDITION", reason: "NOT_AUTHENTIC" },
   [exitCodes.usage]: { code: "INVALID_ARGUMENT", reason: "INPUT_INVALID" },
@@ -12,13 +12,13 @@ const ownCauses: Readonly<Record<number, { readonly code: string; readonly reaso
   [exitCodes.fault]: { code: "INTERNAL", reason: "BUG" },
 };
 
-/** Tells whether a command line asks for JSON; also if the command line itself is wrong. */
+/** Returns whether a command line requests JSON, even if the command line is invalid. */
 export function wantsJson(args: readonly string[]): boolean {
   const end = args.indexOf("--");
   return (end < 0 ? args : args.slice(0, end)).includes("--json");
 }
 
-/** Formats an error: one line, and for a bug the stack. */
+/** Formats an error as one line; a bug adds its stack. */
 export function formatError(
   { message, exitCode, cause, refusal }: CliError,
   isJson: boolean,
@@ -32,7 +32,7 @@ export function formatError(
   return `${paint("qsp:")} ${harmless(message).replaceAll("\n", " ")}\n${stack}`;
 }
 
-/** Formats a warning: one line. */
+/** Formats a warning as one line. */
 export function formatWarning(
   message: string,
   isJson: boolean,

@@ -1,4 +1,4 @@
-/** The keys that sign and verify content of any size: those of the server, and local ones. */
+/** Server-held and local keys that sign and verify content of any size. */
 import { ConnectError } from "@connectrpc/connect";
 import { KmsService, type SignResult } from "#gen/kms/kms_service_pb.ts";
 import { isSignatureAlgorithm } from "../../crypto/algorithms.ts";
@@ -11,11 +11,11 @@ import { readWithProgress } from "../output/byte-progress.ts";
 import type { VerbInput } from "../verb.ts";
 import { type Content, hashContent } from "./local.ts";
 
-/** A signature, and the key that made it. */
+/** A signature and the key that made it. */
 export interface Signed {
   readonly signature: Uint8Array;
   readonly algorithm: string;
-  /** Of a key of the server. */
+  /** Set for a server-held key. */
   readonly keyId?: string;
 }
 
@@ -25,7 +25,11 @@ export function readContent({ operands: [path = ""], options }: VerbInput): Asyn
   return options.flag("sha256") ? hashContent(chunks) : chunks;
 }
 
-/** Requests the public key of a key that may verify. @throws CliError */
+/**
+ * Fetches the public half of a server-held key that may verify.
+ *
+ * @throws CliError
+ */
 export async function findServerKey(
   provider: CryptoProvider,
   server: ApiClient,
@@ -43,7 +47,11 @@ export async function findServerKey(
   return publicKey;
 }
 
-/** Finds the keys that a command line names to verify with: --key, --public-key or --certificate. @throws CliError */
+/**
+ * Reads the keys to verify with: --key, --public-key or --certificate.
+ *
+ * @throws CliError
+ */
 export async function findPublicKeys(
   provider: CryptoProvider,
   { options, server }: VerbInput,
@@ -55,26 +63,30 @@ export async function findPublicKeys(
       ? [await readKeyOf(provider, origin)]
       : parsePublicKeys(provider, readText(origin), origin);
   const [first] = publicKeys;
-  // Keys for encapsulation among several only count.
+  // Ignore encapsulation keys, unless the file contains nothing else.
   const canVerify = publicKeys.some(({ algorithm }) => isSignatureAlgorithm(algorithm));
   if (!canVerify && first !== undefined) requireSigning(first.algorithm, origin);
   return publicKeys;
 }
 
 async function readKeyOf(provider: CryptoProvider, file: string): Promise<PublicKey> {
-  // Loaded on demand, because it loads the parsers of ASN.1.
+  // Loaded on demand, because it loads the ASN.1 parsers.
   const { exportPublicKey, readSigningCertificates } = await import("../../crypto/signing-certificates.ts");
   const [certificate] = readSigningCertificates(readText(file), file);
   return parsePublicKey(provider, exportPublicKey(certificate, file), file);
 }
 
-/** Signs with a key of the server. */
+/** Signs with a server-held key. */
 export async function signOnServer(server: ApiClient, keyId: string, content: Content): Promise<Signed> {
-  // SLH-DSA reads a message twice, so the server accepts no stream for it. Ask for the key's algorithm first.
+  // SLH-DSA reads a message twice, so the server accepts no stream for it. Fetch the key's algorithm first.
   return signWithAlgorithm(server, keyId, await findAlgorithm(server, keyId), content);
 }
 
-/** Signs with a key of the server whose algorithm is known; "" if it is not. */
+/**
+ * Signs with a server-held key.
+ *
+ * @param algorithm "" if unknown
+ */
 export async function signWithAlgorithm(
   server: ApiClient,
   keyId: string,
@@ -95,7 +107,7 @@ export async function signWithAlgorithm(
   return toSigned(result);
 }
 
-/** Finds the algorithm of a key; "" for a caller whose grant allows SIGN, but not GET_KEY. */
+/** Returns the algorithm of a key; "" if the caller's grant allows SIGN but not GET_KEY. */
 async function findAlgorithm(server: ApiClient, keyId: string): Promise<string> {
   try {
     return (await server.ask(KmsService.method.getKey, { keyId })).result?.algorithm ?? "";
@@ -114,4 +126,4 @@ function toSigned(result: SignResult | undefined): Signed {
 
 /** Maximum bytes of data in one message: the server's limit minus room for the other fields. */
 const maxServerBytes = 4 * 1024 * 1024 - 4096;
-const tooLargeForServer = `the content is larger than ${maxServerBytes} bytes, the limit for an SLH-DSA key of the server; an ML-DSA key has no limit`;
+const tooLargeForServer = `the content is larger than ${maxServerBytes} bytes, the limit for server-held SLH-DSA keys; ML-DSA keys have no limit`;

@@ -6,12 +6,12 @@ import type { CryptoProvider, MuHash, PublicKey, SecretKey } from "../../crypto/
 import { usageError } from "../exit-codes.ts";
 import { gather, readWhole } from "../files/read.ts";
 
-/** SLH-DSA reads a message twice (FIPS 205, section 9.2), so the whole message is in memory. */
+/** SLH-DSA reads a message twice (FIPS 205, section 9.2), so the whole message is kept in memory. */
 const maxSlhDsaBytes = 64 * 1024 * 1024;
-/** Longest file that can hold a signature: the base64 of the largest, SLH-DSA-SHA2-256f. */
+/** Maximum bytes of a signature file: the base64 of the largest signature, SLH-DSA-SHA2-256f. */
 const maxSignatureFileBytes = 128 * 1024;
 
-/** The content to sign, and the use that its signature is bound to. */
+/** The content to sign, and the context that binds the signature to one use. */
 export interface Content {
   readonly chunks: AsyncIterable<Uint8Array>;
   /** 0 to 255 bytes. */
@@ -30,10 +30,10 @@ export async function signContent(
 }
 
 /**
- * Finds the key that verifies a signature. Reads the content once, in constant memory except with SLH-DSA.
+ * Finds the key that verifies a signature. Reads the content once, in constant memory except for SLH-DSA.
  *
- * @param publicKeys those of the algorithms whose signatures are this long count.
- * @returns undefined if none does
+ * @param publicKeys only keys whose algorithm has signatures of this length are tried
+ * @returns undefined if no key verifies it
  */
 export async function findVerifyingKey(
   provider: CryptoProvider,
@@ -42,7 +42,7 @@ export async function findVerifyingKey(
   { chunks, context }: Content,
 ): Promise<PublicKey | undefined> {
   const candidates = publicKeys.filter(({ algorithm }) => signatureLength(algorithm) === signature.length);
-  // Signatures of ML-DSA and of SLH-DSA differ in length.
+  // The length distinguishes ML-DSA from SLH-DSA signatures.
   if (candidates.some(({ algorithm }) => !isMlDsaAlgorithm(algorithm))) {
     const message = await gatherForSlhDsa(chunks);
     for (const key of candidates) if (await provider.verify(key, message, signature, { context })) return key;
@@ -57,7 +57,7 @@ export async function findVerifyingKey(
 
 async function verifyMu(key: PublicKey, signature: Uint8Array, mu: Uint8Array): Promise<boolean> {
   if (!isMlDsaAlgorithm(key.algorithm)) return false;
-  // FIPS 204, algorithm 8 from line 8 on; node:crypto takes no mu.
+  // FIPS 204, algorithm 8 from line 8 on; node:crypto does not accept mu.
   const verifier = await loadMlDsa(key.algorithm);
   return verifier.internal.verify(signature, mu, key.exportRaw(), { externalMu: true });
 }
@@ -67,14 +67,18 @@ function signatureLength(algorithm: string): number | undefined {
   return isSignatureAlgorithm(algorithm) ? signatureAlgorithms[algorithm].signatureBytes : undefined;
 }
 
-/** The one chunk that is SHA-256 of all chunks. */
+/** Replaces chunks with one chunk: the SHA-256 hash of all of them. */
 export async function* hashContent(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const hash = createHash("sha256");
   for await (const chunk of chunks) hash.update(chunk);
   yield hash.digest();
 }
 
-/** Reads a signature: the raw bytes, or their base64. @throws CliError if it cannot be one of these algorithms */
+/**
+ * Reads a signature, raw or in base64.
+ *
+ * @throws CliError if it cannot belong to one of these algorithms
+ */
 export async function readSignature(
   path: string,
   algorithms: readonly string[],
@@ -89,11 +93,15 @@ export async function readSignature(
   if (lengths.has(signature.length)) return signature;
   const expected = [...lengths].map(([length, algorithm]) => `an ${algorithm} signature has ${length}`);
   throw usageError(
-    `${path} has ${signature.length} bytes; ${expected.join(", ")}; name the file of a signature of this key`,
+    `${path} has ${signature.length} bytes; ${expected.join(", ")}; name a signature file made with this key`,
   );
 }
 
-/** Reads the value of `--context`. @throws CliError */
+/**
+ * Reads the value of `--context`.
+ *
+ * @throws CliError
+ */
 export function readContext(text: string | undefined): Uint8Array<ArrayBuffer> {
   const context = Uint8Array.from(Buffer.from(text ?? ""));
   if (context.length <= 255) return context;

@@ -1,4 +1,4 @@
-/** The parts of verification that raw signatures share with those of extensions. */
+/** Shared by raw verification and the signature formats of extensions. */
 import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { findVerifyingKey } from "./local.ts";
 
@@ -8,7 +8,7 @@ export interface VerifyingKeys {
   readonly publicKeys: readonly PublicKey[];
 }
 
-/** Describes the key that has signed, for programs and for people. Among several, it has a number. */
+/** Describes the signing key, for programs and for people; among several keys, by number. */
 export function describeSigner(
   publicKeys: readonly PublicKey[],
   signer: PublicKey | undefined,
@@ -22,7 +22,7 @@ export function describeSigner(
   return { fields: { algorithm, keyNumber }, text: `${algorithm}, key ${keyNumber} of ${publicKeys.length}` };
 }
 
-/** Finds the key of one signature of a message, under the empty context. */
+/** Finds the key that made a signature with an empty context. */
 export function findSigner(
   { provider, publicKeys }: VerifyingKeys,
   signature: Uint8Array,

@@ -1,4 +1,4 @@
-/** All calls of packages, from the descriptors that their protos were compiled to. */
+/** Finds all calls in the compiled descriptors of the service packages. */
 
 import { createRegistry, type DescMethod, getOption, type Registry } from "@bufbuild/protobuf";
 import { http } from "#gen/google/api/annotations_pb.ts";
@@ -6,10 +6,10 @@ import { file_google_rpc_error_details } from "#gen/google/rpc/error_details_pb.
 import { file_grpc_health_v1_health } from "#gen/grpc/health/v1/health_pb.ts";
 import type { ServicePackage } from "../../services/registry.ts";
 
-/** The packages whose calls are available. */
+/** Packages whose calls are available. */
 export type Packages = readonly Pick<ServicePackage, "files">[];
 
-/** Every message and service. */
+/** Creates a registry of all messages and services. */
 export function createCallRegistry(packages: Packages): Registry {
   return createRegistry(
     ...packages.flatMap(({ files }) => files),
@@ -18,17 +18,17 @@ export function createCallRegistry(packages: Packages): Registry {
   );
 }
 
-/** Every call, in the order of the protos. */
+/** Lists all calls, in proto order. */
 export function listMethods(registry: Registry): DescMethod[] {
   return [...registry].flatMap((desc) => (desc.kind === "service" ? desc.methods : []));
 }
 
-/** "kms.KmsService/CreateKey". */
+/** Formats a call's name: "kms.KmsService/CreateKey". */
 export function nameMethod(method: DescMethod): string {
   return `${method.parent.typeName}/${method.name}`;
 }
 
-/** "POST /api/kms/create-key"; undefined for a call that REST does not have. */
+/** Formats a call's REST path: "POST /api/kms/create-key"; undefined for a call without one. */
 export function findRestPath(method: DescMethod): string | undefined {
   const { pattern } = getOption(method, http);
   if (pattern.case === undefined || pattern.case === "custom") return undefined;

@@ -1,4 +1,4 @@
-/** `qsp call`: every call of every service, straight from the descriptors. */
+/** `qsp call`: makes any call of any service, based on the descriptors alone. */
 import {
   type DescField,
   type DescMessage,
@@ -26,7 +26,7 @@ export const callVerbs: readonly Verb[] = [
       describe: { meaning: "Shows the request and the response of a call" },
     },
     meaning:
-      "Makes any call. The request is JSON, @FILE, or - for standard input; {} if omitted. A call with a request stream\n" +
+      "Makes any call. The request is JSON, @FILE, or - for standard input; {} if omitted. Request streams\n" +
       "reads one JSON document per line; one with a response stream prints one per line. The exit code is 0 whatever\n" +
       "the answer says.",
     example: `qsp call kms.KmsService/CreateKey '{"alias": "invoices"}'`,
@@ -82,7 +82,7 @@ function findMethod(registry: Registry, name: string): DescMethod {
   const methods = listMethods(registry);
   const method = methods.find((candidate) => nameMethod(candidate) === name);
   if (method !== undefined) return method;
-  // A person may know the method and forget the service.
+  // People may know the method but forget the service.
   const similar = new Set([
     ...methods.filter((candidate) => candidate.name.toLowerCase() === name.toLowerCase()).map(nameMethod),
     ...suggest(name, methods.map(nameMethod)),
@@ -136,7 +136,7 @@ function describe(method: DescMethod): string {
   return `${about}\n\ntakes\n${describeFields(method.input)}\n\ngives\n${describeFields(method.output)}`;
 }
 
-/** The fields of a message, and those of messages in it below them. */
+/** Lists the fields of a message and of its nested messages. */
 function describeFields(message: DescMessage, indent = "  ", above: readonly string[] = []): string {
   if (message.fields.length === 0) return `${indent}(nothing)`;
   return message.fields
@@ -169,7 +169,7 @@ function describeType(field: DescField): string {
   return field.oneof === undefined ? type : `${type} (one of ${field.oneof.name})`;
 }
 
-/** JSON types by the numbers of ScalarType. */
+/** JSON types by ScalarType number. */
 const scalarNames: Readonly<Record<number, string>> = {
   1: "number",
   2: "number",

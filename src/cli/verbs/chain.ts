@@ -1,4 +1,4 @@
-/** `qsp chain`: the chain of blocks of a server. */
+/** `qsp chain`: calls a server's blockchain. */
 import { type Block, BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
 import { listVerb, printStream, unaryVerb, verdictVerb } from "../call-verbs.ts";
 import { readData } from "../files/read.ts";
@@ -6,7 +6,7 @@ import { counted } from "../output/output.ts";
 import { declareVerb, type Verb } from "../verb.ts";
 
 const { method } = BlockchainService;
-/** Enough digits of a hash to tell blocks apart at a glance. */
+/** Hash digits to show: enough to distinguish blocks at a glance. */
 const shortHashDigits = 16;
 const maxPreviewCharacters = 40;
 
@@ -42,7 +42,7 @@ export const chainVerbs: readonly Verb[] = [
     line: "chain add DATA",
     operandFiles: { DATA: "data" },
     options: {
-      validator: { value: "ADDRESS", meaning: "Signs with this validator; default: the first one" },
+      validator: { value: "ADDRESS", meaning: "Signs with this validator; default: the first validator" },
     },
     meaning: "Appends a block. The data is the text itself, @FILE, or - for standard input.",
     example: "qsp chain add 'invoice 17 is paid'",
@@ -65,8 +65,8 @@ export const chainVerbs: readonly Verb[] = [
   verdictVerb(method.verifyChain, {
     line: "chain check",
     meaning:
-      "Has the server verify every hash, link and signature of its chain. (qsp chain verify is the operator's: it reads\n" +
-      "the store itself.)",
+      "Has the server verify every hash, link and signature of its chain. (Operators can verify the store itself with\n" +
+      "qsp chain verify.)",
     say: ({ valid, blocksChecked, firstInvalidIndex, reason }) =>
       valid
         ? `The chain is valid: ${counted(blocksChecked, "block")}.`
@@ -88,7 +88,7 @@ export const chainVerbs: readonly Verb[] = [
   }),
 ];
 
-/** The beginning of data that is text; otherwise its size. */
+/** Shows the beginning of textual data, or the size of other data. */
 function preview(data: Uint8Array): string {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(data);

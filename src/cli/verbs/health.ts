@@ -12,8 +12,8 @@ export const healthVerbs: readonly Verb[] = [
   declareVerb({
     line: "health",
     meaning:
-      "Reports the health of each service that has a call for it. The exit code is 1 if one is DOWN. Services that do\n" +
-      "not run are ignored.",
+      "Reports the health of each service that has a health call. The exit code is 1 if one is DOWN. Services that are\n" +
+      "not served are ignored.",
     async run({ output, server, loadPackages }) {
       const probes = listProbes(await loadPackages());
       const found = await Promise.all(probes.map((probe) => askHealth(server, probe)));
@@ -35,7 +35,7 @@ interface Health {
   readonly serviceStatus: string;
 }
 
-/** Lists the health calls of the services that have one. */
+/** Lists the health calls of all services that have one. */
 function listProbes(packages: Packages): (DescMethod & DescMethodUnary)[] {
   const services = packages.flatMap(({ files }) => files.flatMap((file) => file.services));
   return services.flatMap(({ methods }) => methods.filter(isProbe));
@@ -52,7 +52,7 @@ async function askHealth(server: ApiClient, probe: DescMethod & DescMethodUnary)
     const field = probe.output.field.serviceStatus;
     return { service, serviceStatus: field ? String(reflect(probe.output, answer).get(field)) : "" };
   } catch (error) {
-    // Without a reason, the answer is not from a server of ours.
+    // An error without a reason does not come from a qsp server.
     const isOurs = error instanceof ConnectError && findReason(error) !== undefined;
     if (isOurs && error.code === Code.Unimplemented) return { service, serviceStatus: "NOT_SERVED" };
     throw error;

@@ -1,4 +1,4 @@
-/** `qsp identity log` and `verify-log`: the log of identities, as a server shows it. */
+/** `qsp identity log` and `verify-log`: read the identity log through a server. */
 import { IdentityLogService } from "#gen/pqc/identity_log_service_pb.ts";
 import { verdictVerb } from "../call-verbs.ts";
 import { entryLogVerb } from "../log-verbs.ts";
@@ -7,7 +7,7 @@ import type { Verb } from "../verb.ts";
 
 const { method } = IdentityLogService;
 
-/** The operations that entries record. */
+/** Operations that entries record. */
 const operations = [
   ...["LOG_IN", "ISSUE_TOKEN", "INTROSPECT_TOKEN", "REVOKE_TOKEN", "LOG_INS"],
   ...["CREATE_USER", "SET_PASSWORD", "REMOVE_USER", "CREATE_CLIENT", "SET_CLIENT_SECRET", "REMOVE_CLIENT"],
@@ -18,8 +18,8 @@ export const identityVerbs: readonly Verb[] = [
   entryLogVerb(method.getIdentityLog, method.watchIdentityLog, {
     line: "identity log [NAME]",
     meaning:
-      "Lists log-ins, and changes of users, clients and issuer keys, oldest first; with a name, those of one of them.\n" +
-      "Needs the role auditor or admin. On the machine of the store, audit identities does the same without a server.",
+      "Lists logins and changes to users, clients and issuer keys, oldest first; with a name, only entries for that name.\n" +
+      "Requires the role auditor or admin. On the store's machine, audit identities does the same without a server.",
     example: "qsp identity log ada",
     operations,
     user: "what this user did",
@@ -40,10 +40,10 @@ export const identityVerbs: readonly Verb[] = [
   }),
   verdictVerb(method.verifyIdentityLog, {
     line: "identity verify-log",
-    meaning: "Has the server verify its whole log of identities: hashes, links and signed checkpoints.",
+    meaning: "Has the server verify its whole identity log: hashes, links and signed checkpoints.",
     say: ({ valid, entries, head, firstBrokenSequence, reason }) =>
       valid
-        ? `The log of identities is valid.\n${facts({ entries: String(entries), head })}`
-        : `The log of identities is broken at entry ${firstBrokenSequence}: ${reason}.`,
+        ? `The identity log is valid.\n${facts({ entries: String(entries), head })}`
+        : `The identity log is broken at entry ${firstBrokenSequence}: ${reason}.`,
   }),
 ];

@@ -1,4 +1,4 @@
-/** `qsp keygen`: makes a key pair without a server. */
+/** `qsp keygen`: creates a key pair without a server. */
 import { rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { deriveAddress } from "../../crypto/address.ts";

@@ -11,7 +11,7 @@ export const loginVerbs: readonly Verb[] = [
   declareVerb({
     line: "login USERNAME",
     meaning:
-      "Logs in and stores the token for later calls of this server, with the certificates of --ca or QSP_CA, so that later\n" +
+      "Logs in and stores the token for later calls to this server, with the certificates of --ca or QSP_CA, so that later\n" +
       "calls need neither. Asks for the password, or reads it from the first line of standard input. A server with\n" +
       "--auth open accepts any password.",
     example: 'echo "$PASSWORD" | qsp login ada',
@@ -35,12 +35,12 @@ export const loginVerbs: readonly Verb[] = [
 export const logoutVerbs: readonly Verb[] = [
   declareVerb({
     line: "logout",
-    meaning: "Deletes the stored token and CA of this server.",
+    meaning: "Deletes the stored token and CA for this server.",
     async run({ output, server }) {
       const wasThere = dropLogin(server.url);
       output.tell(
         { url: server.url, loggedOut: wasThere },
-        wasThere ? `Deleted the token for ${server.url}.` : `There is no token for ${server.url}.`,
+        wasThere ? `Deleted the token for ${server.url}.` : `No token is stored for ${server.url}.`,
       );
       return exitCodes.done;
     },
@@ -49,7 +49,7 @@ export const logoutVerbs: readonly Verb[] = [
 
 async function askPassword(username: string): Promise<string> {
   if (process.stdin.isTTY) {
-    const typed = await readPassword(`Password of ${username}: `);
+    const typed = await readPassword(`Password for ${username}: `);
     if (typed !== undefined) return typed;
     throw usageError("the password is missing");
   }

@@ -1,4 +1,4 @@
-/** `qsp multisig`: wallets whose signers decide together. */
+/** `qsp multisig`: multi-signature wallets. */
 import { DefiService } from "#gen/defi/defi_service_pb.ts";
 import { listVerb, unaryVerb } from "../call-verbs.ts";
 import { usageError } from "../exit-codes.ts";
@@ -19,14 +19,13 @@ export const multisigVerbs: readonly Verb[] = [
       },
       signer: {
         value: "FILE",
-        meaning:
-          "Public key of a signer that stores its own secret key (ML-DSA-65; PEM or a JWK); repeatable",
+        meaning: "Public key of a signer who keeps the secret key (ML-DSA-65; PEM or a JWK); repeatable",
         isMany: true,
         file: "reads",
       },
     },
     meaning:
-      "Creates a wallet of signers. The server creates their keys, or they create them with qsp keygen.",
+      "Creates a multi-signature wallet. The server creates the signers' keys, or they create them with qsp keygen.",
     example: "qsp multisig create --signer ada.pub --signer bob.pub --threshold 2",
     ask: readSigners,
     say: ({ walletId: wallet, threshold, signers }) => ({
@@ -37,9 +36,9 @@ export const multisigVerbs: readonly Verb[] = [
   }),
   listVerb(method.listWallets, {
     line: "multisig list",
-    meaning: "Lists wallets of signers in the order of their creation.",
+    meaning: "Lists multi-signature wallets in creation order.",
     items: ({ wallets }) => wallets,
-    none: "There are no wallets of signers.",
+    none: "There are no multi-signature wallets.",
     columns: {
       WALLET: "walletId",
       THRESHOLD: ({ threshold, signers }) => `${threshold} of ${signers.length}`,

@@ -1,4 +1,4 @@
-/** `qsp nft`: tokens that their creator signed. */
+/** `qsp nft`: tokens signed by their creator. */
 import { NftService } from "#gen/nft/nft_service_pb.ts";
 import { listVerb, unaryVerb, verdictVerb } from "../call-verbs.ts";
 import { time } from "../output/output.ts";
@@ -24,8 +24,8 @@ export const nftVerbs: readonly Verb[] = [
   }),
   listVerb(method.listTokens, {
     line: "nft list",
-    options: { owner: { value: "ADDRESS", meaning: "Only tokens of this owner" } },
-    meaning: "Lists tokens in the order of their minting.",
+    options: { owner: { value: "ADDRESS", meaning: "Only tokens with this owner" } },
+    meaning: "Lists tokens in minting order.",
     ask: ({ options }) => ({ owner: options.text("owner") ?? "" }),
     items: ({ tokens }) => tokens,
     none: "There are no tokens.",
@@ -64,7 +64,7 @@ export const nftVerbs: readonly Verb[] = [
   }),
   verdictVerb(method.verify, {
     line: "nft verify TOKEN-ID",
-    meaning: "Verifies a token as a whole: its metadata, its hash, its signature and its history.",
+    meaning: "Verifies a token as a whole: its metadata, hash, signature and history.",
     example: 'qsp nft verify "$TOKEN"',
     ask: ({ operands: [tokenId = ""] }) => ({ tokenId }),
     say: ({ valid, reason }, { operands: [token] }) =>

@@ -43,9 +43,13 @@ export const proposalVerbs: readonly Verb[] = [
   listVerb(method.listProposals, {
     line: "proposal list [WALLET-ID]",
     options: {
-      status: { value: "STATUS", meaning: "Only proposals of this status", offers: ["PENDING", "EXECUTED"] },
+      status: {
+        value: "STATUS",
+        meaning: "Only proposals with this status",
+        offers: ["PENDING", "EXECUTED"],
+      },
     },
-    meaning: "Lists proposals in the order of their creation.",
+    meaning: "Lists proposals in creation order.",
     example: "qsp proposal list --status PENDING",
     ask: ({ operands: [walletId = ""], options }) => ({
       walletId,

@@ -1,4 +1,4 @@
-/** `qsp sign`: signs a file of any size, with a key of the server or a local key. */
+/** `qsp sign`: signs a file of any size with a server-held or local key. */
 
 import { inputFile } from "../command-line/options.ts";
 import { exitCodes, usageError } from "../exit-codes.ts";
@@ -15,9 +15,9 @@ export const signVerbs: readonly Verb[] = [
     operands: ["FILE"],
     operandFiles: { FILE: "reads" },
     options: {
-      key: { value: "KEY", meaning: "Key of the server to sign with" },
+      key: { value: "KEY", meaning: "Server-held key to sign with" },
       "key-file": inputFile(
-        "Secret key to sign with locally: of qsp keygen, other PKCS#8 in PEM or DER, or a JWK",
+        "Secret key to sign with locally: from qsp keygen, other PKCS#8 in PEM or DER, or a JWK",
       ),
       out: {
         value: "FILE",
@@ -29,12 +29,12 @@ export const signVerbs: readonly Verb[] = [
         value: "TEXT",
         meaning: "Binds the signature to one use, up to 255 bytes; verification needs the same context",
       },
-      sha256: { meaning: "Signs the 32 bytes of SHA-256 of the file, as firmware requires" },
+      sha256: { meaning: "Signs the file's SHA-256 hash (32 bytes), as firmware requires" },
     },
     meaning:
       "Signs a file of any size, - for standard input. The signature is raw (FIPS 204 or 205).\n" +
-      "Keys of the server cannot sign an empty file.\n" +
-      "Without --out, the signature of standard input is printed in base64.",
+      "Server-held keys cannot sign an empty file.\n" +
+      "Without --out, a signature of standard input is printed in base64.",
     example: 'qsp sign contract.txt --key "$KEY"',
     async run(input) {
       const { files, output } = input;

@@ -15,7 +15,7 @@ export const verifyVerbs: readonly Verb[] = [
     operandFiles: { FILE: "reads" },
     options: {
       signature: inputFile("File with the signature: raw, or in base64"),
-      key: { value: "KEY", meaning: "Key of the server to verify with, ACTIVE or ROTATED" },
+      key: { value: "KEY", meaning: "Server-held key to verify with, ACTIVE or ROTATED" },
       "public-key": inputFile(
         "Public keys, any of which may have signed: PEM, a JWK or a JWK set; without a server",
       ),
@@ -23,10 +23,10 @@ export const verifyVerbs: readonly Verb[] = [
         "Certificate (PEM) whose key to verify with; its issuer and lifetime are not checked",
       ),
       context: { value: "TEXT", meaning: "Context of the signature" },
-      sha256: { meaning: "The signature covers SHA-256 of the file" },
+      sha256: { meaning: "The signature covers the file's SHA-256 hash" },
     },
     meaning:
-      "Verifies the signature of a file of any size, - for standard input, locally. With --key, it only requests the public\n" +
+      "Verifies the signature of a file of any size, - for standard input, locally. With --key, it only fetches the public\n" +
       "key from the server. With --public-key or --certificate, it does not call a server.",
     example: 'qsp verify contract.txt --signature contract.txt.sig --key "$KEY"',
     run: (input) =>

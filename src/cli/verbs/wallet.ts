@@ -1,4 +1,4 @@
-/** `qsp wallet`: keys with an address; the server stores them. */
+/** `qsp wallet`: server-held keys with an address. */
 
 import { WalletService } from "#gen/wallet/wallet_service_pb.ts";
 import { listVerb, unaryVerb, verdictVerb } from "../call-verbs.ts";
@@ -26,7 +26,7 @@ export const walletVerbs: readonly Verb[] = [
   }),
   listVerb(method.listWallets, {
     line: "wallet list",
-    meaning: "Lists wallets in the order of their creation.",
+    meaning: "Lists wallets in creation order.",
     items: ({ wallets }) => wallets,
     none: "There are no wallets.",
     columns: { WALLET: "walletId", ADDRESS: "address", CREATED: "createdAt", LABEL: "label" },
@@ -54,7 +54,7 @@ export const walletVerbs: readonly Verb[] = [
       signature: inputFile("File with the signature, raw or in base64"),
       "public-key": inputFile("Public key of the wallet: PEM, a JWK, or a JWK set of one key"),
     },
-    meaning: "Verifies a transaction's signature and prints the address of the signer.",
+    meaning: "Verifies a transaction's signature and prints the signer's address.",
     example: "qsp wallet verify 'pay 7 to bob' --signature transaction.sig --public-key wallet.pub",
     ask: async ({ operands: [transaction = ""], options }) => ({
       data: await readData(transaction),

@@ -35,7 +35,7 @@ export async function rotateByProgram(place: Pick<Place, "settings">): Promise<s
 
 function readNewKeyId({ code, stdout, stderr }: Run): string {
   expect([code, stderr]).toEqual([0, ""]);
-  const [, keyId = ""] = /^Tokens are signed with the key (\S+) from now on\. /.exec(stdout) ?? [];
+  const [, keyId = ""] = /^Key (\S+) now signs tokens\. /.exec(stdout) ?? [];
   expect(keyId).not.toBe("");
   return keyId;
 }

@@ -92,7 +92,7 @@ describe("a store that has no tables yet, because its disk was full", { timeout 
     make(path);
     chmodSync(path, 0o600);
     const before = readFileSync(path);
-    expectRefused(await runToEndHere(["store", "init", ...settings]), /exists already and remains unchanged/);
+    expectRefused(await runToEndHere(["store", "init", ...settings]), /already exists and remains unchanged/);
     expect(readFileSync(path)).toEqual(before);
   });
 });

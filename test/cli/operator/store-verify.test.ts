@@ -78,7 +78,7 @@ describe("qsp store verify", () => {
       code: 0,
       // Two of the keys, the root key, and the one that signs the audit log.
       stdout:
-        "The store is intact: 4 secrets, 3 keys, 0 other records and 0 checkpoints are unchanged. qsp audit verify checks the text of audit entries.\n",
+        "The store is intact: 4 secrets, 3 keys, 0 other records and 0 checkpoints are unchanged. To check the audit entries, run qsp audit verify.\n",
     });
   });
 
@@ -90,22 +90,22 @@ describe("qsp store verify", () => {
     ],
     [() => "update oauth_clients set may_exchange = 1", /^The record of client shop was changed /m],
     [() => "update oauth_clients set role = 'xser'", /^The record of client shop was changed /m],
-    [() => "update list_counts set row_count = 0", /The count of the list kms_keys/],
-    [() => "delete from list_counts where list_name = 'kms_keys'", /The count of the list kms_keys/],
+    [() => "update list_counts set row_count = 0", /The stored count of the list kms_keys/],
+    [() => "delete from list_counts where list_name = 'kms_keys'", /The stored count of the list kms_keys/],
     [
       () => "update list_counts set list_name = 'kms_keys by=eve' where list_name = 'kms_keys by=system'",
       /kms_keys by=eve/,
     ],
     [() => "update kms_keys set is_primary = 5", /The key key-/],
     [() => "update kms_keys set labels = '{}'", /The key key-/],
-    [() => "update identity_head set id = 2", /^The log of identities is damaged from entry 1 on: /m],
+    [() => "update identity_head set id = 2", /^The identity log is damaged from entry 1 on: /m],
     [
       () => "update idempotent_answers set user_id = 'grace'",
       /^The answer to idempotency key key-1 of user gr/m,
     ],
     [
       () => "delete from identity_entries where operation = 'REVOKE_TOKEN'",
-      /^The log of identities is damaged from entry \d+ on: /m,
+      /^The identity log is damaged from entry \d+ on: /m,
     ],
     [
       (first) => `update kms_keys set alias = 'other' where key_id = '${first}'`,

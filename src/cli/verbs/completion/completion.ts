@@ -1,4 +1,4 @@
-/** `qsp completion`: scripts that complete command lines, made from the table of verbs. */
+/** `qsp completion`: generates shell completion scripts from the verb table. */
 
 import { listOptions } from "../../command-line/options.ts";
 import { exitCodes, usageError } from "../../exit-codes.ts";
@@ -26,7 +26,7 @@ export const completionVerbs: readonly Verb[] = [
   }),
 ];
 
-/** Lists the next words by the words before them: "" for the first word, "kms" for the second. */
+/** Lists possible next words by the words before them: "" for the first word, "kms" for the second. */
 function nextWords(verbs: readonly Verb[]): ReadonlyMap<string, readonly string[]> {
   const next = new Map<string, Set<string>>();
   const offer = (before: string, word: string): void => {
@@ -41,7 +41,7 @@ function nextWords(verbs: readonly Verb[]): ReadonlyMap<string, readonly string[
   return new Map([...next].map(([before, words]) => [before, [...words]]));
 }
 
-/** Lists the options that have a value, and its completions. */
+/** Lists the options that take a value, with the value's completions. */
 function listValues(verb: Verb): readonly { readonly name: string; readonly offers: string }[] {
   return Object.entries(listOptions(verb))
     .filter(([, { value }]) => value !== undefined)
@@ -51,7 +51,7 @@ function listValues(verb: Verb): readonly { readonly name: string; readonly offe
     }));
 }
 
-/** The cases for both shells, which differ only in how they join words. */
+/** Generates the case statements for bash and zsh, which differ only in how they join words. */
 function cases(verbs: readonly Verb[]): string {
   const words = [...nextWords(verbs)].map(
     ([before, next]) => `    "${before}") following="${next.join(" ")}" ;;`,
@@ -76,10 +76,10 @@ ${values.join("\n")}
   esac`;
 }
 
-/** Not `words` and not `options`: zsh has its own. */
+/** Not `words` or `options`: zsh reserves those names. */
 const variables = "verb following flags values previous word i";
 
-/** What both scripts begin with, which count and name the words of the line differently. */
+/** Generates the start of both scripts; the shells count and name words differently. */
 function findVerb(verbs: readonly Verb[], words: string, current: string, first: number): string {
   return `_qsp() {
   local ${variables}
@@ -132,14 +132,13 @@ ${findVerb(verbs, "words", "CURRENT", 2)}
 compdef _qsp qsp`;
 }
 
-/** The scripts by their shells. */
 const scripts: Readonly<Record<(typeof shells)[number], (verbs: readonly Verb[]) => string>> = {
   bash: bashScript,
   zsh: zshScript,
   fish: (verbs) => fishScript({ next: nextWords(verbs), verbs }),
 };
 
-/** The verbs in a form that a shell can search: "|call||kms create|". Operands follow a verb. */
+/** Lists verbs in a form that a shell can search: "|call||kms create|". Operands follow such a verb. */
 function leafVerbs(verbs: readonly Verb[]): string {
   return verbs.map(({ name }) => `|${name}|`).join("");
 }

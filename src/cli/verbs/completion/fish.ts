@@ -1,17 +1,17 @@
-/** The script that completes command lines in fish. */
+/** Generates the completion script for fish. */
 import { listOptions, type Option } from "../../command-line/options.ts";
 import type { Verb } from "../../verb.ts";
 
-/** The parts of the script. */
+/** The words to complete. */
 export interface FishWords {
   readonly verbs: readonly Verb[];
-  /** The next words by the words before them, as "kms" for "kms create". */
+  /** Possible next words by the words before them, such as "kms" for "kms create". */
   readonly next: ReadonlyMap<string, readonly string[]>;
 }
 
 /**
- * Writes the script. It has a function that finds the verb of a line, and a rule for each word and option, with the
- * meaning that fish shows beside it.
+ * Generates the script: a function that finds the verb of a line, and a rule for each word and option, with the
+ * description that fish shows next to it.
  */
 export function fishScript({ verbs, next }: FishWords): string {
   const words = [...next].flatMap(([before, following]) =>
@@ -22,7 +22,7 @@ export function fishScript({ verbs, next }: FishWords): string {
   );
   const groups = [...next.keys()].filter((before) => before !== "").map((before) => quote(before));
   return `# qsp completion fish
-# Prints the words of the verb that the line begins with, such as "kms create".
+# Prints the verb that the line begins with, such as "kms create".
 function __qsp_verb
   set -l known ${verbs.map(({ name }) => quote(name)).join(" ")}
   set -l verb
@@ -38,7 +38,7 @@ function __qsp_at
   test (__qsp_verb) = "$argv[1]"
 end
 
-# Where a verb takes a word that is not a file.
+# Positions where the next word is not a file.
 function __qsp_no_files
   contains -- (__qsp_verb) '' ${groups.join(" ")}
 end
@@ -55,7 +55,7 @@ function nextRule(before: string, word: string, verbs: readonly Verb[]): string 
 }
 
 function optionRule({ name: verb }: Verb, name: string, { value, file, offers, meaning }: Option): string {
-  // -r: needs a value; -f: the value is not a file; -F: it is one.
+  // -r: requires a value; -f: the value is not a file; -F: the value is a file.
   const values =
     value === undefined
       ? ""
@@ -65,7 +65,7 @@ function optionRule({ name: verb }: Verb, name: string, { value, file, offers, m
   return `complete -c qsp -n ${quote(`__qsp_at ${quote(verb)}`)} -l ${name}${values}${describe(meaning)}`;
 }
 
-/** The longest description; fish shows it beside the word. */
+/** Maximum characters of a description, which fish shows next to the word. */
 const maxCharacters = 70;
 
 function describe(meaning: string): string {

@@ -22,8 +22,8 @@ export const deviceVerbs: readonly Verb[] = [
       "vendor-key": inputFile("Public key of the firmware vendor to pin: ML-DSA-87, PEM or a JWK"),
     },
     meaning:
-      "Creates an ML-DSA-44 key in a file and registers its public key. The device signs challenges and readings with\n" +
-      "a context for each use.",
+      "Creates an ML-DSA-44 key in a file and registers its public key. The device signs challenges and readings under\n" +
+      "a separate context for each use.",
     example: "qsp device register thermometer --device thermometer.json",
     run: register,
   }),
@@ -35,7 +35,7 @@ export const deviceVerbs: readonly Verb[] = [
   }),
   listVerb(method.listDevices, {
     line: "device list",
-    meaning: "Lists the devices of the server.",
+    meaning: "Lists the server's devices.",
     items: ({ devices }) => devices,
     none: "There are no devices.",
     columns: {
@@ -87,7 +87,7 @@ function authenticate(input: VerbInput): Promise<number> {
   const { output, server } = input;
   return withDevice(input, async (device) => {
     const { deviceId } = device.state;
-    // Challenges and their answers need no token.
+    // Challenge calls need no token.
     const anonymous = server.withToken(undefined);
     const { challenge } = await anonymous.ask(method.issueChallenge, { deviceId });
     if (challenge.length !== 32)
@@ -97,7 +97,7 @@ function authenticate(input: VerbInput): Promise<number> {
     const { authenticated, reason, token, expiresAt } = answer;
     const tokenExpiresAt = expiresAt && timestampDate(expiresAt).toISOString();
     if (authenticated) device.keep({ token, tokenExpiresAt });
-    // The token is in the file; it must not appear on a screen or in a log.
+    // The token is stored in the file; keep it off screens and out of logs.
     delete answer.token;
     output.answer(method.authenticate.output, answer, () =>
       authenticated

@@ -1,4 +1,4 @@
-/** `qsp device firmware`: sends an image of any size that its vendor signed. */
+/** `qsp device firmware`: sends a vendor-signed image of any size. */
 
 import { existsSync } from "node:fs";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
@@ -19,7 +19,7 @@ export const deviceFirmwareVerbs: readonly Verb[] = [
     line: "device firmware IMAGE",
     operandFiles: { IMAGE: "reads" },
     options: {
-      // A server can also check firmware for no device.
+      // A server can also check firmware without a device.
       device: { ...deviceOption.device, file: "reads" },
       signature: inputFile("File with the vendor's signature, from qsp sign --sha256"),
       "vendor-key": inputFile("Vendor's public key, ML-DSA-87: PEM or a JWK; default: the pinned one"),
@@ -29,7 +29,7 @@ export const deviceFirmwareVerbs: readonly Verb[] = [
       },
     },
     meaning:
-      "Has the server check firmware of any size, and store the result for the device if there is one. The vendor signs with\n" +
+      "Has the server check firmware of any size, and store the result for the device, if any. The vendor signs with\n" +
       "qsp sign IMAGE --sha256 --key-file vendor.key.",
     example: "qsp device firmware image.bin --signature image.bin.sig --vendor-key vendor.pub --version 2",
     run: update,

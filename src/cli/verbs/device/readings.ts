@@ -1,4 +1,4 @@
-/** `qsp device send` and `stream`: send readings that the device signs. */
+/** `qsp device send` and `stream`: send readings signed by the device. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { IotService, type StreamTelemetryRequestSchema } from "#gen/iot/iot_service_pb.ts";
 import type { ApiClient } from "../../connection/api-client.ts";
@@ -8,7 +8,7 @@ import { declareVerb, type Verb, type VerbInput } from "../../verb.ts";
 import { deviceOption, findToken, type OpenDevice, withDevice } from "./state.ts";
 
 const { method } = IotService;
-/** Numbers that a stream reserves at a time; each reservation writes the file. */
+/** Sequence numbers reserved at a time; each reservation writes the file. */
 const sequencesAtOnce = 1000;
 
 export const deviceReadingVerbs: readonly Verb[] = [
@@ -17,7 +17,7 @@ export const deviceReadingVerbs: readonly Verb[] = [
     operandFiles: { READING: "data" },
     options: deviceOption,
     meaning:
-      "Sends one signed reading, with a number above all earlier ones. The reading is the text itself, @FILE, or - for\n" +
+      "Sends one signed reading with the next sequence number. The reading is the text itself, @FILE, or - for\n" +
       "standard input.",
     example: "qsp device send '21.5 °C'",
     run: send,
@@ -27,8 +27,8 @@ export const deviceReadingVerbs: readonly Verb[] = [
     operandFiles: { FILE: "reads" },
     options: deviceOption,
     meaning:
-      "Sends each line of a file, or of standard input, as a reading. Prints one answer for each. The exit code\n" +
-      "is 1 if a reading was not verified.",
+      "Sends each line of a file, or of standard input, as a reading. Prints one answer per reading. The exit code\n" +
+      "is 1 if the server could not verify a reading.",
     example: "printf '21.5\\n21.7\\n' | qsp device stream",
     run: stream,
   }),

@@ -1,4 +1,4 @@
-/** The file of a device: its key, its identity and its next sequence number; and what it signs with the key. */
+/** The device file (key, identity, next sequence number), and the signatures made with its key. */
 import { rmSync } from "node:fs";
 import { deviceContexts, joinReading } from "../../../client/device-messages.ts";
 import { areTexts, readState, type StateKind, writeState } from "../../files/state.ts";
@@ -6,28 +6,27 @@ import { createFile } from "../../files/write.ts";
 import { parseSecretKey, withProvider } from "../../keys/read-keys.ts";
 import type { VerbInput } from "../../verb.ts";
 
-/** The default path of a device's file. */
 export const defaultDeviceFile = "device.json";
 
-/** The option of all verbs of a device. */
+/** The option that all device verbs share. */
 export const deviceOption = {
   device: {
     value: "FILE",
-    meaning: "File with the key of the device; default: device.json",
+    meaning: "File with the device's key; default: device.json",
     file: "updates",
     defaultPath: () => defaultDeviceFile,
   },
 } as const;
 
-/** The content of a device's file, of mode 0600. */
+/** The content of a device file (mode 0600). */
 export interface DeviceState {
   readonly url: string;
   readonly deviceId: string;
   /** ML-DSA-44, PKCS#8. */
   readonly secretKeyPem: string;
-  /** The number of the next reading; numbers may be skipped, but are never reused. */
+  /** The sequence number of the next reading; numbers may be skipped, but are never reused. */
   readonly nextSequence: number;
-  /** Whether it signs with a context for each use; devices of older versions do not. */
+  /** Whether it signs under a separate context for each use; devices of older versions do not. */
   readonly signingContexts?: boolean | undefined;
   /** The token from the device's last authentication. */
   readonly token?: string | undefined;
@@ -42,36 +41,48 @@ const kind: StateKind<DeviceState> = {
     areTexts(url, deviceId, secretKeyPem) && Number.isSafeInteger(nextSequence),
 };
 
-/** Creates a new file before there is a key that could be lost. @returns functions that fill or remove it */
+/**
+ * Creates the file before a key exists that could be lost.
+ *
+ * @returns functions that fill or remove the file
+ */
 export function reserveDevice(path: string): { keep(state: DeviceState): void; drop(): void } {
   createFile(path, "", "private");
   return { keep: (state) => writeState(path, state), drop: () => rmSync(path) };
 }
 
-/** Reads a device's file. @throws CliError, also for a device of another server */
+/**
+ * Reads a device file.
+ *
+ * @throws CliError, even for a device of a different server
+ */
 export function readDevice(path: string, url: string): DeviceState {
   return readState(path, url, kind);
 }
 
-/** A device whose file is open. It signs with a context for each use if it registered so. */
+/** An open device file. The device signs under separate contexts if it was registered that way. */
 export interface OpenDevice {
   readonly path: string;
   readonly state: DeviceState;
-  /** Signs the 32 bytes of a challenge. */
+  /** Signs a challenge of 32 bytes. */
   signChallenge(challenge: Uint8Array): Promise<Uint8Array<ArrayBuffer>>;
-  /** Signs a reading with its number. */
+  /** Signs a reading with its sequence number. */
   signReading(sequence: number, telemetry: Uint8Array): Promise<Uint8Array<ArrayBuffer>>;
-  /** Changes its state, and the file. */
+  /** Updates the state and the file. */
   keep(changes: Partial<DeviceState>): void;
   /**
-   * Reserves numbers for readings. They are marked as used before anything is sent, so that none is sent twice.
+   * Reserves sequence numbers. They are stored as used before anything is sent, so that none is sent twice.
    *
-   * @returns the first one
+   * @returns the first number
    */
   takeSequences(count: number): number;
 }
 
-/** Lends the device of --device to a function. @throws CliError, also for a device of another server */
+/**
+ * Opens the device file of --device and runs a function with it.
+ *
+ * @throws CliError, even for a device of a different server
+ */
 export function withDevice<T>(
   { files, server }: VerbInput,
   use: (device: OpenDevice) => Promise<T>,
@@ -104,7 +115,7 @@ export function withDevice<T>(
   });
 }
 
-/** Finds the device's own token, if it has a valid one. */
+/** Returns the device's own token if it is still valid. */
 export function findToken({ token, tokenExpiresAt }: DeviceState): string | undefined {
   return tokenExpiresAt !== undefined && new Date(tokenExpiresAt) > new Date() ? token : undefined;
 }

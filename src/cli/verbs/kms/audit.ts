@@ -9,7 +9,7 @@ import { declareVerb, type Verb, type VerbInput } from "../../verb.ts";
 
 const { method } = KmsService;
 
-/** The operations that entries record. */
+/** Operations that entries record. */
 const operations = [
   ...["CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ROTATE", "DISABLE", "ENABLE"],
   ...["SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_IMPORT", "CREATE_GRANT", "REVOKE_GRANT"],
@@ -20,7 +20,7 @@ export const kmsAuditVerbs: readonly Verb[] = [
   entryLogVerb(method.getAuditLog, method.watchAuditLog, {
     line: "kms audit [KEY]",
     meaning:
-      "Lists the uses of keys, oldest first, including refused attempts. name/NAME selects the entries of all versions.\n" +
+      "Lists key uses, oldest first, including refused attempts. name/NAME selects the entries of all versions.\n" +
       "--json also shows the request IDs and the hashes of the entries.",
     example: 'qsp kms audit "$KEY"',
     options: { follow: { meaning: "Same as --watch" } },
@@ -58,7 +58,7 @@ export const kmsAuditVerbs: readonly Verb[] = [
   }),
 ];
 
-/** The stream has no deadline, so the length of the log does not matter. */
+/** Verifies over a stream: it has no deadline, so a log of any length can finish. */
 function verifyWhole(server: VerbInput["server"]): Promise<VerifyAuditLogResponse> {
   return withCount("entries verified", async (onProgress) => {
     const answers = server.stream(method.watchAuditVerification, oneOf({}));

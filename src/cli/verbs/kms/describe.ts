@@ -1,24 +1,24 @@
-/** Describes keys of the server for people. */
+/** Describes server-held keys for people. */
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
 import type { ExportedKey } from "#gen/kms/kms_service_pb.ts";
 import { facts, table, time } from "../../output/output.ts";
 
-/** "team/release/2", the version of a name; "" for a key without a name. */
+/** Formats the version of a name, "team/release/2"; "" for a key without a name. */
 export function nameVersion({ name, version }: Pick<KeyRecord | ExportedKey, "name" | "version">): string {
   return name ? `${name}/${version}` : "";
 }
 
-/** "team/release/2 *": the version of a name, with a star if it is the primary one. */
+/** Formats the version of a name, with a star for the primary version: "team/release/2 *". */
 export function markVersion(key: KeyRecord): string {
   return [nameVersion(key), ...(key.isPrimary ? ["*"] : [])].join(" ");
 }
 
-/** The alias that the caller chose; "" if there is none. */
+/** Returns the alias that the caller chose; "" for none. */
 export function chosenAlias({ alias, keyId }: KeyRecord): string {
   return alias === keyId ? "" : alias;
 }
 
-/** Describes a key without its public key. */
+/** Describes a key, without its public key. */
 export function describeKey(key: KeyRecord | undefined): string {
   if (key === undefined) return "";
   return facts({
@@ -38,7 +38,6 @@ export function describeKey(key: KeyRecord | undefined): string {
   });
 }
 
-/** Lists the versions of a name. */
 export function describeVersions(versions: readonly KeyRecord[]): string {
   const rows = versions.map((key) => [
     ...[markVersion(key), key.keyId, key.damaged ? "DAMAGED" : key.status, time(key.createdAt)],

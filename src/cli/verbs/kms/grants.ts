@@ -17,16 +17,16 @@ export const kmsGrantVerbs: readonly Verb[] = [
     options: {
       operations: {
         value: "LIST",
-        meaning: `Operations of the user, separated by commas: ${operations.join(", ")}`,
+        meaning: `Operations that the user may call, separated by commas: ${operations.join(", ")}`,
         offers: operations,
       },
       expires: {
         value: "TIME",
         meaning:
-          "End of the grant: a duration such as 30d, or a time such as 2030-01-31T12:00:00Z; default: none",
+          "Expiry of the grant: a duration such as 30d, or a time such as 2030-01-31T12:00:00Z; default: none",
       },
     },
-    meaning: "Allows a user some operations of a key. name/NAME grants all versions, present and future.",
+    meaning: "Allows a user some operations on a key. name/NAME covers all versions, present and future.",
     example: 'qsp kms grant "$KEY" bob --operations SIGN,VERIFY --expires 30d',
     ask({ operands: [keyId = "", grantee = ""], options }) {
       const expiresAt = readTime(options, "expires", 1);
@@ -46,8 +46,10 @@ export const kmsGrantVerbs: readonly Verb[] = [
   }),
   listVerb(method.listGrants, {
     line: "kms grants [KEY]",
-    options: { received: { meaning: "Lists the grants that you received, instead of those of your keys" } },
-    meaning: "Lists grants in the order of their creation, without revoked and expired ones.",
+    options: {
+      received: { meaning: "Lists the grants that you received, instead of the grants on your keys" },
+    },
+    meaning: "Lists grants in creation order, without revoked and expired ones.",
     example: "qsp kms grants --received",
     ask: ({ operands: [keyId = ""], options }) => ({ keyId, received: options.flag("received") }),
     items: ({ grants }) => grants,
@@ -63,14 +65,14 @@ export const kmsGrantVerbs: readonly Verb[] = [
   }),
   unaryVerb(method.revokeGrant, {
     line: "kms revoke GRANT",
-    meaning: "Ends a grant.",
+    meaning: "Revokes a grant.",
     example: 'qsp kms revoke "$GRANT"',
     ask: ({ operands: [grantId = ""] }) => ({ grantId }),
     say: (_, { operands: [grantId] }) => `${grantId} is revoked.`,
   }),
 ];
 
-/** The key as calls take it. Without a user, a name is that of the caller. */
+/** Formats the key as calls accept it. Without a user, a name belongs to the caller. */
 function nameKey({ keyId, name, owner }: Grant, isReceived = false): string {
   return keyId || (isReceived ? `user/${owner}/name/${name}` : `name/${name}`);
 }

@@ -46,7 +46,7 @@ export const kmsImportVerbs: readonly Verb[] = [
   }),
 ];
 
-/** Asks the server for a public key, and wraps a secret key with it. */
+/** Fetches a wrapping key from the server, and wraps a secret key with it. */
 async function wrapFor(
   server: ApiClient,
   { bytes }: KeyFile,
@@ -55,7 +55,7 @@ async function wrapFor(
   if (!isWrappingMethod(algorithm))
     throw new CliError(
       exitCodes.unreachable,
-      `the server wants keys wrapped with ${algorithm}, which qsp does not know`,
+      `the server requires keys wrapped with ${algorithm}, which this version of qsp does not support`,
     );
   const wrappedKey = await withProvider((provider) => wrap(provider, algorithm, publicKey, bytes));
   return { importToken, wrappedKey: Uint8Array.from(wrappedKey) };

@@ -1,4 +1,4 @@
-/** `qsp kms create`, `list` and `get`, and the verbs that change the state of a key. */
+/** `qsp kms create`, `list` and `get`, and the verbs that change a key's state. */
 
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
 import { listVerb, unaryVerb } from "../../call-verbs.ts";
@@ -15,7 +15,6 @@ const { method } = KmsService;
 
 const usages = ["SIGN", "KEM"] as const;
 
-/** The request of calls about one key. */
 const askKey = ({ operands: [keyId = ""] }: VerbInput) => ({ keyId });
 
 export const kmsVerbs: readonly Verb[] = [
@@ -27,10 +26,10 @@ export const kmsVerbs: readonly Verb[] = [
         meaning: "A parameter set of ML-DSA, ML-KEM or SLH-DSA, or X-Wing; default: ML-DSA-65",
         offers: keyAlgorithms,
       },
-      usage: { value: "USAGE", meaning: "SIGN or KEM; default: that of the algorithm", offers: usages },
+      usage: { value: "USAGE", meaning: "SIGN or KEM; default: the usage of the algorithm", offers: usages },
       ...newKeyOptions,
     },
-    meaning: "Creates a key. The server stores it.",
+    meaning: "Creates a server-held key.",
     example: "qsp kms create invoices --algorithm ML-DSA-87",
     ask: ({ operands: [alias = ""], options }) => ({
       alias,
@@ -45,15 +44,15 @@ export const kmsVerbs: readonly Verb[] = [
     options: {
       status: {
         value: "STATUS",
-        meaning: "Only keys of this status",
+        meaning: "Only keys with this status",
         offers: ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"],
       },
-      algorithm: { value: "NAME", meaning: "Only keys of this algorithm", offers: keyAlgorithms },
-      usage: { value: "USAGE", meaning: "Only keys of this usage: SIGN or KEM", offers: usages },
+      algorithm: { value: "NAME", meaning: "Only keys with this algorithm", offers: keyAlgorithms },
+      usage: { value: "USAGE", meaning: "Only keys with this usage: SIGN or KEM", offers: usages },
       name: { value: "NAME", meaning: "Only versions of this name" },
       label: { value: "K=V", meaning: "Only keys with this label" },
     },
-    meaning: "Lists keys in the order of their creation. A star marks the primary version of a name.",
+    meaning: "Lists keys in creation order. A star marks the primary version of a name.",
     example: "qsp kms list --status ACTIVE",
     ask: ({ options }) =>
       Object.fromEntries(
@@ -74,8 +73,8 @@ export const kmsVerbs: readonly Verb[] = [
     line: "kms get KEY",
     options: { "public-key": outputFile("File for the public key (PEM)") },
     meaning:
-      "Describes a key: its ID, name/NAME with all versions of the name, name/NAME/VERSION, or user/USER/name/NAME.\n" +
-      "Every verb that takes a KEY takes these forms.",
+      "Describes a key. KEY is an ID, name/NAME (with all versions of the name), name/NAME/VERSION, or user/USER/name/NAME.\n" +
+      "Every verb with a KEY operand accepts these forms.",
     example: 'qsp kms get "$KEY" --public-key invoices.pub',
     ask: askKey,
     writes: { "public-key": ({ result }) => result?.publicKeyPem ?? "" },
@@ -87,7 +86,7 @@ export const kmsVerbs: readonly Verb[] = [
 export const kmsStateVerbs: readonly Verb[] = [
   unaryVerb(method.rotateKey, {
     line: "kms rotate KEY",
-    meaning: "Replaces a key with a new one. The old key then only verifies and decapsulates.",
+    meaning: "Replaces a key with a new one. From then on, the old key only verifies and decapsulates.",
     example: 'qsp kms rotate "$KEY"',
     ask: askKey,
     say: ({ newKey }) => describeKey(newKey),
@@ -111,9 +110,10 @@ export const kmsStateVerbs: readonly Verb[] = [
     options: {
       after: {
         value: "DURATION",
-        meaning: "Time to wait, such as 30d; at most 120d; qsp kms restore saves the key in the meantime",
+        meaning:
+          "Time to wait, such as 30d; at most 120d; qsp kms restore cancels the destruction in the meantime",
       },
-      yes: { meaning: "Required without --after: nothing restores the secret key" },
+      yes: { meaning: "Required without --after: the secret key cannot be restored" },
     },
     meaning: "Erases the secret key permanently: at once with --yes, or after a waiting period.",
     example: 'qsp kms destroy "$KEY" --after 30d',
@@ -121,7 +121,7 @@ export const kmsStateVerbs: readonly Verb[] = [
       const afterSeconds = readSeconds(options, "after", { max: 120 }) ?? 0;
       if (afterSeconds > 0 || options.flag("yes")) return { keyId, afterSeconds };
       throw usageError(
-        `--yes is missing: nothing restores the secret key of ${keyId}; --after 30d leaves time to restore it`,
+        `--yes is missing: destroying ${keyId} is permanent; --after 30d leaves time to cancel`,
       );
     },
     say: ({ keyId, newStatus, destroyAt }) =>
@@ -130,7 +130,7 @@ export const kmsStateVerbs: readonly Verb[] = [
   unaryVerb(method.restoreKey, {
     line: "kms restore KEY",
     meaning:
-      "Takes back a scheduled destruction. The key becomes DISABLED; qsp kms enable puts it back into use.",
+      "Cancels a scheduled destruction. The key becomes DISABLED; qsp kms enable makes it usable again.",
     example: 'qsp kms restore "$SCHEDULED_KEY"',
     ask: askKey,
     say: ({ result }) => describeKey(result),

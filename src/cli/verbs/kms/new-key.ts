@@ -1,31 +1,34 @@
-/** The options of verbs that make a key: `qsp kms create` and `import`. */
+/** Options of verbs that make a key: `qsp kms create` and `import`. */
 
 import type { Options, ParsedOptions } from "../../command-line/options.ts";
 import { readSeconds } from "../../command-line/time-options.ts";
 import { usageError } from "../../exit-codes.ts";
 
-/** Options of a new key, besides its algorithm and its alias. */
+/** Options of a new key, except its algorithm and its alias. */
 export const newKeyOptions = {
   name: { value: "NAME", meaning: "Name that stays the same when the key is rotated, such as team/release" },
   label: { value: "K=V", meaning: "Label to find the key by; may occur several times", isMany: true },
   "rotate-every": {
     value: "DURATION",
-    meaning: "Time between automatic rotations, such as 30d or 12w; at least 1d; needs --name",
+    meaning: "Time between automatic rotations, such as 30d or 12w; at least 1d; requires --name",
   },
 } as const satisfies Options;
 
-/** The fields of a request for a new key. */
 export interface NewKeyFields {
   readonly name: string;
   readonly labels: Record<string, string>;
   readonly rotationPeriodSeconds?: number;
 }
 
-/** Reads the options of a new key. @throws CliError */
+/**
+ * Reads the options of a new key.
+ *
+ * @throws CliError
+ */
 export function readNewKey(options: ParsedOptions): NewKeyFields {
   const name = options.text("name") ?? "";
   const seconds = readSeconds(options, "rotate-every", { min: 1 });
-  if (seconds !== undefined && name === "") throw usageError("--rotate-every needs --name");
+  if (seconds !== undefined && name === "") throw usageError("--rotate-every requires --name");
   return {
     name,
     labels: readLabels(options.all("label")),

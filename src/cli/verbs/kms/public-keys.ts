@@ -1,4 +1,4 @@
-/** `qsp kms public-keys`: exports public keys for those who verify. */
+/** `qsp kms public-keys`: exports public keys for verifiers. */
 
 import { create, toJson } from "@bufbuild/protobuf";
 import type { KeyRecord } from "#gen/kms/key_pb.ts";
@@ -28,14 +28,14 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
       label: { value: "K=V", meaning: "Only keys with this label" },
       algorithm: {
         value: "NAME",
-        meaning: "Only keys of this algorithm",
+        meaning: "Only keys with this algorithm",
         offers: keyAlgorithms.filter((name) => name.includes("-DSA-")),
       },
       pem: outputFile("File for all keys in PEM, one after another"),
-      jwks: outputFile("File for the JSON Web Key Set (RFC 7517) of the ML-DSA keys"),
+      jwks: outputFile("File for the JSON Web Key Set (RFC 7517) with the ML-DSA keys"),
     },
     meaning:
-      "Lists the public keys of all versions that can verify signatures, or those of a key or name, and writes them to files.",
+      "Lists the public keys that can verify signatures, for all keys or for one key or name, and writes them to files.",
     example: "qsp kms public-keys --pem keys.pem --jwks keys.json",
     async run({ operands: [reference], files, options, output, server }) {
       const filter = Object.fromEntries(filters.map((field) => [field, options.text(field) ?? ""]));
@@ -55,8 +55,8 @@ export const kmsPublicKeyVerbs: readonly Verb[] = [
 ];
 
 /**
- * Requests the public keys of a key, or of all versions of a name that can verify: in the form of ExportPublicKeys, which
- * knows no keys of others.
+ * Fetches the public key of one key, or of all versions of a name that can verify, in the form of ExportPublicKeys,
+ * which covers only the caller's own keys.
  *
  * @throws CliError for a key that cannot verify
  */
@@ -70,7 +70,7 @@ async function askKey(server: ApiClient, reference: string): Promise<ExportPubli
   if (versions.length === 0 && result !== undefined && canVerify(result)) found.push(result);
   if (found.length === 0)
     throw usageError(
-      `${reference} has no public key that verifies signatures: it is ${result?.status}, and for ${result?.usage}`,
+      `${reference} has no public key that verifies signatures: its status is ${result?.status} and its usage ${result?.usage}`,
     );
   return create(ExportPublicKeysResponseSchema, {
     status: "success",
@@ -92,15 +92,15 @@ function canVerify({ status, usage }: KeyRecord): boolean {
 }
 
 /**
- * Requires that a name has a key. An empty set would make every signature of a misspelt name invalid.
+ * Requires that a name has a key. With an empty key set, a misspelled name would make every signature invalid.
  *
- * @throws ConnectError NOT_FOUND, KEY_NOT_FOUND if there is no such name
+ * @throws ConnectError NOT_FOUND, KEY_NOT_FOUND for an unknown name
  */
 async function requireName(server: ApiClient, name: string): Promise<void> {
   if (name !== "") await server.ask(method.getKey, { keyId: `name/${name}` });
 }
 
-/** Requests all pages. An answer has three lists, in the same order. */
+/** Fetches all pages. An answer has three lists, in the same order. */
 async function askAll(
   ask: (pageToken: string) => Promise<ExportPublicKeysResponse>,
 ): Promise<ExportPublicKeysResponse> {

@@ -61,7 +61,7 @@ function requireResult<T>(result: T | undefined): T {
   return result;
 }
 
-/** Leaves a secret that is in a file out of the answer. */
+/** Removes a secret that was written to a file from the answer. */
 function hideWritten(
   { result }: { readonly result?: { sharedSecret: Uint8Array } | undefined },
   { options }: VerbInput,

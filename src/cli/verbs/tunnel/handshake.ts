@@ -1,4 +1,4 @@
-/** A handshake with the gateway that checks everything it receives (proto/vpn), and the session of packets after it. */
+/** A handshake with the gateway that checks everything it receives (proto/vpn), and the packet session after it. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import {
   buildTranscript,
@@ -13,7 +13,7 @@ import type { CryptoProvider, PublicKey } from "../../../crypto/provider.ts";
 import type { ApiClient } from "../../connection/api-client.ts";
 import { distrustError } from "../../exit-codes.ts";
 
-/** The gateway as a peer knows it. */
+/** The gateway's public keys, as the peer stored them. */
 export interface GatewayKeys {
   /** ML-KEM-1024. */
   readonly kem: PublicKey;
@@ -21,7 +21,6 @@ export interface GatewayKeys {
   readonly identity: PublicKey;
 }
 
-/** The input of a handshake. */
 export interface HandshakeDeps {
   readonly provider: CryptoProvider;
   readonly server: ApiClient;
@@ -31,9 +30,9 @@ export interface HandshakeDeps {
   readonly peerPublicKey: PublicKey;
 }
 
-/** The packets of a session. */
+/** Seals and opens the packets of a session. */
 export interface PeerSession extends Pick<TunnelEnd, "seal"> {
-  /** @throws CliError for a packet that is not genuine, or was opened before */
+  /** @throws CliError for a packet that is not authentic, or was opened before */
   open(packet: Uint8Array): Promise<Uint8Array>;
 }
 
@@ -64,15 +63,15 @@ export async function shakeHands(deps: HandshakeDeps): Promise<PeerSession> {
     throw distrustError("the gateway's transcript does not match this handshake");
   if (!findings.isSigned)
     throw distrustError(
-      "the gateway did not sign the handshake with the identity that it had before; another server may be answering",
+      "the gateway did not sign the handshake with its stored identity; a different server may be answering",
     );
   if (!findings.isConfirmed) throw distrustError("the gateway does not have the same session keys");
   return createSession(end);
 }
 
-/** Creates the session of an end: it opens each packet once. */
+/** Creates a packet session that opens each packet at most once. */
 export function createSession(end: TunnelEnd): PeerSession {
-  /** Initialization vectors of opened packets. */
+  /** Replay set: the initialization vectors of opened packets. */
   const opened = new Set<string>();
   return {
     seal: end.seal,
@@ -80,7 +79,7 @@ export function createSession(end: TunnelEnd): PeerSession {
       if (packet.length < packetOverhead) throw distrustError("the gateway sent a packet that is too short");
       const data = await end.open(packet);
       if (data === undefined)
-        throw distrustError("the gateway sent a packet that its session key did not seal");
+        throw distrustError("the gateway sent a packet that was not sealed with its session key");
       const vector = packet.subarray(0, 12).toHex();
       if (opened.has(vector)) throw distrustError("the gateway sent a packet twice");
       opened.add(vector);

@@ -1,4 +1,4 @@
-/** Packets over the stream of a tunnel. */
+/** Sends packets over a tunnel stream. */
 import { randomBytes } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type TunnelRequestSchema, type TunnelResponse, VpnService } from "#gen/vpn/vpn_service_pb.ts";
@@ -7,7 +7,7 @@ import type { ApiClient } from "../../connection/api-client.ts";
 import { CliError, distrustError, exitCodes } from "../../exit-codes.ts";
 import type { PeerSession } from "./handshake.ts";
 
-/** Maximum bytes that a packet carries. */
+/** Maximum payload bytes of a packet. */
 export const maxPacketBytes = 65_536;
 
 type Request = MessageInitShape<typeof TunnelRequestSchema>;
@@ -18,7 +18,7 @@ export interface Exchange {
   close(): Promise<void>;
 }
 
-/** Opens a stream for one request at a time. */
+/** Opens a stream that carries one request at a time. */
 export function openExchange(server: ApiClient): Exchange {
   const turns: (Request | undefined)[] = [];
   let wake = (): void => {};
@@ -53,7 +53,11 @@ export function openExchange(server: ApiClient): Exchange {
   };
 }
 
-/** Sends random bytes to the gateway and back, sealed in both directions. @returns milliseconds */
+/**
+ * Sends random bytes to the gateway and back, sealed in both directions.
+ *
+ * @returns milliseconds of the round trip
+ */
 export async function pingOnce(
   exchange: Exchange,
   session: PeerSession,
@@ -73,7 +77,7 @@ export async function pingOnce(
   return { packet, roundTripMs };
 }
 
-/** The totals of a transfer. */
+/** Totals of a transfer. */
 export interface Sent {
   readonly packets: number;
   readonly bytes: number;
@@ -86,7 +90,7 @@ export async function sendContent(
   tunnelId: string,
   chunks: AsyncIterable<Uint8Array>,
 ): Promise<Sent> {
-  /** Packets that were sent but not answered yet; at most as many as the stream has room for. */
+  // Unanswered packets; backpressure limits them to what the stream can buffer.
   const waiting: Uint8Array[] = [];
   async function* requests(): AsyncGenerator<Request> {
     for await (const chunk of chunks) {
@@ -110,7 +114,7 @@ export async function sendContent(
   return { packets, bytes };
 }
 
-/** Finds the reason why a packet was refused; undefined if it was not. */
+/** Returns why a packet was refused; undefined if it was accepted. */
 export function findRefusal({ result }: TunnelResponse): string | undefined {
   return result.case === "error" ? result.value.reason : undefined;
 }

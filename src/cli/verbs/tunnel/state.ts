@@ -1,4 +1,4 @@
-/** The file of a peer's tunnel: its key, and the gateway's keys, so that another gateway cannot impersonate it. */
+/** The tunnel file: the peer's key and the pinned gateway keys, so that another gateway cannot impersonate it. */
 import { VpnService } from "#gen/vpn/vpn_service_pb.ts";
 import { kemKeyContext } from "../../../client/tunnel-end.ts";
 import type { CryptoProvider } from "../../../crypto/provider.ts";
@@ -8,7 +8,7 @@ import { areTexts, readState, type StateKind } from "../../files/state.ts";
 import { parsePublicKey, parseSecretKey } from "../../keys/read-keys.ts";
 import type { GatewayKeys, HandshakeDeps } from "./handshake.ts";
 
-/** The option of all verbs of a tunnel. */
+/** The option that all tunnel verbs share. */
 export const tunnelOption = {
   tunnel: {
     value: "FILE",
@@ -18,16 +18,16 @@ export const tunnelOption = {
   },
 } as const;
 
-/** The content of a tunnel's file, of mode 0600. No session key is in it: each verb agrees on its own. */
+/** The content of a tunnel file (mode 0600). It stores no session keys: each verb negotiates its own. */
 export interface TunnelState {
   readonly url: string;
   readonly tunnelId: string;
   readonly assignedIp: string;
   /** The peer's ML-KEM-1024 key, PKCS#8. */
   readonly secretKeyPem: string;
-  /** The gateway's ML-KEM-1024 key when the tunnel was made. */
+  /** The gateway's ML-KEM-1024 key when the tunnel was created. */
   readonly gatewayKemPem: string;
-  /** The gateway's ML-DSA-65 key when the tunnel was made. */
+  /** The gateway's ML-DSA-65 key when the tunnel was created. */
   readonly gatewayIdentityPem: string;
 }
 
@@ -38,12 +38,20 @@ const kind: StateKind<TunnelState> = {
     areTexts(url, tunnelId, secretKeyPem, gatewayKemPem, gatewayIdentityPem),
 };
 
-/** Reads a tunnel's file. @throws CliError, also for a tunnel of another server */
+/**
+ * Reads a tunnel file.
+ *
+ * @throws CliError, even for a tunnel of a different server
+ */
 export function readTunnel(path: string, url: string): TunnelState {
   return readState(path, url, kind);
 }
 
-/** Asks the gateway for its keys. @throws CliError if its identity key did not sign the other key */
+/**
+ * Fetches the gateway's keys.
+ *
+ * @throws CliError if the identity key did not sign the encapsulation key
+ */
 export async function askGatewayKeys(
   provider: CryptoProvider,
   server: ApiClient,
@@ -56,7 +64,7 @@ export async function askGatewayKeys(
   throw distrustError("the gateway's identity did not sign its encapsulation key");
 }
 
-/** Reads what a handshake needs from a tunnel's file. */
+/** Builds the handshake input from a tunnel file. */
 export async function toHandshake(
   provider: CryptoProvider,
   server: ApiClient,

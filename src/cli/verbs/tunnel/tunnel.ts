@@ -22,12 +22,12 @@ export const tunnelVerbs: readonly Verb[] = [
     options: {
       ...tunnelOption,
       "gateway-identity": inputFile(
-        "Public key that the gateway must sign with, PEM or a JWK; default: the command trusts and stores the one that the gateway sends",
+        "Public key that the gateway must sign with, PEM or a JWK; default: trusts and stores the key that the gateway sends",
       ),
     },
     meaning:
       "Registers a peer with its own key and makes a handshake: encapsulates to the gateway's key, and verifies its\n" +
-      "signature and its key confirmation. Stores the gateway's keys: later verbs accept no others.",
+      "signature and its key confirmation. Stores the gateway's keys; later verbs accept no others.",
     example: "qsp tunnel up laptop --tunnel laptop.json",
     run: up,
   }),
@@ -53,7 +53,7 @@ export const tunnelVerbs: readonly Verb[] = [
   }),
   listVerb(method.listTunnels, {
     line: "tunnel list",
-    meaning: "Lists the tunnels of the gateway.",
+    meaning: "Lists the gateway's tunnels.",
     items: ({ tunnels }) => tunnels,
     none: "There are no tunnels.",
     columns: {
@@ -84,7 +84,7 @@ async function up({ operands: [peerName = ""], files, options, output, server }:
     if (identityFile !== undefined) {
       const pinned = readPublicKey(provider, identityFile).toPem();
       if (parsePublicKey(provider, keys.gatewayIdentityPem, "the gateway's identity").toPem() !== pinned)
-        throw distrustError(`the gateway at ${server.url} has another identity than ${identityFile}`);
+        throw distrustError(`the identity of the gateway at ${server.url} differs from ${identityFile}`);
     }
     const { publicKey, secretKey } = await provider.generateKeyPair("ML-KEM-1024");
     const answer = await server.ask(method.registerPeer, { peerName, publicKeyPem: publicKey.toPem() });
@@ -104,7 +104,7 @@ async function up({ operands: [peerName = ""], files, options, output, server }:
   });
 }
 
-/** Agrees on a session key and lends the session to a function. */
+/** Negotiates a session key and runs a function with the session. */
 function withSession(
   { files, server }: VerbInput,
   use: (session: PeerSession, tunnelId: string) => Promise<number>,
