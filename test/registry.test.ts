@@ -151,7 +151,7 @@ describe("the packages of extensions", () => {
   });
 
   it("come after no package that is not there", async () => {
-    await expect(collect("pqd")).rejects.toThrow("greeting is after pqd, which is no package");
+    await expect(collect("pqd")).rejects.toThrow("greeting follows pqd, which is not a package");
   });
 });
 

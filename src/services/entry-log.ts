@@ -1,4 +1,4 @@
-/** Lists and watches of the log of keys and of the log of identities, for callers. */
+/** Lets callers list and watch the key audit log and the identity log. */
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type AuditEntry, checkpointMessage } from "../audit/chain.ts";
 import { type EntryFilter, matchesFilter, nameEntryList } from "../audit/entry-filter.ts";
@@ -11,7 +11,7 @@ import type { Page } from "../records/pages.ts";
 import type { Store } from "../store/store.ts";
 import { type PageFields, readPage, readTime } from "./fields.ts";
 
-/** Which entries to read; empty texts match all. */
+/** Filters as requests contain them; empty strings match everything. */
 export interface EntryQuery {
   readonly operation: string;
   readonly outcome: string;
@@ -20,7 +20,11 @@ export interface EntryQuery {
   readonly to?: Timestamp | undefined;
 }
 
-/** Reads the filters that both logs have. @throws FIELD_INVALID for a time that is none */
+/**
+ * Reads the filters that both logs share.
+ *
+ * @throws FIELD_INVALID for an invalid time
+ */
 export function readFilter({ operation, outcome, user, from, to }: EntryQuery): EntryFilter {
   return {
     ...(operation && { operation }),
@@ -31,30 +35,33 @@ export function readFilter({ operation, outcome, user, from, to }: EntryQuery): 
   };
 }
 
-/** The entries of a log to watch. */
 export interface EntryWatch {
   readonly filter: EntryFilter;
-  /** Starts after this entry; after the newest one if it is undefined. */
+  /** Starts after this entry; after the newest entry if undefined. */
   readonly after: number | undefined;
   readonly signal: AbortSignal;
 }
 
-/** A log as callers read it. */
+/** A log as callers see it. */
 export interface EntryLog {
-  /** Lists entries, oldest first. @throws FIELD_INVALID for a page token of another list */
+  /**
+   * Lists entries, oldest first.
+   *
+   * @throws FIELD_INVALID for a page token that belongs to another list
+   */
   list(filter: EntryFilter, fields: PageFields): Promise<Page<AuditEntry> & { readonly totalSize: number }>;
   /**
-   * Yields entries as they are written, in order and each once.
+   * Yields entries as the log grows, in order and each once.
    *
-   * @throws FIELD_INVALID if there is no entry `after`: the caller read it from another log
+   * @throws FIELD_INVALID if entry `after` does not exist: the caller read it from another log
    */
   watch(input: EntryWatch): AsyncGenerator<AuditEntry>;
 }
 
-/** The approximate size of an entry in memory. */
+/** Approximate size of an entry in memory. */
 const entryBytes = 700;
 
-/** Opens a log of a store. All watchers share one feed. */
+/** Opens a store's log. All watchers share one feed. */
 export function openEntryLog(store: Store, log: LogTables): EntryLog {
   const { reader } = store;
   const isTagged = log === keyLog ? store.isEntryTagged : undefined;
@@ -88,14 +95,14 @@ export function openEntryLog(store: Store, log: LogTables): EntryLog {
   };
 }
 
-/** The topics of a feed: the entries of a key or another subject, of a name, or of an owner. */
+/** Topics of the feed: the entries of a key or other subject, of a name, or of an owner. */
 const topicOf = {
   key: (keyId: string) => `key ${keyId}`,
   name: (owner: string, keyName: string) => `name ${JSON.stringify([owner, keyName])}`,
   owner: (owner: string) => `owner ${owner}`,
 };
 
-/** The topic that leaves out the most entries which a filter leaves out. */
+/** Returns the narrowest topic that contains everything the filter admits. */
 function findTopic({ keyId, owner, keyName }: EntryFilter): string {
   if (keyId !== undefined) return topicOf.key(keyId);
   if (owner === undefined) return "";
@@ -112,7 +119,7 @@ function filterOf(topic: string): EntryFilter {
   return { owner, keyName };
 }
 
-/** The fields of a checkpoint's message, with the key that verifies it. */
+/** Converts a checkpoint to its message fields, with the key that verifies it. */
 export function packCheckpoint(store: Store, checkpoint: SignedCheckpoint, { purpose }: LogTables) {
   const { sequence, entryHash, signedAt, signature } = checkpoint;
   return {

@@ -1,4 +1,4 @@
-/** Translates errors of the modules below the services for callers. */
+/** Translates errors from lower layers into refusals for callers. */
 import type { ConnectError } from "@connectrpc/connect";
 import { suggestAlgorithm } from "../crypto/suggest-algorithm.ts";
 import { CryptoBusyError } from "../crypto/work-queue.ts";
@@ -7,7 +7,7 @@ import { refuse, refuseForNow } from "../errors.ts";
 import { IdempotencyConflictError } from "../records/idempotency.ts";
 import { QuotaExceededError } from "../records/quota.ts";
 
-/** Turns errors of these modules into refusals; the cause is for the log. */
+/** Returns the refusal for a known error, or undefined. The refusal's cause is for the log. */
 export function explainFailure(thrown: unknown): ConnectError | undefined {
   if (thrown instanceof IdempotencyConflictError) {
     const { idempotencyKey, message } = thrown;
@@ -34,10 +34,10 @@ export function explainFailure(thrown: unknown): ConnectError | undefined {
   return error;
 }
 
-/** The refusals that callers get for failures and wrong values. */
+/** What callers receive for failures and invalid values. */
 export const explanations = { explainFailure, hintValue: suggestAlgorithm };
 
-/** Milliseconds after which to retry a call that could not reach the store. */
+/** Retry delay for calls that could not reach the store. */
 const storeRetryMs = 1000;
 
 const storeReasons = {

@@ -1,4 +1,4 @@
-/** Reads the fields that requests of several services share, and names the one that is invalid. */
+/** Reads request fields that several services share, and names the field that is invalid. */
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { ConnectError } from "@connectrpc/connect";
 import { type Algorithm, kemAlgorithms, signatureAlgorithms } from "../crypto/algorithms.ts";
@@ -8,11 +8,11 @@ import { type ReasonName, refuseField } from "../errors.ts";
 import { type Page, type PageRequest, readPageRequest } from "../records/pages.ts";
 import type { Store } from "../store/store.ts";
 
-/** The seconds of 0001-01-01T00:00:00Z and of 9999-12-31T23:59:59Z. */
+/** Seconds of 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z. */
 const [firstSecond, lastSecond] = [-62_135_596_800n, 253_402_300_799n];
 
 /**
- * Reads a time. The binary form of a message can have what no time is (google/protobuf/timestamp.proto).
+ * Reads a time. A binary message can contain out-of-range values (google/protobuf/timestamp.proto).
  *
  * @throws FIELD_INVALID
  */
@@ -21,12 +21,12 @@ export function readTime(field: string, timestamp: Timestamp): Date {
   if (seconds < firstSecond || seconds > lastSecond || nanos < 0 || nanos > 999_999_999)
     throw refuseField(
       field,
-      "is not a time; seconds must be of the years 1 to 9999, and nanos 0 to 999999999",
+      "is not a valid time; seconds must be in the years 1 to 9999, and nanos from 0 to 999999999",
     );
   return timestampDate(timestamp);
 }
 
-/** How a request gives a public key: raw, or as PEM. The proto's rules ensure that exactly one is set. */
+/** A public key in a request: raw, or as PEM. The proto's rules ensure that exactly one field is set. */
 export interface PublicKeyFields {
   readonly publicKey: Uint8Array;
   readonly publicKeyPem: string;
@@ -35,7 +35,8 @@ export interface PublicKeyFields {
 /**
  * Reads a public key.
  *
- * @param prefix the prefix of both field names, such as "creator" for creatorPublicKey and creatorPublicKeyPem.
+ * @param prefix common prefix of both field names, such as "creator" for creatorPublicKey and
+ *   creatorPublicKeyPem
  * @throws KEY_INVALID naming the field
  */
 export function readPublicKey(
@@ -54,7 +55,11 @@ export function readPublicKey(
   );
 }
 
-/** Reads a value from a field. @throws the reason, for a value that `read` refuses with a CryptoError */
+/**
+ * Reads a field value, and refuses it if `read` throws a CryptoError.
+ *
+ * @throws `reason`
+ */
 export function readField<T>(field: string, read: () => T, reason: ReasonName = "FIELD_INVALID"): T {
   try {
     return read();
@@ -64,8 +69,8 @@ export function readField<T>(field: string, read: () => T, reason: ReasonName = 
 }
 
 /**
- * Refuses a signature of the wrong length for the algorithm: that is a mistake of the caller, not a signature that does
- * not verify.
+ * Refuses a signature whose length is wrong for the algorithm: that is a caller mistake, not an invalid
+ * signature.
  *
  * @throws LENGTH_INVALID
  */
@@ -79,7 +84,11 @@ export function checkSignatureLength(
     throw lengthInvalid(field, signature, `an ${algorithm} signature`, signatureBytes);
 }
 
-/** Refuses a ciphertext of the wrong length for the algorithm. @throws LENGTH_INVALID */
+/**
+ * Refuses a ciphertext whose length is wrong for the algorithm.
+ *
+ * @throws LENGTH_INVALID
+ */
 export function checkCiphertextLength(algorithm: keyof typeof kemAlgorithms, ciphertext: Uint8Array): void {
   const { ciphertextBytes } = kemAlgorithms[algorithm];
   if (ciphertext.length !== ciphertextBytes)
@@ -90,30 +99,38 @@ function lengthInvalid(field: string, bytes: Uint8Array, what: string, rightByte
   return refuseField(field, `is ${bytes.length} bytes; ${what} has ${rightBytes}`, "LENGTH_INVALID");
 }
 
-/** How a request asks for a page of a list. */
+/** Paging fields of a list request. */
 export interface PageFields {
   readonly pageSize: number;
   readonly pageToken: string;
 }
 
-/** Reads which page of a list is requested. @throws FIELD_INVALID for a page token of another list */
+/**
+ * Reads the requested page of a list.
+ *
+ * @throws FIELD_INVALID for a page token that belongs to another list
+ */
 export function readPage({ pageSize, pageToken }: PageFields, list: string): PageRequest {
   const page = readPageRequest(pageSize, pageToken, list);
   if (page !== undefined) return page;
   throw refuseField(
     "pageToken",
-    "does not belong to this list; use the nextPageToken of a page of this list",
+    "does not belong to this list; use the nextPageToken from a page of this list",
   );
 }
 
-/** A table that callers list. */
+/** A table that callers can list. */
 export interface ListedTable<Query, Row> {
   nameList(query: Query): string;
   list(request: PageRequest, query: Query): Promise<Page<Row>>;
   count(query: Query): Promise<number>;
 }
 
-/** Reads a page of a list, and the size of the whole list. @throws FIELD_INVALID for a page token of another list */
+/**
+ * Reads a page of a list, and the size of the whole list.
+ *
+ * @throws FIELD_INVALID for a page token that belongs to another list
+ */
 export async function readList<Query, Row>(
   table: ListedTable<Query, Row>,
   fields: PageFields,
@@ -123,7 +140,7 @@ export async function readList<Query, Row>(
   return { ...page, totalSize: await table.count(query) };
 }
 
-/** Reports the health of a service: UP, with the counts that it can read now, or DOWN. */
+/** Reports the health of a service: UP with the counts that it can read, or DOWN. */
 export async function readHealth<Counts extends object>(
   { ifReachable }: Pick<Store, "ifReachable">,
   count: () => Promise<Counts>,

@@ -1,13 +1,13 @@
-/** Public keys that are optional in a request; without one, the server makes a pair. */
+/** Optional public keys in requests; without one, the server generates a key pair. */
 import type { Algorithm } from "../crypto/algorithms.ts";
 import { withFreshKeyPair } from "../crypto/fresh-key-pair.ts";
 import type { CryptoProvider, PublicKey, SecretKey } from "../crypto/provider.ts";
 import { type PublicKeyFields, readPublicKey } from "./fields.ts";
 
 /**
- * Reads the public key of a request, if it gives one.
+ * Reads the public key from a request, if present.
  *
- * @param prefix the prefix of both field names, as for `readPublicKey`
+ * @param prefix common prefix of both field names, as for `readPublicKey`
  * @throws KEY_INVALID naming the field
  */
 export function readGivenKey(
@@ -20,7 +20,7 @@ export function readGivenKey(
   return isGiven ? readPublicKey(provider, algorithm, fields, prefix) : undefined;
 }
 
-/** Lends the given key, or a new pair whose secret key is erased afterwards. */
+/** Calls `use` with the given key, or with a new key pair whose secret key is erased afterwards. */
 export function withGivenOrFreshKey<T>(
   provider: CryptoProvider,
   algorithm: Algorithm,

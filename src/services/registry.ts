@@ -1,4 +1,4 @@
-/** The packages of services. A new package of the core is one entry here; extensions name their own. */
+/** The service packages. To add a core package, add one entry here; extensions declare their own packages. */
 import type { DescFile } from "@bufbuild/protobuf";
 import { file_blockchain_blockchain_service } from "#gen/blockchain/blockchain_service_pb.ts";
 import { file_dapp_dapp_service } from "#gen/dapp/dapp_service_pb.ts";
@@ -16,60 +16,68 @@ import type { RecordTables } from "../records/table-declaration.ts";
 import type { ServiceModule } from "./service-module.ts";
 import { entriesVerification, type LogVerification } from "./verify-logs.ts";
 
-/** One package. */
+/** A service package. Server, clients and descriptions are built from these. */
 export interface ServicePackage {
-  /** The name for `--services`, and of its folder, with a hyphen for each dot: that of its proto package, if it is ours. */
+  /**
+   * The proto package name, for `--services`. The folder has the same name, with a hyphen for each dot.
+   * Packages built on third-party protos choose a name.
+   */
   readonly name: string;
-  /** Its protos; clients and descriptions need nothing else. */
+  /** Protos of the package; clients and descriptions need nothing else. */
   readonly files: readonly DescFile[];
-  /** Loads its implementation and its examples. */
+  /** Loads the implementation and the examples. */
   readonly load: () => Promise<ServiceModule>;
-  /** Whether it holds state in memory that all calls need, so that one server must answer all of them. */
+  /** Whether it keeps state in memory that all calls need, so that one server must answer all of them. */
   readonly hasState?: boolean;
-  /** Whether most of its calls write to the store, so that its services are not serving while that is not possible. */
+  /**
+   * Whether most of its calls write to the store, so that health checks report its services as not serving
+   * while the store is read-only.
+   */
   readonly writes?: boolean;
-  /** The package of the core that lists have before this one of an extension; the last one if left out. */
+  /** For an extension's package, the core package that it follows in lists; the last one if omitted. */
   readonly after?: string;
-  /** Facts that its protos do not state, because they are not ours. */
+  /** Facts that third-party protos do not state, such as access rules. */
   readonly profiles?: ServiceProfiles;
-  /** Loads its tables, if it has any and is one of an extension. Those of the core are in src/open-store.ts. */
+  /** Loads an extension package's tables, if it has any. The core's tables are in src/open-store.ts. */
   readonly tables?: () => Promise<RecordTables>;
-  /** Loads the verification of logs and of what it derives from them. At most one package of an extension has one. */
+  /** Loads the verification of logs and of data derived from them. At most one extension package has one. */
   readonly logVerification?: () => Promise<LogVerification>;
 }
 
-/** Loads packages. */
 export type LoadPackages = () => Promise<readonly ServicePackage[]>;
 
-/** All packages: those of the core, and those of extensions at their places among them. */
+/** Returns all packages: the core's, with those from extensions inserted at their places. */
 export async function collectPackages(
   extensions: readonly { readonly packages?: LoadPackages }[],
 ): Promise<readonly ServicePackage[]> {
   const all = [...servicePackages];
   const added = await Promise.all(extensions.map(async ({ packages }) => (await packages?.()) ?? []));
   for (const one of added.flat()) {
-    // After others that name the same package, too.
+    // Packages that follow the same package keep their order.
     const index = all.findLastIndex(
       ({ name, after }) => one.after === undefined || [name, after].includes(one.after),
     );
-    if (index < 0) throw new Error(`${one.name} is after ${one.after}, which is no package`);
+    if (index < 0) throw new Error(`${one.name} follows ${one.after}, which is not a package`);
     all.splice(index + 1, 0, one);
   }
   return all;
 }
 
-/** The profiles of the services of packages. */
 export function collectProfiles(packages: readonly ServicePackage[]): ServiceProfiles {
   return Object.assign({}, ...packages.map(({ profiles }) => profiles));
 }
 
-/** Loads the verification of logs. @param packages all of the program, also those that a server does not serve */
+/**
+ * Loads the log verification.
+ *
+ * @param packages every package in the program, even those that this server does not serve
+ */
 export async function loadLogVerification(packages: readonly ServicePackage[]): Promise<LogVerification> {
   const [load] = packages.flatMap(({ logVerification = [] }) => logVerification);
   return load === undefined ? entriesVerification : load();
 }
 
-/** Lists the services that are not serving while the store cannot be written. */
+/** Lists services to report as not serving while the store cannot be written. */
 export function listWriting(packages: readonly ServicePackage[]): string[] {
   const services = packages
     .filter(({ writes }) => writes)
@@ -77,7 +85,7 @@ export function listWriting(packages: readonly ServicePackage[]): string[] {
   return services.map(({ typeName }) => typeName);
 }
 
-/** Lists the scopes that the calls of packages need, and those of pages; sorted. */
+/** Lists the scopes that calls and pages require, sorted. */
 export function listScopes(packages: readonly ServicePackage[]): string[] {
   const profiles = collectProfiles(packages);
   const services = packages.flatMap(({ files }) => files.flatMap((file) => file.services));
@@ -85,7 +93,7 @@ export function listScopes(packages: readonly ServicePackage[]): string[] {
   return [...new Set([...scopes, metricsScope])].filter((scope) => scope !== "").sort();
 }
 
-/** The packages of the core, in display order. */
+/** The core packages, in display order. */
 export const servicePackages: readonly ServicePackage[] = [
   {
     name: "pqc",

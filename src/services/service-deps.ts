@@ -1,7 +1,7 @@
 import type { CryptoProvider } from "../crypto/provider.ts";
 import type { Store } from "../store/store.ts";
 
-/** The dependencies of every service that stores records. */
+/** Dependencies that every service with stored records needs. */
 export interface ServiceDeps {
   readonly provider: CryptoProvider;
   readonly store: Store;

@@ -1,4 +1,4 @@
-/** How a package of services presents itself to the server. */
+/** The interface between a service package and the server. */
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { Example } from "../calls/example.ts";
 import type { WireCodecs } from "../calls/wire-codec.ts";
@@ -9,25 +9,29 @@ import type { Store } from "../store/store.ts";
 import type { KeyDomain } from "./kms/domain.ts";
 import type { LogVerification } from "./verify-logs.ts";
 
-/** The dependencies of services. */
+/** What the server gives to a package when it opens the package's services. */
 export interface ModuleDeps extends Omit<Identity, "authenticate" | "close"> {
   readonly provider: CryptoProvider;
   readonly store: Store;
-  /** The scopes that the calls of this server need. */
+  /** Scopes that this server's calls require. */
   readonly scopes: readonly string[];
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
-  /** Reads a setting of an extension. */
+  /** Reads an extension's setting. */
   readonly valueFor: Config["valueFor"];
-  /** The keys of the server, which several services use. */
+  /** Server-held keys, which several services share. */
   readonly keyDomain: KeyDomain;
   readonly verifyAudit: LogVerification["verifyAudit"];
   readonly metrics: LogMetrics;
   readonly now: () => Date;
 }
 
-/** Observes verifiable logs. */
+/** Metrics of verifiable logs. */
 export interface LogMetrics {
-  /** @param seconds how long it took to sign a new checkpoint; undefined if there was nothing to sign */
+  /**
+   * Records a publication.
+   *
+   * @param seconds how long it took to sign a new checkpoint; undefined if nothing was to be signed
+   */
   logPublished(log: string, entries: number, published: number, seconds: number | undefined): void;
   logCosigned(log: string): void;
 }
@@ -35,17 +39,16 @@ export interface LogMetrics {
 /** A package's services, and how to close what they hold open. */
 export interface OpenModule {
   readonly services: readonly ServiceImplSpec[];
-  /** Faster codecs of some of their RPCs. */
+  /** Faster codecs for some of their RPCs. */
   readonly codecs?: WireCodecs;
   close?(): Promise<void>;
 }
 
-/** Opens the services of a package. */
 export type OpenServices = (deps: ModuleDeps) => OpenModule | Promise<OpenModule>;
 
-/** The exports of the module.ts of a package. */
+/** What a package's module.ts exports. */
 export interface ServiceModule {
   readonly openServices: OpenServices;
-  /** Example requests for each call; each one comes after those whose answers it needs. */
+  /** Example requests for each call; an example follows the examples whose answers it uses. */
   readonly examples: readonly Example[];
 }

@@ -1,45 +1,49 @@
-/** Verifications that callers share: each reads the log, so a server runs one at a time, however many ask. */
+/**
+ * Log verifications that callers share. Each one reads the whole log, so a server runs one at a time, however
+ * many callers wait.
+ */
 
-/** Who waits for a verification. */
 export interface WaitOptions {
   readonly signal: AbortSignal;
-  /** Receives the number of checked entries and the total from time to time. */
+  /** Called from time to time with the number of checked entries and the total. */
   readonly onProgress?: (checked: number, total: number) => void;
 }
 
-/** Runs verifications of a log. */
 export interface SharedVerifications<Result> {
   /**
-   * Waits for a verification that begins after the call, so that it covers all that the caller has seen before. It ends
-   * early if nobody waits for it any more.
+   * Waits for a verification that begins after the call, so that it covers everything the caller has seen
+   * before. The verification ends early once nobody waits for it.
    *
-   * @throws the reason of the signal
+   * @throws the abort reason of the signal
    */
   wait(options: WaitOptions): Promise<Result>;
 }
 
-/** A verification that has not begun, or runs, and those who wait for it. */
+/** A pending or running verification and its waiting callers. */
 interface Run<Result> {
   readonly result: Promise<Result>;
   readonly waiting: Set<WaitOptions>;
   readonly nobody: AbortController;
 }
 
-/** Runs work one at a time. */
 export type OneAtATime = <Result>(work: () => Promise<Result>) => Promise<Result>;
 
-/** Creates a line in which work of several kinds waits. */
+/** Creates a mutex for several kinds of work: first come, first served. */
 export function createLine(): OneAtATime {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const turn = last.then(work);
-    // Its own callers are told.
+    // The caller of `work` handles its error.
     last = turn.catch(() => {});
     return turn;
   };
 }
 
-/** @param line is shared with other verifications of the server */
+/**
+ * Lets callers share the runs of `verify`.
+ *
+ * @param line the mutex that the server's other verifications also use
+ */
 export function shareVerifications<Result>(
   line: OneAtATime,
   verify: (options: Required<WaitOptions>) => Promise<Result>,
@@ -58,7 +62,7 @@ export function shareVerifications<Result>(
         },
       });
     });
-    // Everybody who waits is told; there may be nobody.
+    // Every waiting caller gets the error; without callers, nobody handles it.
     result.catch(() => {});
     return { result, waiting, nobody };
   };

@@ -1,43 +1,47 @@
-/** The verification of logs: of their entries, and of what an extension derives from them. */
+/** Verifies logs: their entries, and the data that an extension derives from them. */
 import type { AuditVerification } from "../audit/verification.ts";
 import type { CryptoProvider } from "../crypto/provider.ts";
 import type { Store } from "../store/store.ts";
 import type { VerifyOptions } from "../store/store-log.ts";
 
-/** The options of a verification of the audit log. */
 export interface VerifyAuditOptions extends Pick<VerifyOptions, "outside" | "onProgress" | "signal"> {
   /**
-   * The largest log whose entries are all verified; any if left out. An extension may verify a longer one from where the
-   * last verification ended.
+   * Maximum number of entries for a full verification; unlimited if omitted. An extension may verify a longer
+   * log from where the last verification ended.
    */
   readonly wholeUpTo?: number | undefined;
   readonly now?: () => Date;
 }
 
-/** The result of a verification of the audit log. */
 export interface AuditLogVerification extends AuditVerification {
-  /** The time of the verification that the entries before `verifiedFrom` were valid in; undefined if all were verified now. */
+  /**
+   * When the entries before `verifiedFrom` were last found valid; undefined if this verification read all
+   * entries.
+   */
   readonly continuedFrom: Date | undefined;
 }
 
-/** What an extension derived from a log, compared with the log. */
+/** Result of comparing a log with the data that an extension derived from it. */
 export interface DerivedVerification {
   readonly log: string;
-  /** The signed checkpoints that agree with the log. */
+  /** Number of signed checkpoints that agree with the log. */
   readonly checkpoints: number;
-  /** The first entry with a fault, counted from 0, and the fault for a person; undefined if there is none. */
+  /** First faulty entry, counted from 0, and a description for people; undefined if all entries agree. */
   readonly fault: { readonly leaf: number; readonly reason: string } | undefined;
 }
 
-/** Verifies logs. */
 export interface LogVerification {
-  /** Verifies the entries of the audit log, its chain and its checkpoints, and what is derived from it. */
+  /** Verifies the entries of the audit log, its chain and its checkpoints, and the data derived from it. */
   verifyAudit(
     store: Store,
     provider: CryptoProvider,
     options?: VerifyAuditOptions,
   ): Promise<AuditLogVerification>;
-  /** Verifies what is derived from each log. @param onProgress receives the number of entries and the total */
+  /**
+   * Verifies the data derived from each log.
+   *
+   * @param onProgress called with the number of entries and the total
+   */
   verifyDerived(
     store: Store,
     provider: CryptoProvider,
@@ -45,7 +49,7 @@ export interface LogVerification {
   ): Promise<readonly DerivedVerification[]>;
 }
 
-/** Verifies the entries alone, all of them. */
+/** Verifies only the entries, all of them. */
 export const entriesVerification: LogVerification = {
   async verifyAudit(store, _provider, { outside, onProgress, signal } = {}) {
     const { tree: _, ...found } = await store.verifyAudit({ outside, onProgress, signal });

@@ -246,7 +246,7 @@ describeAccess("a grant", (shared) => {
     const { grantId } = await grant(owner, bare, grantee, ["SIGN"]);
     for (let i = 0; i < 12; i += 1) await grant(owner, bare, grantee, ["VERIFY"]);
     expect(await explain(grantee, bare)).toBe(
-      `${unknown(bare)}; without a user it means a key of yours. A grant lets you use ${full(owner)}`,
+      `${unknown(bare)}; without a user, the name means your own key. A grant lets you use ${full(owner)}`,
     );
     expect(await explain(grantee, `${bare}/1`)).toContain(`use ${full(owner)}/1`);
     await grant(second, bare, grantee, ["SIGN"]);

@@ -60,7 +60,7 @@ describe("TokenService.VerifyToken", { timeout }, () => {
     });
     await server.office.users.remove(ada.name);
     const { valid, reason, use, roles } = await server.connect().tokens.verifyToken({ token: ada.token });
-    expect([valid, reason]).toEqual([false, "the user of the token was removed or has a new password"]);
+    expect([valid, reason]).toEqual([false, "the token's user was removed or has a new password"]);
     expect([use, roles]).toEqual([undefined, []]);
   });
 

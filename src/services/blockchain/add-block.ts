@@ -12,11 +12,10 @@ import { blockQuota } from "./block-store.ts";
 import type { ChainDeps } from "./register-node.ts";
 import { validatorTable } from "./tables.ts";
 
-/** A block that waits for its place in the chain. */
+/** A block waiting to be appended. */
 interface Waiting {
   readonly data: Uint8Array;
   readonly validatorAddress: string;
-  /** The owner of the validator. */
   readonly owner: string;
   readonly secretKey: SecretKey;
   readonly idempotentCall: IdempotentCall | undefined;
@@ -26,10 +25,11 @@ type Answer = MessageInitShape<typeof AddBlockResponseSchema>;
 const codec = messageCodec(AddBlockResponseSchema);
 
 /**
- * Makes the function that appends blocks. Concurrent blocks share one write transaction, because only there is it known
- * which block each one follows. Hashes are computed in order, signatures in parallel.
+ * Creates the function that appends blocks.
  *
- * The function throws VALIDATOR_MISSING, VALIDATOR_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED.
+ * Concurrent blocks share one write transaction, because only the transaction knows each block's predecessor.
+ * Hashes are computed in order, signatures in parallel. The function throws VALIDATOR_MISSING,
+ * VALIDATOR_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED or QUOTA_EXCEEDED.
  */
 export function createAddBlock(deps: ChainDeps, keys: OpenKeys) {
   const { store, chain } = deps;
@@ -44,7 +44,8 @@ export function createAddBlock(deps: ChainDeps, keys: OpenKeys) {
     const { address, owner } = validator;
     const before = await store.findAnswer(idempotentCall, codec);
     if (before !== undefined) return before;
-    // Not checked again in the transaction: concurrent blocks share it, and a few above the quota do no harm.
+    // Not checked again in the transaction: concurrent blocks share it, and exceeding the quota by a few is
+    // harmless.
     await store.requireRoom(blockQuota, owner);
     return keys.lend(describeSealedKey(validatorTable, validatorAlgorithm, validator), (secretKey) =>
       append({ data, validatorAddress: address, owner, secretKey, idempotentCall }),
@@ -94,12 +95,13 @@ async function appendAll(
     answers[i] = answer;
     await transaction.storeAnswer(idempotentCall, codec, answer);
   }
-  // A repeated call stands behind the first one, which has its answer now.
+  // A retry follows the first call, whose answer is ready.
   return waiting.map((_, i) => answers[first[i] ?? i] as Answer);
 }
 
 /**
- * Finds for each call the first one of those that share its idempotency key: none of them has an answer yet.
+ * Returns, for each call, the index of the first call with the same idempotency key, since none has an answer
+ * yet.
  *
  * @throws IdempotencyConflictError
  */
@@ -107,7 +109,7 @@ function findFirst(waiting: readonly Waiting[]): number[] {
   const known = new Map<string, { readonly position: number; readonly call: IdempotentCall }>();
   return waiting.map(({ idempotentCall: call }, position) => {
     if (call === undefined) return position;
-    // A key has no line breaks.
+    // A key contains no line breaks.
     const name = `${call.idempotencyKey}\n${call.userId}`;
     const first = known.get(name) ?? { position, call };
     known.set(name, first);

@@ -1,4 +1,4 @@
-/** Stores blocks and the end of the chain. */
+/** Stores blocks and the head of the chain. */
 import { RecordDamagedError } from "../../database/store-error.ts";
 import { fromRow, type RecordOf, toRow } from "../../records/columns.ts";
 import { countForOwner } from "../../records/list-counts.ts";
@@ -11,19 +11,18 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { type Block, genesis } from "./block.ts";
 import { blockColumns, headTable } from "./tables.ts";
 
-/** Where the chain ends. */
 export type ChainHead = RecordOf<typeof headTable.columns>;
 
 const headId = 1;
 
-/** The name of the list of blocks, in page tokens and counts. */
+/** List name in page tokens and counts. */
 export const blockList = "blockchain_blocks";
-/** Counts the blocks of an owner's validators. */
+/** Quota for the blocks of an owner's validators. */
 export const blockQuota = recordQuota(blockList, "blocks");
-/** Bytes of blocks to hold in memory for one reader. A block may have 64 KiB, and there may be many readers. */
+/** Maximum block bytes to buffer per reader. A block may have 64 KiB, and readers may be many. */
 const maxReadBytes = 1024 * 1024;
 
-/** The approximate size of a block in JSON: its bytes in base64, hashes, time and field names. */
+/** Estimates a block's size in JSON: its bytes in base64, hashes, time and field names. */
 export function estimateBlockBytes({ data, signature }: Pick<Block, "data" | "signature">): number {
   return estimateBytes(data.length, signature.length);
 }
@@ -32,7 +31,6 @@ function estimateBytes(dataBytes: number, signatureBytes: number): number {
   return ((dataBytes + signatureBytes) * 4) / 3 + 450;
 }
 
-/** Creates the store of blocks on top of the shared store. */
 export function createBlockStore(store: Store) {
   const heads = openTable(store, headTable);
   const selectBlocks = (fromIndex: number, limit: number) =>
@@ -57,10 +55,10 @@ export function createBlockStore(store: Store) {
     return tooMany < 0 ? limit : tooMany;
   };
   /**
-   * Reads blocks from an index on, as they are stored. Returns fewer than the limit if they are large, and none only at
+   * Reads stored blocks from an index on. Returns fewer than `limit` if blocks are large, and none only at
    * the end.
    *
-   * @param maxBytes how many bytes of blocks to read; a larger first block is read anyway.
+   * @param maxBytes maximum block bytes to read; a larger first block is read anyway
    */
   const readBlocks = async (fromIndex: number, limit: number, maxBytes = maxReadBytes): Promise<Block[]> => {
     const first = Math.max(fromIndex, 1);
@@ -68,13 +66,13 @@ export function createBlockStore(store: Store) {
       .selectAll()
       .execute();
     const blocks = rows.map((row) => fromRow(blockColumns, row));
-    // Genesis is the same in every chain, so it is not stored.
+    // Genesis is the same in every chain and therefore not stored.
     return fromIndex <= 0 ? [genesis, ...blocks].slice(0, limit) : blocks;
   };
   return {
     readBlocks,
     /**
-     * Reads the end of the chain; a new chain ends with genesis.
+     * Reads the head of the chain; a new chain's head is genesis.
      *
      * @param db the connection of a transaction; default: the reader
      * @throws RecordDamagedError
@@ -90,7 +88,7 @@ export function createBlockStore(store: Store) {
       if (block !== undefined) throw new RecordDamagedError("end of the chain");
       return { length: 1, headHash: genesis.blockHash };
     },
-    /** Reads the number of blocks, genesis included, from the blocks themselves. */
+    /** Counts the blocks themselves, including genesis, instead of trusting the head. */
     async readLength(): Promise<number> {
       const { newest } = await store.reader
         .selectFrom("blockchain_blocks")
@@ -108,13 +106,13 @@ export function createBlockStore(store: Store) {
       if (head.length > 1) await heads.update(transaction, intact(head), moved);
       else await heads.insert(transaction, moved, undefined, { id: headId });
     },
-    /** Counts blocks for the owner of their validator, within a transaction. */
+    /** Counts blocks against the quota of their validator's owner, within a transaction. */
     countBlocks: ({ db }: WriteTransaction, owner: string, added: number) =>
       countForOwner(db, blockQuota, owner, added),
-    /** Lists blocks in order; cuts a page before it gets too large. */
+    /** Lists blocks in order; ends a page before it gets too large. */
     async listBlocks(request: PageRequest): Promise<Page<Block>> {
-      // Positions of a list count from 1, indexes from 0.
-      // Reads more than fits into a page; otherwise the page would look like the last one.
+      // List positions count from 1, block indexes from 0. Reads more than fits into a page, or the page
+      // would look like the last.
       const rows = await readBlocks(request.after, request.limit + 1, 2 * maxPageBytes);
       return cutPage(rows, request, blockList, ({ index }) => index + 1, estimateBlockBytes);
     },

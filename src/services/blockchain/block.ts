@@ -1,15 +1,14 @@
-/** A block: its content, and the bytes that are hashed. */
+/** A block and the bytes that its hash covers. */
 import { createHash } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { BlockSchema } from "#gen/blockchain/blockchain_service_pb.ts";
 
-/** The algorithm of all validators. */
 export const validatorAlgorithm = "ML-DSA-65";
 
-/** The part of a block that is hashed. */
+/** The hashed part of a block. */
 export interface BlockContent {
-  /** Counts from 0, genesis. */
+  /** Position in the chain, from 0 (genesis). */
   readonly index: number;
   /** 64 lower-case hexadecimal digits. */
   readonly prevHash: string;
@@ -19,7 +18,7 @@ export interface BlockContent {
   readonly validatorAddress: string;
 }
 
-/** A block with its hash and its signature. */
+/** A block with its hash and signature. */
 export interface Block extends BlockContent {
   /** 64 lower-case hexadecimal digits. */
   readonly blockHash: string;
@@ -28,8 +27,8 @@ export interface Block extends BlockContent {
 }
 
 /**
- * Hashes a block: SHA-256 over index (8 bytes, big-endian) ‖ prevHash (32) ‖ milliseconds since 1970 (8, big-endian)
- * ‖ validatorAddress (20) ‖ data.
+ * Hashes a block: SHA-256 over index (8 bytes, big-endian) ‖ prevHash (32) ‖ milliseconds since 1970 (8,
+ * big-endian) ‖ validatorAddress (20) ‖ data.
  */
 export function hashBlock({ index, prevHash, data, timestamp, validatorAddress }: BlockContent): string {
   const header = Buffer.alloc(8 + 32 + 8 + 20);
@@ -55,7 +54,6 @@ export const genesis: Block = Object.freeze({
   signature: new Uint8Array(),
 });
 
-/** A block as a message. */
 export function packBlock({ timestamp, ...block }: Block): MessageInitShape<typeof BlockSchema> {
   return { ...block, timestamp: timestampFromDate(timestamp) };
 }

@@ -14,11 +14,11 @@ import { messageCodec } from "../../records/idempotency.ts";
 import { type Peer, peerQuota } from "./peer-store.ts";
 import type { ChainDeps } from "./register-node.ts";
 
-/** Milliseconds within which a peer must answer. */
+/** Timeout for a peer's answer. */
 const peerMs = 3000;
 
 /**
- * Calls another server of the service over gRPC and stores the height of its chain.
+ * Calls another server of this service over gRPC and stores its chain height.
  *
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
@@ -43,7 +43,6 @@ export function connectPeer(
   });
 }
 
-/** A peer as a message. */
 export function packPeer({
   address,
   isConnected,
@@ -58,7 +57,9 @@ export function packPeer({
   };
 }
 
-/** @returns undefined if there is no answer, or the answer is not from such a server */
+/**
+ * @returns undefined if the peer does not answer, or is not a server of this service
+ */
 async function askHeight(address: string): Promise<number | undefined> {
   const baseUrl = `http://${address}`;
   const sessionManager = new OutgoingConnection(baseUrl);

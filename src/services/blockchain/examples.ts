@@ -1,8 +1,8 @@
-/** Example requests for each call, as the API description shows them. */
+/** Example requests for the API description. */
 import { base64, example } from "../../calls/example.ts";
 
 export const examples = [
-  example("blockchain.BlockchainService.RegisterNode", "register-node", "Makes a validator.", {
+  example("blockchain.BlockchainService.RegisterNode", "register-node", "Creates a validator.", {
     name: "validator 1",
   }),
   example("blockchain.BlockchainService.AddBlock", "add-block", "Appends a block.", {
@@ -13,22 +13,18 @@ export const examples = [
   example("blockchain.BlockchainService.ListValidators", "list-validators", "Lists validators.", {
     pageSize: 10,
   }),
-  example("blockchain.BlockchainService.ConnectPeer", "connect-peer", "Calls another server.", {
-    // Nothing listens there, also while a server runs on its usual port.
+  example("blockchain.BlockchainService.ConnectPeer", "connect-peer", "Connects to another server.", {
+    // Port 9 (discard): nothing listens on it, even if a server runs on its usual port.
     address: "127.0.0.1:9",
   }),
   example("blockchain.BlockchainService.ListPeers", "list-peers", "Lists peers.", { pageSize: 10 }),
   example(
     "blockchain.BlockchainService.WatchBlocks",
     "watch-blocks",
-    "Watches the chain, starting with genesis.",
+    "Streams the chain, starting with genesis.",
     {
       fromIndex: 0,
     },
   ),
-  example(
-    "blockchain.BlockchainService.GetHealth",
-    "get-chain-health",
-    "Requests the health of the service.",
-  ),
+  example("blockchain.BlockchainService.GetHealth", "get-chain-health", "Checks the health of the service."),
 ];

@@ -7,7 +7,6 @@ import { createChainStore } from "./store.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const openKeys = createOpenKeys(deps.store, deps.provider);
   const service = blockchainService({ ...deps, chain: createChainStore(deps.store), openKeys });

@@ -1,4 +1,4 @@
-/** Stores what is known about other servers of the chain. */
+/** Stores what other servers of the chain reported. */
 import { fromRow, type RecordOf, toRow } from "../../records/columns.ts";
 import { changeCounts, readCount } from "../../records/list-counts.ts";
 import { countedLists } from "../../records/ownership.ts";
@@ -9,15 +9,13 @@ import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { peerColumns } from "./tables.ts";
 
-/** Another server of the chain. */
 export type Peer = RecordOf<typeof peerColumns>;
 
-/** The name of the list of peers, in page tokens and counts. */
+/** List name in page tokens and counts. */
 const peerList = "blockchain_peers";
-/** Counts the peers that an owner was the first to connect. */
+/** Quota for the peers that an owner was the first to connect to. */
 export const peerQuota = recordQuota(peerList, "peers");
 
-/** Creates the store of peers on top of the shared store. */
 export function createPeerStore({ reader }: Store) {
   return {
     nameList: () => peerList,
@@ -39,7 +37,11 @@ export function createPeerStore({ reader }: Store) {
       const row = await query.executeTakeFirst();
       return row && fromRow(peerColumns, row);
     },
-    /** Stores a peer, within a transaction. @param owner the caller, whose quota a new peer counts against */
+    /**
+     * Stores a peer, within a transaction.
+     *
+     * @param owner the caller, whose quota a new peer counts against
+     */
     async save({ db, requireRoom }: WriteTransaction, peer: Peer, owner: string): Promise<void> {
       const row = toRow(peerColumns, peer);
       const { numUpdatedRows } = await db

@@ -17,12 +17,15 @@ import { validatorAlgorithm } from "./block.ts";
 import type { ChainStore, Validator } from "./store.ts";
 import { validatorQuota } from "./tables.ts";
 
-/** The dependencies of the RPCs of the service. */
 export interface ChainDeps extends ServiceDeps {
   readonly chain: ChainStore;
 }
 
-/** Creates a validator and stores its secret key sealed. @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED */
+/**
+ * Creates a validator and stores its sealed secret key.
+ *
+ * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
+ */
 export function registerNode(
   { provider, store, chain, now }: ChainDeps,
   { name }: RegisterNodeRequest,
@@ -49,7 +52,6 @@ export function registerNode(
   });
 }
 
-/** Converts a validator to a message. */
 export function packValidator({
   record: { address, name, publicKey, createdAt },
   isIntact,

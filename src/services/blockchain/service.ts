@@ -14,16 +14,14 @@ import { connectPeer, packPeer } from "./connect-peer.ts";
 import { type ChainDeps, packValidator, registerNode } from "./register-node.ts";
 import { verifyChain } from "./verify-chain.ts";
 
-/** The dependencies of the service. */
 export interface BlockchainServiceDeps extends ChainDeps {
-  /** The validators' secret keys. */
   readonly openKeys: OpenKeys;
 }
 
-/** Bytes of blocks to hold in memory for one watcher that falls behind. */
+/** Maximum block bytes to buffer for a watcher that falls behind. */
 const watchedBytes = 64 * 1024;
 
-/** The feed of blocks that all watchers share. Positions count from 1, so that 0 is before genesis. */
+/** The block feed that all watchers share. Feed positions count from 1, so 0 is before genesis. */
 function blockFeed({ chain, store }: ChainDeps): Feed<Block> {
   return createFeed({
     readEnd: chain.readLength,
@@ -36,7 +34,6 @@ function blockFeed({ chain, store }: ChainDeps): Feed<Block> {
   });
 }
 
-/** Implements the service. */
 export function blockchainService(deps: BlockchainServiceDeps): ServiceImpl<typeof BlockchainService> {
   const { store, chain, openKeys } = deps;
   const addBlock = createAddBlock(deps, openKeys);

@@ -1,4 +1,4 @@
-/** The store of the chain service: validators are here, blocks and peers have their own stores. */
+/** Stores validators; blocks and peers have their own stores. */
 import type { RecordOf } from "../../records/columns.ts";
 import { type Principal, systemPrincipal } from "../../records/ownership.ts";
 import { openTable } from "../../records/record-table.ts";
@@ -8,20 +8,22 @@ import { createBlockStore } from "./block-store.ts";
 import { createPeerStore } from "./peer-store.ts";
 import { validatorTable } from "./tables.ts";
 
-/** A validator without its secret key. */
 export type Validator = RecordOf<typeof validatorTable.columns>;
 
-/** The chain of the service. */
 export type ChainStore = ReturnType<typeof createChainStore>;
 
-/** Creates the service's store on top of the shared store. */
 export function createChainStore(store: Store) {
   const validators = openTable(store, validatorTable);
   return {
     ...createBlockStore(store),
     peers: createPeerStore(store),
     validators,
-    /** @param address if it is empty, the first validator of the principal is found @throws RecordDamagedError */
+    /**
+     * Finds a validator that the principal may use.
+     *
+     * @param address empty for the principal's first validator
+     * @throws RecordDamagedError
+     */
     async findValidator(
       address: string,
       principal: Principal = systemPrincipal,

@@ -8,15 +8,15 @@ const validatorColumns = {
   name: column.text("name"),
   /** Raw. */
   publicKey: column.bytes("public_key"),
-  /** The user who registered it. */
+  /** User who registered the validator. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
 };
 
-/** Counts the validators of an owner. */
+/** Quota for an owner's validators. */
 export const validatorQuota = recordQuota("blockchain_validators", "validators");
 
-/** The approximate size of a validator in JSON: its key, raw and as PEM, and its name. */
+/** Approximate size of a validator in JSON: its key, raw and as PEM, and its name. */
 const validatorBytes = 7000;
 
 export const validatorTable: TableDeclaration<typeof validatorColumns> = {
@@ -29,7 +29,7 @@ export const validatorTable: TableDeclaration<typeof validatorColumns> = {
   sizeOfListed: () => validatorBytes,
 };
 
-/** Hashes and signatures protect blocks, so their rows have no tag. */
+/** Block rows have no tag: hashes and signatures protect them. */
 export const blockColumns = {
   index: column.integer("block_index"),
   prevHash: column.text("prev_hash"),
@@ -41,7 +41,7 @@ export const blockColumns = {
 };
 
 const headColumns = {
-  /** Blocks, genesis included. */
+  /** Number of blocks, including genesis. */
   length: column.integer("chain_length"),
   headHash: column.text("head_hash"),
 };
@@ -54,10 +54,10 @@ export const headTable: TableDeclaration<typeof headColumns> = {
   describe: () => "end of the chain",
 };
 
-/** Peers have no owner and no tag: each call of ConnectPeer asks the peer again. */
+/** Peers have no owner and no tag: each ConnectPeer call asks the peer again. */
 export const peerColumns = {
   address: column.unique(column.text("address")),
-  /** Whether it answered when it was last called. */
+  /** Whether the peer answered the last call. */
   isConnected: column.flag("is_connected"),
   height: column.optionalInteger("height"),
   lastSeenAt: column.optionalTime("last_seen_at_ms"),
@@ -67,13 +67,15 @@ declare module "../../database/schema.ts" {
   interface Schema {
     blockchain_validators: ListedRow<typeof validatorColumns>;
     blockchain_blocks: RowOf<typeof blockColumns>;
-    /** One row. */
+    /** A single row. */
     blockchain_head: TaggedRow<typeof headColumns> & { id: number };
     blockchain_peers: RowOf<typeof peerColumns> & { position: number };
   }
 }
 
-/** The tables of validators, blocks, the chain's end and peers: see store.ts, block-store.ts and peer-store.ts. */
+/**
+ * Tables for validators, blocks, the chain head and peers: see store.ts, block-store.ts and peer-store.ts.
+ */
 export const blockchainTables: RecordTables = {
   records: [validatorTable],
   tables: {

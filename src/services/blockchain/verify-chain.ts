@@ -5,10 +5,9 @@ import type { ChainHead } from "./block-store.ts";
 import type { ChainDeps } from "./register-node.ts";
 import type { ChainStore } from "./store.ts";
 
-/** The faults that a block can have. */
+/** What can be wrong with a block (see VerifyChainResponse.reason). */
 export type ChainFault = "INDEX" | "LINK" | "HASH" | "VALIDATOR" | "SIGNATURE" | "END";
 
-/** The result of a verification. */
 export interface ChainVerification {
   readonly valid: boolean;
   readonly blocksChecked: number;
@@ -16,25 +15,26 @@ export interface ChainVerification {
   readonly reason: ChainFault | "";
 }
 
-/** The position of a faulty block, and what is wrong with it. */
+/** Position of an invalid block, and what is wrong with it. */
 interface Fault {
   readonly index: number;
   readonly reason: ChainFault;
 }
 
-/** Options of a verification. */
 export interface VerifyChainOptions {
   readonly signal?: AbortSignal;
-  /** Receives the number of checked blocks and the total. */
+  /** Called with the number of checked blocks and the total. */
   readonly onProgress?: (done: number, total: number) => void;
 }
 
-/** Blocks to read at once. */
+/** Blocks to read per query. */
 const chunkBlocks = 500;
 
 /**
- * Verifies the chain as it is at the start of the call, from genesis to its end. Checks hashes and links in order, and
- * signatures in parallel on all cores while it reads the next blocks.
+ * Verifies the chain up to its head at the start of the call.
+ *
+ * Checks hashes and links in order. Verifies signatures in parallel on all cores while it reads the next
+ * blocks.
  */
 export async function verifyChain(
   deps: Pick<ChainDeps, "chain" | "provider">,
@@ -52,7 +52,7 @@ export async function verifyChain(
 
   let previous: Block = genesis;
   let fault: Fault | undefined;
-  // Verifies the signatures of the previous chunk while the next one is read and hashed.
+  // Signatures of the previous chunk are verified while the next chunk is read and hashed.
   let signatures: Promise<Fault | undefined> = Promise.resolve(undefined);
   for (let index = 1; fault === undefined; ) {
     const blocks = await read(index);
@@ -74,12 +74,12 @@ export async function verifyChain(
     if (fault) break;
     signatures = findFalse(sound);
     if (unsound || blocks.length === 0) {
-      // A bad signature in an earlier block is the first fault, although its check ends later.
+      // An invalid signature in an earlier block is the first fault, even though its check ends later.
       fault = (await signatures) ?? unsound;
       break;
     }
   }
-  // The hash of the last block is in the head, which is tagged.
+  // The head contains the hash of the last block, and is tagged.
   const checked = previous.index + 1;
   if (!fault && head === undefined) fault = { index: checked, reason: "END" };
   if (!fault && head && checked < head.length) fault = { index: checked, reason: "END" };
@@ -94,13 +94,16 @@ export async function verifyChain(
   };
 }
 
-/** Tells whether there is a block beyond the end. A block appended in the meantime does not count: it moves the end. */
+/**
+ * Returns whether a block exists beyond the head. A block appended in the meantime does not count: it moves
+ * the head.
+ */
 async function hasMore(chain: ChainStore, head: ChainHead): Promise<boolean> {
   const [block] = await chain.readBlocks(head.length, 1);
   return block !== undefined && (await chain.readHead()).length === head.length;
 }
 
-/** Checks that a block is at its index, follows another one, and has the hash of its content. */
+/** Checks that a block is at its index, follows its predecessor, and has the hash of its content. */
 export function checkContent(
   block: Block,
   previous: Pick<Block, "blockHash">,
@@ -111,7 +114,7 @@ export function checkContent(
   return recomputeHash(block) === block.blockHash ? undefined : "HASH";
 }
 
-/** A block that was changed outside of the server may not be possible to hash. */
+/** Hashing can fail for a block that was changed outside the server. */
 function recomputeHash(block: Block): string {
   const isPossible =
     /^[0-9a-f]{64}$/.test(block.prevHash) &&
@@ -120,7 +123,7 @@ function recomputeHash(block: Block): string {
   return isPossible ? hashBlock(block) : "";
 }
 
-/** Makes the check that verifies signatures of blocks in parallel and finds the first invalid one. */
+/** Creates the check that verifies block signatures in parallel and finds the first invalid one. */
 export function createSignatureCheck({ provider, chain }: Pick<ChainDeps, "chain" | "provider">) {
   const validators = new Map<string, Promise<PublicKey | undefined>>();
   const loadKey = async (address: string): Promise<PublicKey | undefined> => {

@@ -8,14 +8,13 @@ import { messageCodec } from "../../records/idempotency.ts";
 import type { ServiceDeps } from "../service-deps.ts";
 import { type Contract, contractQuota, type DappStore } from "./tables.ts";
 
-/** The dependencies of the RPCs of the service. */
 export interface DappDeps extends ServiceDeps {
   readonly contracts: DappStore;
 }
 
 /**
- * Signs the 32 bytes of the SHA-256 hash of a contract's code with a new key pair (FIPS 204, section 5.2, pure, empty
- * context), and stores the hash and the signature.
+ * Signs the 32 bytes of the SHA-256 hash of a contract's code with a new key pair (FIPS 204, section 5.2,
+ * pure, empty context), and stores the hash and the signature.
  *
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */

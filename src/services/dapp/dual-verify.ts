@@ -10,14 +10,14 @@ import type { CryptoProvider, PublicKey } from "../../crypto/provider.ts";
 import { refuseField } from "../../errors.ts";
 import { checkSignatureLength, readField, readPublicKey } from "../fields.ts";
 
-/** Bytes of r and s in IEEE P1363. */
+/** Length of r and s in IEEE P1363. */
 const p1363Bytes = 64;
-/** Bytes of the shortest and the longest DER SEQUENCE of two integers of P-256 (X.690, section 8.3). */
+/** Minimum and maximum length of a DER SEQUENCE of two P-256 integers (X.690, section 8.3). */
 const shortestDerBytes = 8;
 const longestDerBytes = 72;
 
 /**
- * Verifies two signatures of the same data and reports each one separately.
+ * Verifies two signatures over the same data and reports each one separately.
  *
  * @throws KEY_INVALID, LENGTH_INVALID naming the field
  */

@@ -1,4 +1,4 @@
-/** Example requests for each call, as the API description shows them. */
+/** Example requests for the API description. */
 import { answered, base64, example, someBytes } from "../../calls/example.ts";
 
 const data = base64("hello");
@@ -8,7 +8,7 @@ export const examples = [
     code: "contract Greeter { }",
     name: "Greeter",
   }),
-  example("dapp.DappService.DualSign", "dual-sign", "Signs twice over.", { data }),
+  example("dapp.DappService.DualSign", "dual-sign", "Signs with both algorithms.", { data }),
   example("dapp.DappService.DualVerify", "dual-verify", "Verifies both signatures.", {
     data,
     ecdsaSignature: answered("dual-sign", "ecdsaSignature", someBytes),
@@ -16,11 +16,11 @@ export const examples = [
     ecdsaPublicKey: answered("dual-sign", "ecdsaPublicKey", someBytes),
     mldsaPublicKey: answered("dual-sign", "mldsaPublicKey", someBytes),
   }),
-  example("dapp.DappService.DualVerify", "dual-verify-composite", "Verifies the composite.", {
+  example("dapp.DappService.DualVerify", "dual-verify-composite", "Verifies the composite signature.", {
     data,
     compositeSignature: answered("dual-sign", "compositeSignature", someBytes),
     compositePublicKey: answered("dual-sign", "compositePublicKey", someBytes),
   }),
   example("dapp.DappService.ListContracts", "list-contracts", "Lists contracts.", { pageSize: 10 }),
-  example("dapp.DappService.GetHealth", "get-dapp-health", "Requests the health of the service."),
+  example("dapp.DappService.GetHealth", "get-dapp-health", "Checks the health of the service."),
 ];

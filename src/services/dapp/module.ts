@@ -7,7 +7,6 @@ import { contractTable } from "./tables.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const service = dappService({ ...deps, contracts: openTable(deps.store, contractTable) });
   return { services: [createServiceImplSpec<typeof DappService>(DappService, service)] };

@@ -12,7 +12,6 @@ import { dualSign } from "./dual-sign.ts";
 import { dualVerify } from "./dual-verify.ts";
 import type { Contract } from "./tables.ts";
 
-/** Implements the service. */
 export function dappService(deps: DappDeps): ServiceImpl<typeof DappService> {
   const { provider, store, contracts } = deps;
   const listWorking = createSignCheck(provider, ["ECDSA-P256", "ML-DSA-65"]);

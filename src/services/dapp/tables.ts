@@ -13,7 +13,7 @@ const columns = {
   signature: column.bytes("signature"),
   /** Raw ML-DSA-65. */
   publicKey: column.bytes("public_key"),
-  /** The user who deployed it. */
+  /** User who deployed the contract. */
   owner: column.text("owner"),
   deployedAt: column.time("deployed_at_ms"),
 };
@@ -21,10 +21,9 @@ const columns = {
 /** A contract; its signature protects its hash. */
 export type Contract = RecordOf<typeof columns>;
 
-/** The contracts of the service. */
 export type DappStore = RecordTable<typeof columns>;
 
-/** Counts the contracts of an owner. */
+/** Quota for an owner's contracts. */
 export const contractQuota = recordQuota("dapp_contracts", "contracts");
 
 export const contractTable: TableDeclaration<typeof columns> = {
@@ -42,7 +41,6 @@ declare module "../../database/schema.ts" {
   }
 }
 
-/** The table of contracts. */
 export const dappTables: RecordTables = {
   records: [contractTable],
   tables: { dapp_contracts: ["position"] },

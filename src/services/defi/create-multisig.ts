@@ -12,12 +12,11 @@ import type { ServiceDeps } from "../service-deps.ts";
 import { type DefiStore, type MultisigWallet, signerAlgorithm } from "./store.ts";
 import { signerQuota } from "./tables.ts";
 
-/** The dependencies of the RPCs of the service. */
 export interface DefiDeps extends ServiceDeps {
   readonly governance: DefiStore;
 }
 
-/** A signer before it belongs to a wallet. A signer without a secret key here has its own. */
+/** A signer that does not belong to a wallet yet. Without a secret key here, the signer keeps its own. */
 interface NewSigner {
   readonly address: string;
   readonly publicKey: Uint8Array;

@@ -10,14 +10,18 @@ import { packProposal } from "./proposal.ts";
 import type { Proposal } from "./store.ts";
 import { proposalQuota } from "./tables.ts";
 
-/** Creates a proposal for a wallet's signers. @throws WALLET_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED */
+/**
+ * Creates a proposal for a wallet's signers.
+ *
+ * @throws WALLET_NOT_FOUND, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED
+ */
 export async function createProposal(
   { store, governance, now }: DefiDeps,
   { walletId, data, title, expiresAt: end }: CreateProposalRequest,
   { principal, idempotentCall }: CallerInput,
 ): Promise<MessageInitShape<typeof CreateProposalResponseSchema>> {
   const expiresAt = end && readTime("expiresAt", end);
-  // Wallets never change, so it is safe to read this one outside of the transaction.
+  // Wallets never change, so reading this one outside the transaction is safe.
   const wallet = await governance.wallets.findIntact({ walletId }, { principal });
   if (wallet === undefined)
     throw refuse("WALLET_NOT_FOUND", `wallet ${walletId} does not exist`, { walletId });

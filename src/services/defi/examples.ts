@@ -1,4 +1,4 @@
-/** Example requests for each call, as the API description shows them. */
+/** Example requests for the API description. */
 import { answered, base64, example, someId } from "../../calls/example.ts";
 
 const walletId = answered("create-multisig", "walletId", someId("multisig"));
@@ -42,5 +42,5 @@ export const examples = [
     walletId,
     proposalStatus: "EXECUTED",
   }),
-  example("defi.DefiService.GetHealth", "get-defi-health", "Requests the health of the service."),
+  example("defi.DefiService.GetHealth", "get-defi-health", "Checks the health of the service."),
 ];

@@ -12,7 +12,7 @@ import { isSignedBy } from "./sign-proposal.ts";
 import type { Proposal } from "./store.ts";
 
 /**
- * Executes a proposal that enough signers signed. If callers race, only one succeeds.
+ * Executes a proposal with enough signatures. If callers race, only one succeeds.
  *
  * @throws PROPOSAL_NOT_FOUND, PROPOSAL_EXECUTED, PROPOSAL_EXPIRED, THRESHOLD_NOT_REACHED, RECORD_DAMAGED,
  *   IDEMPOTENCY_KEY_REUSED
@@ -28,7 +28,7 @@ export function executeProposal(
     requireThreshold(proposal);
     await verifySignatures(deps, proposal);
     return write(async (transaction) => {
-      // Signatures are never removed, so those that were verified are still there.
+      // Signatures are never removed, so all verified signatures still exist.
       const current = await findPending(deps, proposalId, transaction);
       const executedAt = now();
       const change = { status: "EXECUTED", executedAt } as const;
@@ -42,12 +42,16 @@ function requireThreshold({ proposalId, threshold, signedBy }: Proposal): void {
   if (signedBy.length >= threshold) return;
   throw refuse(
     "THRESHOLD_NOT_REACHED",
-    `proposal ${proposalId} has ${signedBy.length} of the ${threshold} signatures that it needs`,
+    `proposal ${proposalId} has ${signedBy.length} of the ${threshold} required signatures`,
     { proposalId, signatureCount: String(signedBy.length), threshold: String(threshold) },
   );
 }
 
-/** Verifies every stored signature, including those that the server did not write. @throws RecordDamagedError */
+/**
+ * Verifies every stored signature, including any that the server did not write.
+ *
+ * @throws RecordDamagedError
+ */
 async function verifySignatures({ provider, governance }: DefiDeps, proposal: Proposal): Promise<void> {
   const signatures = await governance.readSignatures(proposal.proposalId);
   const message = hashProposal(proposal);

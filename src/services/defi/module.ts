@@ -6,7 +6,6 @@ import { createDefiStore } from "./store.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const service = defiService({ ...deps, governance: createDefiStore(deps.store) });
   return { services: [createServiceImplSpec<typeof DefiService>(DefiService, service)] };

@@ -1,4 +1,4 @@
-/** The signed bytes of a proposal, whether it is still pending, and its message. */
+/** A proposal's signing hash, its state, and its message. */
 import { hash } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
@@ -9,7 +9,7 @@ import type { FindOptions } from "../../records/record-table.ts";
 import type { DefiDeps } from "./create-multisig.ts";
 import type { Proposal } from "./store.ts";
 
-/** The 32 bytes that signers sign, as DefiService in the proto says. */
+/** Computes the 32 bytes that signers sign, as the DefiService comment in the proto specifies. */
 export function hashProposal(proposal: Proposal): Uint8Array {
   const { proposalId, walletId, data, title, threshold, createdAt, expiresAt } = proposal;
   const canonical = canonicalize({
@@ -56,7 +56,6 @@ export async function findPending(
   return proposal;
 }
 
-/** A proposal as a message. */
 export function packProposal(proposal: Proposal): MessageInitShape<typeof ProposalSchema> {
   const { proposalId, walletId, data, title, threshold, status, signedBy, createdAt } = proposal;
   return {

@@ -10,7 +10,6 @@ import { executeProposal } from "./execute-proposal.ts";
 import { packProposal } from "./proposal.ts";
 import { signProposal } from "./sign-proposal.ts";
 
-/** Implements the service. */
 export function defiService(deps: DefiDeps): ServiceImpl<typeof DefiService> {
   const { store, governance } = deps;
   return {

@@ -52,7 +52,7 @@ async function obtainSignature(
     if (await isSignedBy(provider, signer, message, given)) return given;
     throw refuse(
       "SIGNATURE_INVALID",
-      `signature: is not by signer ${address} over the proposal's signingHash`,
+      `signature: is not the signature of signer ${address} over the proposal's signingHash`,
       {
         signer: address,
       },
@@ -64,7 +64,7 @@ async function obtainSignature(
     );
   throw refuse(
     "SIGNATURE_MISSING",
-    `signer ${address} has its own key; send its signature over signingHash`,
+    `signer ${address} keeps its own key; send its signature over signingHash`,
     {
       signer: address,
     },

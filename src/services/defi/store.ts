@@ -1,4 +1,4 @@
-/** The store of wallets with their signers, and of proposals with their signatures. */
+/** Stores wallets with their signers, and proposals with their signatures. */
 import type { RecordOf } from "../../records/columns.ts";
 import { countForOwner } from "../../records/list-counts.ts";
 import { openTable } from "../../records/record-table.ts";
@@ -7,22 +7,16 @@ import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { proposalTable, signerQuota, signerTable, walletTable } from "./tables.ts";
 
-/** The algorithm of all signers. */
 export const signerAlgorithm = "ML-DSA-65";
 
-/** A wallet that several signers govern. */
 export type MultisigWallet = RecordOf<typeof walletTable.columns>;
 
-/** A signer of a wallet. */
 export type Signer = RecordOf<typeof signerTable.columns>;
 
-/** The wallets and proposals of the service. */
 export type DefiStore = ReturnType<typeof createDefiStore>;
 
-/** A proposal. */
 export type Proposal = RecordOf<typeof proposalTable.columns>;
 
-/** Creates the service's store on top of the shared store. */
 export function createDefiStore(store: Store) {
   const wallets = openTable(store, walletTable);
   const proposals = openTable(store, proposalTable);
@@ -30,14 +24,22 @@ export function createDefiStore(store: Store) {
     wallets,
     signers: openTable(store, signerTable),
     proposals,
-    /** Stores a wallet, within a transaction. @throws QuotaExceededError */
+    /**
+     * Stores a wallet, within a transaction.
+     *
+     * @throws QuotaExceededError
+     */
     async insertWallet(transaction: WriteTransaction, wallet: MultisigWallet): Promise<void> {
       const { length } = wallet.signers;
       await transaction.requireRoom(signerQuota, wallet.owner, length);
       await wallets.insert(transaction, wallet);
       await countForOwner(transaction.db, signerQuota, wallet.owner, length);
     },
-    /** Adds a signature to an intact proposal, within a transaction. @returns the updated proposal */
+    /**
+     * Adds a signature to an intact proposal, within a transaction.
+     *
+     * @returns the updated proposal
+     */
     async addSignature(
       transaction: WriteTransaction,
       proposal: Proposal,
@@ -48,7 +50,7 @@ export function createDefiStore(store: Store) {
       await transaction.db.insertInto("defi_signatures").values(row).execute();
       return proposals.update(transaction, intact(proposal), { signedBy: [...proposal.signedBy, signer] });
     },
-    /** Reads the signatures of a proposal, keyed by the signers' addresses. */
+    /** Reads a proposal's signatures by signer address. */
     async readSignatures(proposalId: string): Promise<ReadonlyMap<string, Uint8Array>> {
       const rows = await store.reader
         .selectFrom("defi_signatures")

@@ -6,9 +6,9 @@ import type { RecordTables, TableDeclaration } from "../../records/table-declara
 const walletColumns = {
   walletId: column.text("wallet_id"),
   threshold: column.int32("threshold"),
-  /** Addresses. */
+  /** Addresses of the signers. */
   signers: column.jsonList("signers"),
-  /** The user who made it. */
+  /** User who created the wallet. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
 };
@@ -22,7 +22,7 @@ const signerColumns = {
   isServerHeld: column.flag("is_server_held"),
 };
 
-/** Counts the signers of an owner's wallets. Wallets have at least one signer each. */
+/** Quota for the signers of an owner's wallets. Each wallet has at least one signer. */
 export const signerQuota = recordQuota("defi_signers", "signers of wallets");
 
 export const walletTable: TableDeclaration<typeof walletColumns> = {
@@ -48,16 +48,16 @@ const proposalColumns = {
   title: column.text("title"),
   threshold: column.int32("threshold"),
   status: column.choice("proposal_status", ["PENDING", "EXECUTED"]),
-  /** Addresses of the signers that have signed, in the order of their signatures. */
+  /** Addresses of the signers that have signed, in signing order. */
   signedBy: column.jsonList("signed_by"),
-  /** The owner of the wallet. */
+  /** Owner of the wallet. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
   expiresAt: column.optionalTime("expires_at_ms"),
   executedAt: column.optionalTime("executed_at_ms"),
 };
 
-/** Counts the proposals of an owner. */
+/** Quota for an owner's proposals. */
 export const proposalQuota = recordQuota("defi_proposals", "proposals");
 
 export const proposalTable: TableDeclaration<typeof proposalColumns> = {
@@ -70,7 +70,7 @@ export const proposalTable: TableDeclaration<typeof proposalColumns> = {
   describe: ({ proposalId }) => `proposal ${proposalId}`,
 };
 
-/** These rows have no tag, because signatures are verified when their proposal is executed. */
+/** Signature rows have no tag: executing a proposal verifies its signatures. */
 const signatureTable = {
   name: "defi_signatures",
   columns: {
@@ -90,7 +90,7 @@ declare module "../../database/schema.ts" {
   }
 }
 
-/** The tables of wallets, signers, proposals and signatures: see store.ts. */
+/** Tables for wallets, signers, proposals and signatures: see store.ts. */
 export const defiTables: RecordTables = {
   records: [walletTable, signerTable, proposalTable],
   tables: {

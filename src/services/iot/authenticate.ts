@@ -8,16 +8,16 @@ import { type IotDeps, requireDevice } from "./register.ts";
 import { findSignatureOptions } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";
 
-/** Milliseconds for which a challenge is valid. */
+/** Lifetime of a challenge. */
 const challengeMs = 60_000;
-/** How far the clock of the server that issued a challenge may be ahead, in milliseconds. */
+/** Maximum clock skew: how far ahead the clock of the issuing server may be. */
 const maxAheadMs = 5_000;
 
 /**
  * Issues a challenge for a device.
  *
- * @param client the client network of the caller. Anyone may call, so each network has its own limit of open
- *   challenges: a stranger cannot use up those of a device.
+ * @param client the caller's client network. Anyone may call, so each network has its own limit of open
+ *   challenges: an attacker cannot use up a device's limit.
  * @throws DEVICE_NOT_FOUND, QUOTA_EXCEEDED
  */
 export async function issueChallenge(
@@ -37,7 +37,9 @@ export async function issueChallenge(
   return { challenge, expiresAt };
 }
 
-/** @throws QUOTA_EXCEEDED if a client network has reached a limit of open challenges */
+/**
+ * @throws QUOTA_EXCEEDED if a client network has reached a limit of open challenges
+ */
 async function requireChallengeRoom(
   { devices, challengeLimits, now }: IotDeps,
   { deviceId, client }: { readonly deviceId: string; readonly client: string },
@@ -70,10 +72,10 @@ export type AuthenticationFault =
   | "SIGNATURE_INVALID";
 
 /**
- * Checks a device's signature over its challenge and marks the challenge as used. If callers race, only one is
- * authenticated.
+ * Checks a device's signature over its challenge and marks the challenge as used. If callers race, only one
+ * is authenticated.
  *
- * @returns what is wrong; undefined if the device is authenticated.
+ * @returns the fault; undefined if the device is authenticated
  * @throws DEVICE_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
  */
 export async function authenticateDevice(
@@ -92,12 +94,12 @@ export async function authenticateDevice(
   const fault = await store.write(async (transaction): Promise<AuthenticationFault | undefined> => {
     const found = await devices.findChallenge(transaction, challenge);
     if (found === undefined) return "CHALLENGE_UNKNOWN";
-    // The challenge belongs to another device, which can still use it.
+    // The challenge belongs to a different device, which can still use it.
     if (found.record.deviceId !== deviceId) return "CHALLENGE_FOREIGN";
     if (found.isUsed) return "CHALLENGE_USED";
     const at = now();
     const { expiresAt } = found.record;
-    // A clock that was set back would give challenges a longer life.
+    // A clock that was set back would extend the life of challenges.
     const mayExpireAt = new Date(at.getTime() + challengeMs + maxAheadMs);
     if (expiresAt <= at || expiresAt > mayExpireAt) return "CHALLENGE_EXPIRED";
     await devices.useChallenge(transaction, found, at);

@@ -1,4 +1,4 @@
-/** Stores a hash of each challenge, so that a reader of the database cannot answer one. */
+/** Stores a hash of each challenge, so that someone who can read the database cannot answer one. */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { RecordOf } from "../../records/columns.ts";
@@ -8,43 +8,43 @@ import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { challengeTable } from "./tables.ts";
 
-/** A challenge to store. */
 export interface NewChallenge {
   readonly challenge: Uint8Array;
   readonly deviceId: string;
-  /** The client network that asked for it. */
+  /** Client network that requested the challenge. */
   readonly client: string;
   readonly expiresAt: Date;
 }
 
-/** A challenge as it is in the store. */
+/** A stored challenge. */
 export interface IssuedChallenge {
   readonly record: RecordOf<typeof challengeTable.columns>;
   readonly isUsed: boolean;
 }
 
-/** Which open challenges to count: those that can still be answered. */
+/** Selects the open challenges to count: those that can still be answered. */
 export interface OpenChallengeQuery {
   readonly client: string;
-  /** Counts only those of this device; all if it is undefined. */
+  /** Counts only challenges for this device; all challenges if undefined. */
   readonly deviceId?: string;
   readonly now: Date;
-  /** Where to stop counting. */
+  /** Stops counting at this number. */
   readonly limit: number;
 }
 
-/** Milliseconds for which the store has an expired challenge, so that a late answer gets the reason for its refusal. */
+/** How long the store keeps an expired challenge, so that a late answer gets the specific reason. */
 const rememberedMs = 3600 * 1000;
-/** The number of expired challenges to remove in one transaction. */
+/** Maximum number of expired challenges to remove in one transaction. */
 const removedAtOnce = 200;
-/** The number of used challenges to know in memory: more than devices answer in the minute that one is valid. */
+/** Maximum number of used challenges to remember: more than devices answer while a challenge is valid. */
 const maxUsed = 20_000;
 
-/** Creates the store of challenges on top of the shared store. */
 export function createChallengeStore(store: Store) {
   const { reader, write } = store;
   const challenges = openTable(store, challengeTable);
-  /** A writer of the store can put back a row from before the use, with its tag. */
+  /**
+   * Someone who can write to the store could restore a row, with its tag, from before the challenge was used.
+   */
   const used = new LRUCache<string, true>({ max: maxUsed });
   return {
     /**
@@ -81,7 +81,11 @@ export function createChallengeStore(store: Store) {
         usedAt: undefined,
       });
     },
-    /** Reads a challenge within a transaction. @throws RecordDamagedError */
+    /**
+     * Reads a challenge within a transaction.
+     *
+     * @throws RecordDamagedError
+     */
     async findChallenge(
       { db }: WriteTransaction,
       challenge: Uint8Array,
@@ -98,7 +102,7 @@ export function createChallengeStore(store: Store) {
     ): Promise<void> {
       await challenges.update(transaction, intact(record), { usedAt });
     },
-    /** Remembers that a challenge was used, once that is stored. */
+    /** Remembers that a challenge was used; call it after the transaction has committed. */
     rememberUse(challenge: Uint8Array): void {
       used.set(hashChallenge(challenge), true);
     },

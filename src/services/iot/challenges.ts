@@ -1,19 +1,20 @@
-/** Challenges that the service recognizes as its own for the life of its store. */
+/** Challenges that the service recognizes as its own as long as its store exists. */
 import { randomBytes } from "node:crypto";
 import { equalBytes } from "../../crypto/bytes.ts";
 import type { Store } from "../../store/store.ts";
 
-/** Bytes of a challenge, and of the random half in it. */
+/** Length of a challenge, and of its random half. */
 const challengeBytes = 32;
 const nonceBytes = 16;
 
 /**
- * Makes a challenge: 16 random bytes and a tag of 16 bytes (HMAC-SHA-256 under a key of the store), 32 bytes that look
- * random without that key.
+ * Creates a challenge: 16 random bytes and a 16-byte tag (HMAC-SHA-256 with a store-held key), 32 bytes
+ * that look random without the key.
  *
- * The tag does not name the device: a challenge that was issued to another device must not pass as a reading either.
+ * The tag does not name the device: a challenge issued to a different device must not pass as a reading
+ * either.
  *
- * @param nonce 16 bytes that are never used twice.
+ * @param nonce 16 bytes that are never used twice
  */
 export function makeChallenge(
   store: Pick<Store, "tagRecord">,
@@ -22,7 +23,10 @@ export function makeChallenge(
   return Uint8Array.from([...nonce, ...computeTag(store, nonce)]);
 }
 
-/** Tells whether bytes are a challenge that a service with this store issued: pending, used, expired or forgotten. */
+/**
+ * Returns whether a service with this store issued these bytes as a challenge: pending, used, expired or
+ * forgotten.
+ */
 export function isChallenge(store: Pick<Store, "tagRecord">, bytes: Uint8Array): boolean {
   if (bytes.length !== challengeBytes) return false;
   return equalBytes(bytes.subarray(nonceBytes), computeTag(store, bytes.subarray(0, nonceBytes)));

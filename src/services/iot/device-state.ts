@@ -1,11 +1,10 @@
-/** The last actions of a device, and how they decide what it may do next. */
+/** What a device last did, and how that determines what it may do next. */
 import type { RecordOf } from "../../records/columns.ts";
 import type { stateTable } from "./tables.ts";
 
-/** The last actions of a device. */
 export type DeviceState = Omit<RecordOf<typeof stateTable.columns>, "deviceId">;
 
-/** The state of a device that has done nothing yet. */
+/** Initial state of a device. */
 export const newDeviceState: DeviceState = {
   lastSeenAt: undefined,
   lastSequence: undefined,
@@ -21,11 +20,11 @@ export interface SignedReading {
   readonly receivedAt: Date;
 }
 
-/** Why a reading with a valid signature is not accepted. */
+/** Reasons to reject a reading with a valid signature. */
 export type ReadingFault = "SEQUENCE_OLD" | "SEQUENCE_REQUIRED" | "SEQUENCE_NOT_EXPECTED";
 
 /**
- * Compares the form of a reading with the first one, and its sequence with the last one.
+ * Compares a reading's form with the first reading, and its sequence with the last one.
  *
  * @returns the new state, or the fault
  */
@@ -45,24 +44,24 @@ export function acceptReading(
   };
 }
 
-/** An image that the right vendor signed. */
+/** An image signed by the right vendor. */
 export interface SignedImage {
   /** SHA-256; 64 lower-case hexadecimal digits. */
   readonly firmwareHash: string;
   readonly version: number | undefined;
 }
 
-/** Why a signed image is not installed. */
+/** Reasons not to install a signed image. */
 export type ImageFault = "VERSION_REQUIRED" | "VERSION_ROLLBACK" | "IMAGE_ROLLBACK" | "IMAGE_LIMIT";
 
 /**
- * The number of former images in a device's state, which each reading reads and writes. It is an image a week for 19
- * years. Then the device gets no more images: forgetting one would let it come back.
+ * Maximum number of former images in a device's state, which each reading reads and writes: an image a week
+ * for 19 years. Beyond that, the device gets no more images, because a forgotten image could be reinstalled.
  */
 const maxFormerImages = 1000;
 
 /**
- * Compares the version and the hash of an image with the current and former images of the device.
+ * Compares an image's version and hash with the current and former images of the device.
  *
  * @returns the new state, or the fault
  */
@@ -74,9 +73,10 @@ export function installImage(
   if (version === undefined && installed !== undefined) return "VERSION_REQUIRED";
   if (version !== undefined && version < (installed ?? 0)) return "VERSION_ROLLBACK";
   if (firmwareHash === current) return { ...state, firmwareVersion: version };
-  // The vendor signs the hash without a version, so a replaced image is older even if the request claims a new version.
+  // The vendor signs the hash without a version, so a former image is older even if the request claims a new
+  // version.
   if (version !== undefined && formerImages.includes(firmwareHash)) return "IMAGE_ROLLBACK";
-  // Without versions, an image may come back; it is among the former ones once.
+  // Without versions, an image may return; the list of former images contains it only once.
   const former = [...(current === undefined ? [] : [current]), ...formerImages].filter(
     (image) => image !== firmwareHash,
   );

@@ -1,4 +1,4 @@
-/** Example requests for each call; the key management service signs as the vendor of firmware. */
+/** Example requests for the API description; the key management service signs as the firmware vendor. */
 import { createHash } from "node:crypto";
 import { answered, base64, example, someBytes, someId } from "../../calls/example.ts";
 
@@ -52,5 +52,5 @@ export const examples = [
     version: 1,
   }),
   example("iot.IotService.ListDevices", "list-devices", "Lists devices.", { pageSize: 10 }),
-  example("iot.IotService.GetHealth", "get-iot-health", "Requests the health of the service."),
+  example("iot.IotService.GetHealth", "get-iot-health", "Checks the health of the service."),
 ];

@@ -8,13 +8,12 @@ import { type ImageFault, installImage, type SignedImage } from "./device-state.
 import { type IotDeps, readVendorKey, requireDevice } from "./register.ts";
 import { type Device, vendorAlgorithm } from "./store.ts";
 
-/** The vendor of firmware, and the device that it is for. */
+/** The firmware vendor, and the device that the firmware is for. */
 export type FirmwareHeader = Omit<UpdateFirmwareRequest, "firmware" | "$typeName">;
 
-/** The caller that sends firmware. */
+/** The caller that sends the firmware. */
 type FirmwareSender = Pick<CallerInput, "principal" | "signal">;
 
-/** The outcome of a firmware check. */
 export interface FirmwareVerdict {
   readonly result: "FIRMWARE_ACCEPTED" | "FIRMWARE_REJECTED";
   /** SHA-256; 64 lower-case hexadecimal digits. */
@@ -23,8 +22,10 @@ export interface FirmwareVerdict {
 }
 
 /**
- * Checks the vendor's signature over the 32 bytes of the firmware's hash, the pinned vendor, and that neither version
- * nor image is older than the installed one. Then stores hash and version as installed on the firmware's device.
+ * Installs firmware on a device, or only checks it if the request names no device.
+ *
+ * Checks the vendor's signature over the 32 bytes of the firmware's hash, the pinned vendor, and that neither
+ * version nor image is older than the installed one. Then stores hash and version as installed.
  *
  * @throws DEVICE_NOT_FOUND, VENDOR_MISSING, KEY_INVALID, LENGTH_INVALID, RECORD_DAMAGED
  */
@@ -35,7 +36,7 @@ export async function updateFirmware(
   { principal, signal }: FirmwareSender,
 ): Promise<FirmwareVerdict> {
   const { provider, devices } = deps;
-  // Done before the image is read, which may take long to arrive.
+  // Find the device before reading the image, which may take long to arrive.
   const device =
     header.deviceId === "" ? undefined : await requireDevice(devices, header.deviceId, principal);
   const given = readVendorKey(provider, header);
@@ -77,7 +78,9 @@ async function hashFirmware(firmware: Iterable<Uint8Array> | AsyncIterable<Uint8
   return hash.digest();
 }
 
-/** @returns what is wrong with the image; undefined if it is installed */
+/**
+ * @returns the image fault; undefined if the image is installed
+ */
 function install(
   { store, devices }: IotDeps,
   { deviceId }: Device,
@@ -85,7 +88,7 @@ function install(
 ): Promise<ImageFault | undefined> {
   return store.write(async (transaction) => {
     const state = await devices.readState(transaction, deviceId);
-    if (state === undefined) throw new Error("a device that was found is gone");
+    if (state === undefined) throw new Error("a device was removed after it was found");
     const next = installImage(state, image);
     if (typeof next === "string") return next;
     await devices.saveState(transaction, deviceId, next);
@@ -93,10 +96,13 @@ function install(
   });
 }
 
-/** One part of streamed firmware. */
 type FirmwarePart = UpdateFirmwareStreamRequest["part"];
 
-/** Checks firmware as it arrives, in constant memory. @throws as `updateFirmware` does, and FIELD_INVALID */
+/**
+ * Checks firmware as it arrives, in constant memory.
+ *
+ * @throws the errors of `updateFirmware`, and FIELD_INVALID
+ */
 export async function updateFirmwareStream(
   deps: IotDeps,
   stream: AsyncIterable<FirmwarePart>,

@@ -6,12 +6,11 @@ import type { OpenServices } from "../service-module.ts";
 import { iotService } from "./service.ts";
 import { createIotStore } from "./store.ts";
 
-/** Milliseconds between sweeps for challenges that expired long ago. */
+/** Interval of sweeps for challenges that expired long ago. */
 const sweepMs = 60_000;
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const issueToken = (deviceId: string) => deps.issuer.issue(deviceId, { header: { use: deviceUse } });
   const devices = createIotStore(deps.store);

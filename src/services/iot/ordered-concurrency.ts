@@ -1,4 +1,6 @@
-/** How many items to hold at a time, by number and by total size; the limit reached first applies. */
+/**
+ * How many items to hold at a time, by number and by total size; whichever limit is reached first applies.
+ */
 export interface InOrderLimits<Item> {
   readonly items: number;
   readonly bytes: number;
@@ -6,10 +8,9 @@ export interface InOrderLimits<Item> {
 }
 
 /**
- * Works on items as they arrive, several at a time. Yields the results in the order of the items, each as soon as it
- * and all earlier ones are available.
+ * Processes items concurrently as they arrive, and yields the results in item order.
  *
- * @param limits how much to hold at a time; the source waits while a limit is reached.
+ * @param limits how much to hold at a time; a full buffer applies backpressure to the source
  */
 export async function* inOrder<Item, Result>(
   source: AsyncIterable<Item>,
@@ -24,12 +25,12 @@ export async function* inOrder<Item, Result>(
   const read = async (): Promise<void> => {
     for await (const item of source) {
       const result = work(item);
-      // It is awaited in its turn; until then, its failure must not count as unhandled.
+      // Awaited in its turn; until then, a failure must not count as an unhandled rejection.
       result.catch(() => {});
       const bytes = limits.bytesOf(item);
       results.push({ result, bytes });
       heldBytes += bytes;
-      changed.tell();
+      changed.notify();
       while ((results.length >= limits.items || heldBytes >= limits.bytes) && !isOver) await changed.wait();
       if (isOver) return;
     }
@@ -40,7 +41,7 @@ export async function* inOrder<Item, Result>(
     })
     .finally(() => {
       isOver = true;
-      changed.tell();
+      changed.notify();
     });
   try {
     for (;;) {
@@ -49,7 +50,7 @@ export async function* inOrder<Item, Result>(
         yield await next.result;
         void results.shift();
         heldBytes -= next.bytes;
-        changed.tell();
+        changed.notify();
       } else if (isOver) break;
       else await changed.wait();
     }
@@ -57,11 +58,11 @@ export async function* inOrder<Item, Result>(
     if (failure) throw failure.error;
   } finally {
     isOver = true;
-    changed.tell();
+    changed.notify();
   }
 }
 
-/** A signal that several callers can wait for repeatedly. */
+/** A reusable signal that several callers can wait for. */
 function createSignal() {
   let waiting: PromiseWithResolvers<void> | undefined;
   return {
@@ -69,7 +70,7 @@ function createSignal() {
       waiting ??= Promise.withResolvers<void>();
       return waiting.promise;
     },
-    tell(): void {
+    notify(): void {
       waiting?.resolve();
       waiting = undefined;
     },

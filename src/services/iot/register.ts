@@ -12,16 +12,15 @@ import type { ServiceDeps } from "../service-deps.ts";
 import { type Device, deviceAlgorithm, type IotStore, vendorAlgorithm } from "./store.ts";
 import { deviceQuota } from "./tables.ts";
 
-/** The dependencies of the RPCs of the service. */
 export interface IotDeps extends ServiceDeps {
   readonly devices: IotStore;
-  /** How many open challenges a client network may have; 0 for no limit. */
+  /** Limits of open challenges for a client network; 0 for no limit. */
   readonly challengeLimits: { readonly perDevice: number; readonly perClient: number };
 }
 
 /**
- * Registers a device. If the server makes the key pair, it returns the seed once; for a simulated device, it keeps the
- * seed sealed instead.
+ * Registers a device. If the server generates the key pair, it returns the seed once; for a simulated device,
+ * it keeps the seed sealed instead.
  *
  * @throws KEY_INVALID, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
@@ -56,7 +55,7 @@ export function registerDevice(
             publicKeyPem: publicKey.toPem(),
             algorithm: deviceAlgorithm,
             registrationStatus: "REGISTERED",
-            // A copy: the seed is wiped before the answer is written.
+            // A copy, because the seed is wiped before the response is written.
             ...(seed && !isSimulated && { privateKey: Uint8Array.from(seed) }),
           };
         }),
@@ -65,7 +64,11 @@ export function registerDevice(
   });
 }
 
-/** Reads the raw public key of a firmware vendor, if the request has one. @throws KEY_INVALID */
+/**
+ * Reads a firmware vendor's raw public key, if the request has one.
+ *
+ * @throws KEY_INVALID
+ */
 export function readVendorKey(
   provider: CryptoProvider,
   {
@@ -77,7 +80,9 @@ export function readVendorKey(
   return readGivenKey(provider, vendorAlgorithm, fields, "vendor")?.exportRaw();
 }
 
-/** @throws DEVICE_NOT_FOUND, also for a device that the principal does not own */
+/**
+ * @throws DEVICE_NOT_FOUND, even for a device that exists but belongs to another user
+ */
 export async function requireDevice(
   devices: IotStore,
   deviceId: string,
@@ -88,12 +93,11 @@ export async function requireDevice(
   throw deviceNotFound(deviceId);
 }
 
-/** The refusal for a device that does not exist. */
 export function deviceNotFound(deviceId: string): Error {
   return refuse("DEVICE_NOT_FOUND", `device ${deviceId} does not exist`, { deviceId });
 }
 
-/** Tells whether a principal may act for a device: only its owner and the device itself may. */
+/** Returns whether a principal may act for a device: only its owner and the device itself may. */
 export function mayActFor(principal: Principal, device: Pick<Device, "deviceId" | "owner">): boolean {
   return principal.deviceId === undefined
     ? isSeenBy(principal, device)

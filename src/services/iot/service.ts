@@ -16,13 +16,11 @@ import { simulatedSign } from "./simulated-sign.ts";
 import { deviceAlgorithm, type ListedDevice, vendorAlgorithm } from "./store.ts";
 import { createReadingChecks, type Reading, type ReadingVerdict } from "./telemetry.ts";
 
-/** The dependencies of the service. */
 export interface IotServiceDeps extends IotDeps {
   /** Issues a token to an authenticated device. */
   readonly issueToken: (deviceId: string) => Promise<{ token: string; expiresAt: Date }>;
 }
 
-/** Implements the service. */
 export function iotService(deps: IotServiceDeps): ServiceImpl<typeof IotService> {
   const { provider, store, devices, issueToken } = deps;
   const readings = createReadingChecks(deps);

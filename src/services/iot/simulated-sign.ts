@@ -9,10 +9,11 @@ import { deviceAlgorithm } from "./store.ts";
 import { deviceTable } from "./tables.ts";
 
 /**
- * Signs as a simulated device (FIPS 204, section 5.2, ML-DSA-44, pure): with the context of the purpose if the device
- * has signing contexts, otherwise with an empty one.
+ * Signs as a simulated device (FIPS 204, section 5.2, ML-DSA-44, pure): with the context for the purpose if
+ * the device has signing contexts, otherwise with an empty one.
  *
- * @throws DEVICE_NOT_FOUND, DEVICE_NOT_SIMULATED, RECORD_DAMAGED; FIELD_INVALID if the device needs a purpose
+ * @throws DEVICE_NOT_FOUND, DEVICE_NOT_SIMULATED, RECORD_DAMAGED; FIELD_INVALID if the device needs a
+ *   purpose
  */
 export async function simulatedSign(
   deps: IotDeps,
@@ -21,7 +22,7 @@ export async function simulatedSign(
 ): Promise<Uint8Array> {
   const device = await requireDevice(deps.devices, deviceId, principal);
   if (!device.isSimulated)
-    throw refuse("DEVICE_NOT_SIMULATED", `device ${deviceId} has its own key; only the device can sign`, {
+    throw refuse("DEVICE_NOT_SIMULATED", `device ${deviceId} keeps its own key; only the device can sign`, {
       deviceId,
     });
   const purpose = readPurpose(text);

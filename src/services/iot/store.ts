@@ -1,4 +1,4 @@
-/** The store of the device service: devices with their states, and challenges. */
+/** Stores devices with their states, and challenges. */
 import { RecordDamagedError } from "../../database/store-error.ts";
 import type { RecordOf } from "../../records/columns.ts";
 import type { PageRequest } from "../../records/pages.ts";
@@ -10,11 +10,10 @@ import { createChallengeStore } from "./challenge-store.ts";
 import { acceptReading, type DeviceState, newDeviceState, type SignedReading } from "./device-state.ts";
 import { deviceTable, stateTable } from "./tables.ts";
 
-/** The algorithms of devices and of firmware vendors. */
 export const deviceAlgorithm = "ML-DSA-44";
 export const vendorAlgorithm = "ML-DSA-87";
 
-/** A device, as it was registered. */
+/** A device as registered. */
 export type Device = RecordOf<typeof deviceTable.columns>;
 
 /** A reading whose signature verified, with its device. */
@@ -24,17 +23,14 @@ export interface DeviceReading extends SignedReading {
 
 type DeviceQuery = ListQuery<typeof deviceTable.columns>;
 
-/** A device as it appears in lists. */
+/** A device as lists show it. */
 export type ListedDevice = Awaited<ReturnType<IotStore["list"]>>["rows"][number];
 
-/** The devices of the service. */
 export type IotStore = ReturnType<typeof createIotStore>;
 
-/** Creates the service's store on top of the shared store. */
 export function createIotStore(store: Store) {
   const devices = openTable(store, deviceTable);
   const states = openTable(store, stateTable);
-  /** Stores what a device last did, within a transaction. */
   const saveState = async (transaction: WriteTransaction, deviceId: string, state: DeviceState) => {
     await states.update(transaction, intact({ ...state, deviceId }), state);
   };
@@ -72,7 +68,12 @@ export function createIotStore(store: Store) {
       });
       return { ...page, rows };
     },
-    /** Stores a device, within a transaction. @param secret only for a simulated device @throws QuotaExceededError */
+    /**
+     * Stores a device, within a transaction.
+     *
+     * @param secret only for a simulated device
+     * @throws QuotaExceededError
+     */
     insert: (
       transaction: WriteTransaction,
       device: Device,
@@ -81,10 +82,18 @@ export function createIotStore(store: Store) {
       const state = states.toTaggedRow({ ...newDeviceState, deviceId: device.deviceId });
       return devices.insert(transaction, device, secret, state);
     },
-    /** Reads what a device last did, within a transaction. @throws RecordDamagedError */
+    /**
+     * Reads what a device last did, within a transaction.
+     *
+     * @throws RecordDamagedError
+     */
     readState: ({ db }: WriteTransaction, deviceId: string) => states.findIntact({ deviceId }, { db }),
     saveState,
-    /** Accepts a reading; concurrent ones share a transaction. @returns what is wrong; undefined if it is accepted */
+    /**
+     * Accepts a reading; concurrent readings share a transaction.
+     *
+     * @returns the fault; undefined if the reading is accepted
+     */
     acceptReading: (reading: DeviceReading) => acceptReadings(reading),
   };
 }

@@ -14,14 +14,14 @@ const deviceColumns = {
   isSimulated: column.flag("is_simulated"),
   /** Raw ML-DSA-87; empty if no vendor is pinned. */
   vendorPublicKey: column.bytes("vendor_public_key"),
-  /** The user who registered it. */
+  /** User who registered the device. */
   owner: column.text("owner"),
   registeredAt: column.time("registered_at_ms"),
-  /** Whether it signs with a context for each use. */
+  /** Whether the device signs with a context for each purpose. */
   hasSigningContexts: column.namedFlag("signing_contexts", "signing contexts"),
 };
 
-/** Counts the devices of an owner. */
+/** Quota for an owner's devices. */
 export const deviceQuota = recordQuota("iot_devices", "devices");
 
 export const deviceTable: TableDeclaration<typeof deviceColumns> = {
@@ -31,11 +31,11 @@ export const deviceTable: TableDeclaration<typeof deviceColumns> = {
   owner: "owner",
   quota: deviceQuota,
   describe: ({ deviceId }) => `device ${deviceId}`,
-  // A list leaves out vendor keys.
+  // Lists omit vendor keys.
   sizeOfListed: ({ vendor_public_key: _, ...row }) => sizeInJson(row),
 };
 
-/** The columns of a device's state, in the row of the device. */
+/** Columns of a device's state, in the row of the device. */
 const stateColumns = {
   deviceId: column.text("device_id"),
   lastSeenAt: column.untagged(column.optionalTime("last_seen_at_ms")),
@@ -45,18 +45,18 @@ const stateColumns = {
   firmwareHash: column.optionalText("firmware_hash"),
   /** Undefined before the first verified reading. */
   readingForm: column.optionalChoice("reading_form", ["NUMBERED", "PLAIN"]),
-  /** Hashes of the device's former images, the latest first. */
+  /** Hashes of the device's former images, latest first. */
   formerImages: column.spacedList("former_images"),
 };
 
-/** The state of a device. It has its own tag, because it changes while the device's record does not. */
+/** A device's state. It has its own tag, because it changes while the device's record does not. */
 export const stateTable: TableDeclaration<typeof stateColumns> = {
   name: "iot_devices",
   columns: stateColumns,
   key: ["deviceId"],
   tagKind: "iot_devices state",
   tagColumn: "state_tag",
-  // Both are empty until the first reading or the second image; the tag leaves them out until then.
+  // Both are empty until the first reading or the second image, and the tag omits them until then.
   omittedAtEnd: ["readingForm", "formerImages"],
   describe: ({ deviceId }) => `state of device ${deviceId}`,
 };
@@ -65,13 +65,13 @@ const challengeColumns = {
   /** SHA-256. */
   challengeHash: column.text("challenge_hash"),
   deviceId: column.text("device_id"),
-  /** The client network that asked for it. */
+  /** Client network that requested the challenge. */
   issuedTo: column.text("issued_to"),
   expiresAt: column.time("expires_at_ms"),
   usedAt: column.optionalTime("used_at_ms"),
 };
 
-/** The challenges of the last hour. */
+/** Challenges of the last hour. */
 export const challengeTable: TableDeclaration<typeof challengeColumns> = {
   name: "iot_challenges",
   columns: challengeColumns,
@@ -88,10 +88,10 @@ declare module "../../database/schema.ts" {
   }
 }
 
-/** The order of the columns in the table. */
+/** Column order in the table. */
 const { owner, registeredAt, hasSigningContexts, ...recordColumns } = deviceColumns;
 
-/** The tables of devices and challenges: see store.ts, device-state.ts and challenge-store.ts. */
+/** Tables for devices and challenges: see store.ts, device-state.ts and challenge-store.ts. */
 export const iotTables: RecordTables = {
   records: [deviceTable, stateTable, challengeTable],
   tables: { iot_devices: ["position"], iot_challenges: ["challenge_hash"] },
@@ -114,7 +114,7 @@ export const iotTables: RecordTables = {
       `create index iot_challenges_open on iot_challenges (issued_to, expires_at_ms)
         where used_at_ms is null`,
     ],
-    // Challenges without a tag live for a minute: a device that has one asks for another.
+    // Untagged challenges live for a minute: a device that has one requests a new one.
     "0005-iot-challenges": () => [
       "delete from iot_challenges",
       "alter table iot_challenges add column record_tag text not null default ''",

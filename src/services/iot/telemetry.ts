@@ -10,22 +10,22 @@ import { deviceNotFound, type IotDeps, mayActFor, requireDevice } from "./regist
 import { buildSignedBytes, findSignatureOptions } from "./signing-contexts.ts";
 import { deviceAlgorithm } from "./store.ts";
 
-/** A reading of a device. */
+/** A device reading as requests contain it. */
 export type Reading = Omit<SendTelemetryRequest, "$typeName">;
 
-/** The outcome of a reading. */
 export interface ReadingVerdict {
   /** Empty if the reading is verified. */
   readonly reason: string;
   readonly receivedAt: Date;
 }
 
-/** Checks readings. */
 export interface ReadingChecks {
   /**
-   * Checks a reading. First verifies its signature over the telemetry, or over the 8 bytes of the sequence (big-endian)
-   * and the telemetry; these bytes must not be a challenge of this server. Then checks that it has a sequence if the
-   * first reading of the device had one, and that the sequence is above the last one.
+   * Checks a reading.
+   *
+   * First verifies its signature over the telemetry, or over the 8 bytes of the sequence (big-endian) and the
+   * telemetry; these bytes must not be a challenge of this server. Then checks that the reading has a
+   * sequence if the device's first reading had one, and that the sequence is above the last one.
    *
    * @throws DEVICE_NOT_FOUND, LENGTH_INVALID, RECORD_DAMAGED
    */
@@ -33,12 +33,12 @@ export interface ReadingChecks {
   /**
    * Checks readings as they arrive: signatures in parallel, sequences in order.
    *
-   * @returns one verdict per reading, in order, also for a reading of an unknown device.
+   * @returns one verdict per reading, in order, even for a reading from an unknown device
    */
   checkStream(readings: AsyncIterable<Reading>, principal: Principal): AsyncGenerator<ReadingVerdict>;
 }
 
-/** Readings of a stream to check at a time: enough for several to share one write to the disk. */
+/** How many readings of a stream to check at a time: enough to share one disk write. */
 const streamLimits = {
   items: 256,
   bytes: 8 * 1024 * 1024,
@@ -52,10 +52,9 @@ interface KnownDevice {
   readonly hasSigningContexts: boolean;
 }
 
-/** The maximum number of devices in memory. */
+/** Maximum number of devices to cache. */
 const maxKnown = 10_000;
 
-/** Creates the checks of one service. */
 export function createReadingChecks(deps: IotDeps): ReadingChecks {
   const { provider, store, devices, now } = deps;
   const known = new Map<string, KnownDevice>();
@@ -63,7 +62,7 @@ export function createReadingChecks(deps: IotDeps): ReadingChecks {
   const findDevice = async (deviceId: string, principal: Principal): Promise<KnownDevice> => {
     let device = known.get(deviceId);
     if (device === undefined) {
-      // A device's key, its owner and its contexts never change.
+      // A device's key, owner and contexts never change.
       const { publicKey: raw, owner, hasSigningContexts } = await requireDevice(devices, deviceId, principal);
       const publicKey = provider.importPublicKey(deviceAlgorithm, { raw });
       device = { deviceId, owner, publicKey, hasSigningContexts };
@@ -97,7 +96,7 @@ export function createReadingChecks(deps: IotDeps): ReadingChecks {
       return fault === "" ? accept(reading, now()) : refused(fault);
     },
     checkStream(readings, principal) {
-      /** Settles once the previous reading has its place in the order of sequences. */
+      /** Settles once the previous reading has its place in the sequence order. */
       let placed = Promise.resolve();
       return inOrder(readings, streamLimits, async (reading) => {
         const before = placed;

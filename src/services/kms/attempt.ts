@@ -1,4 +1,4 @@
-/** What callers attempt with keys, and the entries of the audit log about what is refused. */
+/** Attempts to use or change keys, and audit log entries for refused attempts. */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { explainAbort, findCoreReason, type ReasonName } from "../../errors.ts";
 import { IdempotencyConflictError } from "../../records/idempotency.ts";
@@ -7,9 +7,9 @@ import { QuotaExceededError } from "../../records/quota.ts";
 import { type Actor, eventBy, type KeyEvent, type Operation, type Subject, unknownSubject } from "./event.ts";
 import type { KmsStore } from "./store.ts";
 
-/** A key as a caller names it, and the caller. */
+/** A caller and the key that the caller named. */
 export interface KeyInput {
-  /** As the caller sent it: an ID or a name. Other calls name a grant or an import token. */
+  /** Handle as the caller sent it: an ID or a name. Some calls name a grant or an import token instead. */
   readonly handle: string;
   readonly principal: Principal;
   /** Aborts when the caller disconnects or stops waiting. */
@@ -20,18 +20,18 @@ export interface KeyInput {
 export interface Attempt extends KeyInput {
   readonly operation: Operation;
   /**
-   * What the entry about a refusal is about: what the caller sent, until the key is found. The owner of a key sees who
-   * tried to use it.
+   * Subject of the entry for a refusal: what the caller sent, until the key is found. Then the key's owner
+   * can see who tried to use it.
    */
   subject: Subject;
 }
 
-/** Begins an attempt, before anything is found. */
+/** Starts an attempt, before any lookup. */
 export function beginAttempt(operation: Operation, { handle, principal, signal }: KeyInput): Attempt {
   return { operation, handle, principal, signal, subject: unknownSubject(handle) };
 }
 
-/** Runs an attempt, and records in the audit log if it is refused. */
+/** Runs an attempt, and records a refusal in the audit log. */
 export async function recordingRefusal<T>(
   { keys }: { readonly keys: KmsStore },
   attempt: Attempt,
@@ -47,7 +47,11 @@ export async function recordingRefusal<T>(
   }
 }
 
-/** Finds the reason to record. @returns undefined for a fault of the server, and for a refusal because of load */
+/**
+ * Finds the reason to record.
+ *
+ * @returns undefined for a server fault, and for a refusal because of load
+ */
 function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undefined {
   if (error instanceof IdempotencyConflictError) return "IDEMPOTENCY_KEY_REUSED";
   if (error instanceof QuotaExceededError) return "QUOTA_EXCEEDED";
@@ -57,12 +61,14 @@ function reasonToRecord(error: unknown, signal: AbortSignal): ReasonName | undef
   return isAboutLoad(explained.code) && reason !== "BODY_TOO_LARGE" ? undefined : reason;
 }
 
-/** Tells whether a refusal says nothing about the key and its caller. Under load there are many, all alike. */
+/**
+ * Returns whether a refusal reveals nothing about the key or caller. Under load, many identical ones occur.
+ */
 function isAboutLoad(code: Code): boolean {
   return [Code.ResourceExhausted, Code.DeadlineExceeded, Code.Canceled, Code.Unavailable].includes(code);
 }
 
-/** Describes a refused operation. */
+/** Builds the audit event for a refused operation. */
 export function refusalBy(
   actor: Actor,
   subject: Subject,

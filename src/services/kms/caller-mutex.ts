@@ -1,9 +1,9 @@
-/** A mutex for each caller. */
+/** A mutex per caller. */
 
 /**
- * Runs work after all earlier work of the same caller. Work of other callers does not wait.
+ * Runs work after all earlier work of the same caller. Other callers' work does not wait.
  *
- * @throws the reason of the signal, for a call that ended before its turn
+ * @throws the abort reason of the signal, if the call ended while waiting
  */
 export type RunExclusively = <T>(caller: string, signal: AbortSignal, work: () => Promise<T>) => Promise<T>;
 
@@ -13,7 +13,7 @@ export function createCallerMutex(): RunExclusively {
   return async (caller, signal, work) => {
     const before = last.get(caller);
     const turn = (async () => {
-      await before?.catch(() => {}); // Its own caller is told.
+      await before?.catch(() => {}); // Reported to its own caller.
       signal.throwIfAborted();
       return work();
     })();

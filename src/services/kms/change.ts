@@ -1,4 +1,7 @@
-/** The steps of every change of a key: find it, and change it in the transaction that records the change. */
+/**
+ * The steps that all key changes share: find the key, and change it in the transaction that records the
+ * change.
+ */
 import type { ConnectError } from "@connectrpc/connect";
 import type { CallerInput } from "../../identity/principal.ts";
 import type { AnswerCodec } from "../../records/idempotency.ts";
@@ -10,36 +13,35 @@ import { type ChangingOperation, subjectOf } from "./event.ts";
 import { type FindDeps, findPermission, resolveHandle } from "./find-key.ts";
 import type { StoredKey } from "./store.ts";
 
-/** The dependencies of changes of keys. */
 export interface ChangeDeps extends CreateDeps, FindDeps {}
 
 /** The key to change, and the call that changes it. */
 export interface ChangeInput extends KeyInput, Pick<CallerInput, "idempotentCall"> {}
 
-/** A kind of change. */
 export interface ChangeKind<Answer> {
   readonly operation: ChangingOperation;
   readonly codec: AnswerCodec<Answer>;
-  /** "safety" if it takes the key away, so that it must be possible on a full disk. */
+  /** "safety" for a change that takes the key out of use, which must work even on a full disk. */
   readonly priority?: WritePriority;
 }
 
-/** A change of one key. */
 export interface Change<Answer> {
-  /** Finds why the key, as it is in the transaction, cannot be changed. */
+  /** Returns the refusal if the key, as read in the transaction, cannot be changed. */
   readonly findRefusal: (key: StoredKey) => ConnectError | undefined;
-  /** Changes the key, and records that. */
+  /** Changes the key, and records the change. */
   readonly apply: (transaction: WriteTransaction, key: StoredKey) => Promise<Answer>;
 }
 
-/** The outcome of a change: its answer or its refusal. A refusal does not roll back the transaction, which others share. */
+/**
+ * A change's answer or its refusal. A refusal does not roll back the transaction, which other changes share.
+ */
 export type Changed<Answer> = { readonly answer: Answer } | { readonly refusal: ConnectError };
 
 /** Changes the key with an ID, if the caller may. */
 export type ChangeById<Answer> = (keyId: string, change: Change<Answer>) => Promise<Changed<Answer>>;
 
 /**
- * Changes a key. If callers race, the change applies to the state that the key has in the transaction.
+ * Changes a key. If callers race, the change applies to the key's state in the transaction.
  *
  * @throws KEY_NOT_FOUND, GRANT_MISSING, IDEMPOTENCY_KEY_REUSED, and the refusals of the change
  */
@@ -54,10 +56,10 @@ export function changeKey<Answer>(
 }
 
 /**
- * Runs a change once for each idempotency key.
+ * Runs a change once per idempotency key.
  *
- * @param prepare finds the key, does what comes before the transaction, and changes the key.
- * @throws as `changeKey` does
+ * @param prepare finds the key, does the work before the transaction, and changes the key
+ * @throws the errors of `changeKey`
  */
 export function runChange<Answer>(
   deps: ChangeDeps,
@@ -84,7 +86,10 @@ export function runChange<Answer>(
   });
 }
 
-/** Changes a key, which becomes the subject of the attempt. Grants allow no changes, so only its owner and administrators pass. */
+/**
+ * Changes a key, which becomes the subject of the attempt. Grants allow no changes, so only the owner and
+ * administrators pass.
+ */
 async function changeIfAllowed<Answer>(
   deps: FindDeps,
   transaction: WriteTransaction,
@@ -97,7 +102,7 @@ async function changeIfAllowed<Answer>(
   return "refusal" in permission ? permission : applyChange(transaction, permission.key, change);
 }
 
-/** Changes a key within a transaction, or finds why not. */
+/** Changes a key within a transaction, or returns the refusal. */
 export async function applyChange<Answer>(
   transaction: WriteTransaction,
   key: StoredKey,
@@ -107,13 +112,17 @@ export async function applyChange<Answer>(
   return refusal === undefined ? { answer: await apply(transaction, key) } : { refusal };
 }
 
-/** Returns the answer of a change. @throws its refusal */
+/**
+ * Unwraps the answer of a change.
+ *
+ * @throws its refusal
+ */
 export function takeAnswer<Answer>(changed: Changed<Answer>): Answer {
   if ("refusal" in changed) throw changed.refusal;
   return changed.answer;
 }
 
-/** Refusals are not stored, because a retry may succeed. */
+/** Encodes answers only: refusals are not stored, because a retry may succeed. */
 export function wrapCodec<Answer>({ encode, decode }: AnswerCodec<Answer>): AnswerCodec<Changed<Answer>> {
   return {
     encode: (changed) => ("answer" in changed ? encode(changed.answer) : undefined),

@@ -1,4 +1,4 @@
-/** Certificate requests for stored keys. */
+/** Certificate signing requests (CSRs) for stored keys. */
 import { createHash } from "node:crypto";
 import type { CreateCsrRequest } from "#gen/kms/kms_service_pb.ts";
 import { isSignatureAlgorithm } from "../../crypto/algorithms.ts";
@@ -15,11 +15,12 @@ import { type SignDeps, signing } from "./sign.ts";
 import { useKey } from "./use-key.ts";
 
 /**
- * Creates a certificate request (RFC 2986) and signs it with its key. A caller who may use the key gains nothing that
- * `sign` would not give: a request is data to sign. Therefore states, grants and the audit log treat it as the operation
- * SIGN.
+ * Creates a certificate signing request (RFC 2986), signed with its key.
  *
- * @throws as useKey does; FIELD_INVALID for a name that is not well-formed
+ * A CSR is data to sign, so a caller gains nothing that `sign` would not give. Therefore states, grants and
+ * the audit log treat it as the operation SIGN.
+ *
+ * @throws the errors of `useKey`; FIELD_INVALID for a malformed name
  */
 export async function createCsr(
   deps: SignDeps,
@@ -36,7 +37,7 @@ export async function createCsr(
     const raw = publicKey.exportRaw();
     const { algorithm } = secretKey;
     if (!isSignatureAlgorithm(algorithm)) throw new Error(`useKey has admitted a key of ${algorithm}`);
-    // Loaded here, because it takes 40 ms and few servers need it.
+    // Loaded here, because loading takes 40 ms and few servers need it.
     const { createCertificateRequest } = await import("../../crypto/certificate-request.ts");
     const csr = await createCertificateRequest({ ...names, algorithm, publicKey: raw }, (message) =>
       deps.provider.sign(secretKey, message),
@@ -52,7 +53,7 @@ export async function createCsr(
   });
 }
 
-/** The fields with alternative names, and the kind of their names. */
+/** Fields with alternative names, and the kind of each name. */
 const nameFields = {
   dnsNames: "dns",
   ipAddresses: "ip",

@@ -13,18 +13,18 @@ import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts
 import type { KmsStore } from "./store.ts";
 import { type KeyRecord, keyQuota } from "./tables.ts";
 
-/** The dependencies of the creation of keys. */
 export interface CreateDeps extends ServiceDeps {
   readonly keys: KmsStore;
 }
 
-/** The properties of a new key; a text that the caller leaves out is empty. */
+/** Properties of a new key; omitted texts are empty. */
 export type NewKey = Omit<CreateKeyRequest, "$typeName">;
 
 /**
- * Creates a key and stores its secret half sealed.
+ * Creates a key and stores its sealed secret half.
  *
- * @throws FIELD_INVALID if the algorithm does not match the usage, NAME_TAKEN, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
+ * @throws FIELD_INVALID if the algorithm does not match the usage, NAME_TAKEN, IDEMPOTENCY_KEY_REUSED,
+ *   QUOTA_EXCEEDED
  */
 export async function createKey(
   deps: CreateDeps,
@@ -42,7 +42,6 @@ export async function createKey(
   });
 }
 
-/** A key pair to store. */
 export interface KeyToStore extends NewKey {
   readonly algorithm: KeyAlgorithm;
   readonly secretKey: SecretKey;
@@ -50,7 +49,11 @@ export interface KeyToStore extends NewKey {
   readonly isImported?: boolean;
 }
 
-/** Stores a key pair without a name, or as the first version of its name, within a transaction. @throws NAME_TAKEN */
+/**
+ * Stores a key pair without a name, or as the first version of its name, within a transaction.
+ *
+ * @throws NAME_TAKEN
+ */
 export async function storeKey(
   { keys, now }: Pick<CreateDeps, "keys" | "now">,
   transaction: WriteTransaction,
@@ -76,15 +79,14 @@ export async function storeKey(
   return packRecord(record, named);
 }
 
-/** The settings that only Google's interface gives to names. */
+/** Settings that only Google's interface gives to names. */
 const plainName = { destroyAfterSeconds: undefined, isImportOnly: false, signsMu: false };
 
-/** The time of the next automatic rotation. */
+/** Returns the time of the next automatic rotation. */
 export function findNextRotation(from: Date, periodSeconds: number | undefined): Date | undefined {
   return periodSeconds === undefined ? undefined : new Date(from.getTime() + periodSeconds * 1000);
 }
 
-/** A new record for a key pair. */
 export function toRecord(
   { algorithm, publicKey }: SecretKey,
   given: Pick<KeyRecord, "alias" | "owner" | "createdAt"> & Partial<KeyRecord>,
@@ -108,7 +110,11 @@ export function toRecord(
   };
 }
 
-/** Stores a new key with its secret half, and records that. @param more continues the details of the entry */
+/**
+ * Stores a new key with its secret half, and records the creation.
+ *
+ * @param more continues the details of the audit entry
+ */
 export async function insertKey(
   { keys }: Pick<CreateDeps, "keys">,
   transaction: WriteTransaction,
@@ -137,7 +143,11 @@ export function chooseAlgorithm({ algorithm, usage }: Pick<NewKey, "algorithm" |
   throw refuseField("usage", `"${usage}" is not a usage of ${name}; omit it or send "${right}"`);
 }
 
-/** Checks that an owner does not have a name yet. @throws NAME_TAKEN */
+/**
+ * Checks that an owner does not have a name yet.
+ *
+ * @throws NAME_TAKEN
+ */
 export async function requireNameFree(
   keys: KmsStore,
   owner: string,
@@ -145,5 +155,7 @@ export async function requireNameFree(
   transaction?: WriteTransaction,
 ): Promise<void> {
   if (name === "" || (await keys.names.find(owner, name, transaction)) === undefined) return;
-  throw refuse("NAME_TAKEN", `the name ${name} is taken; choose another one, or rotate its key`, { name });
+  throw refuse("NAME_TAKEN", `the name ${name} is taken; choose a different name, or rotate its key`, {
+    name,
+  });
 }

@@ -1,4 +1,4 @@
-/** The keys of a server: one cache and one schedule, for all services that use them. */
+/** A server's keys: one cache and one schedule, shared by all services that use keys. */
 
 import type { UserStore } from "../../identity/users.ts";
 import type { ServiceDeps } from "../service-deps.ts";
@@ -7,16 +7,14 @@ import { createKeyCache } from "./key-cache.ts";
 import { startSchedule } from "./schedule.ts";
 import { createKmsStore } from "./store.ts";
 
-/** The dependencies of the keys. */
 export interface KeyDomainDeps extends ServiceDeps {
   /** Undefined if anyone may call. */
   readonly users: UserStore | undefined;
 }
 
-/** The keys of a server. */
 export type KeyDomain = ReturnType<typeof createKeyDomain>;
 
-/** Creates the keys of a server, which no service may ever open. */
+/** Creates the key domain. Nothing runs until a service opens it. */
 export function createKeyDomain({ store, provider, users, now }: KeyDomainDeps) {
   let opened: { readonly deps: ChangeDeps; readonly stopSchedule: () => Promise<void> } | undefined;
   const start = () => {
@@ -25,12 +23,12 @@ export function createKeyDomain({ store, provider, users, now }: KeyDomainDeps) 
     return { deps, stopSchedule: startSchedule(deps) };
   };
   return {
-    /** Opens the keys for a service. The first one starts the schedule. */
+    /** Opens the keys for a service. The first caller starts the schedule. */
     open(): ChangeDeps {
       opened ??= start();
       return opened.deps;
     },
-    /** Call it when the services have ended. */
+    /** Call this after the services have closed. */
     async close(): Promise<void> {
       await opened?.stopSchedule();
       await opened?.deps.cache.close();

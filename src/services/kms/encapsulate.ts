@@ -6,13 +6,13 @@ import type { SignDeps } from "./sign.ts";
 import { type Use, type UsedKey, useKey } from "./use-key.ts";
 
 const encapsulating: Use = { operation: "ENCAPSULATE", states: ["ACTIVE"], usage: "KEM" };
-/** A rotated key still decapsulates, for earlier ciphertexts. */
+/** A rotated key still decapsulates earlier ciphertexts. */
 const decapsulating: Use = { operation: "DECAPSULATE", states: ["ACTIVE", "ROTATED"], usage: "KEM" };
 
 /**
- * Makes a shared secret for a stored key (FIPS 203, section 7.2).
+ * Creates a shared secret for a stored key (FIPS 203, section 7.2).
  *
- * @throws as useKey does
+ * @throws the errors of `useKey`
  */
 export function encapsulate(deps: SignDeps, input: KeyInput): Promise<Encapsulation & UsedKey> {
   return useKey(deps, input, encapsulating, async (key) => {
@@ -24,7 +24,7 @@ export function encapsulate(deps: SignDeps, input: KeyInput): Promise<Encapsulat
 /**
  * Recovers a shared secret with a stored key (FIPS 203, section 7.3).
  *
- * @throws as useKey does; LENGTH_INVALID for a ciphertext of the wrong length for the algorithm
+ * @throws the errors of `useKey`; LENGTH_INVALID for a ciphertext of the wrong length for the algorithm
  */
 export function decapsulate(
   deps: SignDeps,

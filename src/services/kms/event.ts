@@ -1,11 +1,14 @@
-/** The entries of the key service in the audit log. */
+/** The key service's audit log entries. */
 import type { AuditContext, AuditEvent } from "../../audit/chain.ts";
 import { excerpt } from "../../errors/shorten.ts";
 import type { Principal } from "../../records/ownership.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { KeyState } from "./record.ts";
 
-/** The state of a key after each operation that changes it. An ENABLE of a rotated key says so in its details. */
+/**
+ * State of a key after each operation that changes it. An ENABLE of a rotated key has the new state in its
+ * details.
+ */
 export const statesAfter = {
   CREATE: "ACTIVE",
   IMPORT: "ACTIVE",
@@ -17,10 +20,9 @@ export const statesAfter = {
   DESTROY: "DESTROYED",
 } as const satisfies Record<string, KeyState>;
 
-/** An operation that changes the state of a key. */
 export type ChangingOperation = keyof typeof statesAfter;
 
-/** The operations that the audit log records. */
+/** Operations that the audit log records. */
 export type Operation =
   | ChangingOperation
   | "SIGN"
@@ -34,25 +36,24 @@ export type Operation =
   | "CREATE_GRANT"
   | "REVOKE_GRANT";
 
-/** The details of the ENABLE of a key that was rotated before it was disabled. */
+/** Details of an ENABLE entry for a key that was rotated before it was disabled. */
 export const enabledAsRotated = "newStatus=ROTATED";
 
-/** Finds the state of a key after an operation; undefined if the operation does not change it. */
+/** Returns the state of a key after an operation; undefined if the operation does not change it. */
 export function findStateAfter(operation: string, details: string): KeyState | undefined {
   if (!Object.hasOwn(statesAfter, operation)) return undefined;
   if (operation === "ENABLE" && details === enabledAsRotated) return "ROTATED";
   return statesAfter[operation as ChangingOperation];
 }
 
-/** An operation that was done or refused. */
+/** An operation that was performed or refused. */
 export interface KeyEvent extends AuditEvent, AuditContext {
   readonly operation: Operation;
 }
 
-/** The subject of an entry: the ID of a key, its owner, and its name. */
+/** What an entry is about: a key's ID, owner and name. */
 export type Subject = Pick<KeyEvent, "keyId" | "owner" | "keyName">;
 
-/** The subject of entries about a key. */
 export function subjectOf({
   keyId,
   owner,
@@ -61,15 +62,15 @@ export function subjectOf({
   return { keyId, owner, keyName: name };
 }
 
-/** The subject of entries about something that does not exist: what the caller sent, up to 100 characters of it. */
+/** Subject of entries about something that does not exist: up to 100 characters of what the caller sent. */
 export function unknownSubject(sent: string): Subject {
   return { keyId: excerpt(sent), owner: "", keyName: "" };
 }
 
-/** Whom an entry names: the caller, or the schedule. */
+/** Who acts in an entry: the caller, or the schedule. */
 export type Actor = Pick<Principal, "user" | "clientAddress" | "requestId">;
 
-/** Writes an entry about an operation. */
+/** Builds the audit event for an operation. */
 export function eventBy(
   { user, clientAddress = "", requestId = "" }: Actor,
   subject: Subject,
@@ -78,7 +79,7 @@ export function eventBy(
   return { ...subject, ...event, user, clientAddress, requestId };
 }
 
-/** Records in a transaction what was done. */
+/** Records a performed operation, within its transaction. */
 export function recordDone(
   { audit }: Pick<WriteTransaction, "audit">,
   actor: Actor,

@@ -1,18 +1,21 @@
-/** Example requests for each call, as the API description shows them. */
+/** Example requests for the API description. */
 import { answered, base64, example, someBytes, someId } from "../../calls/example.ts";
 
 const data = base64("pay 100 to bob");
 const keyId = answered("create-key", "result.keyId", someId("key"));
 const kemKeyId = answered("create-kem-key", "result.keyId", someId("key"));
-/** Names the key that the caller wraps with the answer to `get-import-parameters`; no call returns it. */
+/**
+ * Placeholder for the key that the caller wraps with the answer to `get-import-parameters`; no call returns
+ * it.
+ */
 export const wrappedKey = "wrapped-key";
 
 export const examples = [
-  example("kms.KmsService.CreateKey", "create-key", "Creates a key that signs.", {
+  example("kms.KmsService.CreateKey", "create-key", "Creates a signing key.", {
     alias: "payments",
     algorithm: "ML-DSA-65",
   }),
-  example("kms.KmsService.CreateKey", "create-kem-key", "Creates a key that decapsulates.", {
+  example("kms.KmsService.CreateKey", "create-kem-key", "Creates a KEM key.", {
     alias: "inbox",
     algorithm: "ML-KEM-768",
     usage: "KEM",
@@ -32,7 +35,7 @@ export const examples = [
     keyId,
     data: [base64("first"), base64("second")],
   }),
-  example("kms.KmsService.CreateCsr", "create-csr", "Requests a certificate for a key.", {
+  example("kms.KmsService.CreateCsr", "create-csr", "Creates a certificate signing request for a key.", {
     keyId,
     subject: "CN=payments,O=Example",
     dnsNames: ["payments.example.com"],
@@ -45,17 +48,22 @@ export const examples = [
     ciphertext: answered("encapsulate", "result.ciphertext", someBytes),
   }),
   example("kms.KmsService.GetAuditLog", "get-audit-log", "Lists the uses of a key.", { keyId }),
-  example("kms.KmsService.WatchAuditLog", "watch-audit-log", "Watches the log from its first entry.", {
-    keyId,
-    afterSequence: 0,
-  }),
+  example(
+    "kms.KmsService.WatchAuditLog",
+    "watch-audit-log",
+    "Streams the log, starting with the first entry.",
+    {
+      keyId,
+      afterSequence: 0,
+    },
+  ),
   example("kms.KmsService.VerifyAuditLog", "verify-audit-log", "Verifies the log."),
   example(
     "kms.KmsService.WatchAuditVerification",
     "watch-audit-verification",
     "Verifies every entry, however many there are.",
   ),
-  example("kms.KmsService.ExportPublicKeys", "export-public-keys", "Exports the public keys of ML-DSA-65.", {
+  example("kms.KmsService.ExportPublicKeys", "export-public-keys", "Exports the ML-DSA-65 public keys.", {
     algorithm: "ML-DSA-65",
   }),
   example("kms.KmsService.CreateGrant", "create-grant", "Lets the build server sign with a key.", {
@@ -63,8 +71,8 @@ export const examples = [
     grantee: "build-server",
     operations: ["SIGN"],
   }),
-  example("kms.KmsService.ListGrants", "list-grants", "Lists the grants of the caller's keys."),
-  example("kms.KmsService.RevokeGrant", "revoke-grant", "Ends a grant.", {
+  example("kms.KmsService.ListGrants", "list-grants", "Lists the grants for the caller's keys."),
+  example("kms.KmsService.RevokeGrant", "revoke-grant", "Revokes a grant.", {
     grantId: answered("create-grant", "grant.grantId", someId("grant")),
   }),
   example("kms.KmsService.DisableKey", "disable-key", "Disables a key.", { keyId }),
@@ -74,13 +82,13 @@ export const examples = [
     keyId,
     afterSeconds: 2_592_000,
   }),
-  example("kms.KmsService.RestoreKey", "restore-key", "Takes back the destruction.", { keyId }),
+  example("kms.KmsService.RestoreKey", "restore-key", "Cancels the destruction.", { keyId }),
   example("kms.KmsService.GetImportParameters", "get-import-parameters", "Requests a key to wrap with."),
-  example("kms.KmsService.ImportKey", "import-key", "Imports a key that another program made.", {
+  example("kms.KmsService.ImportKey", "import-key", "Imports a key that was created elsewhere.", {
     importToken: answered("get-import-parameters", "importToken", someId("import")),
     wrappedKey: answered(wrappedKey, "wrappedKey", someBytes),
     algorithm: "ML-DSA-65",
     name: "imported/signer",
   }),
-  example("kms.KmsService.GetHealth", "get-kms-health", "Requests the health of the service."),
+  example("kms.KmsService.GetHealth", "get-kms-health", "Checks the health of the service."),
 ];

@@ -9,17 +9,20 @@ import { type KeyFilter, narrowKeys } from "./key-filter.ts";
 import { packJwk } from "./record-message.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
-/** Keys on a page, so that their public keys fit into a response of 4 MiB: each takes up to 9 kB in three forms. */
+/**
+ * Maximum keys per page, so that their public keys fit into a 4 MiB response: each takes up to 9 kB in three
+ * forms.
+ */
 const maxKeysOnPage = 300;
 
-/** Exports the public keys that verify signatures: those of ACTIVE and ROTATED signing keys that are intact. */
+/** Exports the public keys that can verify signatures: intact ACTIVE and ROTATED signing keys. */
 export async function exportPublicKeys(
   { provider, keys }: { readonly provider: CryptoProvider; readonly keys: KmsStore },
   { name, label, algorithm, ...fields }: ExportPublicKeysRequest,
   principal: Principal,
 ) {
   const filter: KeyFilter = { name, label, algorithm, usage: "SIGN" };
-  // Whoever verifies trusts all keys of the answer: another user's key of this name must not be among them.
+  // Verifiers trust every key in the response, so it must not contain another user's key with this name.
   const seer = name === "" ? principal : { ...principal, owner: principal.userId };
   const pageSize = Math.min(fields.pageSize || maxKeysOnPage, maxKeysOnPage);
   const query = { principal: seer, filter, narrowing: narrowToVerifying(filter) };

@@ -1,4 +1,4 @@
-/** Finds the key that a caller's handle stands for, and what the caller may do with it. */
+/** Resolves a caller's handle to a key, and checks what the caller may do with it. */
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
 import type { UserStore } from "../../identity/users.ts";
@@ -11,7 +11,6 @@ import type { KeyCache } from "./key-cache.ts";
 import { keyNotFound } from "./key-refusals.ts";
 import type { KmsStore, StoredKey } from "./store.ts";
 
-/** The dependencies of the search for keys. */
 export interface FindDeps {
   readonly keys: KmsStore;
   readonly cache: KeyCache;
@@ -19,7 +18,7 @@ export interface FindDeps {
   readonly users: UserStore | undefined;
 }
 
-/** A handle, and the principal who sent it: a name without a user is one of theirs. */
+/** A handle and its sender: a name without a user belongs to the sender. */
 type SentHandle = Pick<Attempt, "handle" | "principal">;
 
 /** A key that the caller may use. */
@@ -29,18 +28,18 @@ export interface AllowedKey<Key extends StoredKey = StoredKey> {
   readonly grant: UseOfGrant | undefined;
 }
 
-/** Finds the ID that a handle stands for without the store: it is one, or the cache has it. */
+/** Resolves a handle without the store: it is an ID, or the cache knows it. */
 export function findKnownId({ cache }: FindDeps, { handle, principal }: SentHandle): string | undefined {
   const parsed = parseHandle(handle);
   return parsed.kind === "id" ? parsed.keyId : cache.handles.get(cacheKey(handle, principal));
 }
 
 /**
- * Finds the ID that a handle stands for in the store.
+ * Resolves a handle to a key ID with the store.
  *
- * @returns the handle itself, which no key has as its ID, for a name of another user that does not exist. The search for
- *   it then takes as long as for a name that the caller may not know of.
- * @throws KEY_NOT_FOUND for a name of the caller's own that does not exist
+ * @returns for an unknown name of another user, the handle itself, which is never a key ID. The lookup then
+ *   takes as long as for a name that the caller may not see.
+ * @throws KEY_NOT_FOUND for an unknown name of the caller's own
  */
 export async function resolveHandle(deps: FindDeps, { handle, principal }: SentHandle): Promise<string> {
   const parsed = parseHandle(handle);
@@ -52,12 +51,12 @@ export async function resolveHandle(deps: FindDeps, { handle, principal }: SentH
     if (parsed.user !== undefined) return handle;
     throw await ownNameNotFound(deps, parsed.name, { handle, principal });
   }
-  // The name of another user stands for another owner once that user is removed and added again.
+  // Other users' names are not cached: a user can be removed and added again as a different owner.
   if (owner === principal.userId) deps.cache.handles.set(cacheKey(handle, principal), keyId);
   return keyId;
 }
 
-/** Forgets what a handle stood for. */
+/** Evicts a handle from the cache. */
 export function forgetHandle({ cache }: FindDeps, { handle, principal }: SentHandle): void {
   cache.handles.delete(cacheKey(handle, principal));
 }
@@ -67,10 +66,11 @@ function cacheKey(handle: string, { userId }: Principal): string {
 }
 
 /**
- * Finds the owner of the name in a handle. Without a user it is the caller: if a grant gave it a meaning, anybody could
- * put their key in the place of another by granting it.
+ * Finds the owner of the name in a handle: the caller, if the handle names no user. If a grant could give
+ * such a name a meaning, anyone could substitute their key for another user's by granting it.
  *
- * @returns an ID that no user has if there is no such user: the same queries follow as for one who has no such name
+ * @returns for an unknown user, an ID that no user has, so that the same queries run as for a user without
+ *   this name
  */
 export async function findOwner(
   { users }: Pick<FindDeps, "users">,
@@ -82,7 +82,7 @@ export async function findOwner(
   return (await users.findOwner(user)) ?? "";
 }
 
-/** Finds the ID of the key that a name stands for; undefined if there is no such key. */
+/** Returns the ID of the key that a name stands for; undefined if no such key exists. */
 export async function findNamedId(
   deps: FindDeps,
   parsed: NameHandle,
@@ -91,7 +91,11 @@ export async function findNamedId(
   return findVersionId(deps, await findOwner(deps, parsed, principal), parsed);
 }
 
-/** Finds the ID of a version of a name, the primary one if the handle names none. @throws RecordDamagedError */
+/**
+ * Returns the ID of a name's version; the primary version if the handle has none.
+ *
+ * @throws RecordDamagedError
+ */
 async function findVersionId(
   { keys }: Pick<FindDeps, "keys">,
   owner: string,
@@ -101,7 +105,9 @@ async function findVersionId(
   return (await keys.findVersion(owner, name, version))?.record.keyId;
 }
 
-/** The refusal for a name that the caller does not have. It shows a grantee who left out the user what to write instead. */
+/**
+ * Returns the refusal for an unknown name of the caller. A grantee who omitted the user gets the full handle.
+ */
 async function ownNameNotFound(
   { keys, users }: FindDeps,
   name: string,
@@ -111,29 +117,34 @@ async function ownNameNotFound(
   const names = await Promise.all(owners.map((owner) => findOwnerName(users, owner)));
   const granted = names.flatMap((user) => (user === undefined ? [] : [`user/${user}/${handle}`]));
   if (granted.length === 0) return keyNotFound(handle);
-  const advice = `without a user it means a key of yours. A grant lets you use ${granted.join(" or ")}`;
+  const advice = `without a user, the name means your own key. A grant lets you use ${granted.join(" or ")}`;
   return refuse("KEY_NOT_FOUND", `key ${handle} does not exist; ${advice}`, { keyId: handle });
 }
 
-/** Finds the name of a user or a client by their ID; undefined if they were removed. Without users, an ID is a name. */
+/**
+ * Returns the name of a user or client by ID; undefined if they were removed. Without users, an ID is a name.
+ */
 async function findOwnerName(users: UserStore | undefined, owner: string): Promise<string | undefined> {
   if (users === undefined || owner === systemPrincipal.userId) return owner;
   return users.findOwnerName(owner);
 }
 
-/** The refusal for an unknown ID. Aliases have no index, because many keys may have the same one. */
+/**
+ * Returns the refusal for an unknown ID. Aliases cannot be looked up, because many keys may have the same
+ * alias.
+ */
 async function idNotFound(keys: KmsStore, { handle, principal }: SentHandle): Promise<ConnectError> {
   if (parseHandle(handle).kind === "name" || handle.startsWith("key-")) return keyNotFound(handle);
   const isName = (await keys.names.find(principal.userId, handle)) !== undefined;
-  const advice = isName ? `did you mean ${writeName(handle)}?` : "an alias is no ID: use key-… or name/…";
+  const advice = isName ? `did you mean ${writeName(handle)}?` : "aliases are not IDs: use key-… or name/…";
   return refuse("KEY_NOT_FOUND", `key ${handle} does not exist; ${advice}`, { keyId: handle });
 }
 
 /**
- * Finds whether a caller may perform an operation with a key, and by which grant.
+ * Returns whether a caller may perform an operation with a key, and by which grant.
  *
- * @returns the refusal KEY_NOT_FOUND for a caller who may do nothing with the key, GRANT_MISSING for one who may do
- *   something else
+ * @returns the refusal KEY_NOT_FOUND for a caller who may do nothing with the key, or GRANT_MISSING for one
+ *   who may only perform other operations
  */
 export async function findPermission<Key extends StoredKey>(
   { keys }: Pick<FindDeps, "keys">,
@@ -141,7 +152,7 @@ export async function findPermission<Key extends StoredKey>(
   key: Key | undefined,
 ): Promise<AllowedKey<Key> | { readonly refusal: ConnectError }> {
   if (key !== undefined && isSeenBy(principal, key.record)) return { key, grant: undefined };
-  // The grants of no key, so that their query takes its time as well if the key does not exist.
+  // Query grants even if the key does not exist, so that the response takes equally long.
   const grants = await keys.grants.listFor(principal.userId, key?.record ?? noKey, operation);
   if (key === undefined) return { refusal: await idNotFound(keys, { handle, principal }) };
   const [grant] = grants;
@@ -151,16 +162,20 @@ export async function findPermission<Key extends StoredKey>(
   const granted = [...new Set(grants.flatMap(({ operations }) => operations))].join(", ");
   const refusal = refuse(
     "GRANT_MISSING",
-    `you may perform ${granted} with the key ${handle}, but not ${operation}; ask its owner`,
+    `you may perform ${granted} with key ${handle}, but not ${operation}; ask its owner`,
     { keyId: handle, operation },
   );
   return { refusal };
 }
 
-/** As the store has no key. */
+/** Matches no key and no grant. */
 const noKey = { keyId: "none", owner: "", name: undefined };
 
-/** Returns a key that the caller may use. @throws KEY_NOT_FOUND, GRANT_MISSING */
+/**
+ * Returns a key that the caller may use.
+ *
+ * @throws KEY_NOT_FOUND, GRANT_MISSING
+ */
 export async function requirePermission<Key extends StoredKey>(
   deps: Pick<FindDeps, "keys">,
   attempt: Attempt,
@@ -171,7 +186,11 @@ export async function requirePermission<Key extends StoredKey>(
   return permission;
 }
 
-/** Finds a key as it is in the store, which becomes the subject of the attempt. @throws KEY_NOT_FOUND, GRANT_MISSING */
+/**
+ * Finds a key in the store, which becomes the subject of the attempt.
+ *
+ * @throws KEY_NOT_FOUND, GRANT_MISSING
+ */
 export async function findKey(deps: FindDeps, attempt: Attempt): Promise<AllowedKey> {
   const key = await deps.keys.find(await resolveHandle(deps, attempt));
   if (key !== undefined) attempt.subject = subjectOf(key.record);

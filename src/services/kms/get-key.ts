@@ -6,13 +6,17 @@ import { isWholeName } from "./handle.ts";
 import { keyDamaged } from "./key-refusals.ts";
 import { packListed, packWithJwk, type RecordMessage } from "./record-message.ts";
 
-/** A key, and for the handle of a whole name its versions, oldest first. */
+/** A key, with its versions (oldest first) if the handle is a whole name. */
 export interface ShownKey {
   readonly result: RecordMessage;
   readonly versions: RecordMessage[];
 }
 
-/** Reads a key with its public key. @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_DAMAGED */
+/**
+ * Reads a key with its public key.
+ *
+ * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_DAMAGED
+ */
 export async function getKey(
   deps: FindDeps & { readonly provider: CryptoProvider },
   input: KeyInput,
@@ -23,11 +27,11 @@ export async function getKey(
   if (!key.isIntact) throw keyDamaged(record.keyId);
   const nameOf = await keys.names.findOf([record]);
   const result = packWithJwk(provider, key, nameOf(record));
-  // A grant of one version does not show the others.
+  // A grant for one version does not reveal the others.
   if (!isWholeName(input.handle) || grant?.isOfName === false) return { result, versions: [] };
   const versions = await keys.listVersions(record.owner, record.name ?? "", maxPageSize);
   const name = nameOf(record);
-  // The labels of a name may take 70 KB, and the result has them.
+  // A name's labels may take 70 KB, and the result already has them.
   const bare = name && { ...name, labels: {} };
   return { result, versions: versions.map((version) => packListed(version, bare)) };
 }

@@ -1,4 +1,4 @@
-/** The grants of the service: which user may use which key of another. */
+/** Stores grants: which user may use which key of another user. */
 import type { Kysely } from "kysely";
 import { sql } from "kysely";
 import type { Schema } from "../../database/schema.ts";
@@ -10,15 +10,14 @@ import type { Operation } from "./event.ts";
 import type { KeyRecord } from "./tables.ts";
 import { type GrantRecord, grantTable } from "./tables.ts";
 
-/** The use of a key that a grant allows. */
+/** A use of a key that relies on a grant. */
 export interface UseOfGrant {
   readonly grantId: string;
-  /** Whether the grant is for all versions of the name. */
+  /** Whether the grant covers all versions of the name. */
   readonly isOfName: boolean;
   readonly operation: Operation;
 }
 
-/** Creates the store of grants on the shared store. */
 export function createGrantStore(store: Store, now: () => Date) {
   const grants = openTable(store, grantTable);
   const isCurrent = ({ expiresAt }: GrantRecord): boolean => expiresAt === undefined || expiresAt > now();
@@ -28,9 +27,12 @@ export function createGrantStore(store: Store, now: () => Date) {
     find: (grantId: string, transaction?: WriteTransaction) =>
       grants.find({ grantId }, transaction && { db: transaction.db }),
     isCurrent,
-    /** The condition of a grant that has not expired. */
+    /** Grants that have not expired. */
     current,
-    /** Lists grants of a key, or of its name, to a grantee: those in force and unchanged, and first those of an operation. */
+    /**
+     * Lists a grantee's grants for a key, or for its name, that are in force and unchanged; grants that allow
+     * the operation come first.
+     */
     async listFor(
       grantee: string,
       { keyId, owner, name = "" }: Pick<KeyRecord, "keyId" | "owner" | "name">,
@@ -42,17 +44,21 @@ export function createGrantStore(store: Store, now: () => Date) {
       const found = await grants.listWhere(where, sql`${isOther}, position`, maxGrants);
       return found.flatMap(({ record, isIntact }) => (isIntact ? [record] : []));
     },
-    /** Lists the first owners who have granted a name to a grantee, by grants in force and unchanged. */
+    /** Lists the first owners who granted a name to a grantee, by grants that are in force and unchanged. */
     async listOwners(grantee: string, name: string): Promise<string[]> {
       const where = sql<boolean>`grantee = ${grantee} and key_name = ${name} and ${current()}`;
-      // The first grant of each owner, so that many grants of one do not hide those of another.
+      // Only each owner's first grant, so that one owner's many grants do not hide another's.
       const first = sql<boolean>`position in (select min(position) from kms_grants where ${where} group by owner)`;
       const found = await grants.listWhere(first, sql`position`, maxOwners);
       return found.flatMap(({ record, isIntact }) => (isIntact ? [record.owner] : []));
     },
-    /** The grants that have expired. */
+    /** Expired grants. */
     due: findDueRecords(grants, "expires_at_ms"),
-    /** Reads the grants of several uses within a transaction. @returns a function that tells whether one is in force */
+    /**
+     * Reads the grants behind several uses, within a transaction.
+     *
+     * @returns a function that reports whether a use's grant is in force
+     */
     async checkUses(
       uses: readonly (UseOfGrant | undefined)[],
       db: Kysely<Schema>,
@@ -71,8 +77,8 @@ export function createGrantStore(store: Store, now: () => Date) {
   };
 }
 
-/** The most owners to name in a sentence. */
+/** Maximum number of owners to name in a message. */
 const maxOwners = 3;
 
-/** The most grants to look at; one that allows the operation is enough. */
+/** Maximum number of grants to read; one that allows the operation suffices. */
 const maxGrants = 10;

@@ -1,4 +1,4 @@
-/** Grants: the owner of a key allows another user some operations with it. */
+/** Grants: a key's owner lets another user perform some operations with it. */
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
@@ -19,16 +19,15 @@ import { findKey } from "./find-key.ts";
 import { isWholeName, parseHandle, writeName } from "./handle.ts";
 import { describeGrantEnd, type GrantEnd, type GrantRecord, grantQuota } from "./tables.ts";
 
-/** A grant as a message. */
 export type GrantMessage = MessageInitShape<typeof GrantSchema>;
 
 const grantCodec = messageCodec(GrantSchema);
 
 /**
- * Creates a grant, of one key or of all versions of a name.
+ * Creates a grant for one key, or for all versions of a name.
  *
- * @throws KEY_NOT_FOUND, GRANT_MISSING for a caller who does not own the key, FIELD_INVALID, IDEMPOTENCY_KEY_REUSED,
- *   QUOTA_EXCEEDED
+ * @throws KEY_NOT_FOUND; GRANT_MISSING for a caller who does not own the key; FIELD_INVALID,
+ *   IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
 export async function createGrant(
   deps: ChangeDeps,
@@ -41,10 +40,10 @@ export async function createGrant(
   return recordingRefusal(deps, attempt, () =>
     store.runIdempotent(idempotentCall, grantCodec, async (write) => {
       const target = await findTarget(deps, attempt);
-      // With users, the owner of what an open server created is none of them.
+      // On a server with users, records created while it ran open belong to none of them.
       const granteeId = users === undefined ? grantee : await users.findOwner(grantee);
-      if (granteeId === undefined) throw refuseField("grantee", `there is no user or client ${grantee}`);
-      if (granteeId === target.owner) throw refuseField("grantee", "owns the key, and needs no grant");
+      if (granteeId === undefined) throw refuseField("grantee", `user or client ${grantee} does not exist`);
+      if (granteeId === target.owner) throw refuseField("grantee", "owns the key and needs no grant");
       const grant: GrantRecord = {
         grantId: `grant-${randomUUID()}`,
         owner: target.owner,
@@ -67,12 +66,12 @@ export async function createGrant(
   );
 }
 
-/** The target of a grant. */
+/** What a grant is for. */
 interface Target {
   readonly subject: Subject;
   readonly owner: string;
   readonly ownerName: string;
-  /** Whether it is for all versions of the name. */
+  /** Whether the grant is for all versions of the name. */
   readonly isName: boolean;
 }
 
@@ -93,7 +92,7 @@ function readExpiry(expiresAt: Timestamp | undefined, now: Date): Date | undefin
   if (date > now) return date;
   throw refuseField(
     "expiresAt",
-    "is not in the future; send a later time, or none for a grant without an end",
+    "is not in the future; send a later time, or omit it for a grant that never expires",
   );
 }
 
@@ -107,7 +106,11 @@ function describeGrant({ grantId, granteeName, operations, name, expiresAt }: Gr
   ].join(", ");
 }
 
-/** Ends a grant of one of the caller's keys. @throws GRANT_NOT_FOUND, IDEMPOTENCY_KEY_REUSED */
+/**
+ * Revokes a grant for one of the caller's keys.
+ *
+ * @throws GRANT_NOT_FOUND, IDEMPOTENCY_KEY_REUSED
+ */
 export async function revokeGrant(
   deps: ChangeDeps,
   grantId: string,
@@ -133,7 +136,7 @@ export async function revokeGrant(
   });
 }
 
-/** Ends a grant that has expired, unless it has ended already. */
+/** Ends an expired grant, unless it has ended already. */
 export async function endGrant(deps: ChangeDeps, grantId: string, actor: Actor): Promise<void> {
   const { store, keys } = deps;
   await store.write(async (transaction) => {
@@ -161,7 +164,6 @@ function grantNotFound(grantId: string): ConnectError {
   return refuse("GRANT_NOT_FOUND", `grant ${grantId} does not exist`, { grantId });
 }
 
-/** A grant as a message. */
 export function packGrant(grant: GrantRecord): GrantMessage {
   const { grantId, keyId, name, ownerName, granteeName, operations, expiresAt, createdAt } = grant;
   return {

@@ -1,12 +1,12 @@
-/** The handles by which callers name keys: IDs, and names with or without a version. */
+/** Handles by which callers name keys: IDs, and names with or without a version. */
 
-/** A handle, as it is written. */
+/** A parsed handle. */
 export type Handle = { readonly kind: "id"; readonly keyId: string } | NameHandle;
 
 /** A name, with or without a version. */
 export interface NameHandle {
   readonly kind: "name";
-  /** The user whose name it is; undefined for the caller's own. */
+  /** The name's owner; undefined for the caller's own names. */
   readonly user: string | undefined;
   readonly name: string;
   /** Undefined for the primary version. */
@@ -21,12 +21,12 @@ export function parseHandle(text: string): Handle {
   return { kind: "name", user, name, version: number === undefined ? undefined : Number(number) };
 }
 
-/** Writes the handle of one of the caller's names. */
+/** Formats the handle of one of the caller's names. */
 export function writeName(name: string, version?: number): string {
   return version === undefined ? `name/${name}` : `name/${name}/${version}`;
 }
 
-/** Tells whether a handle stands for all versions of a name. */
+/** Returns whether a handle stands for all versions of a name. */
 export function isWholeName(handle: string): boolean {
   const parsed = parseHandle(handle);
   return parsed.kind === "name" && parsed.version === undefined;

@@ -1,4 +1,4 @@
-/** Imports in progress: the public key that a caller wraps with, and its secret key in the vault. */
+/** Stores imports in progress: the public wrapping key, and its secret key in the vault. */
 import { sql } from "kysely";
 import { findDueRecords } from "../../records/due-records.ts";
 import { openTable } from "../../records/record-table.ts";
@@ -8,10 +8,9 @@ import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { importTable } from "./tables.ts";
 
-/** Creates the store of imports on the shared store. */
 export function createImportStore(store: Store) {
   const imports = openTable(store, importTable);
-  // The name of a secret, around the ID of its import.
+  // A secret's name, split around the import ID.
   const [before, after] = nameSecret(importTable, { importId: "?" }).split("?");
   return {
     ...imports,
@@ -19,18 +18,26 @@ export function createImportStore(store: Store) {
     findIntact: (importId: string) => imports.findIntact({ importId }),
     find: (importId: string, transaction: WriteTransaction) =>
       imports.find({ importId }, { db: transaction.db }),
-    /** Finds an import job of Google's interface. @throws RecordDamagedError */
+    /**
+     * Finds an import job of Google's interface.
+     *
+     * @throws RecordDamagedError
+     */
     findJob: (owner: string, jobName: string, transaction?: WriteTransaction) =>
       imports.findIntact({ owner, jobName }, transaction && { db: transaction.db }),
-    /** Opens the seed of the wrapping key. The caller wipes it. @throws RecordDamagedError */
+    /**
+     * Opens the seed of the wrapping key. The caller wipes it.
+     *
+     * @throws RecordDamagedError
+     */
     openSeed: (importId: string) =>
       store.readSecret(nameSecret(importTable, { importId })).catch((error: unknown) => {
         throw nameDamaged(`import token ${importId}`, error);
       }),
-    /** Erases the secret key of an import job that stays, for Google's lists. */
+    /** Erases the secret key of an import job whose record stays, for Google's lists. */
     eraseSecret: ({ eraseSecret }: WriteTransaction, importId: string) =>
       eraseSecret(nameSecret(importTable, { importId })),
-    /** The import tokens that have expired, and the import jobs that have expired and still have their secret key. */
+    /** Expired import tokens, and expired import jobs that still have their secret key. */
     due: findDueRecords(
       imports,
       "expires_at_ms",

@@ -1,4 +1,4 @@
-/** Imports keys that were made elsewhere. They arrive wrapped, so that no proxy and no log sees them. */
+/** Imports keys that were created elsewhere. They arrive wrapped, so that no proxy or log sees them. */
 import { randomUUID } from "node:crypto";
 import type { ConnectError } from "@connectrpc/connect";
 import type { ImportKeyRequest } from "#gen/kms/kms_service_pb.ts";
@@ -19,17 +19,23 @@ import type { KeyAlgorithm } from "./record.ts";
 import { type RecordMessage, recordCodec } from "./record-message.ts";
 import { type ImportRecord, importQuota, keyQuota } from "./tables.ts";
 
-/** Milliseconds until an import token expires. */
+/** Lifetime of an import token. */
 const lifetimeMs = 24 * 3600 * 1000;
 
-/** The properties of an import to begin. */
 export interface BeginImportInput extends Pick<CallerInput, "principal" | "idempotentCall"> {
   readonly method: WrappingMethod;
-  /** The import job that it is for, and the refusal of one whose name is taken; left out for an import token. */
+  /**
+   * The import job that it is for, and the refusal for a job whose name is taken; omitted for an import
+   * token.
+   */
   readonly job?: { readonly name: string; readonly taken: () => Error };
 }
 
-/** Makes a fresh key pair to wrap with, and keeps its secret half. @throws QUOTA_EXCEEDED, IDEMPOTENCY_KEY_REUSED */
+/**
+ * Creates a fresh wrapping key pair, and stores its secret half.
+ *
+ * @throws QUOTA_EXCEEDED, IDEMPOTENCY_KEY_REUSED
+ */
 export async function beginImport(deps: ChangeDeps, input: BeginImportInput): Promise<ImportRecord> {
   const { store, keys, provider, now } = deps;
   const { principal, method, job, idempotentCall } = input;
@@ -57,7 +63,7 @@ export async function beginImport(deps: ChangeDeps, input: BeginImportInput): Pr
   });
 }
 
-/** How the answer of GetImportParameters is stored for a repeated call. */
+/** Encodes the answer of GetImportParameters for a retry. */
 const importCodec: AnswerCodec<ImportRecord> = {
   encode: ({ publicKey, expiresAt, createdAt, ...record }) => {
     const times = { expiresAt: expiresAt.getTime(), createdAt: createdAt.getTime() };
@@ -75,9 +81,10 @@ const importCodec: AnswerCodec<ImportRecord> = {
 };
 
 /**
- * Imports a wrapped key. The import token is used up.
+ * Imports a wrapped key and uses up the import token.
  *
- * @throws IMPORT_TOKEN_INVALID, KEY_INVALID, NAME_TAKEN, FIELD_INVALID, QUOTA_EXCEEDED, IDEMPOTENCY_KEY_REUSED
+ * @throws IMPORT_TOKEN_INVALID, KEY_INVALID, NAME_TAKEN, FIELD_INVALID, QUOTA_EXCEEDED,
+ *   IDEMPOTENCY_KEY_REUSED
  */
 export async function importKey(
   deps: ChangeDeps,
@@ -96,7 +103,7 @@ export async function importKey(
       const secretKey = await unwrapKey(deps, found, algorithm, wrappedKey);
       try {
         return await write(async (transaction) => {
-          // Another call may have used the token in the meantime.
+          // A concurrent call may have used the token.
           const still = await keys.imports.find(importToken, transaction);
           if (still === undefined) throw importTokenInvalid(importToken);
           await keys.imports.remove(transaction, still);
@@ -109,7 +116,11 @@ export async function importKey(
   );
 }
 
-/** Finds an import token of the caller, which becomes the subject of the attempt. @throws IMPORT_TOKEN_INVALID */
+/**
+ * Finds the caller's import token, which becomes the subject of the attempt.
+ *
+ * @throws IMPORT_TOKEN_INVALID
+ */
 async function findImport({ keys, now }: ChangeDeps, attempt: Attempt) {
   const { handle: importToken, principal } = attempt;
   const found = await keys.imports.findIntact(importToken);
@@ -119,7 +130,11 @@ async function findImport({ keys, now }: ChangeDeps, attempt: Attempt) {
   return found;
 }
 
-/** Unwraps a key and checks that it is a key pair of the algorithm. @throws KEY_INVALID */
+/**
+ * Unwraps a key and checks that it is a key pair of the algorithm.
+ *
+ * @throws KEY_INVALID
+ */
 export async function unwrapKey(
   { keys, provider }: Pick<ChangeDeps, "keys" | "provider">,
   { importId, method }: ImportRecord,
@@ -129,7 +144,7 @@ export async function unwrapKey(
   const seed = await keys.imports.openSeed(importId);
   if (seed === undefined) throw importTokenInvalid(importId);
   try {
-    // The table of imports has only these methods.
+    // The imports table contains only these methods.
     const file = await unwrap(provider, method as WrappingMethod, seed, wrappedKey);
     try {
       return await importKeyFile(provider, algorithm, file);
@@ -145,7 +160,7 @@ export async function unwrapKey(
   }
 }
 
-/** The faults of a wrapped key. Any other error is one of the server. */
+/** Errors that mean a bad wrapped key. Any other error is a server fault. */
 const keyFaults: ReadonlySet<string> = new Set([
   "UNWRAP_FAILED",
   "INVALID_KEY",
@@ -161,7 +176,7 @@ function importTokenInvalid(importToken: string): ConnectError {
   );
 }
 
-/** Removes an import token that has expired, and its secret key. Of an import job, only the secret key goes. */
+/** Removes an expired import token with its secret key. For an import job, removes only the secret key. */
 export async function endImport({ store, keys, now }: ChangeDeps, importId: string): Promise<void> {
   await store.write(async (transaction) => {
     const found = await keys.imports.find(importId, transaction);

@@ -1,6 +1,8 @@
 /**
- * Caches parsed keys. An entry may be stale: each use is checked against the store in the transaction that records it,
- * so a stale key never produces an answer.
+ * Caches parsed keys.
+ *
+ * An entry may be stale: the transaction that records a use checks the key against the store, so a stale key
+ * never produces an answer.
  */
 import { LRUCache } from "lru-cache";
 import { CryptoError } from "../../crypto/crypto-error.ts";
@@ -15,25 +17,23 @@ export interface CachedKey extends StoredKey {
   /** @throws KEY_DAMAGED */
   publicKey(): PublicKey;
   /**
-   * The secret half, opened and parsed at the first use.
+   * Returns the secret half, opened and parsed on first use.
    *
-   * @throws CLOSED (CryptoError) if the cache has forgotten the key, or the key was destroyed since it was read;
-   *   KEY_DAMAGED
+   * @throws CLOSED (CryptoError) if the cache has evicted the key, or the key was destroyed since it was
+   *   read; KEY_DAMAGED
    */
   secretKey(): Promise<SecretKey>;
 }
 
-/** Parsed keys. */
 export type KeyCache = ReturnType<typeof createKeyCache>;
 
-/** The number of keys to cache; one takes about 10 KB. */
+/** Maximum number of cached keys; each takes about 10 KB. */
 const maxKeys = 2000;
-/** The number of handles to cache. */
+/** Maximum number of cached handles. */
 const maxHandles = 10_000;
-/** Milliseconds between polls for keys that other replicas changed, to erase them here too. */
+/** Interval of polls for keys that other replicas changed, to erase them here too. */
 const pollIntervalMs = 1000;
 
-/** Makes a cache. */
 export function createKeyCache({
   provider,
   keys,
@@ -45,7 +45,7 @@ export function createKeyCache({
     max: maxKeys,
     dispose: (loading) => void loading.then((key) => key?.erase()).catch(() => {}),
   });
-  /** Removes a changed key from the cache and erases its secret half. */
+  /** Evicts a changed key and erases its secret half. */
   const forget = (keyId: string): void => void cached.delete(keyId);
   const load = async (keyId: string): Promise<OpenKey | undefined> => {
     const stored = await keys.find(keyId);
@@ -53,13 +53,15 @@ export function createKeyCache({
   };
   const stopPolling = forgetChanged(keys, forget);
   return {
-    /** @returns undefined if there is no such key */
+    /**
+     * @returns undefined if no such key exists
+     */
     async find(keyId: string): Promise<CachedKey | undefined> {
       const known = cached.get(keyId) ?? load(keyId);
       cached.set(keyId, known);
       try {
         const key = await known;
-        // Cache only a key that exists and is intact.
+        // Cache only an existing, intact key.
         if (key === undefined || !key.isIntact) cached.delete(keyId);
         return key;
       } catch (error) {
@@ -69,8 +71,8 @@ export function createKeyCache({
     },
     forget,
     /**
-     * The IDs that names stood for when they were last looked up, by owner and handle. A name that stands for another key
-     * by now leads to a key that is not primary any more, or to one that has changed.
+     * Key IDs that names last resolved to, by owner and handle. A stale name leads to a key that is no longer
+     * primary, or that has changed; both are detected on use.
      */
     handles: new LRUCache<string, string>({ max: maxHandles }),
     async close(): Promise<void> {
@@ -80,7 +82,11 @@ export function createKeyCache({
   };
 }
 
-/** Polls for keys whose state other replicas changed, and forgets them. @returns a function that stops it */
+/**
+ * Polls for keys whose state other replicas changed, and evicts them.
+ *
+ * @returns a function that stops polling
+ */
 function forgetChanged(keys: KmsStore, forget: (keyId: string) => void): () => Promise<void> {
   let seen: number | undefined;
   const refresh = async (): Promise<void> => {
@@ -93,7 +99,6 @@ function forgetChanged(keys: KmsStore, forget: (keyId: string) => void): () => P
   return poll({ ...input, background: keys.background }, refresh);
 }
 
-/** A key in the cache. */
 type OpenKey = ReturnType<typeof openKey>;
 
 function openKey(provider: CryptoProvider, keys: KmsStore, stored: StoredKey, forget: () => void) {

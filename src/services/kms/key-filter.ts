@@ -1,10 +1,10 @@
-/** The filters of lists of keys for which the store keeps no counts. */
+/** Key list filters for which the store keeps no counts. */
 import { sql } from "kysely";
 import type { ListQuery, Narrowing } from "../../records/record-table.ts";
 import { formatMember, selectLabelled } from "./label-index.ts";
 import type { keyTable } from "./tables.ts";
 
-/** Filters of a list of keys; all keys if they are empty or left out. */
+/** Filters of a key list; empty or omitted filters match all keys. */
 export interface KeyFilter {
   readonly state?: string;
   readonly algorithm?: string;
@@ -14,14 +14,13 @@ export interface KeyFilter {
   readonly label?: string;
 }
 
-/** Which keys a list has. */
 export interface KeyQuery extends Omit<KeyListQuery, "filters"> {
   readonly filter?: KeyFilter;
 }
 
 type KeyListQuery = ListQuery<typeof keyTable.columns>;
 
-/** The query of the table. A narrowing that is given takes the place of that of the filters. */
+/** Builds the table query. A given narrowing replaces the one from the filters. */
 export function toListQuery({
   filter = {},
   narrowing = narrowKeys(filter),
@@ -31,7 +30,7 @@ export function toListQuery({
   return { ...query, narrowing, filters: { state, algorithm } };
 }
 
-/** Returns the conditions of the filters by usage, name and label; undefined if none of them is set. */
+/** Returns the conditions for usage, name and label; undefined if none of them is set. */
 export function narrowKeys({ usage = "", name = "", label = "" }: KeyFilter): Narrowing | undefined {
   const conditions = [
     ...(usage ? [sql<boolean>`key_usage = ${usage}`] : []),
@@ -45,11 +44,14 @@ export function narrowKeys({ usage = "", name = "", label = "" }: KeyFilter): Na
   };
 }
 
-/** The index finds keys; their records decide. A label is a member of the JSON object in the column of the key, or of its name. A quote in a value is escaped. */
+/**
+ * The index finds candidates; their records decide. A label is a member of the JSON object in the column of
+ * the key or its name. Quotes in values are escaped.
+ */
 function hasLabel(label: string) {
   const at = label.indexOf("=");
   const member = formatMember(label.slice(0, at), label.slice(at + 1));
-  // Unlike "like", "replace" respects upper and lower case in both databases.
+  // Unlike "like", "replace" is case-sensitive in both databases.
   return sql<boolean>`kms_keys.position in (${selectLabelled(member)}) and (replace(kms_keys.labels, ${member}, '') <> kms_keys.labels or exists (
     select 1 from kms_names where kms_names.owner = kms_keys.owner and kms_names.key_name = kms_keys.key_name
       and replace(kms_names.labels, ${member}, '') <> kms_names.labels

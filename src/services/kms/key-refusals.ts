@@ -1,16 +1,16 @@
-/** The refusals that several calls share: what is wrong with a key, and what to do instead. */
+/** Refusals that several calls share: what is wrong with a key, and what to do instead. */
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
 import type { Operation } from "./event.ts";
 import type { KeyState } from "./record.ts";
 import type { KeyRecord } from "./tables.ts";
 
-/** The refusal for a key that does not exist, or that the caller may not know of. */
+/** For a key that does not exist, or that the caller may not see. */
 export function keyNotFound(handle: string): ConnectError {
   return refuse("KEY_NOT_FOUND", `key ${handle} does not exist`, { keyId: handle });
 }
 
-/** The refusal for a key whose record or secret half was changed in the store. */
+/** For a key whose record or secret half was changed in the store. */
 export function keyDamaged(keyId: string, cause?: unknown): ConnectError {
   const error = refuse(
     "KEY_DAMAGED",
@@ -21,7 +21,11 @@ export function keyDamaged(keyId: string, cause?: unknown): ConnectError {
   return error;
 }
 
-/** The refusal for a key of another algorithm than an operation needs. @param need continues "is an ML-KEM-768 key" */
+/**
+ * For a key of the wrong algorithm for an operation.
+ *
+ * @param need continues "is an ML-KEM-768 key"
+ */
 export function keyUsageMismatch(
   { keyId, algorithm }: KeyRecord,
   need: string,
@@ -31,14 +35,14 @@ export function keyUsageMismatch(
   return refuse("KEY_USAGE_MISMATCH", message, { keyId, algorithm, ...more });
 }
 
-/** What else there is to say of a change that has happened, or cannot be undone. */
+/** Explanations for a change that has already happened, or cannot be undone. */
 const sentences: Readonly<Record<string, string>> = {
   "ENABLE ACTIVE": "is already active",
   "DISABLE DISABLED": "is already disabled",
   "RESTORE DESTROYED": "was destroyed; its secret key cannot be restored",
 };
 
-/** The refusal for a key whose state does not allow an operation; says what does. */
+/** For a key whose state does not allow an operation; the message names a remedy. */
 export function keyStateInvalid(record: KeyRecord, operation: Operation): ConnectError {
   const { keyId, state, replacedBy } = record;
   const advice = adviseInstead(record, operation);
@@ -49,9 +53,10 @@ export function keyStateInvalid(record: KeyRecord, operation: Operation): Connec
   );
 }
 
-/** Advises a caller whose use is refused; empty if there is no alternative. */
+/** Returns advice for a refused use; empty if no alternative exists. */
 function adviseInstead({ state, replacedBy }: KeyRecord, operation: Operation): string {
-  // The key that replaced it makes new signatures and secrets, but cannot verify or recover those of this key.
+  // The replacement creates new signatures and secrets, but cannot verify signatures or recover secrets of
+  // this key.
   if (replacedBy && (operation === "SIGN" || operation === "ENCAPSULATE")) return `use ${replacedBy}`;
   if (!["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE"].includes(operation)) return "";
   const revival: Partial<Record<KeyState, string>> = {

@@ -1,13 +1,12 @@
 /**
- * The index of labels. It only finds candidates: a list compares them with the labels of the records, which have tags,
- * so a change of the index cannot give a key a label.
+ * The label index. It only finds candidates: lists compare them with the labels in the records, which have
+ * tags, so changing the index cannot give a key a label.
  */
 import { type Kysely, sql } from "kysely";
 import type { Schema, SqlTypes } from "../../database/schema.ts";
 import { column, type RowOf, type TextMap } from "../../records/columns.ts";
 import { createTable } from "../../records/create-table.ts";
 
-/** The labels of keys and of names. */
 const labelTable = {
   name: "kms_labels",
   columns: {
@@ -24,7 +23,7 @@ const labelTable = {
 
 export type KmsLabelsTable = RowOf<typeof labelTable.columns>;
 
-/** What has labels: a key or a name. */
+/** A key or a name with labels. */
 export interface Labelled {
   readonly owner: string;
   readonly keyId?: string;
@@ -32,12 +31,12 @@ export interface Labelled {
   readonly labels: TextMap;
 }
 
-/** Writes a label as in the JSON object of a column. */
+/** Formats a label as in the JSON object of a column. */
 export function formatMember(label: string, value: string): string {
   return `${JSON.stringify(label)}:${JSON.stringify(value)}`;
 }
 
-/** Puts the labels of a key or of a name into the index, in place of those that it had. */
+/** Replaces the indexed labels of a key or name. */
 export async function indexLabels(
   db: Kysely<Schema>,
   { owner, keyId = "", name = "", labels }: Labelled,
@@ -59,7 +58,7 @@ export async function indexLabels(
   if (rows.length > 0) await db.insertInto("kms_labels").values(rows).execute();
 }
 
-/** Selects the positions of keys that may have a label, or whose names may have it. */
+/** Selects the positions of keys that may have a label, directly or through their names. */
 export function selectLabelled(member: string) {
   return sql`select labelled.position from kms_labels join kms_keys as labelled on labelled.key_id = kms_labels.key_id
       where kms_labels.member = ${member} and kms_labels.key_id <> ''
@@ -68,7 +67,7 @@ export function selectLabelled(member: string) {
       where kms_labels.member = ${member} and kms_labels.key_name <> ''`;
 }
 
-/** The statements that create the index and fill it. A text that is no JSON has no labels: its record is damaged. */
+/** Statements that create and fill the index. Text that is not JSON has no labels: its record is damaged. */
 export function createLabelIndex(types: SqlTypes): string[] {
   const members =
     types.kind === "sqlite"

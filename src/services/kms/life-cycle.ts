@@ -1,4 +1,4 @@
-/** Changes of the state of a key, apart from its rotation: see docs/keys.md. */
+/** Key state changes other than rotation: see docs/keys.md. */
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "../../errors.ts";
 import type { AnswerCodec } from "../../records/idempotency.ts";
@@ -13,19 +13,31 @@ import type { KeyRecord } from "./tables.ts";
 
 type StateChange = Partial<Pick<KeyRecord, "state" | "destroyAt">>;
 
-/** Disables an ACTIVE key. @throws as changeKey does; KEY_STATE_INVALID, KEY_DAMAGED */
+/**
+ * Disables an ACTIVE key.
+ *
+ * @throws the errors of `changeKey`; KEY_STATE_INVALID, KEY_DAMAGED
+ */
 export function disableKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
   return moveKey(deps, input, "DISABLE", ["ACTIVE"], () => ({ state: "DISABLED" }));
 }
 
-/** Enables a DISABLED key: a rotated one to verify only. @throws as changeKey does; KEY_STATE_INVALID, KEY_DAMAGED */
+/**
+ * Enables a DISABLED key; a rotated key can then only verify.
+ *
+ * @throws the errors of `changeKey`; KEY_STATE_INVALID, KEY_DAMAGED
+ */
 export function enableKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
   return moveKey(deps, input, "ENABLE", ["DISABLED"], ({ replacedBy }) => ({
     state: replacedBy === undefined ? "ACTIVE" : "ROTATED",
   }));
 }
 
-/** Takes back a scheduled destruction that is not due. @throws as changeKey does; KEY_STATE_INVALID, KEY_DAMAGED */
+/**
+ * Cancels a scheduled destruction that is not due.
+ *
+ * @throws the errors of `changeKey`; KEY_STATE_INVALID, KEY_DAMAGED
+ */
 export function restoreKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
   return moveKey(deps, input, "RESTORE", ["DESTROY_SCHEDULED"], () => ({
     state: "DISABLED",
@@ -70,7 +82,10 @@ export async function findNameOf(
   return name === undefined ? undefined : keys.names.find(owner, name, transaction);
 }
 
-/** The refusal to change a key that is damaged or not in one of some states; undefined if it can be changed. */
+/**
+ * Returns the refusal to change a key that is damaged, or not in one of these states; undefined if it can be
+ * changed.
+ */
 export function findStateRefusal(
   key: StoredKey,
   operation: ChangingOperation,
@@ -81,14 +96,13 @@ export function findStateRefusal(
 }
 
 function destructionDue({ record: { keyId } }: StoredKey): ConnectError {
-  return refuse("KEY_STATE_INVALID", `the destruction of the key ${keyId} is due; it cannot be restored`, {
+  return refuse("KEY_STATE_INVALID", `the destruction of key ${keyId} is due; it cannot be restored`, {
     keyId,
     state: "DESTROY_SCHEDULED",
     operation: "RESTORE",
   });
 }
 
-/** The outcome of DestroyKey. */
 export interface Destroyed {
   readonly keyId: string;
   readonly newStatus: "DESTROYED" | "DESTROY_SCHEDULED";
@@ -96,19 +110,18 @@ export interface Destroyed {
   readonly destroyAtMs: number | undefined;
 }
 
-/** A key to destroy, and when. */
 export interface DestroyInput extends ChangeInput {
-  /** Seconds to wait; 0 to destroy it at once. */
+  /** Waiting period in seconds; 0 to destroy the key immediately. */
   readonly afterSeconds: number;
 }
 
-/** The states from which a destruction can be scheduled. */
+/** States from which a destruction can be scheduled. */
 const schedulable: readonly KeyState[] = ["ACTIVE", "ROTATED", "DISABLED"];
 
 /**
- * Destroys a key: erases its secret half permanently, at once or when its waiting period is over.
+ * Destroys a key: erases its secret half permanently, immediately or when its waiting period ends.
  *
- * @throws as changeKey does; KEY_STATE_INVALID
+ * @throws the errors of `changeKey`; KEY_STATE_INVALID
  */
 export function destroyKey(deps: ChangeDeps, input: DestroyInput): Promise<Destroyed> {
   const { principal, afterSeconds } = input;

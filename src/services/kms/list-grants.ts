@@ -7,7 +7,11 @@ import { type FindDeps, findNamedId, findOwner } from "./find-key.ts";
 import { packGrant } from "./grants.ts";
 import { parseHandle } from "./handle.ts";
 
-/** Lists grants in the order of their creation. @throws FIELD_INVALID */
+/**
+ * Lists grants in creation order.
+ *
+ * @throws FIELD_INVALID
+ */
 export async function listGrants(deps: FindDeps, query: ListGrantsRequest, principal: Principal) {
   const { grants } = deps.keys;
   const { received, keyId: handle } = query;
@@ -30,11 +34,12 @@ export async function listGrants(deps: FindDeps, query: ListGrantsRequest, princ
   };
 }
 
-/** The condition of a grant of a key, or of a name or one of its versions. */
+/** Selects the grants for a key, or for a name or one of its versions. */
 async function isOf(deps: FindDeps, handle: string, principal: Principal) {
   const parsed = parseHandle(handle);
   if (parsed.kind === "id") return sql<boolean>`key_id = ${parsed.keyId}`;
-  // A name that does not exist has no grants, like one that the caller may not know of. No key has a handle as its ID.
+  // An unknown name has no grants, so it is indistinguishable from a name that the caller may not see. No key
+  // has a handle as its ID.
   if (parsed.version !== undefined)
     return sql<boolean>`key_id = ${(await findNamedId(deps, parsed, principal)) ?? handle}`;
   const { name } = parsed;

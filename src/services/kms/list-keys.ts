@@ -7,13 +7,14 @@ import type { FindDeps } from "./find-key.ts";
 import { packListed, type RecordMessage } from "./record-message.ts";
 import type { ListedKey } from "./store.ts";
 
-/** Keys whose names are read together. The labels of a name may take 70 KB, and its versions all show them. */
+/** Keys whose names are read together. A name's labels may take 70 KB, and all its versions show them. */
 const chunkKeys = 40;
 
 /**
- * Lists keys without their public keys. A page ends before it is too large for a message, whatever the page size.
+ * Lists keys without their public keys. A page ends before it gets too large for a message, whatever the page
+ * size.
  *
- * @throws FIELD_INVALID for a page that does not belong to the list
+ * @throws FIELD_INVALID for a page token that belongs to another list
  */
 export async function listKeys(
   { keys }: Pick<FindDeps, "keys">,

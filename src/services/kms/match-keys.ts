@@ -1,4 +1,4 @@
-/** Opens secret halves of keys and checks that they fit their public keys. Threads share the work. */
+/** Opens secret halves of keys and checks that they match their public keys. Threads share the work. */
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import type { Algorithm } from "../../crypto/algorithms.ts";
@@ -11,20 +11,22 @@ import type { MasterKeySource } from "../../secrets/master-key.ts";
 import { importSealedKey } from "../../secrets/sealed-keys.ts";
 import { keyTable } from "./tables.ts";
 
-/** The public half of a key. */
 export interface PublicHalf {
   readonly keyId: string;
   readonly algorithm: Algorithm;
   readonly publicKey: Uint8Array;
 }
 
-/** What the store has as the secret half of a key. CLOSED: bytes that do not open. OTHER: the half of another key. */
+/**
+ * What the store contains as a key's secret half. CLOSED: bytes that cannot be opened. OTHER: another key's
+ * half.
+ */
 export type SecretHalf = "MISSING" | "CLOSED" | "OTHER" | "FITS";
 
-/** Looks for the secret half of each key. */
+/** Checks the secret half of each key. */
 export type MatchKeys = (keys: readonly PublicHalf[]) => Promise<readonly SecretHalf[]>;
 
-/** The data of a thread, and its messages. */
+/** Input and messages of a thread. */
 export interface MatchThreadInput {
   readonly provider: CryptoProvider["name"];
   readonly location: DatabaseLocation;
@@ -33,7 +35,11 @@ export interface MatchThreadInput {
 export type MatchRequest = readonly PublicHalf[];
 export type MatchReply = { readonly halves: readonly SecretHalf[] } | { readonly failure: string };
 
-/** Looks in this thread. @param readSecrets as in `Store` */
+/**
+ * Checks in this thread.
+ *
+ * @param readSecrets as in `Store`
+ */
 export async function matchKeys(
   provider: CryptoProvider,
   readSecrets: (identities: readonly string[]) => Promise<ReadonlyMap<string, Uint8Array | undefined>>,
@@ -65,14 +71,14 @@ async function matchKey(
   }
 }
 
-/** Threads that look for secret halves. Each reads the database itself, and may wait for it. */
+/** Threads that check secret halves. Each reads the database itself, and may block on it. */
 export interface MatchThreads {
   readonly count: number;
   readonly match: MatchKeys;
   close(): Promise<void>;
 }
 
-/** Starts a thread for each processor. */
+/** Starts one thread per processor. */
 export function startMatchThreads(input: MatchThreadInput, count = availableParallelism()): MatchThreads {
   const workers = Array.from({ length: count }, () => startThread(input));
   let next = 0;
@@ -80,14 +86,14 @@ export function startMatchThreads(input: MatchThreadInput, count = availablePara
     count,
     match(keys) {
       const worker = workers[next++ % count];
-      if (worker === undefined) throw new Error("there is no thread");
+      if (worker === undefined) throw new Error("no thread is running");
       return worker.match(keys);
     },
     close: async () => void (await Promise.all(workers.map(({ close }) => close()))),
   };
 }
 
-/** A thread answers its requests in their order. */
+/** A thread answers its requests in order. */
 function startThread(workerData: MatchThreadInput) {
   const worker = new Worker(findThread("services/kms/match-thread.ts"), {
     name: "key match",
@@ -103,7 +109,7 @@ function startThread(workerData: MatchThreadInput) {
     else waiting.shift()?.reject(new Error(reply.failure));
   });
   worker.on("error", end);
-  worker.on("exit", (code) => end(new Error(`a thread that checks keys ended with code ${code}`)));
+  worker.on("exit", (code) => end(new Error(`a key check thread ended with code ${code}`)));
   return {
     match(keys: MatchRequest): Promise<readonly SecretHalf[]> {
       const answer = Promise.withResolvers<readonly SecretHalf[]>();

@@ -1,4 +1,4 @@
-/** A thread that looks for secret halves of keys: see match-keys.ts. */
+/** Thread that checks secret halves of keys: see match-keys.ts. */
 import { parentPort, workerData } from "node:worker_threads";
 import { createCryptoProvider } from "../../crypto/create-provider.ts";
 import { openReaderHere } from "../../database/database.ts";

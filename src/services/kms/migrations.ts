@@ -1,16 +1,16 @@
-/** The tables of the key service in the database. */
+/** Database tables of the key service. */
 import { addColumns, createRecordTable } from "../../records/create-table.ts";
 import type { RecordTables } from "../../records/table-declaration.ts";
 import { createLabelIndex } from "./label-index.ts";
 import { grantTable, importTable, keyTable, nameTable } from "./tables.ts";
 
-/** The columns that keys had at first, and those that the second step added. */
+/** The original columns of keys; the second step added the others. */
 const { name, version, isPrimary, labels, destroyAt, isImported, replacedBy, ...firstColumns } =
   keyTable.columns;
-/** Names have the time of their creation as their last column. */
+/** The last column of names is their creation time. */
 const { createdAt, ...nameColumns } = nameTable.columns;
 
-/** The tables of the key service: see store.ts. */
+/** Tables of the key service: see store.ts. */
 export const kmsTables: RecordTables = {
   records: [nameTable, grantTable, importTable],
   tables: {
@@ -27,7 +27,7 @@ export const kmsTables: RecordTables = {
       "create index kms_keys_by_owner_position on kms_keys (owner, position)",
       "create index kms_keys_by_key_state_position on kms_keys (key_state, position)",
       "create index kms_keys_by_algorithm_position on kms_keys (algorithm, position)",
-      // Indexes the entries that change the state of a key; a search among all entries would be too slow.
+      // Indexes the entries that change a key's state; a search among all entries would be too slow.
       `create index audit_entries_of_states on audit_entries (key_id, sequence)
         where outcome = 'OK' and operation in ('CREATE', 'ROTATE', 'DESTROY')`,
     ],
@@ -37,7 +37,7 @@ export const kmsTables: RecordTables = {
         where key_name is not null`,
       `create index kms_keys_by_destroy_at on kms_keys (destroy_at_ms) where destroy_at_ms is not null`,
       "drop index audit_entries_of_states",
-      // The entries that change the state of a key, with the condition of `changes` in tables.ts.
+      // Entries that change a key's state, with the condition of `changes` in tables.ts.
       `create index audit_entries_of_states on audit_entries (key_id, sequence)
         where outcome = 'OK' and operation in ('CREATE', 'IMPORT', 'ROTATE', 'DISABLE', 'ENABLE', 'SCHEDULE_DESTROY',
           'RESTORE', 'DESTROY')`,

@@ -5,7 +5,6 @@ import { kmsService } from "./service.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = ({ keyDomain, verifyAudit }) => ({
   services: [
     createServiceImplSpec<typeof KmsService>(KmsService, kmsService({ ...keyDomain.open(), verifyAudit })),

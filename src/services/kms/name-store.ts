@@ -1,4 +1,4 @@
-/** The names of keys, on top of the shared store. */
+/** Stores key names. */
 import { sql } from "kysely";
 import { findDueRecords } from "../../records/due-records.ts";
 import { openTable, type RecordStore } from "../../records/record-table.ts";
@@ -8,7 +8,6 @@ import { indexLabels } from "./label-index.ts";
 import type { KeyName, KeyRecord } from "./tables.ts";
 import { nameTable } from "./tables.ts";
 
-/** Creates the store of names. */
 export function createNameStore(store: RecordStore) {
   const names = openTable(store, nameTable);
   return {
@@ -25,10 +24,10 @@ export function createNameStore(store: RecordStore) {
     /** @throws RecordDamagedError */
     find: (owner: string, name: string, transaction?: WriteTransaction): Promise<KeyName | undefined> =>
       names.findIntact({ owner, name }, transaction && { db: transaction.db }),
-    /** Finds the names of several keys. A damaged name is left out. */
+    /** Finds the names of several keys. Damaged names are omitted. */
     async findOf(records: readonly KeyRecord[]): Promise<(record: KeyRecord) => KeyName | undefined> {
       const named = records.filter(({ name }) => name !== undefined);
-      // With the owners, the search takes the index of both.
+      // With the owners, the query uses the index on both columns.
       const [owners, wanted] = [listOf(named, "owner"), listOf(named, "name")];
       const where = sql<boolean>`owner in (${owners}) and key_name in (${wanted})`;
       const found = named.length === 0 ? [] : await names.listWhere(where, sql`position`, maxNames);
@@ -37,12 +36,12 @@ export function createNameStore(store: RecordStore) {
       );
       return ({ owner, name = "" }) => known.get(keyOf({ owner, name }));
     },
-    /** The names whose rotation is due. */
+    /** Names whose rotation is due. */
     due: findDueRecords(names, "next_rotation_at_ms", sql`primary_key_id is not null`),
   };
 }
 
-/** The most names that the keys of one page can have, if each of their owners has all of them. */
+/** Maximum number of names that the keys of one page can have, if each of their owners has all of them. */
 const maxNames = 1_000_000;
 
 function listOf(records: readonly KeyRecord[], property: "owner" | "name") {

@@ -1,4 +1,4 @@
-/** Turns records into messages. */
+/** Converts records to messages. */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { KeyRecordSchema } from "#gen/kms/key_pb.ts";
@@ -10,24 +10,23 @@ import { type AnswerCodec, messageCodec } from "../../records/idempotency.ts";
 import type { StoredKey } from "./store.ts";
 import type { KeyName, KeyRecord } from "./tables.ts";
 
-/** A record as a message. */
 export type RecordMessage = MessageInitShape<typeof KeyRecordSchema> & { readonly keyId: string };
 
-/** How a record is stored as an answer. */
+/** Encodes a record as a stored answer. */
 export const recordCodec = messageCodec(KeyRecordSchema) as AnswerCodec<RecordMessage>;
 
-/** A record as it appears in lists: without its public key, which takes up to 2592 bytes per row. */
+/** Packs a record for lists: without its public key, which takes up to 2592 bytes per row. */
 export function packListed({ record, isIntact }: StoredKey, name: KeyName | undefined): RecordMessage {
   return isIntact ? packFacts(record, name) : { keyId: record.keyId, damaged: true };
 }
 
-/** A record with its public key. */
+/** Packs a record with its public key. */
 export function packRecord(record: KeyRecord, name: KeyName | undefined): RecordMessage {
   const { algorithm, publicKey } = record;
   return { ...packFacts(record, name), publicKey, publicKeyPem: encodePublicKeyPem(algorithm, publicKey) };
 }
 
-/** A record with its public key, also as a JWK if a standard defines one. */
+/** Packs a record with its public key, including the JWK if a standard defines one. */
 export function packWithJwk(
   provider: CryptoProvider,
   { record }: StoredKey,
@@ -38,7 +37,7 @@ export function packWithJwk(
   return publicJwk === undefined ? message : { ...message, publicJwk };
 }
 
-/** The public key as a JWK (RFC 9964); undefined for an algorithm without one. */
+/** Returns the public key as a JWK (RFC 9964); undefined for an algorithm without one. */
 export function packJwk(provider: CryptoProvider, { algorithm, publicKey }: KeyRecord) {
   if (!isMlDsaAlgorithm(algorithm)) return undefined;
   const jwk = toPublicJwk(provider, provider.importPublicKey(algorithm, { raw: publicKey }));

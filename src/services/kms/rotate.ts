@@ -14,28 +14,32 @@ import type { StoredKey } from "./store.ts";
 import type { KeyName, KeyRecord } from "./tables.ts";
 import { keyQuota } from "./tables.ts";
 
-/** The most characters of the alias of a new version. */
+/** Maximum length of a new version's alias. */
 const maxAliasCharacters = 255;
 
 /**
- * Replaces an ACTIVE key with a new one of the same algorithm. If the key has a name, the new key becomes its primary
- * version. If callers race, only one succeeds.
+ * Replaces an ACTIVE key with a new one of the same algorithm. If the key has a name, the new key becomes its
+ * primary version. If callers race, only one succeeds.
  *
- * @returns the new key.
- * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED,
- *   FIELD_INVALID for a name that takes imported keys only
+ * @returns the new key
+ * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_DAMAGED, IDEMPOTENCY_KEY_REUSED,
+ *   QUOTA_EXCEEDED; FIELD_INVALID for a name that accepts imported keys only
  */
 export function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordMessage> {
   const { store, provider } = deps;
   const kind = { operation: "ROTATE", codec: recordCodec } as const;
   return runChange(deps, input, kind, async (attempt, changeById) => {
-    // The transaction reads the key again and decides; this read saves the key pair of a call that cannot succeed.
+    // The transaction reads the key again and decides; this read avoids generating a key pair for a call that
+    // cannot succeed.
     const { key } = await findKey(deps, attempt);
     const refusal = findRotationRefusal(key);
     if (refusal) throw refusal;
     const { keyId, owner, algorithm } = key.record;
     if ((await findNameOf(deps, undefined, key.record))?.isImportOnly)
-      throw refuseField("keyId", "is a version of a name that takes imported keys only; import the next one");
+      throw refuseField(
+        "keyId",
+        "is a version of a name that accepts imported keys only; import the next version",
+      );
     await store.requireRoom(keyQuota, owner);
     return withFreshKeyPair(provider, algorithm, ({ secretKey }) =>
       changeById(keyId, rotation(deps, input.principal, secretKey)),
@@ -43,7 +47,7 @@ export function rotateKey(deps: ChangeDeps, input: ChangeInput): Promise<RecordM
   });
 }
 
-/** Replaces a key with a new key pair. */
+/** Builds the change that replaces a key with a new key pair. */
 export function rotation(
   deps: Pick<ChangeDeps, "keys" | "now">,
   actor: Actor,
@@ -89,7 +93,7 @@ async function replaceKey(
   return packRecord(record, renamed);
 }
 
-/** The changes of a name that gets a new primary version. */
+/** Changes to a name that gets a new primary version. */
 export function nextVersion(
   { versions, rotationPeriodSeconds }: KeyName,
   { keyId, createdAt }: KeyRecord,
@@ -101,7 +105,7 @@ export function nextVersion(
   };
 }
 
-/** A name is rotated many times, so its aliases stop growing at some length. */
+/** A name may be rotated many times, so its aliases must stop growing. */
 function aliasAfter({ alias, name }: KeyRecord): string {
   const rotated = `${alias}-rotated`;
   return name !== undefined && rotated.length > maxAliasCharacters ? alias : rotated;

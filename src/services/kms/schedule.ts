@@ -1,8 +1,9 @@
 /**
  * Does scheduled work on keys: destructions, rotations, and the end of grants and import tokens.
  *
- * Every server polls for due work. The transaction that does it checks again, and only one transaction writes at a time,
- * so the work is done exactly once. After a crash, the next poll of any server finds the remaining work.
+ * Every server polls for due work. The transaction that does the work checks again, and only one transaction
+ * writes at a time, so the work is done exactly once. After a crash, the next poll of any server finds the
+ * remaining work.
  */
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import { createDueWork, type DueItem, type DueKind } from "../../database/due-work.ts";
@@ -25,29 +26,32 @@ import type { StoredKey } from "./store.ts";
 import type { KeyName } from "./tables.ts";
 import { keyQuota } from "./tables.ts";
 
-/** Milliseconds between polls. */
+/** Interval of polls for due work. */
 const pollIntervalMs = 500;
-/** Milliseconds between reports of what is overdue. */
+/** Interval of reports about overdue work. */
 const reportIntervalMs = 10_000;
-/** Seconds after which a rotation that is not possible now is tried again, or its period if that is shorter. */
+/** Retry delay of a rotation that is not possible now; its period if that is shorter. */
 const retrySeconds = 3600;
 
-/** Whom the entries about scheduled work name: no caller requests it. */
+/** The actor in entries about scheduled work: no caller requested it. */
 const schedule: Actor = { user: "schedule" };
 
-/** Creates the schedule of a server. */
 export function createSchedule(deps: ChangeDeps) {
   const { store, now } = deps;
   const all = listKinds(deps).map((kind) => createDueWork(kind, { background: store.background, now }));
   return {
-    /** Does the work that is due, some of it at a time. Work that fails stays due, and is tried again after a delay. */
+    /** Does a batch of the due work. Work that fails stays due, and is retried after a delay. */
     doDueWork: () => settleAll(all.map(({ doDue }) => doDue())),
-    /** Reports how much is overdue. */
+    /** Reports how much work is overdue. */
     reportOverdue: () => settleAll(all.map(({ reportOverdue }) => reportOverdue())),
   };
 }
 
-/** Starts polling for due work. @returns a function that stops it, and waits for work in progress */
+/**
+ * Starts polling for due work.
+ *
+ * @returns a function that stops polling, and waits for work in progress
+ */
 export function startSchedule(deps: ChangeDeps): () => Promise<void> {
   const { background } = deps.store;
   const { doDueWork, reportOverdue } = createSchedule(deps);
@@ -60,13 +64,16 @@ export function startSchedule(deps: ChangeDeps): () => Promise<void> {
   };
 }
 
-/** Waits for all, also if one fails: a table that cannot be read holds up no other. @throws the first error */
+/**
+ * Waits for all, even if one fails: one unreadable table does not block the others.
+ *
+ * @throws the first error
+ */
 async function settleAll(running: readonly Promise<void>[]): Promise<void> {
   const failed = (await Promise.allSettled(running)).find(({ status }) => status === "rejected");
   if (failed?.status === "rejected") throw failed.reason;
 }
 
-/** Lists the kinds of scheduled work. */
 function listKinds(deps: ChangeDeps): DueKind[] {
   const { keys } = deps;
   return [
@@ -111,7 +118,7 @@ async function destroyDue(deps: ChangeDeps, keyId: string): Promise<void> {
     async (transaction) => {
       const key = await keys.findForChange(transaction, keyId);
       if (key?.record.destroyAt === undefined || key.record.destroyAt > now()) return undefined;
-      // No other state has a time, so the record was changed outside of the server.
+      // No other state has a destruction time, so the record was changed outside the server.
       if (key.record.state !== "DESTROY_SCHEDULED") throw keyDamaged(keyId);
       return applyChange(transaction, key, destruction(deps, schedule));
     },
@@ -157,19 +164,19 @@ async function findHindrance({ keys, store }: ChangeDeps, keyId: string): Promis
   }
 }
 
-/** A key that cannot be rotated now, and why. */
+/** A key that cannot be rotated now, and the reason. */
 interface Hindrance {
   readonly key: StoredKey;
   readonly reason: ReasonName;
 }
 
-/** Postpones a rotation that is not possible, and records why. */
+/** Postpones a rotation that is not possible, and records the reason. */
 async function putOff(deps: ChangeDeps, due: KeyName, { key, reason }: Hindrance): Promise<void> {
   const isPutOff = await deps.store.write(async (transaction) => {
     const named = await findStillDue(deps, transaction, due);
     if (!named) return false;
     const seconds = Math.min(named.rotationPeriodSeconds ?? retrySeconds, retrySeconds);
-    // A destroyed key never comes back. A new primary version sets the time again.
+    // A destroyed key never returns. A new primary version sets the time again.
     const isOver = key.record.state === "DESTROYED";
     const nextRotationAt = isOver ? undefined : findNextRotation(deps.now(), seconds);
     await deps.keys.names.update(transaction, intact(named), { nextRotationAt });
@@ -178,7 +185,11 @@ async function putOff(deps: ChangeDeps, due: KeyName, { key, reason }: Hindrance
   if (isPutOff) await deps.keys.recordRefusal(refusalBy(schedule, subjectOf(key.record), "ROTATE", reason));
 }
 
-/** Reads a name in a transaction. @returns undefined if its rotation is no longer due */
+/**
+ * Reads a name in a transaction.
+ *
+ * @returns undefined if its rotation is no longer due
+ */
 async function findStillDue(
   { keys, now }: ChangeDeps,
   transaction: WriteTransaction,

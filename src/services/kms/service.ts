@@ -32,7 +32,7 @@ import {
   watchVerification,
 } from "./verify-audit.ts";
 
-/** Implements the service. It is long because it has one entry for each RPC, and nothing else. */
+/** This function is long because it has one entry per RPC, and nothing else. */
 export function kmsService(deps: ChangeDeps & AuditVerificationDeps): ServiceImpl<typeof KmsService> {
   const { store, keys } = deps;
   const auditLog = openEntryLog(store, keyLog);
@@ -92,7 +92,8 @@ export function kmsService(deps: ChangeDeps & AuditVerificationDeps): ServiceImp
     getAuditLog: async (query, context) => {
       const reader = readerOf(context);
       const filter = await toFilter(deps, query, reader);
-      // A list may read all of the caller's entries. One at a time, so that other callers' reads are not starved.
+      // A list may read all of the caller's entries. One at a time per caller, so that other callers' reads
+      // are not starved.
       const { rows, ...page } = await runExclusively(reader.principal.userId, context.signal, () =>
         auditLog.list(filter, query),
       );
@@ -110,7 +111,7 @@ export function kmsService(deps: ChangeDeps & AuditVerificationDeps): ServiceImp
   };
 }
 
-/** Tells how a response is encoded: REST always uses JSON; the other protocols use the encoding of the request. */
+/** Returns the response encoding: REST always uses JSON; the other protocols use the request's encoding. */
 function readResponseForm({ protocolName, requestHeader }: HandlerContext): ResponseForm {
   const isJson = protocolName === "rest" || /json/i.test(requestHeader.get("content-type") ?? "");
   return isJson ? "json" : "binary";

@@ -10,12 +10,10 @@ import type { CachedKey } from "./key-cache.ts";
 import { keyUsageMismatch } from "./key-refusals.ts";
 import { findUsable, type Use, type UsedKey, useKey } from "./use-key.ts";
 
-/** The dependencies of signing. */
 export interface SignDeps extends FindDeps {
   readonly provider: CryptoProvider;
 }
 
-/** A signature, and the key that made it. */
 export interface Signed extends UsedKey {
   readonly signature: Uint8Array;
 }
@@ -25,7 +23,7 @@ export interface SignInput extends KeyInput {
   readonly data: Uint8Array;
   /** 0 to 255 bytes. */
   readonly context: Uint8Array;
-  /** 64 bytes, or none. */
+  /** 64 bytes, or empty. */
   readonly mu: Uint8Array;
 }
 
@@ -35,7 +33,7 @@ export const signing: Use = { operation: "SIGN", states: ["ACTIVE"], usage: "SIG
 /**
  * Signs with a stored key (FIPS 204, section 5.2; FIPS 205, section 10.2; pure, hedged).
  *
- * @throws as useKey does; KEY_USAGE_MISMATCH also for mu with a key that is not an ML-DSA key
+ * @throws the errors of `useKey`; KEY_USAGE_MISMATCH also for mu with a key that is not an ML-DSA key
  */
 export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): Promise<Signed> {
   return useKey(deps, who, signing, async (key) => {
@@ -50,8 +48,9 @@ export function sign(deps: SignDeps, { data, context, mu, ...who }: SignInput): 
 }
 
 /**
- * Signatures of one batch to request at a time. The queue serves other callers in between, and charges each signature
- * separately. An SLH-DSA signature takes up to a second, and the threads finish it even if the caller disconnects.
+ * Maximum signatures of one batch in flight. The queue serves other callers in between, and charges each
+ * signature separately. An SLH-DSA signature takes up to a second, and the threads finish it even if the
+ * caller disconnects.
  */
 const mlDsaInFlight = 8;
 const slhDsaInFlight = 1;
@@ -59,9 +58,9 @@ const slhDsaInFlight = 1;
 /**
  * Signs several messages with one key. Each message has its own audit entry; all are recorded together.
  *
- * @param form how the response is encoded, which decides how many signatures fit into it.
- * @throws as useKey does; before any signature is made, FIELD_INVALID if a message is empty, and BATCH_TOO_LARGE if the
- *   signatures would not fit into one response
+ * @param form response encoding, which determines how many signatures fit
+ * @throws the errors of `useKey`; before any signature is made, FIELD_INVALID if a message is empty, and
+ *   BATCH_TOO_LARGE if the signatures would not fit into one response
  */
 export function signBatch(
   deps: SignDeps,
@@ -87,7 +86,7 @@ export function signBatch(
     try {
       await Promise.all(Array.from({ length: inFlight }, signSome));
     } finally {
-      // If one has failed, the others sign no more.
+      // After one failure, start no more signatures.
       isOver = true;
     }
     const details = data.map((_, i) => `input=data, batchItem=${i + 1}/${data.length}`);
@@ -113,7 +112,7 @@ function requireFitting(
   );
 }
 
-/** Not a rule of the proto, because the refusal has an entry in the audit log of the key: one, for the whole batch. */
+/** Not a proto rule, because the refusal needs an audit log entry for the key: one for the whole batch. */
 function requireNoneEmpty(data: readonly Uint8Array[]): void {
   const empty = data.findIndex((message) => message.length === 0);
   if (empty >= 0) throw refuseField(`data[${empty}]`, "is empty; send at least 1 byte");
@@ -123,10 +122,10 @@ function requireNoneEmpty(data: readonly Uint8Array[]): void {
 type SignPart = SignStreamRequest["part"];
 
 /**
- * Signs a message as it arrives, in constant memory. Computes mu from the chunks (FIPS 204, algorithm 7, line 6), so
- * the signature covers the whole message.
+ * Signs a message as it arrives, in constant memory. Computes mu from the chunks (FIPS 204, algorithm 7, line
+ * 6), so the signature covers the whole message.
  *
- * @throws as useKey does; FIELD_INVALID if the parts are not a header followed by at least 1 byte
+ * @throws the errors of `useKey`; FIELD_INVALID if the parts are not a header followed by at least 1 byte
  */
 export async function signStream(
   deps: SignDeps,
@@ -145,7 +144,7 @@ export async function signStream(
     const computed = await computeMu(deps.provider, key.publicKey(), context, iterator);
     return { ...computed, keyId: key.record.keyId };
   });
-  // mu is bound to this key. If the name stands for another version by now, the signature would be worthless.
+  // mu is bound to this key. If the name has since been rotated, the signature would be worthless.
   return useKey(deps, { handle: keyId, ...who }, signing, async (key) => {
     const signature = await deps.provider.signMu(await key.secretKey(), mu);
     return { result: { signature }, details: [`input=stream, bytes=${bytes}`] };
@@ -175,5 +174,5 @@ async function computeMu(
 /** Only ML-DSA has a mu; SLH-DSA reads a message twice (FIPS 205, algorithm 19). */
 function requireMlDsa({ record }: CachedKey): void {
   if (isMlDsaAlgorithm(record.algorithm)) return;
-  throw keyUsageMismatch(record, "; mu and streams need an ML-DSA key");
+  throw keyUsageMismatch(record, "; mu and streams require an ML-DSA key");
 }

@@ -1,4 +1,4 @@
-/** The keys of the service and their names, on top of the shared store. */
+/** Stores keys and their names. */
 import { sql } from "kysely";
 import type { NewAuditEntry } from "../../audit/chain.ts";
 import { readHead } from "../../audit/log.ts";
@@ -21,33 +21,31 @@ import type { KeyState } from "./record.ts";
 import type { KeyRecord } from "./tables.ts";
 import { changes, keyTable } from "./tables.ts";
 
-/** A key as it was read. A restored older record is not intact either, because the audit log has the newer state. */
+/** A key as read. A restored older record is not intact either, because the audit log has the newer state. */
 export interface StoredKey extends Stored<KeyRecord> {
-  /** The next use of the key is checked against it. */
+  /** The next use of the key is checked against this tag. */
   readonly tag: string;
-  /** The state in the audit log; undefined if the log has no such key. */
+  /** The state in the audit log; undefined if the log does not contain the key. */
   readonly loggedState: KeyState | undefined;
 }
 
-/** A key of a list, with its row as the database has it. */
+/** A key in a list, with its raw database row. */
 export interface ListedKey extends StoredKey {
   readonly row: Readonly<AnyRow>;
 }
 
-/** A use of a key, to record only if the key has not changed since, and the grant still allows it. */
+/** A use of a key, to record only if the key is unchanged and the grant still allows it. */
 export interface KeyUse {
   readonly keyId: string;
   readonly tag: string;
   /** The grant that the use relies on; undefined for a caller who needs none. */
   readonly grant: UseOfGrant | undefined;
-  /** Each becomes one entry. */
+  /** Events to record, one entry each. */
   readonly events: readonly KeyEvent[];
 }
 
-/** The keys of the service. */
 export type KmsStore = ReturnType<typeof createKmsStore>;
 
-/** Creates the store of the key service on top of the shared store. */
 export function createKmsStore(store: Store, now: () => Date = () => new Date()) {
   const keys = openTable(store, keyTable);
   const grants = createGrantStore(store, now);
@@ -113,9 +111,12 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
       );
       return newest.reverse().map((found) => toStoredKey(found));
     },
-    /** The keys whose destruction is due. */
+    /** Keys whose destruction is due. */
     due: findDueRecords(keys, "destroy_at_ms"),
-    /** Changes a key within a transaction. A damaged record stays marked as damaged. A destroyed key loses its secret. */
+    /**
+     * Changes a key within a transaction. A damaged record stays marked as damaged. A destroyed key loses its
+     * secret.
+     */
     async change(
       transaction: WriteTransaction,
       key: Stored<KeyRecord>,
@@ -126,27 +127,30 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
       if (change.state === "DESTROYED") await transaction.eraseSecret(nameSecret(keyTable, key.record));
       return changed;
     },
-    /** Opens the secret half: the seed, or the whole key for SLH-DSA. The caller wipes it. @throws SEAL_BROKEN */
+    /**
+     * Opens the secret half: the seed, or the whole key for SLH-DSA. The caller wipes it.
+     *
+     * @throws SEAL_BROKEN
+     */
     openSecret: (keyId: string) => store.readSecret(nameSecret(keyTable, { keyId })),
     /**
      * Records uses, unless the key has changed since it was read. Concurrent uses share a transaction.
      *
-     * @returns false if the key has changed or its grant has ended; then nothing is recorded.
+     * @returns false if the key has changed or its grant has ended; then nothing is recorded
      */
     recordUse: (use: KeyUse): Promise<boolean> => recordUses(use),
-    /** Records a refused operation, within the budget of its caller: see `Store.recordRefusal`. */
+    /** Records a refused operation, within its caller's budget: see `Store.recordRefusal`. */
     recordRefusal: (event: KeyEvent): Promise<void> => store.recordRefusal(event),
     ...createLogQueries(store),
-    /** The names of keys. */
     names: createNameStore(store),
   };
 }
 
-/** Creates the queries about keys in the audit log. */
+/** Creates queries about keys in the audit log. */
 function createLogQueries({ reader }: Pick<Store, "reader">) {
   const selectAudited = () => reader.selectFrom("audit_entries").select("key_id");
   return {
-    /** The number of the newest entry of the audit log. */
+    /** Sequence number of the newest audit log entry. */
     newestEntry: async () => (await readHead(reader)).sequence,
     /** Lists keys that were created according to the audit log, but have no record. */
     async listLost(): Promise<string[]> {
@@ -157,7 +161,7 @@ function createLogQueries({ reader }: Pick<Store, "reader">) {
         .execute();
       return rows.map((row) => row.key_id);
     },
-    /** Lists keys whose state any replica changed, from after one entry of the audit log up to another. */
+    /** Lists keys whose state any replica changed, after one audit log entry and up to another. */
     async listChanged(after: number, last: number): Promise<string[]> {
       const rows = await selectAudited()
         .where("sequence", ">", after)
@@ -170,7 +174,9 @@ function createLogQueries({ reader }: Pick<Store, "reader">) {
   };
 }
 
-/** @param pending audit entries of the reading transaction that are not in the database yet */
+/**
+ * @param pending audit entries of the reading transaction that are not in the database yet
+ */
 function toStoredKey(
   { record, isIntact, row }: Found<KeyRecord>,
   pending: readonly NewAuditEntry[] = [],
@@ -182,7 +188,7 @@ function toStoredKey(
     ? [last.operation, last.details]
     : String(row.last_change ?? "").split(" ");
   const loggedState = findStateAfter(operation, details);
-  // Records of earlier versions of the program do not have it, but the log does.
+  // Records written by earlier versions of the program lack it, but the log has it.
   const loggedSuccessor = operation === "ROTATE" ? /^newKeyId=(\S+)$/.exec(details)?.[1] : undefined;
   return {
     record: { ...record, replacedBy: record.replacedBy ?? loggedSuccessor },

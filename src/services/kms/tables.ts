@@ -15,36 +15,36 @@ const columns = {
   state: column.text<"key_state", KeyState>("key_state"),
   /** Raw, as FIPS 203, 204 or 205 defines it. */
   publicKey: column.bytes("public_key"),
-  /** The user who made it. */
+  /** User who created the key. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
-  /** The stable handle of its versions; undefined for a key without a name. */
+  /** Name of the key, the stable handle of its versions; undefined for a key without a name. */
   name: column.optionalText("key_name"),
-  /** Counts the versions of a name from 1. */
+  /** Version number under the name, from 1. */
   version: column.optionalUint32("key_version"),
   /** Whether the name alone stands for this version. */
   isPrimary: column.optionalFlag("is_primary"),
-  /** The labels of a key without a name; a name has the labels of its versions. */
+  /** Labels of a key without a name; a name has the labels of its versions. */
   labels: column.textMap("labels"),
   /** When a key in the state DESTROY_SCHEDULED will be destroyed. */
   destroyAt: column.optionalTime("destroy_at_ms"),
   isImported: column.optionalFlag("is_imported"),
-  /** The key that replaced it when it was rotated. */
+  /** Key that replaced this one on rotation. */
   replacedBy: column.optionalText("replaced_by"),
 };
 
 /** A key without its secret half. */
 export type KeyRecord = RecordOf<typeof columns>;
 
-/** The condition of the index of entries that change the state of a key, in migrations.ts. */
+/** The condition of the index, in migrations.ts, on entries that change a key's state. */
 const changing = `outcome = 'OK' and operation in (${Object.keys(statesAfter)
   .map((operation) => `'${operation}'`)
   .join(", ")})`;
 
-/** Selects the entries that change the state of a key. */
+/** Selects the entries that change a key's state. */
 export const changes = sql<boolean>`${sql.raw(changing)}`;
 
-/** Counts the keys of an owner, including ROTATED and DESTROYED ones, whose records stay. */
+/** Quota for an owner's keys, including ROTATED and DESTROYED ones, whose records stay. */
 export const keyQuota = recordQuota("kms_keys", "keys");
 
 export const keyTable: TableDeclaration<typeof columns> = {
@@ -56,9 +56,10 @@ export const keyTable: TableDeclaration<typeof columns> = {
   filters: ["state", "algorithm"],
   quota: keyQuota,
   describe: ({ keyId }) => `key ${keyId}`,
-  // A list leaves out public keys.
+  // Lists omit public keys.
   sizeOfListed: ({ public_key: _, ...row }) => sizeInJson(row),
-  // Selects the newest entry about its state in one statement with the record, so that both are of the same moment.
+  // Selects the newest entry about the key's state in the same statement as the record, so that both reflect
+  // the same moment.
   alsoSelect: sql<string | null>`(
     select operation || ' ' || details from audit_entries
     where audit_entries.key_id = kms_keys.key_id and ${changes} order by sequence desc limit 1
@@ -68,26 +69,26 @@ export const keyTable: TableDeclaration<typeof columns> = {
 const nameColumns = {
   owner: column.text("owner"),
   name: column.text("key_name"),
-  /** The algorithm of the next version. */
+  /** Algorithm of the next version. */
   algorithm: column.text<"algorithm", KeyAlgorithm>("algorithm"),
   labels: column.textMap("labels"),
   /** Seconds between automatic rotations; undefined if only callers rotate. */
   rotationPeriodSeconds: column.optionalUint32("rotation_period_s"),
   nextRotationAt: column.optionalTime("next_rotation_at_ms"),
-  /** Seconds that the destruction of a version waits if a caller does not say. */
+  /** Default waiting period for the destruction of a version, in seconds. */
   destroyAfterSeconds: column.optionalUint32("destroy_after_s"),
   /** Whether versions can only be imported. */
   isImportOnly: column.flag("is_import_only"),
-  /** The number of the newest version; 0 while there is none. */
+  /** Number of the newest version; 0 if none exists. */
   versions: column.int32("versions"),
-  /** The version that the name alone stands for. */
+  /** Version that the name alone stands for. */
   primaryKeyId: column.optionalText("primary_key_id"),
   createdAt: column.time("created_at_ms"),
-  /** Whether Google's interface gives its versions an external mu to sign, instead of data. */
+  /** Whether Google's interface signs an external mu with its versions, instead of data. */
   signsMu: column.flag("signs_mu"),
 };
 
-/** A name: the stable handle of the versions of a key. */
+/** A name: the stable handle of a key's versions. */
 export type KeyName = RecordOf<typeof nameColumns>;
 
 export const nameTable: TableDeclaration<typeof nameColumns> = {
@@ -112,16 +113,19 @@ const grantColumns = {
   createdAt: column.time("created_at_ms"),
 };
 
-/** Why a grant has ended. */
+/** Reasons for the end of a grant. */
 export const grantEnds = ["revoked", "expired"] as const;
 export type GrantEnd = (typeof grantEnds)[number];
 
-/** The details of the entry about the end of a grant. They never change, because `grantTable` looks for them. */
+/**
+ * Formats the details of the entry about a grant's end. They never change, because `grantTable` searches for
+ * them.
+ */
 export function describeGrantEnd({ grantId, granteeName }: GrantRecord, end: GrantEnd): string {
   return `grantId=${grantId}, grantee=${granteeName}, reason=${end}`;
 }
 
-/** The condition of the index of entries about the ends of grants, in migrations.ts. */
+/** The condition of the index on entries about grant ends, in migrations.ts. */
 const ofGrantEnds = sql.raw("outcome = 'OK' and operation = 'REVOKE_GRANT'");
 const detailsOfEnds = sql.join(
   grantEnds.map(
@@ -129,7 +133,7 @@ const detailsOfEnds = sql.join(
   ),
 );
 
-/** Counts the grants of the keys of an owner. */
+/** Quota for grants of an owner's keys. */
 export const grantQuota = recordQuota("kms_grants", "grants");
 
 export const grantTable: TableDeclaration<typeof grantColumns> = {
@@ -151,16 +155,16 @@ export type GrantRecord = RecordOf<typeof grantColumns>;
 const importColumns = {
   importId: column.text("import_id"),
   owner: column.text("owner"),
-  /** The wrapping algorithm. */
+  /** Wrapping algorithm. */
   method: column.text("method"),
   publicKey: column.bytes("public_key"),
-  /** The import job of Google's interface; empty for an import token. */
+  /** Import job of Google's interface; empty for an import token. */
   jobName: column.text("job_name"),
   expiresAt: column.time("expires_at_ms"),
   createdAt: column.time("created_at_ms"),
 };
 
-/** Counts the import tokens of an owner. */
+/** Quota for an owner's import tokens. */
 export const importQuota = recordQuota("kms_imports", "unused import tokens");
 
 export const importTable: TableDeclaration<typeof importColumns> = {

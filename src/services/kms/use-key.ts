@@ -1,4 +1,4 @@
-/** The use of a key: find it, check that the use is allowed, use it, and record the use, then answer. */
+/** Using a key: find it, check permission, use it, record the use, then respond. */
 import { CryptoError } from "../../crypto/crypto-error.ts";
 import { StoreFailureError } from "../../database/store-error.ts";
 import { type Attempt, beginAttempt, type KeyInput, recordingRefusal } from "./attempt.ts";
@@ -17,19 +17,19 @@ import { keyDamaged, keyNotFound, keyStateInvalid, keyUsageMismatch } from "./ke
 import type { KeyState, KeyUsage } from "./record.ts";
 import type { KeyUse } from "./store.ts";
 
-/** A kind of use. */
+/** A kind of use, such as signing. */
 export interface Use {
   readonly operation: Operation;
-  /** The states of a key that allow it. */
+  /** Key states that allow it. */
   readonly states: readonly KeyState[];
-  /** The usage that the key must have. */
+  /** Usage that the key must have. */
   readonly usage: KeyUsage;
 }
 
-/** The outcome of work with a key. */
+/** What work with a key produced, and what to record about it. */
 export interface Work<Result> {
   readonly result: Result;
-  /** The details of its entries in the audit log: one entry for each. */
+  /** Details of its audit log entries, one entry each. */
   readonly details: readonly string[];
 }
 
@@ -39,25 +39,27 @@ export interface UsedKey {
   readonly algorithm: string;
 }
 
-/** How often work begins again because its key was erased, while others change the key all the time. */
+/** Maximum retries when the key is erased during the work, because others keep changing it. */
 const maxAttempts = 100;
 
 /**
  * Uses a key.
  *
- * 1. Find the key that the handle stands for: in the cache, or in the store if the cache may be behind it.
- * 2. Check that the caller may use it, as its owner or by a grant.
- * 3. Check that it is intact, that it has the usage, and that its state allows the use.
- * 4. Do the work with it.
- * 5. Read the key and the grant again, in a transaction. If they are as in steps 1 and 2, record the work in it.
- * 6. Answer, once the entries are on the disk.
+ * 1. Resolve the handle to a key: in the cache, or in the store if the cache may be stale.
+ * 2. Check that the caller may use the key, as its owner or by a grant.
+ * 3. Check that the key is intact and has the right usage, and that its state allows the use.
+ * 4. Do the work.
+ * 5. In a transaction, read the key and the grant again. If they are unchanged, record the work.
+ * 6. Respond once the entries are on disk.
  *
- * So a change of the key that was answered before the use takes effect before it. If the key has changed meanwhile, begin
- * again with what the store has now; what was computed with the same key is kept. Also begin again if its secret half was
- * erased during the work: by a change, or because the cache needed the place. A refusal in any step is recorded.
+ * So a key change that returned before the use takes effect before it. If the key has changed in the
+ * meantime, retry with what the store has now; the result of work with the same key is kept. Also retry if
+ * the secret half was erased during the work: by a change, or because the cache evicted the key. A refusal in
+ * any step is recorded.
  *
- * @param work computes the result; a refusal that it throws is recorded too.
- * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and what `work` throws
+ * @param work computes the result; a refusal that it throws is recorded too
+ * @throws KEY_NOT_FOUND, GRANT_MISSING, KEY_STATE_INVALID, KEY_USAGE_MISMATCH, KEY_DAMAGED, and the errors
+ *   of `work`
  */
 export async function useKey<Result extends object>(
   deps: FindDeps,
@@ -79,7 +81,6 @@ export async function useKey<Result extends object>(
         if (outcome === undefined) continue;
         done = { ...outcome, keyId, algorithm };
       }
-      // Stop if the caller has disconnected.
       signal.throwIfAborted();
       const { result, details } = done;
       const subject = subjectOf(key.record);
@@ -94,7 +95,9 @@ export async function useKey<Result extends object>(
   });
 }
 
-/** @returns undefined if the secret half of the key was erased during the work, which may begin again */
+/**
+ * @returns undefined if the secret half was erased during the work, which may be retried
+ */
 async function unlessErased<T>(working: Promise<T>, mayBeginAgain: boolean): Promise<T | undefined> {
   try {
     return await working;
@@ -104,25 +107,31 @@ async function unlessErased<T>(working: Promise<T>, mayBeginAgain: boolean): Pro
   }
 }
 
-/** @returns false if the key has changed since it was found, or its grant has ended */
+/**
+ * @returns false if the key has changed since it was found, or its grant has ended
+ */
 async function recordUse({ keys }: FindDeps, operation: Operation, use: KeyUse): Promise<boolean> {
   try {
     return await keys.recordUse(use);
   } catch (error) {
-    // A verification takes only the public half. On a full disk it is answered without an entry, because everyone may
-    // have to verify, and their entries would use up the reserve.
+    // A verification uses only the public half. On a full disk it is answered without an entry: everyone may
+    // need to verify, and the entries would use up the reserve.
     const isFull = error instanceof StoreFailureError && error.code === "FULL";
     if (operation !== "VERIFY" || !isFull) throw error;
     return (await keys.find(use.keyId))?.tag === use.tag;
   }
 }
 
-/** Finds a key that may be used, which becomes the subject of the attempt. @throws what `useKey` throws */
+/**
+ * Finds a usable key, which becomes the subject of the attempt.
+ *
+ * @throws the errors of `useKey`
+ */
 export async function findUsable(deps: FindDeps, attempt: Attempt, use: Use): Promise<AllowedKey<CachedKey>> {
   const found = (await findInCache(deps, attempt, use)) ?? (await findThroughStore(deps, attempt));
   const { record, isIntact } = found.key;
   if (!isIntact) throw keyDamaged(record.keyId);
-  // Check the usage first, because a change of state does not affect it.
+  // Check the usage first, because state changes do not affect it.
   if (record.usage !== use.usage) {
     const { usage: actual } = record;
     const need = `; ${use.operation} needs ${keysFor[use.usage]}`;
@@ -137,7 +146,10 @@ const keysFor: Readonly<Record<KeyUsage, string>> = {
   KEM: "an ML-KEM or X-Wing key",
 };
 
-/** @returns undefined if the cache has no key that allows the use: it may have been enabled, or rotated, meanwhile */
+/**
+ * @returns undefined if the cached key does not allow the use: it may have been enabled or rotated in the
+ *   meantime
+ */
 async function findInCache(
   deps: FindDeps,
   attempt: Attempt,
@@ -151,14 +163,14 @@ async function findInCache(
   return requirePermission(deps, attempt, key);
 }
 
-/** Finds a key in the store, and brings the cache up to date with it. */
+/** Finds a key in the store, and updates the cache. */
 async function findThroughStore(deps: FindDeps, attempt: Attempt): Promise<AllowedKey<CachedKey>> {
   const { cache } = deps;
-  // The permission comes first: the time that the cache takes would tell of a key that the caller may not know of.
+  // Check permission first: the time that the cache takes would reveal a key that the caller may not see.
   const { key: stored, grant } = await findKey(deps, attempt);
   const { keyId } = stored.record;
   const cached = await cache.find(keyId);
-  // A key that is not behind is left alone, because others may be using it.
+  // An up-to-date key stays cached, because other calls may be using it.
   if (cached?.tag === stored.tag) return { key: cached, grant };
   cache.forget(keyId);
   const key = await cache.find(keyId);

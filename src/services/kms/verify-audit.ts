@@ -12,25 +12,23 @@ import { packCheckpoint } from "../entry-log.ts";
 import { createLine, type SharedVerifications, shareVerifications } from "../shared-verifications.ts";
 import type { AuditLogVerification, LogVerification } from "../verify-logs.ts";
 
-/** The dependencies of verifications. */
 export interface AuditVerificationDeps extends Pick<LogVerification, "verifyAudit"> {
   readonly store: Store;
   readonly provider: CryptoProvider;
   readonly now: () => Date;
 }
 
-/** The verifications of the audit log that run for callers. */
 export interface AuditVerifications {
   /** Verifies all entries. */
   readonly whole: SharedVerifications<AuditLogVerification>;
-  /** In a long log, continues from where the last verification ended. */
+  /** In a long log, continues where the last verification ended. */
   readonly continued: SharedVerifications<AuditLogVerification>;
 }
 
-/** The largest log whose entries are all verified although an earlier verification vouches for some. */
+/** Maximum number of entries that are all verified even if an earlier verification covers some. */
 const maxWholeEntries = 1_000_000;
 
-/** Creates the verifications of a server, of which one runs at a time. */
+/** Creates a server's verifications, which run one at a time. */
 export function createAuditVerifications({
   store,
   provider,
@@ -43,10 +41,10 @@ export function createAuditVerifications({
   return { whole: share(), continued: share(maxWholeEntries) };
 }
 
-/** Entries from one report of progress to the next. */
+/** Entries between progress reports. */
 const reportedEntries = 50_000;
 
-/** Verifies all entries. Yields how far it is, and at the end the result. */
+/** Verifies all entries. Yields progress and, at the end, the result. */
 export async function* watchVerification(
   { whole }: AuditVerifications,
   store: Store,
@@ -66,7 +64,7 @@ export async function* watchVerification(
   const verifying = whole.wait({ signal, onProgress }).then((result) => {
     found = result;
   });
-  // A caller who stops reading is not told.
+  // A caller who stops reading gets no error.
   verifying.catch(() => {});
   try {
     for (;;) {
@@ -87,7 +85,6 @@ export async function* watchVerification(
   }
 }
 
-/** A verification as a message. */
 export function packVerification(
   store: Store,
   { checkpoint, firstBrokenSequence, continuedFrom, ...found }: AuditLogVerification,

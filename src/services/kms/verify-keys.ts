@@ -13,35 +13,33 @@ import {
 import type { KmsStore, ListedKey } from "./store.ts";
 import { keyTable } from "./tables.ts";
 
-/** The dependencies of the verification of keys. */
 export interface VerifyKeysDeps extends Pick<MatchThreadInput, "location" | "masterKey"> {
   readonly store: Pick<Store, "readSecrets">;
   readonly keys: KmsStore;
   readonly provider: CryptoProvider;
-  /** Receives the number of checked keys and the total from time to time. */
+  /** Called from time to time with the number of checked keys and the total. */
   readonly onProgress: (checked: number, total: number) => void;
 }
 
-/** A damaged key, with a readable explanation of what is wrong. */
+/** A damaged key, with an explanation for people. */
 export interface KeyFault {
   readonly keyId: string;
   readonly reason: string;
 }
 
-/** The number of keys to read at a time. */
+/** Keys to read per query. */
 const chunkRows = 500;
 
-/** The result of the verification. */
 export interface KeysVerification {
   readonly checked: number;
   readonly faults: readonly KeyFault[];
-  /** The identities of the secrets that were opened. */
+  /** Identities of the secrets that were opened. */
   readonly opened: ReadonlySet<string>;
 }
 
 /**
- * Verifies that every created key is still there and unchanged: its record, its state according to the audit log, and
- * its secret half, which must match its public key.
+ * Verifies that every created key still exists and is unchanged: its record, its state according to the audit
+ * log, and its secret half, which must match its public key.
  */
 export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification> {
   const { store, keys, provider, location, masterKey, onProgress } = deps;
@@ -51,12 +49,12 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
     reason: "its record is missing",
   }));
   const opened = new Set<string>();
-  // Threads take longer to start than a few keys take to check.
+  // Starting threads takes longer than checking a few keys.
   const threads =
     total > chunkRows ? startMatchThreads({ provider: provider.name, location, masterKey }) : undefined;
   const match: MatchKeys = threads?.match ?? ((halves) => matchKeys(provider, store.readSecrets, halves));
   const check = async (rows: readonly ListedKey[]): Promise<readonly (KeyFault | undefined)[]> => {
-    // A copy: posting a view of a larger buffer would copy that buffer.
+    // A copy, because posting a view of a larger buffer would copy that buffer.
     const halves = await match(
       rows.map(({ record: { keyId, algorithm, publicKey } }) => ({
         ...{ keyId, algorithm, publicKey: Uint8Array.from(publicKey) },
@@ -70,7 +68,7 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
       return reason === undefined ? undefined : { keyId, reason };
     });
   };
-  /** The pages that are being checked, oldest first: the next ones are read meanwhile. */
+  /** Pages being checked, oldest first, while the next ones are read. */
   const pending: Promise<readonly (KeyFault | undefined)[]>[] = [];
   let checked = 0;
   const finishOne = async (): Promise<void> => {
@@ -83,7 +81,7 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
     let pageToken = "";
     do {
       const request = readPageRequest(chunkRows, pageToken, keys.nameList({}));
-      if (request === undefined) throw new Error("a page token of ours is none");
+      if (request === undefined) throw new Error("our own page token is invalid");
       const page = await keys.list(request);
       const finding = check(page.rows);
       // Awaited in its turn.
@@ -99,12 +97,16 @@ export async function verifyKeys(deps: VerifyKeysDeps): Promise<KeysVerification
   return { checked, faults, opened };
 }
 
-/** Finds what is wrong with a key. @returns undefined if nothing is */
+/**
+ * Returns what is wrong with a key.
+ *
+ * @returns undefined if nothing is
+ */
 function findFault(
   { record: { state }, row, isIntact, loggedState }: ListedKey,
   half: SecretHalf,
 ): string | undefined {
-  // A row may only read as its record, whose tag then fits.
+  // A row may merely read like its record, whose tag then matches.
   if (!isIntact || !isAsStored(keyTable.columns, row))
     return state === loggedState
       ? "its record was changed outside the server"

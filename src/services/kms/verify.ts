@@ -9,9 +9,9 @@ import { type Use, useKey } from "./use-key.ts";
 const verifying: Use = { operation: "VERIFY", states: ["ACTIVE", "ROTATED"], usage: "SIGN" };
 
 /**
- * Tells whether a stored key made a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; pure).
+ * Returns whether a stored key made a signature (FIPS 204, section 5.3; FIPS 205, section 10.3; pure).
  *
- * @throws as useKey does; LENGTH_INVALID for a signature of the wrong length for the algorithm
+ * @throws the errors of `useKey`; LENGTH_INVALID for a signature of the wrong length for the algorithm
  */
 export function verify(
   deps: SignDeps,

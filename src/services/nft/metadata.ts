@@ -1,7 +1,6 @@
 import { hash } from "node:crypto";
 import canonicalize from "canonicalize";
 
-/** The metadata of a token. */
 export interface Metadata {
   readonly name: string;
   readonly description: string;

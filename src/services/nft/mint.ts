@@ -11,17 +11,15 @@ import { hashMetadata } from "./metadata.ts";
 import type { NftStore, Token } from "./store.ts";
 import { tokenQuota } from "./tables.ts";
 
-/** The algorithm of all creators' keys. */
 export const creatorAlgorithm = "ML-DSA-65";
 
-/** The dependencies of the RPCs of the service. */
 export interface NftDeps extends ServiceDeps {
   readonly tokens: NftStore;
 }
 
 /**
- * Mints a token: signs the 32 bytes of its metadata hash with a new key pair (FIPS 204, section 5.2, pure, empty
- * context), and erases the secret key.
+ * Mints a token: signs the 32 bytes of its metadata hash with a new key pair (FIPS 204, section 5.2, pure,
+ * empty context), then erases the secret key.
  *
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */

@@ -6,7 +6,6 @@ import { createNftStore } from "./store.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const service = nftService({ ...deps, tokens: createNftStore(deps.store) });
   return { services: [createServiceImplSpec<typeof NftService>(NftService, service)] };

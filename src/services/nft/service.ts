@@ -15,12 +15,11 @@ import { transferTable } from "./tables.ts";
 import { packTransfer, requireToken, transfer } from "./transfer.ts";
 import { verify } from "./verify.ts";
 
-/** Implements the service. */
 export function nftService(deps: NftDeps): ServiceImpl<typeof NftService> {
   const { store, tokens } = deps;
   const findToken = async (tokenId: string, principal: Principal): Promise<Token> => {
     const { record: token, isIntact } = requireToken(await tokens.find({ tokenId }, { principal }), tokenId);
-    // The owner of a damaged token is uncertain, so only principals that see all records may read it.
+    // A damaged token's owner is uncertain, so only principals that see all records may read it.
     if (!isIntact && principal.owner !== undefined) throw new RecordDamagedError(`token ${tokenId}`);
     return token;
   };

@@ -1,4 +1,4 @@
-/** The store of the token service: tokens and their transfers. */
+/** Stores tokens and their transfers. */
 import type { RecordOf } from "../../records/columns.ts";
 import { countForOwner } from "../../records/list-counts.ts";
 import { openTable } from "../../records/record-table.ts";
@@ -7,16 +7,13 @@ import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { tokenTable, transferQuota, transferTable } from "./tables.ts";
 
-/** A token, with its metadata. */
 export type Token = RecordOf<typeof tokenTable.columns>;
 
-/** One change of a token's owner. */
+/** A change of ownership. */
 export type Transfer = RecordOf<typeof transferTable.columns>;
 
-/** The tokens of the service. */
 export type NftStore = ReturnType<typeof createNftStore>;
 
-/** Creates the service's store on top of the shared store. */
 export function createNftStore(store: Store) {
   const tokens = openTable(store, tokenTable);
   const transfers = openTable(store, transferTable);

@@ -16,28 +16,28 @@ const tokenColumns = {
   creatorPublicKey: column.bytes("creator_public_key"),
   /** Raw ML-DSA-65 over the 32 bytes of the metadata hash. */
   creatorSignature: column.bytes("creator_signature"),
-  /** The address that owns it now. */
+  /** Address of the current owner. */
   currentOwner: column.text("current_owner"),
-  /** The number of its rows in nft_transfers. */
+  /** Number of the token's rows in nft_transfers. */
   transferCount: column.integer("transfer_count"),
   mintedAt: column.time("minted_at_ms"),
-  /** The user who minted it. */
+  /** User who minted the token. */
   minter: column.text("minter"),
 };
 
 const transferColumns = {
   tokenId: column.text("token_id"),
-  /** Counts the token's transfers from 1. */
+  /** Number of the transfer within its token, from 1. */
   index: column.integer("transfer_index"),
   fromAddress: column.text("from_address"),
   toAddress: column.text("to_address"),
   timestamp: column.time("transferred_at_ms"),
 };
 
-/** Counts the tokens of an owner. */
+/** Quota for an owner's tokens. */
 export const tokenQuota = recordQuota("nft_tokens", "tokens");
 
-/** Counts the transfers of the tokens that a user minted. */
+/** Quota for transfers of the tokens that a user minted. */
 export const transferQuota = recordQuota("nft_transfers", "transfers");
 
 export const tokenTable: TableDeclaration<typeof tokenColumns> = {
@@ -48,7 +48,7 @@ export const tokenTable: TableDeclaration<typeof tokenColumns> = {
   filters: ["currentOwner"],
   quota: tokenQuota,
   describe: ({ tokenId }) => `token ${tokenId}`,
-  // A list shows only its ID, its name and its owner.
+  // A list shows only the token's ID, name and owner.
   sizeOfListed: ({ token_id, name, current_owner }) => sizeInJson({ token_id, name, current_owner }),
 };
 
@@ -68,7 +68,6 @@ declare module "../../database/schema.ts" {
   }
 }
 
-/** The tables of tokens and of their transfers: see store.ts. */
 export const nftTables: RecordTables = {
   records: [tokenTable, transferTable],
   tables: { nft_tokens: ["position"], nft_transfers: ["token_id", "transfer_index"] },

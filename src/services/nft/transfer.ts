@@ -15,7 +15,7 @@ import type { Token, Transfer } from "./store.ts";
 import { transferQuota } from "./tables.ts";
 
 /**
- * Transfers a token to another owner.
+ * Transfers a token to a new owner.
  *
  * @throws TOKEN_NOT_FOUND, OWNER_MISMATCH, RECORD_DAMAGED, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
@@ -33,7 +33,8 @@ export function transfer(
         throw ownerMismatch(tokenId, fromOwner, token.currentOwner);
       return token;
     };
-    // The transaction decides. This look refuses most calls before: a failure there makes others of its group run again.
+    // The transaction decides. Refuse most calls before it: a failure inside makes the rest of its batch run
+    // again.
     await store.requireRoom(transferQuota, (await findToken()).minter);
     return write(async (transaction) => {
       const token = await findToken(transaction.db);
@@ -61,7 +62,6 @@ function ownerMismatch(tokenId: string, fromOwner: string, currentOwner: string)
   );
 }
 
-/** A transfer as a message. */
 export function packTransfer({
   fromAddress,
   toAddress,

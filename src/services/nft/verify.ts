@@ -10,16 +10,16 @@ import { creatorAlgorithm, type NftDeps } from "./mint.ts";
 import type { Token } from "./store.ts";
 import { requireToken } from "./transfer.ts";
 
-/** The part that has changed. */
+/** The part of a token that is invalid. */
 export type Fault = "SIGNATURE" | "METADATA" | "CREATOR" | "HISTORY" | "RECORD";
 
-/** Transfers to read at once. */
+/** Transfers to read per query. */
 const chunkRows = 1000;
 
 /**
- * Verifies a creator's signature, and for a token its record and its history.
+ * Verifies a creator's signature and, for a token, its record and history.
  *
- * @returns what has changed; undefined if everything is intact.
+ * @returns the invalid part; undefined if everything is intact
  * @throws TOKEN_NOT_FOUND, KEY_INVALID, LENGTH_INVALID
  */
 export async function verify(
@@ -58,7 +58,7 @@ async function verifyToken(
   return isIntact ? undefined : "RECORD";
 }
 
-/** A key that was changed outside of the server may be malformed. */
+/** A key that was changed outside the server may be malformed. */
 function importCreatorKey(provider: CryptoProvider, raw: Uint8Array): PublicKey | undefined {
   try {
     return provider.importPublicKey(creatorAlgorithm, { raw });
@@ -83,7 +83,7 @@ async function isHistoryWhole({ tokens }: NftDeps, token: Token): Promise<boolea
       owner = transfer.toAddress;
     }
   }
-  // A transfer after the token was read is not part of this history yet, but it must be real.
+  // A transfer made after the token was read is not part of this history yet, but it must be real.
   const { rows: later } = await tokens.transfers.list({ limit: 1, after: index }, { filters: { tokenId } });
   return owner === token.currentOwner && later.every(({ isIntact }) => isIntact);
 }

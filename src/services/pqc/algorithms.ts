@@ -5,7 +5,7 @@ import { type AlgorithmInfo, kemAlgorithms, signatureAlgorithms } from "../../cr
 /**
  * Lists the post-quantum parameter sets by family: ML-KEM, X-Wing, ML-DSA, SLH-DSA.
  *
- * @param category "SIGNATURE" or "KEM"; anything else lists both.
+ * @param category "SIGNATURE" or "KEM"; anything else lists both
  */
 export function listAlgorithms(category: string): MessageInitShape<typeof AlgorithmInfoSchema>[] {
   return [...Object.values(kemAlgorithms), ...Object.values(signatureAlgorithms)]

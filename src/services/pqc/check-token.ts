@@ -4,11 +4,11 @@ import { findHolder } from "../../identity/authenticate.ts";
 import type { ModuleDeps } from "../service-module.ts";
 import { verify } from "./verify.ts";
 
-/** The dependencies of the check of tokens. `issuerUrl` is an audience that an access token must name. */
+/** `issuerUrl` is an audience that an access token must name. */
 export type CheckTokenDeps = Pick<ModuleDeps, "provider" | "issuer" | "accounts" | "issuerUrl">;
 
 /**
- * Checks a token of this server, or an ML-DSA-65 signature. An invalid one is an answer, with the reason.
+ * Checks a token of this server, or an ML-DSA-65 signature. Returns the reason if it is not valid.
  *
  * @throws KEY_INVALID, LENGTH_INVALID for a malformed key or signature
  */
@@ -23,12 +23,12 @@ export async function checkToken(
   const check = await issuer.check(input.token);
   if (!check.ok) return { valid: false, reason: check.message };
   if (check.access && !check.access.audiences.some((audience) => audience === issuerUrl))
-    return { valid: false, reason: "the token is for other servers: see its aud" };
+    return { valid: false, reason: "the token is for other servers; see its aud claim" };
   const holder = await findHolder(accounts, check);
   if (holder === undefined) {
     const reason = check.access
       ? "the token was revoked"
-      : "the user of the token was removed or has a new password";
+      : "the token's user was removed or has a new password";
     return { valid: false, reason };
   }
   const { subject, use, role, expiresAt } = holder;

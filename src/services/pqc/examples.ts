@@ -1,4 +1,4 @@
-/** Example requests for each call, as the API description shows them. */
+/** Example requests for the API description. */
 import { answered, base64, example, someBytes } from "../../calls/example.ts";
 
 const hello = base64("hello");
@@ -27,9 +27,9 @@ export const examples = [
   }),
   example("pqc.PqcService.IssueToken", "issue-grpc-token", "Issues a token for ada.", { username: "ada" }),
   example("pqc.PqcService.GetJwks", "get-grpc-jwks", "Gets the keys that verify tokens."),
-  example("pqc.PqcService.GetHealth", "get-pqc-health", "Requests the health of the service."),
+  example("pqc.PqcService.GetHealth", "get-pqc-health", "Checks the health of the service."),
   example("pqc.TokenService.Hello", "hello", "Requests a greeting."),
-  example("pqc.TokenService.GetHealth", "get-token-health", "Requests the health of the service."),
+  example("pqc.TokenService.GetHealth", "get-token-health", "Checks the health of the service."),
   example("pqc.TokenService.IssueToken", "issue-token", "Issues a token for ada.", { username: "ada" }),
   example("pqc.TokenService.VerifyToken", "verify-token", "Checks a token.", { token }),
   example("pqc.TokenService.VerifyToken", "verify-token-signature", "Checks a signature instead.", {
@@ -39,17 +39,13 @@ export const examples = [
   }),
   example("pqc.TokenService.GetJwks", "get-jwks", "Gets the keys that verify tokens."),
   example("pqc.TokenService.GetSecureData", "get-secure-data", "Reads the protected data.", {}, token),
-  example("pqc.IdentityLogService.GetIdentityLog", "get-identity-log", "Lists log-ins and changes of users."),
+  example("pqc.IdentityLogService.GetIdentityLog", "get-identity-log", "Lists log-ins and user changes."),
   example(
     "pqc.IdentityLogService.WatchIdentityLog",
     "watch-identity-log",
-    "Watches the log, from the first entry.",
+    "Streams the log, starting with the first entry.",
     { afterSequence: 0 },
   ),
-  example(
-    "pqc.IdentityLogService.VerifyIdentityLog",
-    "verify-identity-log",
-    "Verifies the log of identities.",
-  ),
+  example("pqc.IdentityLogService.VerifyIdentityLog", "verify-identity-log", "Verifies the identity log."),
   example("pqc.TokenService.GetCryptoInfo", "get-crypto-info", "Lists all algorithms.", {}, token),
 ];

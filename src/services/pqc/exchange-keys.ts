@@ -3,11 +3,10 @@ import { isKemAlgorithm, type KemAlgorithm } from "../../crypto/algorithms.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { readGivenKey, withGivenOrFreshKey } from "../given-key.ts";
 
-/** The key encapsulation mechanism for requests that do not name one. */
 const defaultKemAlgorithm: KemAlgorithm = "ML-KEM-768";
 
 /**
- * Encapsulates a fresh shared secret to the caller's key, or to a new pair (FIPS 203, section 7.2;
+ * Encapsulates a fresh shared secret to the caller's key, or to a new key pair (FIPS 203, section 7.2;
  * draft-connolly-cfrg-xwing-kem-11, section 5.4).
  *
  * @throws KEY_INVALID
@@ -24,7 +23,8 @@ export async function exchangeKeys(provider: CryptoProvider, req: ExchangeKeysRe
       sharedSecretLength: sharedSecret.length,
       publicKey: publicKey.exportRaw(),
       publicKeyPem: publicKey.toPem(),
-      // Of a one-time pair. The seed of ML-KEM is d then z (FIPS 203, section 7.1), 64 bytes; that of X-Wing has 32.
+      // From the one-time pair. An ML-KEM seed is d, then z (FIPS 203, section 7.1), 64 bytes; an X-Wing seed
+      // has 32 bytes.
       decapsulationKey: secretKey?.exportRaw(),
       decapsulationKeySeed: secretKey?.exportSeed(),
     };

@@ -9,7 +9,6 @@ import type { Store } from "../../store/store.ts";
 import { type EntryQuery, openEntryLog, packCheckpoint, readFilter } from "../entry-log.ts";
 import { createLine, shareVerifications } from "../shared-verifications.ts";
 
-/** Implements the service. */
 export function identityLogService({
   store,
 }: {

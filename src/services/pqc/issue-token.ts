@@ -3,7 +3,11 @@ import type { HandlerContext } from "@connectrpc/connect";
 import { readOrigin } from "../../calls/call-values.ts";
 import type { LogIn, LogInInput } from "../../identity/log-in.ts";
 
-/** Logs a caller in. @param header members of the token's header besides alg, typ and kid */
+/**
+ * Logs a caller in.
+ *
+ * @param header JWT header members besides alg, typ and kid
+ */
 export async function issueToken(
   logIn: LogIn,
   { username, password }: Pick<LogInInput, "username" | "password">,

@@ -9,7 +9,6 @@ import { tokenService } from "./token-service.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => ({
   services: [
     createServiceImplSpec<typeof PqcService>(PqcService, pqcService(deps)),

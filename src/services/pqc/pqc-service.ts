@@ -9,7 +9,6 @@ import { issueToken } from "./issue-token.ts";
 import { signWithFreshKey } from "./sign.ts";
 import { verify } from "./verify.ts";
 
-/** Implements the service. */
 export function pqcService({
   provider,
   issuer,

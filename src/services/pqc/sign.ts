@@ -2,14 +2,13 @@ import { isSignatureAlgorithm, type SignatureAlgorithm } from "../../crypto/algo
 import { withFreshKeyPair } from "../../crypto/fresh-key-pair.ts";
 import type { CryptoProvider } from "../../crypto/provider.ts";
 
-/** The signature algorithm for requests that do not name one. */
 const defaultSignatureAlgorithm: SignatureAlgorithm = "ML-DSA-65";
 
 /**
- * Signs a message with a one-time key pair (FIPS 204, section 5.2; FIPS 205, section 10.2.1; pure, empty context). The
- * secret key is erased before the answer is returned.
+ * Signs a message with a one-time key pair (FIPS 204, section 5.2; FIPS 205, section 10.2.1; pure, empty
+ * context). Erases the secret key before it returns.
  *
- * @param algorithm a name that the proto's rules admit; empty for the default.
+ * @param algorithm a name that the proto's rules admit; empty for the default
  */
 export function signWithFreshKey(provider: CryptoProvider, message: Uint8Array, algorithm: string) {
   const name = toSignatureAlgorithm(algorithm);

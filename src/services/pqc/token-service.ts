@@ -9,7 +9,6 @@ import { listAlgorithms } from "./algorithms.ts";
 import { type CheckTokenDeps, checkToken } from "./check-token.ts";
 import { issueToken } from "./issue-token.ts";
 
-/** Implements the service. */
 export function tokenService(
   deps: CheckTokenDeps & Pick<ModuleDeps, "logIn">,
 ): ServiceImpl<typeof TokenService> {

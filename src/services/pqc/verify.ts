@@ -2,7 +2,6 @@ import type { CryptoProvider } from "../../crypto/provider.ts";
 import { checkSignatureLength, type PublicKeyFields, readPublicKey } from "../fields.ts";
 import { toSignatureAlgorithm } from "./sign.ts";
 
-/** The signature to verify, and the message that it covers. */
 export interface VerifyInput extends PublicKeyFields {
   readonly data: Uint8Array;
   readonly signature: Uint8Array;
@@ -10,10 +9,10 @@ export interface VerifyInput extends PublicKeyFields {
 }
 
 /**
- * Tells whether a signature verifies (FIPS 204, section 5.3; FIPS 205, section 10.3; pure, empty context).
+ * Returns whether a signature verifies (FIPS 204, section 5.3; FIPS 205, section 10.3; pure, empty context).
  *
- * @throws KEY_INVALID, and LENGTH_INVALID for a signature of the wrong length for the algorithm: that is a mistake of
- *   the caller, not an invalid signature.
+ * @throws KEY_INVALID; LENGTH_INVALID for a signature whose length is wrong for the algorithm: that is a
+ *   caller mistake, not an invalid signature
  */
 export async function verify(provider: CryptoProvider, input: VerifyInput): Promise<boolean> {
   const algorithm = toSignatureAlgorithm(input.algorithm);

@@ -1,4 +1,4 @@
-/** Stores a hash of each ciphertext that a peer gave, so that none opens a second session. */
+/** Stores a hash of each ciphertext that a peer sent, so that none opens a second session. */
 import { hash } from "node:crypto";
 import { countForOwner } from "../../records/list-counts.ts";
 import { recordQuota } from "../../records/quota.ts";
@@ -6,29 +6,28 @@ import type { Store } from "../../store/store.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { KeyForm } from "./session-keys.ts";
 
-/** Ciphertexts that a tunnel can use: they take one megabyte of the store. */
+/** Maximum ciphertexts per tunnel: they take one megabyte of the store. */
 export const maxCiphertexts = 10_000;
-/** Counts the used ciphertexts of an owner. Those of shared keys stay when their tunnel is removed. */
+/** Quota for an owner's used ciphertexts. Ciphertexts of shared keys stay when their tunnel is removed. */
 const ciphertextQuota = recordQuota("vpn_used_ciphertexts", "handshake ciphertexts");
 
-/** A ciphertext that a peer gives for a session. */
+/** A ciphertext that a peer sent for a session. */
 export interface GivenCiphertext {
   readonly tunnelId: string;
   readonly ciphertext: Uint8Array;
   readonly keyForm: KeyForm;
 }
 
-/** The outcome of the use of a ciphertext. */
 export type CiphertextUse = "FIRST_USE" | "USED_BEFORE" | "LIMIT_REACHED" | "TUNNEL_MISSING";
 
-/** Creates the store of used ciphertexts on top of the shared store. */
 export function createCiphertextStore({ reader }: Store) {
   return {
-    /** Tells whether any tunnel has used a ciphertext. */
+    /** Returns whether any tunnel has used a ciphertext. */
     hasUsedCiphertext: (ciphertext: Uint8Array) => isUsed(reader, hashCiphertext(ciphertext)),
     /**
-     * Marks a ciphertext as used, for all tunnels, within a transaction. Nothing binds a shared key to its tunnel: in
-     * another tunnel, the ciphertext would open a session that can read recorded packets of the first.
+     * Marks a ciphertext as used, for all tunnels, within a transaction. A shared key is not bound to its
+     * tunnel: in another tunnel, the ciphertext would open a session that can read recorded packets of the
+     * first.
      */
     async useCiphertext(
       { db, requireRoom }: WriteTransaction,
@@ -57,7 +56,10 @@ export function createCiphertextStore({ reader }: Store) {
   };
 }
 
-/** Removes the ciphertexts of keys per direction: they are bound to the tunnel, and a tunnelId is never reused. */
+/**
+ * Removes a tunnel's ciphertexts of per-direction keys: they are bound to the tunnel, and a tunnelId is never
+ * reused.
+ */
 export async function forgetCiphertexts(
   { db }: WriteTransaction,
   tunnel: { readonly tunnelId: string; readonly owner: string },

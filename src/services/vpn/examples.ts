@@ -1,12 +1,15 @@
-/** Example requests for each call, as the API description shows them. */
+/** Example requests for the API description. */
 import { answered, base64, example, someBytes, someId } from "../../calls/example.ts";
 
 const tunnelId = answered("register-peer", "tunnelId", someId("tunnel"));
-/** Names the packet that the peer computes from the answers to `register-peer` and `handshake`; no call returns it. */
+/**
+ * Placeholder for the packet that the peer computes from the answers to `register-peer` and `handshake`; no
+ * call returns it.
+ */
 export const peerPacket = "peer-packet";
 
 export const examples = [
-  example("vpn.VpnService.GetGatewayInfo", "get-gateway-info", "Requests the gateway's keys."),
+  example("vpn.VpnService.GetGatewayInfo", "get-gateway-info", "Returns the gateway's keys."),
   example(
     "vpn.VpnService.RegisterPeer",
     "register-peer",
@@ -15,7 +18,7 @@ export const examples = [
       peerName: "laptop",
     },
   ),
-  example("vpn.VpnService.Handshake", "handshake", "Agrees on a session key.", { tunnelId }),
+  example("vpn.VpnService.Handshake", "handshake", "Establishes a session key.", { tunnelId }),
   example("vpn.VpnService.VerifyHandshake", "verify-handshake", "Verifies the gateway's signature.", {
     signature: answered("handshake", "signature", someBytes),
     transcript: answered("handshake", "transcript", `${someId("tunnel")}:${someBytes}:00`),
@@ -28,5 +31,5 @@ export const examples = [
   example("vpn.VpnService.Rekey", "rekey", "Replaces the session key.", { tunnelId }),
   example("vpn.VpnService.ListTunnels", "list-tunnels", "Lists tunnels.", { pageSize: 10 }),
   example("vpn.VpnService.Disconnect", "disconnect", "Ends the tunnel.", { tunnelId }),
-  example("vpn.VpnService.GetHealth", "get-vpn-health", "Requests the health of the service."),
+  example("vpn.VpnService.GetHealth", "get-vpn-health", "Checks the health of the service."),
 ];

@@ -1,4 +1,4 @@
-/** The gateway: its own keys, and the sessions that it holds. */
+/** The gateway: its own keys, and its sessions. */
 import type { CryptoProvider } from "../../crypto/provider.ts";
 import { poll } from "../../database/poll.ts";
 import { openOrMakeKey } from "../../secrets/sealed-keys.ts";
@@ -7,7 +7,7 @@ import { createReplayMemory } from "./replay-window.ts";
 import type { Session } from "./session.ts";
 import { identityAlgorithm, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
 
-/** The state of a tunnel in the memory of this server. */
+/** State of a tunnel in this server's memory. */
 export interface LiveTunnel {
   readonly owner: string;
   session: Session;
@@ -16,16 +16,19 @@ export interface LiveTunnel {
   rekeyCount: number;
 }
 
-/** The gateway of one server. */
 export type Gateway = Awaited<ReturnType<typeof openGateway>>;
 
 /** Binds the signature over the gateway's encapsulation key to that use. */
 const kemKeyContext = new TextEncoder().encode("quantum-safe-playground vpn kem key");
 
-/** Milliseconds between polls for tunnels that were disconnected through another server. */
+/** Interval of polls for tunnels that were disconnected through another server. */
 const pollIntervalMs = 1000;
 
-/** Opens the gateway's keys, or creates them in a new store. @throws RecordDamagedError */
+/**
+ * Opens the gateway's keys, or creates them in a new store.
+ *
+ * @throws RecordDamagedError
+ */
 export async function openGateway(
   store: Store,
   provider: CryptoProvider,
@@ -50,7 +53,7 @@ export async function openGateway(
     memory.remove(session.received);
     session.close();
   };
-  /** Overwrites a tunnel's session key and forgets it. */
+  /** Overwrites a tunnel's session key and removes its session. */
   const forget = (tunnelId: string): void => {
     const tunnel = live.get(tunnelId);
     if (tunnel !== undefined) end(tunnel.session);
@@ -66,11 +69,15 @@ export async function openGateway(
     kemKey,
     /** ML-DSA-65. */
     identityKey,
-    /** The identity's signature over the raw public half of `kemKey`. */
+    /** Identity key's signature over the raw public half of `kemKey`. */
     kemKeySignature,
-    /** Tunnels with a session here, by their tunnelId. */
+    /** Tunnels with a session on this server, by tunnelId. */
     live,
-    /** Gives a tunnel a new session and overwrites the key of the previous one. @param isRekey counts a rekey */
+    /**
+     * Gives a tunnel a new session and overwrites the previous key.
+     *
+     * @param isRekey counts a rekey
+     */
     establish(
       { tunnelId, owner }: Pick<Tunnel, "tunnelId" | "owner">,
       session: Session,

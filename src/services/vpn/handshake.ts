@@ -15,7 +15,7 @@ import { tunnelTable } from "./tables.ts";
 /** The gateway's half of a new session key. */
 export type Handshake = Awaited<ReturnType<typeof agreeOnKey>>;
 
-/** The form of a key agreement, and its caller. */
+/** Key form of the session, and its caller. */
 export interface AgreementInput {
   readonly isRekey: boolean;
   readonly keyForm: KeyForm;
@@ -24,9 +24,9 @@ export interface AgreementInput {
 }
 
 /**
- * Agrees on a session key with ML-KEM-1024 (FIPS 203) and replaces the previous one.
+ * Establishes a session key with ML-KEM-1024 (FIPS 203), which replaces the previous one.
  *
- * @param given the ciphertext of a peer that encapsulated to the gateway's key. If it is empty, the gateway
+ * @param given ciphertext of a peer that encapsulated to the gateway's key. If empty, the gateway
  *   encapsulates to the peer's key.
  * @throws TUNNEL_NOT_FOUND, LENGTH_INVALID, HANDSHAKE_REPLAYED, HANDSHAKE_LIMIT_REACHED, RECORD_DAMAGED
  */
@@ -40,14 +40,14 @@ export async function agreeOnKey(
   const peer = await requireTunnel(deps, tunnelId, principal);
   if (given.length > 0) {
     checkCiphertextLength(kemAlgorithm, given);
-    // A first check that makes replays cheap to refuse; `requireFirstUse` decides.
+    // A first check that makes refusing replays cheap; `requireFirstUse` decides.
     if (await tunnels.hasUsedCiphertext(given)) throw handshakeReplayed(tunnelId);
   }
   const { ciphertext, sharedSecret, sharedSecretMatch } =
     given.length > 0
       ? await takeCiphertext(deps, given)
       : await encapsulateTo(deps, peer).catch(async (error: unknown) => {
-          // A disconnect erases the sealed key. Then the tunnel is missing, not damaged.
+          // A disconnect erases the sealed key. The tunnel is then missing, not damaged.
           await requireTunnel(deps, tunnelId, principal);
           throw error;
         });
@@ -56,7 +56,7 @@ export async function agreeOnKey(
   try {
     const signature = await provider.sign(gateway.identityKey, new TextEncoder().encode(transcript));
     const keyConfirmation = session.confirm(transcript);
-    // A peer whose call has ended does not learn of the new key. It keeps the previous session.
+    // A peer whose call has ended does not receive the new key, so keep the previous session.
     signal.throwIfAborted();
     if (given.length > 0) await requireFirstUse(deps, { tunnelId, ciphertext: given, keyForm });
     signal.throwIfAborted();
@@ -70,8 +70,8 @@ export async function agreeOnKey(
 }
 
 /**
- * Marks a ciphertext as used. A second session from it would have the same keys and no memory of received packets, so
- * all of them could be replayed.
+ * Marks a ciphertext as used. A second session from it would have the same keys but an empty replay window,
+ * so all packets could be replayed.
  *
  * @throws HANDSHAKE_REPLAYED, HANDSHAKE_LIMIT_REACHED, TUNNEL_NOT_FOUND
  */
@@ -83,7 +83,7 @@ async function requireFirstUse({ store, tunnels }: VpnDeps, given: GivenCipherte
   if (outcome === "LIMIT_REACHED")
     throw refuse(
       "HANDSHAKE_LIMIT_REACHED",
-      `tunnel ${tunnelId} used ${maxCiphertexts} ciphertexts; omit ciphertext so that the gateway encapsulates, or register the peer again`,
+      `tunnel ${tunnelId} has used ${maxCiphertexts} ciphertexts; omit ciphertext so that the gateway encapsulates, or register the peer again`,
       { tunnelId, maxCiphertexts: String(maxCiphertexts) },
     );
 }
@@ -91,12 +91,16 @@ async function requireFirstUse({ store, tunnels }: VpnDeps, given: GivenCipherte
 function handshakeReplayed(tunnelId: string): Error {
   return refuse(
     "HANDSHAKE_REPLAYED",
-    "this ciphertext already opened a session; encapsulate again for each handshake",
+    "this ciphertext has already opened a session; encapsulate again for each handshake",
     { tunnelId },
   );
 }
 
-/** A tunnel that was disconnected during the key agreement must not come back. @throws TUNNEL_NOT_FOUND */
+/**
+ * A tunnel that was disconnected during the handshake must not be revived.
+ *
+ * @throws TUNNEL_NOT_FOUND
+ */
 async function requireStillThere(deps: VpnDeps, tunnelId: string, principal: Principal): Promise<void> {
   try {
     await requireTunnel(deps, tunnelId, principal);
@@ -109,12 +113,13 @@ async function requireStillThere(deps: VpnDeps, tunnelId: string, principal: Pri
 interface AgreedSecret {
   readonly ciphertext: Uint8Array;
   readonly sharedSecret: Uint8Array;
-  /** Whether the gateway and the peer have the same secret; undefined for a peer that has its own key. */
+  /** Whether the gateway and the peer have the same secret; undefined for a peer that keeps its own key. */
   readonly sharedSecretMatch: boolean | undefined;
 }
 
 async function takeCiphertext({ provider, gateway }: VpnDeps, ciphertext: Uint8Array): Promise<AgreedSecret> {
-  // FIPS 203, section 6.3: a ciphertext for another key yields another secret; keyConfirmation reveals that.
+  // FIPS 203, section 6.3: a ciphertext for a different key yields a different secret; keyConfirmation
+  // reveals that.
   const sharedSecret = await provider.decapsulate(gateway.kemKey, ciphertext);
   return { ciphertext, sharedSecret, sharedSecretMatch: undefined };
 }
@@ -133,7 +138,7 @@ async function encapsulateTo(deps: VpnDeps, peer: Tunnel): Promise<AgreedSecret>
   return { ciphertext, sharedSecret, sharedSecretMatch };
 }
 
-/** Builds what the gateway signs: tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). */
+/** Builds the text that the gateway signs: tunnelId:base64(ciphertext):hex(SHA-256(peer public key)). */
 export function buildTranscript(
   tunnelId: string,
   ciphertext: Uint8Array,

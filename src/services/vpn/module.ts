@@ -7,7 +7,6 @@ import { createVpnStore } from "./store.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = async (deps) => {
   const tunnels = createVpnStore(deps.store);
   const gateway = await openGateway(deps.store, deps.provider, tunnels);

@@ -6,7 +6,11 @@ import type { LiveTunnel } from "./gateway.ts";
 import { requireTunnel, type VpnDeps } from "./register-peer.ts";
 import { type PacketFault, type PacketOutcome, packetOverhead } from "./session.ts";
 
-/** Seals data for a peer, or `size` random bytes. @throws TUNNEL_NOT_FOUND, SESSION_MISSING, REKEY_NEEDED */
+/**
+ * Seals data for a peer, or `size` random bytes.
+ *
+ * @throws TUNNEL_NOT_FOUND, SESSION_MISSING, REKEY_NEEDED
+ */
 export async function sendPacket(
   deps: VpnDeps,
   { tunnelId, data, size }: SendPacketRequest,
@@ -24,7 +28,8 @@ export async function sendPacket(
 /**
  * Opens a packet from a peer.
  *
- * @throws TUNNEL_NOT_FOUND, SESSION_MISSING, PACKET_INVALID, PACKET_REFLECTED, PACKET_REPLAYED, REKEY_NEEDED
+ * @throws TUNNEL_NOT_FOUND, SESSION_MISSING, PACKET_INVALID, PACKET_REFLECTED, PACKET_REPLAYED,
+ *   REKEY_NEEDED
  */
 export async function receivePacket(
   deps: VpnDeps,
@@ -39,8 +44,8 @@ export async function receivePacket(
 }
 
 /**
- * Finds the session on this server for a tunnel of the principal. Use it in the same turn of the event loop: the end of
- * the tunnel overwrites its keys.
+ * Finds this server's session for a tunnel of the principal. Use it in the same turn of the event loop: the
+ * end of the tunnel overwrites its keys.
  */
 export function findLive(
   { gateway }: VpnDeps,
@@ -50,14 +55,14 @@ export function findLive(
   return seenBy(principal, gateway.live.get(tunnelId));
 }
 
-/** Distinguishes a tunnel without a session from one that does not exist. */
+/** Distinguishes a tunnel without a session from a missing tunnel. */
 export async function throwSessionMissing(
   deps: VpnDeps,
   tunnelId: string,
   principal: Principal,
 ): Promise<never> {
   await requireTunnel(deps, tunnelId, principal);
-  throw refuse("SESSION_MISSING", `tunnel ${tunnelId} has no session on this server; make a handshake`, {
+  throw refuse("SESSION_MISSING", `tunnel ${tunnelId} has no session on this server; call Handshake`, {
     tunnelId,
   });
 }
@@ -68,10 +73,10 @@ function count(tunnel: LiveTunnel, bytes: number): void {
 }
 
 const sentences: Readonly<Record<PacketFault, string>> = {
-  PACKET_INVALID: "the packet was changed, or another key sealed it",
+  PACKET_INVALID: "the packet was changed, or sealed with a different key",
   PACKET_REFLECTED: "the gateway sealed this packet itself; send packets that the peer sealed",
   PACKET_REPLAYED: "the packet was received before; seal the data again",
-  REKEY_NEEDED: "the session key reached its limit of packets; call Rekey",
+  REKEY_NEEDED: "the session key has reached its packet limit; call Rekey",
 };
 
 function take(tunnelId: string, outcome: PacketOutcome): Uint8Array {

@@ -12,14 +12,13 @@ import type { Gateway } from "./gateway.ts";
 import { formatAddress, kemAlgorithm, type Tunnel, type VpnStore } from "./store.ts";
 import { tunnelQuota } from "./tables.ts";
 
-/** The dependencies of the RPCs of the service. */
 export interface VpnDeps extends ServiceDeps {
   readonly tunnels: VpnStore;
   readonly gateway: Gateway;
 }
 
 /**
- * Registers a peer and gives it an address.
+ * Registers a peer and assigns it an address.
  *
  * @throws KEY_INVALID, ADDRESS_POOL_EMPTY, IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */
@@ -54,7 +53,7 @@ export function registerPeer(
             publicKey: tunnel.publicKey,
             publicKeyPem: publicKey.toPem(),
             ...(privateKey && { privateKey }),
-            // A copy: the seed is wiped before the answer is written.
+            // A copy, because the seed is wiped before the response is written.
             ...(secret && { privateKeySeed: Uint8Array.from(secret) }),
           };
         }),
@@ -63,7 +62,9 @@ export function registerPeer(
   });
 }
 
-/** @throws TUNNEL_NOT_FOUND, also for a tunnel that the principal does not own */
+/**
+ * @throws TUNNEL_NOT_FOUND, even for a tunnel that exists but belongs to another user
+ */
 export async function requireTunnel(
   { tunnels }: Pick<VpnDeps, "tunnels">,
   tunnelId: string,
@@ -74,7 +75,6 @@ export async function requireTunnel(
   throw tunnelNotFound(tunnelId);
 }
 
-/** The refusal for a tunnel that does not exist. */
 export function tunnelNotFound(tunnelId: string): Error {
   return refuse("TUNNEL_NOT_FOUND", `tunnel ${tunnelId} does not exist`, { tunnelId });
 }

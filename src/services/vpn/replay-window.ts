@@ -1,8 +1,11 @@
-/** Replay windows: the nonces of received packets, which the gateway remembers so that it accepts no packet twice. */
+/**
+ * Replay windows: the nonces of received packets, which the gateway remembers so that it accepts no packet
+ * twice.
+ */
 
-/** The most that one session remembers; about 76 MB. */
+/** Maximum nonces per session; about 76 MB. */
 const maxOfSession = 1_000_000;
-/** The most that all sessions of a gateway remember; about 400 MB. */
+/** Maximum nonces in all sessions of a gateway; about 400 MB. */
 const maxOfGateway = 5_000_000;
 
 /** The nonces that one session has received. */
@@ -19,7 +22,11 @@ export class ReplayWindow {
     this.#onAdd = onAdd;
   }
 
-  /** Remembers a nonce. @returns why its packet is not accepted */
+  /**
+   * Adds a nonce.
+   *
+   * @returns why its packet is rejected; undefined if it is accepted
+   */
   add(name: string): "PACKET_REPLAYED" | "REKEY_NEEDED" | undefined {
     if (this.#names === undefined) return "REKEY_NEEDED";
     if (this.#names.has(name)) return "PACKET_REPLAYED";
@@ -29,23 +36,23 @@ export class ReplayWindow {
     return undefined;
   }
 
-  /** Forgets all nonces, and accepts no more packets. */
+  /** Clears the set and rejects every further packet. */
   stop(): void {
     this.#names = undefined;
   }
 }
 
-/** The memory of all sessions of a gateway. */
+/** The replay memory that all sessions of a gateway share. */
 export interface ReplayMemory {
-  /** Counts the nonces of a session from now on. */
+  /** Starts counting a session's nonces. */
   add(window: ReplayWindow, owner: string): void;
-  /** Forgets the nonces of a session that has ended. */
+  /** Stops counting the nonces of a session that has ended. */
   remove(window: ReplayWindow): void;
 }
 
 /**
- * Creates the memory of a gateway. When it is full, the longest session of the owner who uses most of it accepts no
- * more packets and needs a rekey: one owner's packets end no session of another.
+ * Creates a gateway's replay memory. When it is full, the largest session of the heaviest user is evicted: it
+ * accepts no more packets and needs a rekey. So one owner's packets never end another owner's session.
  */
 export function createReplayMemory(maxNonces = maxOfGateway): ReplayMemory {
   const owners = new Map<ReplayWindow, string>();

@@ -16,7 +16,6 @@ import { registerPeer, tunnelNotFound, type VpnDeps } from "./register-peer.ts";
 import { readKeyForm } from "./session-keys.ts";
 import { formatAddress, identityAlgorithm, kemAlgorithm, type Tunnel } from "./store.ts";
 
-/** Implements the service. */
 export function vpnService(deps: VpnDeps): ServiceImpl<typeof VpnService> {
   const { provider, store, tunnels, gateway } = deps;
   const { publicKey: kemKey } = gateway.kemKey;
@@ -87,7 +86,7 @@ export function vpnService(deps: VpnDeps): ServiceImpl<typeof VpnService> {
 
 type TunnelResult = NonNullable<MessageInitShape<typeof TunnelResponseSchema>["result"]>;
 
-/** A fault of one packet is its answer; the stream continues. */
+/** A packet error is its reply; the stream continues. */
 async function answerPacket(
   deps: VpnDeps,
   { packet }: TunnelRequest,
@@ -104,7 +103,7 @@ async function answerPacket(
     if (!(error instanceof ConnectError) || reason === undefined) throw error;
     return { case: "error", value: { code: nameCode(error.code), reason, message: error.rawMessage } };
   }
-  throw new Error("the proto's rules see to it that each request has a packet");
+  throw new Error("the proto's rules ensure that each request has a packet");
 }
 
 function packAgreement({ tunnel, sharedSecretMatch, ...shown }: Handshake) {

@@ -1,4 +1,4 @@
-/** Derives the keys of a session from the shared secret of its handshake. */
+/** Derives session keys from a handshake's shared secret. */
 import { hash, hkdfSync } from "node:crypto";
 import { wipe } from "../../crypto/bytes.ts";
 
@@ -12,7 +12,7 @@ export function readKeyForm(text: string): KeyForm {
   throw new Error(`the proto admits the key form ${text}, which has no keys`);
 }
 
-/** The keys of a session, 32 bytes each; with the form SHARED both directions are the same bytes. */
+/** Session keys, 32 bytes each; with the form SHARED, both directions use the same bytes. */
 export interface SessionKeys {
   readonly form: KeyForm;
   /** AES-256-GCM. */
@@ -23,7 +23,7 @@ export interface SessionKeys {
   readonly confirmation: Uint8Array;
 }
 
-/** The labels of HKDF (RFC 5869, section 3.2). Part of the wire contract: see proto/vpn. */
+/** HKDF info labels (RFC 5869, section 3.2). Part of the wire contract: see proto/vpn. */
 const confirmationInfo = "quantum-safe-playground vpn key confirmation";
 const directionInfos = {
   peerToGateway: "quantum-safe-playground vpn peer to gateway",
@@ -32,10 +32,10 @@ const directionInfos = {
 } as const;
 
 /**
- * Derives the keys of a session.
+ * Derives session keys.
  *
- * @param sharedSecret 32 bytes; the function takes ownership and uses them as the key, or overwrites them.
- * @param transcript the transcript of the handshake; keys per direction are bound to it.
+ * @param sharedSecret 32 bytes; the function takes ownership and uses them as the key, or overwrites them
+ * @param transcript transcript of the handshake; per-direction keys are bound to it
  */
 export function deriveSessionKeys(sharedSecret: Uint8Array, form: KeyForm, transcript: string): SessionKeys {
   if (form === "SHARED") {

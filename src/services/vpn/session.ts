@@ -1,22 +1,24 @@
-/** The gateway's end of a session: AES-256-GCM (NIST SP 800-38D) under keys that exist only in memory. */
+/** The gateway's end of a session: AES-256-GCM (NIST SP 800-38D) with keys that exist only in memory. */
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 import { wipe } from "../../crypto/bytes.ts";
 import { NonceGenerator, nonceBytes } from "./nonce-generator.ts";
 import { ReplayWindow } from "./replay-window.ts";
 import type { KeyForm, SessionKeys } from "./session-keys.ts";
 
-/** Bytes of the tag. */
+/** Length of the tag. */
 const tagBytes = 16;
-/** Bytes of a packet in addition to its content. */
+/** Bytes that a packet has in addition to its content. */
 export const packetOverhead = nonceBytes + tagBytes;
 
-/** Maximum packets under one key (SP 800-38D, section 8.3) for random nonces, because the peer's are random. */
+/**
+ * Maximum packets under one key: the limit for random nonces (SP 800-38D, section 8.3), because the peer's
+ * are random.
+ */
 const maxSent = 2 ** 32;
 
-/** Why a packet cannot be opened, or data cannot be sealed. */
+/** Reasons why a packet cannot be opened, or data cannot be sealed. */
 export type PacketFault = "PACKET_INVALID" | "PACKET_REFLECTED" | "PACKET_REPLAYED" | "REKEY_NEEDED";
 
-/** The outcome for a packet. */
 export type PacketOutcome =
   | { readonly ok: true; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly fault: PacketFault };
@@ -25,10 +27,12 @@ export type PacketOutcome =
 export class Session {
   readonly #keys: SessionKeys;
   readonly #nonces = new NonceGenerator();
-  /** Only genuine packets are remembered, so that noise cannot fill the memory. */
+  /** Only authentic packets enter the window, so that noise cannot fill the memory. */
   readonly received = new ReplayWindow();
 
-  /** @param keys the session takes ownership and overwrites them at its end */
+  /**
+   * @param keys the session takes ownership and overwrites them at its end
+   */
   constructor(keys: SessionKeys) {
     this.#keys = keys;
   }
@@ -38,7 +42,7 @@ export class Session {
     return this.#keys.form;
   }
 
-  /** Makes a packet: nonce, ciphertext, tag. */
+  /** Seals data into a packet: nonce, ciphertext, tag. */
   seal(data: Uint8Array): PacketOutcome {
     if (this.#nonces.used >= maxSent) return { ok: false, fault: "REKEY_NEEDED" };
     const nonce = this.#nonces.next();
@@ -64,7 +68,7 @@ export class Session {
       wipe(opened);
       return { ok: false, fault: "PACKET_INVALID" };
     }
-    // If both directions share a key, our own packets also pass as genuine.
+    // If both directions share a key, our own packets also authenticate.
     if (this.#nonces.has(nonce)) {
       wipe(opened);
       return { ok: false, fault: "PACKET_REFLECTED" };
@@ -77,7 +81,7 @@ export class Session {
     return { ok: false, fault };
   }
 
-  /** HMAC-SHA-256 of the transcript: a peer that computes the same has the same keys. */
+  /** HMAC-SHA-256 of the transcript: a peer that computes the same value has the same keys. */
   confirm(transcript: string): Uint8Array {
     return createHmac("sha256", this.#keys.confirmation).update(transcript).digest();
   }

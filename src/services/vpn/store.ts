@@ -1,4 +1,4 @@
-/** The store of the gateway: tunnels with their addresses, and hashes of used ciphertexts, but no session keys. */
+/** Stores tunnels with their addresses, and hashes of used ciphertexts, but no session keys. */
 import { sql } from "kysely";
 import type { RecordOf } from "../../records/columns.ts";
 import type { Principal } from "../../records/ownership.ts";
@@ -8,29 +8,25 @@ import type { WriteTransaction } from "../../store/write-transaction.ts";
 import { createCiphertextStore, forgetCiphertexts } from "./ciphertext-store.ts";
 import { tunnelTable } from "./tables.ts";
 
-/** The algorithms of the gateway. */
 export const kemAlgorithm = "ML-KEM-1024";
 export const identityAlgorithm = "ML-DSA-65";
 
-/** A tunnel. */
 export type Tunnel = RecordOf<typeof tunnelTable.columns>;
 
-/** The gateway is 10.8.0.1; the first and the last address of the network stay unused. */
+/** 10.8.0.1 is the gateway; the first and last addresses of the network stay unused. */
 const firstAddress = 2;
 const lastAddress = 0xfffe;
 
-/** An address in 10.8.0.0/16. */
+/** Formats an address in 10.8.0.0/16. */
 export function formatAddress({ addressNumber }: Tunnel): string {
   return `10.8.${addressNumber >> 8}.${addressNumber & 0xff}`;
 }
 
-/** SQLite allows 32,766 values in a statement. */
+/** SQLite allows at most 32,766 values in a statement. */
 const lookedUpAtOnce = 1000;
 
-/** The tunnels of the gateway. */
 export type VpnStore = ReturnType<typeof createVpnStore>;
 
-/** Creates the service's store on top of the shared store. */
 export function createVpnStore(store: Store) {
   const tunnels = openTable(store, tunnelTable);
   return {
@@ -38,7 +34,7 @@ export function createVpnStore(store: Store) {
     ...tunnels,
     /** @throws RecordDamagedError */
     find: (tunnelId: string, principal: Principal) => tunnels.findIntact({ tunnelId }, { principal }),
-    /** Finds the tunnels among these that no longer exist. */
+    /** Returns the given tunnels that no longer exist. */
     async findMissing(tunnelIds: readonly string[]): Promise<string[]> {
       const found = new Set<string>();
       for (let i = 0; i < tunnelIds.length; i += lookedUpAtOnce) {
@@ -51,7 +47,11 @@ export function createVpnStore(store: Store) {
       }
       return tunnelIds.filter((tunnelId) => !found.has(tunnelId));
     },
-    /** Finds a free address, within a transaction. @returns undefined if there is none */
+    /**
+     * Finds a free address, within a transaction.
+     *
+     * @returns undefined if none is free
+     */
     async findFreeAddress({ db }: WriteTransaction): Promise<number | undefined> {
       // Candidates are the first address and each address after a used one; the lowest free candidate wins.
       const { rows } = await sql<{ free: number | null }>`
@@ -64,9 +64,13 @@ export function createVpnStore(store: Store) {
         where candidate not in (select address_number from vpn_tunnels)`.execute(db);
       return rows[0]?.free ?? undefined;
     },
-    /** Removes a tunnel and frees its address, within a transaction. @returns false if there is no such tunnel */
+    /**
+     * Removes a tunnel and frees its address, within a transaction.
+     *
+     * @returns false if no such tunnel exists
+     */
     async remove(transaction: WriteTransaction, tunnelId: string, principal: Principal): Promise<boolean> {
-      // A damaged tunnel can still be removed.
+      // Even a damaged tunnel can be removed.
       const found = await tunnels.find({ tunnelId }, { principal, db: transaction.db });
       if (found === undefined) return false;
       await tunnels.remove(transaction, found);

@@ -6,18 +6,18 @@ import type { RecordTables, TableDeclaration } from "../../records/table-declara
 const columns = {
   tunnelId: column.text("tunnel_id"),
   peerName: column.text("peer_name"),
-  /** The last 16 bits of its address. */
+  /** Last 16 bits of the peer's address. */
   addressNumber: column.unique(column.integer("address_number")),
   /** Raw ML-KEM-1024. */
   publicKey: column.bytes("public_key"),
   /** Whether the gateway generated the peer's key pair and stores its secret key. */
   isServerHeld: column.flag("is_server_held"),
-  /** The user who registered it. */
+  /** User who registered the peer. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
 };
 
-/** Counts the tunnels of an owner; each has one of the 65,533 addresses. */
+/** Quota for an owner's tunnels; each uses one of 65,533 addresses. */
 export const tunnelQuota: Quota = { list: "vpn_tunnels", noun: "tunnels", kind: "tunnels" };
 
 export const tunnelTable: TableDeclaration<typeof columns> = {
@@ -47,7 +47,7 @@ declare module "../../database/schema.ts" {
   }
 }
 
-/** The tables of tunnels and of used ciphertexts: see store.ts and ciphertext-store.ts. */
+/** Tables for tunnels and used ciphertexts: see store.ts and ciphertext-store.ts. */
 export const vpnTables: RecordTables = {
   records: [tunnelTable],
   tables: { vpn_tunnels: ["position"], vpn_used_ciphertexts: ["ciphertext_hash"] },

@@ -10,13 +10,12 @@ import { lendSecret } from "../../secrets/sealed-keys.ts";
 import type { ServiceDeps } from "../service-deps.ts";
 import { type Wallet, type WalletStore, walletAlgorithm, walletQuota } from "./tables.ts";
 
-/** The dependencies of the RPCs of the service. */
 export interface WalletDeps extends ServiceDeps {
   readonly wallets: WalletStore;
 }
 
 /**
- * Creates a wallet and stores its secret key sealed.
+ * Creates a wallet and stores its sealed secret key.
  *
  * @throws IDEMPOTENCY_KEY_REUSED, QUOTA_EXCEEDED
  */

@@ -1,10 +1,10 @@
-/** Example requests for each call, as the API description shows them. */
+/** Example requests for the API description. */
 import { answered, base64, example, someBytes, someId } from "../../calls/example.ts";
 
 const data = base64("pay 100 to bob");
 
 export const examples = [
-  example("wallet.WalletService.CreateWallet", "create-wallet", "Makes a wallet.", { label: "savings" }),
+  example("wallet.WalletService.CreateWallet", "create-wallet", "Creates a wallet.", { label: "savings" }),
   example("wallet.WalletService.SignTransaction", "sign-transaction", "Signs a payment.", {
     walletId: answered("create-wallet", "walletId", someId("wallet")),
     data,
@@ -15,5 +15,5 @@ export const examples = [
     publicKey: answered("sign-transaction", "publicKey", someBytes),
   }),
   example("wallet.WalletService.ListWallets", "list-wallets", "Lists wallets.", { pageSize: 10 }),
-  example("wallet.WalletService.GetHealth", "get-wallet-health", "Requests the health of the service."),
+  example("wallet.WalletService.GetHealth", "get-wallet-health", "Checks the health of the service."),
 ];

@@ -7,7 +7,6 @@ import { walletTable } from "./tables.ts";
 
 export { examples } from "./examples.ts";
 
-/** Opens the services of the package. */
 export const openServices: OpenServices = (deps) => {
   const service = walletService({ ...deps, wallets: openTable(deps.store, walletTable) });
   return { services: [createServiceImplSpec<typeof WalletService>(WalletService, service)] };

@@ -13,7 +13,6 @@ import { createWallet, type WalletDeps } from "./create.ts";
 import { signTransaction } from "./sign.ts";
 import { type Wallet, walletAlgorithm } from "./tables.ts";
 
-/** Implements the service. */
 export function walletService(deps: WalletDeps): ServiceImpl<typeof WalletService> {
   const { provider, store, wallets } = deps;
   return {

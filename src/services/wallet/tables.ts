@@ -4,7 +4,6 @@ import { recordQuota } from "../../records/quota.ts";
 import type { RecordTable } from "../../records/record-table.ts";
 import type { RecordTables, TableDeclaration } from "../../records/table-declaration.ts";
 
-/** The algorithm of all wallets. */
 export const walletAlgorithm = "ML-DSA-65";
 
 const columns = {
@@ -13,7 +12,7 @@ const columns = {
   address: column.unique(column.text("address")),
   /** Raw. */
   publicKey: column.bytes("public_key"),
-  /** The user who made it. */
+  /** User who created the wallet. */
   owner: column.text("owner"),
   createdAt: column.time("created_at_ms"),
 };
@@ -21,10 +20,9 @@ const columns = {
 /** A wallet without its secret key. */
 export type Wallet = RecordOf<typeof columns>;
 
-/** The wallets of the service. */
 export type WalletStore = RecordTable<typeof columns>;
 
-/** Counts the wallets of an owner. */
+/** Quota for an owner's wallets. */
 export const walletQuota = recordQuota("wallets", "wallets");
 
 export const walletTable: TableDeclaration<typeof columns> = {
@@ -42,7 +40,6 @@ declare module "../../database/schema.ts" {
   }
 }
 
-/** The table of wallets. */
 export const walletTables: RecordTables = {
   records: [walletTable],
   tables: { wallets: ["position"] },

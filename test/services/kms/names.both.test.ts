@@ -61,7 +61,7 @@ describeKmsOnBoth("a key with a name", (_start, shared) => {
     await createNamed(kms, name, { alias: other });
     for (const [handle, advice] of [
       [name, `did you mean name/${name}?`],
-      [other, "an alias is no ID: use key-… or name/…"],
+      [other, "aliases are not IDs: use key-… or name/…"],
     ] as const)
       await expect(kms.sign({ keyId: handle, data })).rejects.toMatchObject({
         rawMessage: `key ${handle} does not exist; ${advice}`,
