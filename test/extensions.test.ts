@@ -8,11 +8,11 @@ const root = join(import.meta.dirname, "../extensions");
 const folders = globSync("*/", { cwd: root }).map((path) => path.replace(/[\\/]$/, ""));
 
 describe("the list of extensions", () => {
-  it("has each folder of extensions/, and no other", () => {
+  it("equals the folders in extensions/", () => {
     expect(extensions.map(({ name }) => name).toSorted()).toEqual(folders.toSorted());
   });
 
-  it("names for each a page and tests", () => {
+  it("has a page and tests for each", () => {
     const missing = extensions.flatMap(({ name }) =>
       ["README.md", "extension.ts", "test"]
         .map((part) => join(root, name, part))

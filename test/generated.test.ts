@@ -31,7 +31,7 @@ function buf(...flags: string[]): Buffer {
   return run("node_modules/@bufbuild/buf/bin/buf", ...flags);
 }
 
-/** All files of a folder, by their path in it. */
+/** Reads all files of a folder, by their relative path. */
 function readFolder(folder: string): Record<string, string> {
   const paths = globSync("**/*.ts", { cwd: folder }).toSorted();
   return Object.fromEntries(paths.map((path) => [path, readFileSync(join(folder, path), "utf8")]));
@@ -41,7 +41,7 @@ describe("generated code", () => {
   it.each([
     ["gen", "buf.gen.yaml"],
     ["test/gen", "test/buf.gen.yaml"],
-  ])("%s is what buf generates from the protos of today", { timeout: 180_000 }, (folder, template) => {
+  ])("%s is up to date with the protos", { timeout: 180_000 }, (folder, template) => {
     buf("generate", "--template", template, "--output", scratch);
     const fresh = readFolder(join(scratch, folder));
     expect(Object.keys(fresh)).not.toEqual([]);
@@ -50,7 +50,7 @@ describe("generated code", () => {
 });
 
 describe("the validate.proto printed from protovalidate's descriptor", () => {
-  it("has every message, field, enum and extension of it", { timeout: 180_000 }, () => {
+  it("has all its messages, fields, enums and extensions", { timeout: 180_000 }, () => {
     const { proto } = file_buf_validate_validate;
     const image = buf("build", "node_modules/.proto", "--output", "-#format=binpb");
     const printed = fromBinary(FileDescriptorSetSchema, image).file.find(({ name }) => name === proto.name);
@@ -59,7 +59,7 @@ describe("the validate.proto printed from protovalidate's descriptor", () => {
   });
 });
 
-/** A descriptor without what is no part of the wire: options but `deprecated`, and the order of fields. */
+/** Returns a descriptor without what is not on the wire: options except `deprecated`, and the order of fields. */
 function wireOf(file: FileDescriptorProto): JsonValue {
   const copy = clone(FileDescriptorProtoSchema, file);
   delete copy.options;

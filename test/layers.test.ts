@@ -1,4 +1,4 @@
-/** The folders of src, the console and the extensions: what each may import, and that no file imports itself by a detour. */
+/** Import rules for the folders of src, the console and the extensions: allowed imports, and no import cycles. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 const root = join(import.meta.dirname, "..");
 const everything = /.*/;
 
-/** What every module may import. */
+/** Files that every module may import. */
 const free: readonly string[] = [
   "program-files",
   "make-directories",
@@ -16,7 +16,7 @@ const free: readonly string[] = [
   "system-error",
 ];
 
-/** The files of src that extensions may import. Beside these they have gen, packages, and their own files. */
+/** The files of src that extensions may import, in addition to gen, packages and their own files. */
 const interfaceForExtensions: readonly string[] = [
   "extension.ts",
   "config.ts",
@@ -82,7 +82,7 @@ const interfaceForExtensions: readonly string[] = [
   "records/quota.ts",
   "records/record-table.ts",
   "records/table-declaration.ts",
-  // The keys of the key service.
+  // Server-held keys.
   "services/kms/change.ts",
   "services/kms/create.ts",
   "services/kms/domain.ts",
@@ -137,21 +137,21 @@ const interfaceForExtensions: readonly string[] = [
   "crypto/strict-json.ts",
   "crypto/x509.ts",
   "rfc3339.ts",
-  // Commands of their own.
+  // Separate commands.
   "setup/launch.mjs",
-  // Servers of their own.
+  // Separate servers.
   "server/call-metrics.ts",
   "server/drain-connections.ts",
   "server/log.ts",
 ];
 
-/** The files that read the list of extensions: what composes the program, and what describes it. */
+/** The files that read the list of extensions: the program's entry, and the generator of its documentation. */
 const readersOfExtensions = /^src\/(main|docs\/write)\.ts$/;
 
-/** Module → the modules it may import besides itself; packages, node: and the files in `free` are free to all. */
+/** Module → the modules it may import besides itself. Everyone may import packages, node: and the files in `free`. */
 const mayImport: Record<string, RegExp> = {
   main: everything,
-  // Beside main, what starts the server.
+  // The entry points of the server, beside main.
   app: /^(?!main$|serve$|extensions)/,
   serve:
     /^(app|start-app|cli|cli\/operator|config|extension|first-calls|open-observability|return-memory|server|settings|uncaught-errors)$/,
@@ -184,7 +184,7 @@ const mayImport: Record<string, RegExp> = {
   "services/registry": /^(gen|calls|database|records)$|^services\b/,
   services:
     /^(gen|config|errors|calls|http|crypto|database|records|secrets|audit|store|identity|services|services\/service-module)$/,
-  // What app.ts passes to all services: the keys too, which several of them use.
+  // What app.ts passes to all services, including the keys that several of them use.
   "services/service-module": /^(config|calls|crypto|database|records|store|identity|services|services\/kms)$/,
   calls: /^(gen|errors)$/,
   "message-limits": /^(gen|errors|calls)$/,
@@ -200,22 +200,22 @@ const mayImport: Record<string, RegExp> = {
   // The page writes public keys as PEM.
   // The reference reads the types of the description.
   console: /^(gen|client|calls|crypto|openapi\/document)$/,
-  // What serves it bundles it, if the program runs from its sources.
+  // Serves the console, and bundles it if the program runs from its sources.
   "console-pages": /^(http|console)$/,
   docs: /^(gen|errors|calls|config|server|services\/registry|extension|extensions)$/,
   release: /^$/,
   // The type of what extensions add.
   extension: /^(cli|cli\/operator|config|errors|open-observability|services\/registry)$/,
-  // The printer of protos, without which there is no gen, and the bundler of the console with what serves its files.
+  // The proto printer, which gen is generated with, and the bundler of the console with the server of its files.
   setup: /^(proto-archive|console|console-pages)$/,
-  // What other programs import, and browsers bundle: of crypto, what runs there.
+  // Other programs import it, and browsers bundle it: of crypto, only the parts that run there.
   client: /^(gen|audit|crypto)$/,
   qsp: /^setup$/,
 };
 
 /**
- * The module of a path: its first folder under src, or the name of a file there. Each service is a module of its own;
- * what stands beside them is shared by all.
+ * Returns the module of a path: its first folder under src, or the name of a file there. Each service is its own module;
+ * the files beside them are shared by all.
  */
 function moduleOf(path: string): string {
   if (path.startsWith("extensions/") && path.split("/").length > 2) return path.split("/", 2).join("/");
@@ -234,7 +234,7 @@ function ruleOf(module: string): RegExp | undefined {
   return mayImport[module] ?? mayImport[module.split("/")[0] ?? ""];
 }
 
-/** The files and generated code that a file imports, types included. */
+/** Returns the files and generated code that a file imports, including types. */
 function importsOf(path: string): string[] {
   const source = readFileSync(join(root, path), "utf8");
   const specifiers = source.matchAll(/(?:\bfrom|^import|\bimport\()\s*["']([^"']+)["']/gm);
@@ -244,13 +244,13 @@ function importsOf(path: string): string[] {
   });
 }
 
-/** What all services share. It names none of them, nor a table of one. */
+/** Code shared by all services. It names no service and no service table. */
 const shared = /^src\/(audit|database|identity|records|secrets|server|transcoding)\//;
 const serviceNames = globSync("src/services/*/tables.ts", { cwd: root }).map((path) =>
   basename(dirname(path)),
 );
 const namesService = new RegExp(`(?<![\\w-])(${serviceNames.join("|")})s?(?=_|\\b)`, "g");
-/** What a device's token says that it is for: a part of the token's format. */
+/** The use claim in device tokens, which is part of the token format. */
 const deviceUse = '"iot"';
 
 const coreFiles = globSync(["src/**/*.{ts,mjs}", "console/{page/**/*.{ts,tsx},*.ts}"], { cwd: root }).map(
@@ -264,7 +264,7 @@ const files = [...coreFiles, "extensions/index.ts", ...extensionFiles];
 const imports = new Map(files.map((path) => [path, importsOf(path)]));
 
 describe("the modules of src, and the console", () => {
-  it.each(coreFiles)("%s imports only what its module may", (path) => {
+  it.each(coreFiles)("%s has only imports that its module allows", (path) => {
     const module = moduleOf(path);
     const rule = ruleOf(module);
     expect(rule, `${module} is not in the table`).toBeDefined();
@@ -273,11 +273,11 @@ describe("the modules of src, and the console", () => {
     expect(foreign.filter((target) => !isAllowed(moduleOf(target)))).toEqual([]);
   });
 
-  it("have no cycle of imports, of values or of types", () => {
+  it("have no import cycle, neither of values nor of types", () => {
     expect(findCycles()).toEqual([]);
   });
 
-  it("let the command line load nothing of the server for a verb of the client", () => {
+  it("load no server code for the client verbs of the command line", () => {
     const verbs = files.filter((path) => /^src\/cli\/(?!operator\/)/.test(path));
     const loaded = listLoaded(["src/main.ts", ...verbs]);
     expect(loaded).toEqual(expect.arrayContaining(["src/cli/verbs/kms/keys.ts", "extensions/index.ts"]));
@@ -286,7 +286,7 @@ describe("the modules of src, and the console", () => {
     expect(loaded.filter((path) => foreign.test(path))).toEqual([]);
   });
 
-  it("let the client, which browsers bundle, load nothing of Node", () => {
+  it("load no Node module in the client, which browsers bundle", () => {
     const loaded = listLoaded(files.filter((path) => path.startsWith("src/client/")));
     expect(loaded).toContain("src/crypto/bytes.ts");
     const ofNode = loaded.filter(
@@ -295,33 +295,33 @@ describe("the modules of src, and the console", () => {
     expect(ofNode).toEqual([]);
   });
 
-  it.each(files.filter((path) => shared.test(path)))("%s names no service and no table of one", (path) => {
+  it.each(files.filter((path) => shared.test(path)))("%s names no service and no service table", (path) => {
     const source = readFileSync(join(root, path), "utf8").replaceAll(deviceUse, "");
     expect(serviceNames).toHaveLength(8);
     expect(source.match(namesService) ?? []).toEqual([]);
   });
 
-  it("leave composition to app.ts, in at most 150 lines", () => {
+  it("leave composition to app.ts, which has at most 150 lines", () => {
     const lines = readFileSync(join(root, "src/app.ts"), "utf8").split("\n").length - 1;
     expect(lines).toBeLessThanOrEqual(150);
   });
 });
 
 describe("the extensions", () => {
-  it.each(coreFiles.filter((path) => !readersOfExtensions.test(path)))("are unknown to %s", (path) => {
+  it.each(coreFiles.filter((path) => !readersOfExtensions.test(path)))("are not imported by %s", (path) => {
     expect(imports.get(path)?.filter((target) => target.startsWith("extensions/"))).toEqual([]);
   });
 
-  it("are listed by a file that imports nothing else of them", () => {
+  it("are listed by a file that imports only their declarations", () => {
     const foreign = /^(src\/extension\.ts|extensions\/[\w-]+\/extension\.ts)$/;
     expect(imports.get("extensions/index.ts")?.filter((target) => !foreign.test(target))).toEqual([]);
   });
 
-  it.each(interfaceForExtensions)("have %s as a part of their interface, which there is", (path) => {
+  it.each(interfaceForExtensions)("have an interface that includes the existing file %s", (path) => {
     expect(coreFiles).toContain(`src/${path}`);
   });
 
-  it("import of the core only their interface, and nothing of each other", () => {
+  it("import only their interface from the core, and nothing from each other", () => {
     const foreign = extensionFiles.flatMap((path) =>
       (imports.get(path) ?? [])
         .filter((target) => moduleOf(target) !== moduleOf(path) && !target.startsWith("gen/"))
@@ -332,10 +332,10 @@ describe("the extensions", () => {
   });
 });
 
-/** The files that are loaded with others: what they import at once, and not for its types alone. */
+/** Returns the files that load at once with the given ones, excluding imports of types. */
 function listLoaded(entries: readonly string[]): string[] {
   const loaded = new Set(entries);
-  // The set grows while it is gone through.
+  // The loop adds to the set that it iterates over.
   for (const path of loaded) {
     if (!files.includes(path)) continue;
     const source = readFileSync(join(root, path), "utf8");
@@ -346,7 +346,7 @@ function listLoaded(entries: readonly string[]): string[] {
   return [...loaded];
 }
 
-/** Finds files that import each other, as paths that end where they begin. */
+/** Finds import cycles, as paths that end where they begin. */
 function findCycles(): string[] {
   const done = new Set<string>();
   const open: string[] = [];

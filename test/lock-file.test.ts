@@ -14,13 +14,13 @@ const root = join(import.meta.dirname, "..");
 const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")) as {
   readonly packages: Readonly<Record<string, LockedPackage>>;
 };
-/** All but the packages of this repository, and the links to them. */
+/** All except this repository's own packages and the links to them. */
 const installed = Object.entries(packages).filter(
   ([path, { link = false }]) => path.startsWith("node_modules/") && !link,
 );
 
 describe("package-lock.json", () => {
-  // `npm ci` refuses a lock that leaves out a package, even one that only another platform needs.
+  // `npm ci` rejects a lock file that omits a package, even one for a different platform.
   it("names every package that any platform installs", () => {
     const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
       Object.keys(optionalDependencies).filter(
@@ -32,7 +32,7 @@ describe("package-lock.json", () => {
     expect(missing).toEqual([]);
   });
 
-  it("pins every package to its content, and none to the host of a registry", () => {
+  it("pins every package to its content, without naming a registry", () => {
     expect(installed.length).toBeGreaterThan(100);
     const own = Object.keys(packages).filter((path) => !path.startsWith("node_modules/"));
     expect(own).toEqual(["", "bundled"]);

@@ -1,4 +1,4 @@
-/** The program with and without the native provider. It runs in a copy of the project that has its own native/build. */
+/** The program with and without the native provider, in a copy of the project with its own native/build. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -18,14 +18,14 @@ beforeAll(() => {
   symlinkSync(join(root, "node_modules"), join(copy, "node_modules"));
 });
 
-/** Puts files into the copy's native/build. */
+/** Writes files into the copy's native/build. */
 function placeBuild(files: Readonly<Record<string, string>>): void {
   const folder = join(copy, "native/build");
   mkdirSync(folder, { recursive: true });
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
 }
 
-/** Runs the copy's server until it is ready or has ended, and stops it. */
+/** Runs the copy's server until it is ready or has exited, and stops it. */
 async function serve(...args: string[]) {
   const flags = ["serve", "--port", "0", "--data-dir", makeTemporaryDirectory(), ...args];
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("QSP_"));
@@ -51,14 +51,14 @@ const stopping = /^\{[^\n]*"signal":"SIGTERM"[^\n]*\}\n$/;
 describe("a server whose native provider was never built", () => {
   beforeAll(() => rmSync(join(copy, "native"), { recursive: true, force: true }));
 
-  it("computes with OpenSSL, and logs nothing about it", async () => {
+  it("uses OpenSSL without logging anything", async () => {
     const { code, stdout, stderr } = await serve();
     expect(code).toBe(0);
     expect(stdout).toContain(openSsl);
     expect(stderr).toMatch(stopping);
   });
 
-  it("does not start with --crypto-provider native, and says how to build it", async () => {
+  it("does not start with --crypto-provider native, and explains how to build it", async () => {
     expect(await serve("--crypto-provider", "native")).toEqual({
       code: 2,
       stdout: "",
@@ -70,7 +70,7 @@ describe("a server whose native provider was never built", () => {
 describe("a server whose native provider is damaged", () => {
   beforeAll(() => placeBuild({ [nativeFile]: "cut off", [manifestFile]: "{}" }));
 
-  it("computes with OpenSSL, and logs one line that says why", async () => {
+  it("uses OpenSSL and logs the reason in one line", async () => {
     const { code, stdout, stderr } = await serve();
     expect(code).toBe(0);
     expect(stdout).toContain(openSsl);
@@ -89,7 +89,7 @@ describe("a server whose native provider is damaged", () => {
 });
 
 describe.skipIf(isNativeSkipped)(`a server with the native provider${nativeNeed}`, () => {
-  it("says so in its start, its health and its metrics, with the code for this processor", async () => {
+  it("reports it at startup, in its health and in its metrics, with the code path for this processor", async () => {
     const server = await startServer({ dataDir: makeTemporaryDirectory(), args: ["--metrics", "open"] });
     const answer = await (await fetch(`${server.url}/api/health`)).text();
     const metrics = await (await fetch(`${server.url}/metrics`)).text();
@@ -102,8 +102,8 @@ describe.skipIf(isNativeSkipped)(`a server with the native provider${nativeNeed}
     );
   });
 
-  it("computes with the portable code on a processor without AVX2, and says so", async () => {
-    // AWS-LC reads the variable as OpenSSL does: bit 5 of the second word is AVX2.
+  it("uses the portable code on a processor without AVX2, and reports it", async () => {
+    // AWS-LC reads the variable like OpenSSL: bit 5 of the second word is AVX2.
     const env = process.arch === "x64" ? { OPENSSL_ia32cap: "~0:~0x20" } : {};
     const server = await startServer({ dataDir: makeTemporaryDirectory(), env });
     const { stdout } = await server.stop();

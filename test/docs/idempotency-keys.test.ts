@@ -1,4 +1,4 @@
-/** The table of docs/formats.md names the calls whose protos accept an idempotency key. */
+/** The table in docs/formats.md names the calls whose protos accept an idempotency key. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { getOption } from "@bufbuild/protobuf";
@@ -7,7 +7,7 @@ import { idempotency_key } from "#gen/qsp/idempotency_pb.ts";
 import { createCallRegistry, listMethods } from "../../src/cli/verbs/call-registry.ts";
 import { loadPackages } from "../support/whole-program.ts";
 
-it("docs/formats.md lists the calls that accept an idempotency key, and no other", async () => {
+it("docs/formats.md lists exactly the calls that accept an idempotency key", async () => {
   const page = readFileSync(join(import.meta.dirname, "../../docs/formats.md"), "utf8");
   const [, section = ""] = /^## Retries with an idempotency key$(.*?)^## /ms.exec(page) ?? [];
   const named = [...section.matchAll(/^\| `([a-z]+)` \| (.*) \|$/gm)].flatMap(([, name, calls = ""]) =>

@@ -11,13 +11,13 @@ import { loadPackages, loadSettings } from "../support/whole-program.ts";
 const root = join(import.meta.dirname, "../..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
 
-describe("a page that is made from code", () => {
+describe("a generated page", () => {
   it.each(Object.entries(generatedPages))("%s is up to date; else run: npm run docs", (path, render) => {
     expect(read(path)).toBe(render());
   });
 });
 
-/** A row of a table of reasons. */
+/** A row in a table of reasons. */
 interface ReasonRow {
   readonly name: string;
   readonly code: string;
@@ -41,11 +41,11 @@ const ofExtensions = await Promise.all(
 );
 
 describe.each([["docs/errors.md", ofCore] as const, ...ofExtensions])(
-  "the reasons of %s",
+  "the reasons in %s",
   (page, declared) => {
     const rows = readReasons(page);
 
-    it("are those of the code, each in one row, with the code and the HTTP status that it has", () => {
+    it("match the declared reasons, one row each, with the right code and HTTP status", () => {
       const wanted = declared.map((reason) => {
         const error = refuse(reason, "");
         return { name: reason.name, code: nameCode(error.code), status: toHttpStatus(error) };
@@ -55,14 +55,14 @@ describe.each([["docs/errors.md", ofCore] as const, ...ofExtensions])(
       expect(found.toSorted(byName)).toEqual(wanted.toSorted(byName));
     });
 
-    it("have causes and remedies that are sentences", () => {
+    it("have causes and remedies in whole sentences", () => {
       expect(rows.flatMap(({ texts }) => texts).filter((text) => !text.endsWith("."))).toEqual([]);
     });
   },
 );
 
-describe("the reasons of docs/errors.md", () => {
-  it("of which only an operator can act on some, name these", () => {
+describe("the reasons in docs/errors.md", () => {
+  it("list the ones that only an operator can resolve", () => {
     const [, list = ""] = /logs these reasons as errors.*?: (.*?)\./.exec(read("docs/errors.md")) ?? [];
     const faults = ofCore.filter(({ isServerFault }) => isServerFault);
     expect(list.split(", ").toSorted()).toEqual(faults.map(({ name }) => `\`${name}\``).toSorted());

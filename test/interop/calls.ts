@@ -1,4 +1,4 @@
-/** What drivers are asked to do: calls in JSON, and what they come to. */
+/** The interface to drivers: calls in JSON, and their outcomes. */
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import type { OpenApiDocument } from "../../src/openapi/document.ts";
 import { findOperation, type HttpCall, type Members, toHttpCall } from "../openapi/call-examples.ts";
@@ -9,19 +9,19 @@ export interface Call {
   /** Such as "pqc.PqcService". */
   readonly service: string;
   readonly method: string;
-  /** The call over REST, which has none that send a stream. */
+  /** The REST operation; undefined for client streams, which REST does not have. */
   readonly http?: HttpCall;
-  /** One message; a list of them for a call that sends a stream. */
+  /** One message; a list for a call that sends a stream. */
   readonly request: Members | readonly Members[];
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** What a call came to: an answer as JSON, or a refusal. */
+/** Result of a call: an answer as JSON, or a refusal. */
 export type Outcome =
   | { readonly answer: unknown }
   | { readonly refusal: { readonly code: string; readonly reason: string | undefined } };
 
-/** A server, and what it says of its REST calls. */
+/** A server and its OpenAPI description. */
 export interface ForeignServer {
   readonly url: string;
   readonly document: OpenApiDocument;
@@ -41,12 +41,12 @@ export function findMethod(rpc: string): DescMethod {
   return desc;
 }
 
-/** Tells whether one server must answer all calls of a service, because it holds state in memory. */
+/** Returns whether one server must answer all calls of a service, because it holds state in memory. */
 export function hasState({ file }: DescService): boolean {
   return packages.some((one) => one.hasState === true && one.files.includes(file));
 }
 
-/** Prepares a call of a server. */
+/** Prepares a call to a server. */
 export function toCall(
   { document }: ForeignServer,
   { parent, name, methodKind }: DescMethod,
@@ -63,7 +63,7 @@ export function toCall(
 }
 
 /**
- * The messages that a call sends, one after another, as command lines take them.
+ * Returns the messages that a call sends, in order, in the form that command lines expect.
  *
  * @param replace changes values, as for JSON.stringify
  */

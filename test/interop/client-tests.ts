@@ -1,4 +1,4 @@
-/** What each foreign client must get right: the examples of all services, refusals, every kind of value, and streams. */
+/** What each third-party client must handle: the examples of all services, refusals, every kind of value, and streams. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { OpenApiDocument } from "../../src/openapi/document.ts";
 import { prepareServer } from "../openapi/api-server.ts";
@@ -15,22 +15,22 @@ import { testValues } from "./value-tests.ts";
 
 const examples = await loadExamples();
 
-/** What a client is tested with. */
+/** The client under test, and its servers. */
 export interface Tested {
   readonly driver: Driver;
-  /** The server of the next call of a service: with several servers, another one than that of the call before. */
+  /** Returns the server for the next call of a service; with several servers, each call goes to a different one. */
   readonly nextServer: (service: Parameters<typeof hasState>[0]) => ForeignServer;
 }
 
-/** Where the servers of a client start. */
+/** The servers of a client. */
 export interface Servers {
   /** Servers on one database. */
   readonly count: number;
-  /** Creates their database, and gives its flags; SQLite if left out. */
+  /** Creates their database and returns its flags; SQLite if omitted. */
   readonly database?: () => Promise<readonly string[]>;
 }
 
-/** Tests clients with the program as its users run it: each with a store of its own, as that of the recorded answers. */
+/** Tests clients against the real program. Each client gets its own store, like the recorded answers. */
 export function testClients(drivers: readonly Driver[], servers: Servers = { count: 1 }): void {
   for (const driver of drivers) {
     const { name, program = "node" } = driver;
@@ -70,7 +70,7 @@ function testClient(driver: Driver, { count, database }: Servers): void {
     await expect.poll(() => countStreams(running)).toBe(0);
   });
 
-  it("gives its servers no fault to log, and they end in order", async () => {
+  it("causes no server error, and its servers stop cleanly", async () => {
     const exits = await Promise.all(running.map(({ stop }) => stop()));
     expect(exits.map(({ code }) => code)).toEqual(running.map(() => 0));
     expect(exits.flatMap(({ stderr }) => stderr.split("\n").filter(isFault))).toEqual([]);
@@ -82,7 +82,7 @@ async function describeServer(url: string): Promise<ForeignServer> {
   return { url, document: (await response.json()) as OpenApiDocument };
 }
 
-/** Calls that follow something, or send a stream, and have not ended, as servers say themselves. */
+/** Counts unfinished streaming calls, according to the servers' metrics. */
 async function countStreams(servers: readonly RunningServer[]): Promise<number> {
   const counts = servers.map(async ({ url }) => {
     const metrics = await (await fetch(`${url}/metrics`)).text();

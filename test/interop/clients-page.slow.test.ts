@@ -6,7 +6,7 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { testSteps } from "./readme-steps.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/clients.md"), "utf8");
-/** The section that every other one builds on. */
+/** The section that all others build on. */
 const first = "The protos";
 
 const dataDir = makeTemporaryDirectory(afterAll);
@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => server.stop());
 
-/** The page without its other sections. Lines keep their numbers. */
+/** Returns the page with one other section. Line numbers stay the same. */
 function only(heading: string): string {
   return page
     .split(/^(?=## )/m)
@@ -30,12 +30,12 @@ function only(heading: string): string {
 
 for (const heading of ["Python", "Go", "TypeScript", "Requests by QUERY", "Without generated code"])
   testSection(heading);
-// Each compiles for a minute or more, with tools that Debian lacks or has in old versions. To run both:
+// Each takes a minute or more to compile, with tools that Debian lacks or has in old versions. To run both:
 // QSP_TEST_LANGUAGES=Java,Rust npx vitest run test/interop/clients-page.slow.test.ts
 for (const heading of process.env.QSP_TEST_LANGUAGES?.split(",") ?? []) testSection(heading);
 
 function testSection(heading: string): void {
-  describe(`docs/clients.md, ${heading}: what it prints is what a reader gets`, () => {
+  describe(`docs/clients.md, ${heading}: the printed output is correct for`, () => {
     testSteps(only(heading), {
       surroundings: () => ({ authority: server.authority }),
       isWithoutCheckout: true,

@@ -3,14 +3,11 @@ import { describePostgres, freshDatabaseUrl } from "../support/postgres.ts";
 import { testClients } from "./client-tests.ts";
 import { npmDrivers, otherDrivers } from "./drivers.ts";
 
-describe("a program,", () => testClients(otherDrivers));
+describe("the command-line client", () => testClients(otherDrivers));
 
-describePostgres(
-  "with two servers on one PostgreSQL, each call to the other one than the call before,",
-  () => {
-    testClients(
-      npmDrivers.filter(({ name }) => name.endsWith("gRPC")),
-      { count: 2, database: async () => ["--database-url", await freshDatabaseUrl()] },
-    );
-  },
-);
+describePostgres("with two servers on one PostgreSQL, called in turn,", () => {
+  testClients(
+    npmDrivers.filter(({ name }) => name.endsWith("gRPC")),
+    { count: 2, database: async () => ["--database-url", await freshDatabaseUrl()] },
+  );
+});

@@ -2,4 +2,4 @@ import { describe } from "vitest";
 import { testClients } from "./client-tests.ts";
 import { npmDrivers } from "./drivers.ts";
 
-describe("a client that npm installs,", () => testClients(npmDrivers));
+describe("the npm client", () => testClients(npmDrivers));

@@ -1,10 +1,10 @@
 /**
- * A server for Connect's conformance suite, made by the project's own builder:
+ * A server for Connect's conformance suite, built with the project's own server builder:
  * `connectconformance --mode server … -- node test/interop/conformance-server.ts <descriptor set>`.
  *
- * The suite starts one for each configuration, asks for it on stdin and learns on stdout where it listens
- * (connectrpc/conformance, docs/testing_servers.md). Every protocol is on the one port, so only the limit of
- * the request matters.
+ * The suite starts a server for each configuration, sends the configuration on stdin and reads the address on stdout
+ * (connectrpc/conformance, docs/testing_servers.md). All protocols share one port, so only the limit in the request
+ * matters.
  */
 
 import { readFileSync } from "node:fs";
@@ -22,20 +22,20 @@ const registry = createFileRegistry(fromBinary(FileDescriptorSetSchema, readFile
 const requestType = getMessage(registry, `${packageName}.ServerCompatRequest`);
 const responseType = getMessage(registry, `${packageName}.ServerCompatResponse`);
 
-/** Bytes of the length (big-endian) before each message on stdin and stdout. */
+/** Size of the length prefix (big-endian) of each message on stdin and stdout, in bytes. */
 const lengthBytes = 4;
 
-/** What the server reads of ServerCompatRequest. */
+/** The fields of ServerCompatRequest that the server reads. */
 interface ServerRequest extends Message {
-  /** 0 stands for no limit. */
+  /** 0 means no limit. */
   readonly messageReceiveLimit: number;
 }
 
-// The descriptors have the message; the interface above is the one field of it that is read.
+// The descriptors have the whole message; the interface above has the one field that the server reads.
 const request = fromBinary(requestType, (await buffer(process.stdin)).subarray(lengthBytes)) as ServerRequest;
 const server = await createServer({
   services: [conformanceService(registry)],
-  // On stderr: stdout is the suite's.
+  // On stderr, because stdout belongs to the suite.
   logger: pino({ level: process.env.QSP_TEST_LOG_LEVEL ?? "fatal" }, pino.destination(process.stderr.fd)),
   limits: {
     ...defaultLimits,

@@ -1,9 +1,9 @@
 /**
- * The service of Connect's conformance suite, from its descriptors: connectrpc/conformance/v1/service.proto says
- * what each RPC does.
+ * The service of Connect's conformance suite, from its descriptors. connectrpc/conformance/v1/service.proto describes
+ * each RPC.
  *
- * Nothing of the suite is in this repository, so there is no generated code; the interfaces below are the
- * part of its messages that the service reads.
+ * The repository has no part of the suite and therefore no generated code. The interfaces below are the part of its
+ * messages that the service reads.
  */
 import {
   create,
@@ -63,11 +63,11 @@ interface StreamRequest extends Message {
   readonly fullDuplex?: boolean;
 }
 
-/** Implements ConformanceService; Unimplemented is left out, as the suite wants it. */
+/** Implements ConformanceService except for Unimplemented, as the suite requires. */
 export function conformanceService(registry: Registry): ServiceImplSpec {
   const service = registry.getService(`${packageName}.ConformanceService`);
   if (service === undefined) throw new Error(`the descriptors do not have ${packageName}.ConformanceService`);
-  // Only the descriptors know the types of the requests; the interfaces above say what they hold.
+  // Only the descriptors know the types of the requests; the interfaces above describe their content.
   const implementation = {
     unary: (request: Message, context: HandlerContext) =>
       answerOnce(registry, [request as SingleRequest], context),
@@ -98,7 +98,7 @@ async function answerOnce(
   return createMessage(context.method.output, { payload: { data, requestInfo } });
 }
 
-/** Answers each request as it comes if the first asks for that (`fullDuplex`), and otherwise all at the end. */
+/** Answers each request at once if the first one asks for it (`fullDuplex`), otherwise all at the end. */
 async function* answerStream(
   registry: Registry,
   requests: AsyncIterable<StreamRequest> | Iterable<StreamRequest>,
@@ -112,7 +112,7 @@ async function* answerStream(
     sent += 1;
     return createMessage(context.method.output, { payload: { data, requestInfo } });
   };
-  // Who asks for the first time learns everything, and then only what is new.
+  // The first answer has all request information; later answers only have what is new.
   const describeAll = (): RequestInfo | undefined =>
     sent === 0 ? describeRequest(registry, received, context) : undefined;
 
@@ -186,17 +186,17 @@ function append(target: Headers, headers: readonly Header[] = []): void {
   for (const { name, value } of headers) for (const item of value) target.append(name, item);
 }
 
-/** Does not look at the signal of the call: that the call ends in time is up to the server. */
+/** Ignores the signal of the call: ending the call in time is up to the server. */
 function pause(milliseconds = 0): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
-/** Makes a message of a type that only its descriptor knows; `create` checks the fields. */
+/** Creates a message of a type that only its descriptor knows; `create` checks the fields. */
 export function createMessage(type: DescMessage, fields: Record<string, unknown>): Message {
   return create(type, fields as MessageInitShape<DescMessage>);
 }
 
-/** @throws Error if the descriptors do not have the message. */
+/** @throws Error if the descriptors do not have the message */
 export function getMessage(registry: Registry, typeName: string): DescMessage {
   const type = registry.getMessage(typeName);
   if (type === undefined) throw new Error(`the descriptors do not have ${typeName}`);

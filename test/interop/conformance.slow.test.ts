@@ -8,11 +8,11 @@ const root = join(import.meta.dirname, "../..");
 const suite = "connectconformance";
 
 /**
- * The one thing in which the suite and our contract differ, in the words of the suite.
+ * The only difference between the suite and our contract, in the suite's own words.
  *
- * The contract wants a google.rpc.ErrorInfo among the details of every error. The suite wants no details that
- * its handler did not make, and cannot resolve the type of ours (connectrpc/conformance, results.go, checkError,
- * has it as an open question whether to be more lenient). Code, message, headers and trailers count all the same.
+ * Our contract requires a google.rpc.ErrorInfo in the details of every error. The suite expects only the details of its
+ * handler, and cannot resolve our type. (connectrpc/conformance, results.go, checkError, leaves open whether to be more
+ * lenient.) Code, message, headers and trailers still count.
  */
 const errorInfoComplaints = [
   /^actual error contain 1 details; expecting 0$/,
@@ -20,27 +20,27 @@ const errorInfoComplaints = [
 ];
 
 /**
- * The suite's word for a call that took longer from the client to its handler than the suite expects: a machine with
- * other work. Such a case must pass when it runs alone.
+ * The suite's complaint about a call that took longer than expected to reach its handler, because the machine is busy.
+ * Such a case must pass when it runs alone.
  */
 const lateComplaint = /^server echoed back a timeout \(\d+ ms\) that did not match expected \(\d+ ms\)$/;
 
-/** The suites whose errors the server makes by itself: their test cases alone may differ in that thing. */
+/** The suites whose errors come from the server itself: only their cases may have that difference. */
 const serverErrors = /^(Timeouts|Server Message Size|((Connect|gRPC|gRPC-Web) )?Unexpected Requests)\//;
 
-/** What a run of the suite came to. */
+/** Summary of a run of the suite. */
 interface Outcome {
   readonly total: number;
   readonly passed: number;
-  /** Test cases that differ in nothing but the ErrorInfo. */
+  /** Test cases that differ only in the ErrorInfo. */
   readonly errorInfoOnly: readonly string[];
-  /** Test cases that were late and nothing else. */
+  /** Test cases that were only late. */
   readonly late: readonly string[];
-  /** The other failures, with what the suite says of them. */
+  /** Other failures, with the suite's complaints. */
   readonly failures: readonly string[];
 }
 
-/** Reads what the suite prints: "FAILED: name:" with indented complaints, and the counts at the end. */
+/** Parses the suite's output: "FAILED: name:" with indented complaints, and the counts at the end. */
 function readOutcome(output: string): Outcome {
   const [, total = "0", passed = "0"] = /^Total cases: (\d+)\n(\d+) passed, \d+ failed$/m.exec(output) ?? [];
   const failed = [...output.matchAll(/^FAILED: (.*):\n((?:\t.*\n)*)/gm)].map(([, name = "", text = ""]) => ({
@@ -64,10 +64,10 @@ function readOutcome(output: string): Outcome {
   };
 }
 
-/** How often a test case may run again: the suite allows its call 200 ms, which a busy machine may exceed more than once. */
+/** Maximum repeats of a test case: a call may take 200 ms, which a busy machine may exceed more than once. */
 const maxRuns = 10;
 
-/** Runs test cases again, one after the other. @returns how many of them pass */
+/** Repeats test cases one after another, and returns how many pass. */
 async function countPassed(
   names: readonly string[],
   runSuite: (...flags: string[]) => Promise<Outcome>,
@@ -110,9 +110,9 @@ describe.skipIf(isMissing(suite) || isMissing("go"))("Connect's conformance suit
       versions: ["HTTP_VERSION_1", "HTTP_VERSION_2"],
       codecs: ["CODEC_PROTO", "CODEC_JSON"],
       compressions: ["COMPRESSION_IDENTITY", "COMPRESSION_GZIP", "COMPRESSION_BR"],
-      // TLS ends before the server does its work, at Envoy.
+      // No TLS: Envoy terminates it in front of the server.
       supportsTls: false,
-      // Connect for Node answers with 505: HTTP/1.1 does not promise that both sides may speak at once.
+      // Connect for Node answers with 505: HTTP/1.1 does not guarantee full duplex.
       supportsHalfDuplexBidiOverHttp1: false,
       supportsConnectGet: true,
       supportsMessageReceiveLimit: true,
@@ -133,7 +133,7 @@ describe.skipIf(isMissing(suite) || isMissing("go"))("Connect's conformance suit
     console.log(
       `${protocol}: ${outcome.total} test cases, ${passed} passed, ${errorInfoOnly.length} differ by our ErrorInfo alone`,
     );
-    // A server that does not start fails them all: the first few say as much.
+    // If the server does not start, all cases fail: the first few are enough.
     expect(outcome.failures.slice(0, 10), stderr).toEqual([]);
     expect(outcome.total, stderr).toBe(total);
     expect(passed + errorInfoOnly.length).toBe(total);

@@ -13,7 +13,11 @@ import type { Transport } from "@connectrpc/connect";
 import type { Members } from "../openapi/call-examples.ts";
 import { type Call, findMethod } from "./calls.ts";
 
-/** Makes a call that has one answer, with requests and answer in JSON. @throws ConnectError */
+/**
+ * Makes a unary or client-streaming call, with requests and answer in JSON.
+ *
+ * @throws ConnectError
+ */
 export async function callConnect(transport: Transport, call: Call): Promise<unknown> {
   const desc = findMethod(`${call.service}.${call.method}`);
   if (desc.methodKind === "unary") {
@@ -32,7 +36,7 @@ export async function callConnect(transport: Transport, call: Call): Promise<unk
   return toJsonAnswer(desc.output, answer);
 }
 
-/** Makes a call that is answered with a stream, until the signal ends it, or nobody reads any further. */
+/** Makes a server-streaming call, until the signal ends it or the caller stops reading. */
 export async function* watchConnect(
   transport: Transport,
   call: Call,

@@ -1,4 +1,4 @@
-/** Clients that the project did not write, each behind one interface. */
+/** Third-party clients, each behind the same interface. */
 import { fromBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import {
@@ -17,11 +17,11 @@ export interface Driver {
   readonly name: string;
   /** The program that it needs on the machine. */
   readonly program?: string;
-  /** The streams that it can send. HTTP/1.1 has none that go both ways. */
+  /** The streams that it can send. HTTP/1.1 has no bidirectional streams. */
   readonly sends: "no streams" | "streams" | "streams both ways";
-  /** Makes a call that has one answer. */
+  /** Makes a call with a single answer. */
   call(url: string, call: Call): Promise<Outcome>;
-  /** Makes a call that is answered with a stream, and gives its messages as they come. It ends with its reader. */
+  /** Makes a server-streaming call and yields its messages as they arrive. Ends when the caller stops reading. */
   watch(url: string, call: Call, signal?: AbortSignal): AsyncGenerator<unknown>;
 }
 
@@ -68,7 +68,7 @@ function headerFlags(flag: string, headers: Readonly<Record<string, string>>): s
 }
 
 const grpcurl: Driver = {
-  name: "grpcurl, knowing nothing but the address",
+  name: "grpcurl, given only the address",
   program: "grpcurl",
   sends: "streams both ways",
   async call(url, call) {
@@ -86,7 +86,7 @@ const grpcurl: Driver = {
     follow("grpcurl", toGrpcurlArgs(url, call), toJsonTexts(call, toFieldMask), signal),
 };
 
-/** grpcurl reads a field mask as the message that it is, not in its form of ProtoJSON. */
+/** grpcurl reads a field mask as a plain message, not in its ProtoJSON form. */
 function toFieldMask(name: string, value: unknown): unknown {
   return name === "updateMask" ? { paths: String(value).split(",") } : value;
 }
@@ -105,7 +105,7 @@ function bufCurl(protocol: "grpc" | "grpcweb" | "connect"): Driver {
     `${url}/${call.service}/${call.method}`,
   ];
   return {
-    name: `buf curl over ${protocol}, knowing nothing but the address`,
+    name: `buf curl over ${protocol}, given only the address`,
     program: "buf",
     sends: "streams both ways",
     async call(url, call) {
@@ -120,7 +120,7 @@ function bufCurl(protocol: "grpc" | "grpcweb" | "connect"): Driver {
   };
 }
 
-/** Each call goes over a transport of its own, so that nothing is left open. */
+/** Uses a new transport for each call, so that nothing stays open. */
 function connectNode(
   name: string,
   sends: Driver["sends"],
@@ -144,7 +144,7 @@ function connectNode(
 }
 
 const grpcJs: Driver = {
-  name: "@grpc/grpc-js, with what reflection says",
+  name: "@grpc/grpc-js, with reflection",
   sends: "streams",
   async call(url, call) {
     const outcome = await callGrpcJs(url.slice("http://".length), call);
@@ -154,7 +154,7 @@ const grpcJs: Driver = {
   watch: (url, call, signal) => watchGrpcJs(url.slice("http://".length), call, signal),
 };
 
-/** INVALID_ARGUMENT of 3. */
+/** Turns 3 into INVALID_ARGUMENT. */
 export function nameOf(code: number): string {
   return (Code[code] ?? String(code)).replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase();
 }
@@ -164,7 +164,7 @@ const http2 = { httpVersion: "2" } as const;
 const get = { useHttpGet: true };
 const json = { useBinaryFormat: false };
 
-/** Clients of npm packages that call from the process of the test. */
+/** npm clients, which call from the test process. */
 export const npmDrivers: readonly Driver[] = [
   connectNode("Connect over HTTP/1.1", "streams", (baseUrl) => createConnectTransport({ baseUrl, ...http1 })),
   connectNode("Connect with GET over HTTP/1.1", "streams", (baseUrl) =>
@@ -193,7 +193,7 @@ export const npmDrivers: readonly Driver[] = [
   grpcJs,
 ];
 
-/** Those that start a program for each call; the last only in `test:full`, for it is another form of one before. */
+/** Clients that start a program for each call; the last one only in `test:full`, as a variant of an earlier one. */
 export const otherDrivers: readonly Driver[] = [
   curl("curl over HTTP/1.1", ["--http1.1"]),
   curl("curl over HTTP/2", ["--http2-prior-knowledge"]),

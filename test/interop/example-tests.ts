@@ -1,4 +1,4 @@
-/** The examples of services, as the API description shows them, with the answers that it has recorded. */
+/** The examples of services in the API description, with their recorded answers. */
 import {
   type DescMessage,
   type DescMethod,
@@ -23,7 +23,7 @@ import { readAnswer } from "./foreign-client.ts";
 const recorded = listRecorded(await loadExamples());
 const profiles = collectProfiles(await loadPackages());
 
-/** Makes the call of an example. The answer must be canonical, and have the shape of the recorded one. */
+/** Makes the call of an example. The answer must be canonical and have the shape of the recorded one. */
 export async function testExample(
   { driver, nextServer }: Tested,
   book: AnswerBook,
@@ -68,13 +68,13 @@ interface Raw {
   readonly data: string;
 }
 
-/** The bytes of a note or a tile; REST answers with nothing else. */
+/** The bytes of a note or a tile; REST returns nothing else. */
 function findRaw(desc: DescMethod, answer: unknown): Raw | undefined {
   const { responseBody } = getOption(desc, http);
   return responseBody === "" ? undefined : (((answer as Members)[responseBody] ?? answer) as Raw);
 }
 
-/** Adds the fields that a client may leave out. Others' conventions of REST leave out zeros. */
+/** Adds the fields that a client may omit. Third-party REST conventions omit zeros. */
 function normalize(desc: DescMessage, json: unknown): Members & { readonly [name: string]: Json } {
   const message = fromJson(desc, json as JsonValue, { ignoreUnknownFields: true });
   return toJson(desc, message, { alwaysEmitImplicit: true }) as Members & { readonly [name: string]: Json };

@@ -1,4 +1,4 @@
-/** Clients of services that look like ours while foreign programs make their calls. */
+/** Service clients with our typed interface, backed by third-party programs. */
 import { isDeepStrictEqual } from "node:util";
 import {
   create,
@@ -18,11 +18,11 @@ import { type ForeignServer, type Outcome, toCall } from "./calls.ts";
 import { type Driver, nameOf } from "./drivers.ts";
 
 /**
- * Makes a client whose calls a driver makes. Every answer must be "success" and in the canonical form of ProtoJSON.
+ * Creates a client whose calls a driver makes. Every answer must be "success" and in the canonical ProtoJSON form.
  *
- * Drivers take all that they are to send at the start, so no request of a stream can depend on an answer.
+ * Drivers receive all requests at the start, so no request of a stream can depend on an answer.
  *
- * @param nextServer names the server of each call.
+ * @param nextServer returns the server for each call
  */
 export function createForeignClient<Service extends DescService>(
   service: Service,
@@ -77,7 +77,7 @@ function readOutcome<Desc extends DescMessage>(desc: Desc, outcome: Outcome): Me
   if ("answer" in outcome) return readAnswer(desc, outcome.answer);
   const { code, reason = "" } = outcome.refusal;
   const details = [{ desc: ErrorInfoSchema, value: { reason } }];
-  throw new ConnectError("as the driver says", codes.get(code) ?? Code.Unknown, undefined, details);
+  throw new ConnectError("as the driver reports", codes.get(code) ?? Code.Unknown, undefined, details);
 }
 
 /** Codes by their names in JSON. */
@@ -87,7 +87,11 @@ const codes = new Map(
     .map((code) => [nameOf(code), code]),
 );
 
-/** Reads an answer of one of our services. @throws Error if it is not canonical */
+/**
+ * Parses an answer of our services.
+ *
+ * @throws Error if it is not canonical
+ */
 export function readAnswer<Desc extends DescMessage>(desc: Desc, answer: unknown): MessageShape<Desc> {
   const message = fromJson(desc, answer as JsonValue);
   const canonical = { ...(toJson(desc, message, { alwaysEmitImplicit: true }) as object), status: "success" };

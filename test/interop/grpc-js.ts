@@ -1,4 +1,4 @@
-/** A client of @grpc/grpc-js that knows no proto of ours: it asks the server's reflection for them. */
+/** A client of @grpc/grpc-js without our protos: it requests them by server reflection. */
 import {
   create,
   createFileRegistry,
@@ -26,12 +26,12 @@ import {
 import type { Members } from "../openapi/call-examples.ts";
 import type { Call } from "./calls.ts";
 
-/** What a call came to; a refusal has the number of its code. */
+/** Result of a call; a refusal has its code as a number. */
 export type GrpcJsOutcome =
   | { readonly answer: unknown }
   | { readonly code: number; readonly reason: string | undefined };
 
-/** Makes a call that has one answer, with requests and answer in JSON. */
+/** Makes a call with a single answer, with requests and answer in JSON. */
 export async function callGrpcJs(authority: string, call: Call): Promise<GrpcJsOutcome> {
   const client = new Client(authority, credentials.createInsecure());
   try {
@@ -66,7 +66,7 @@ function callMethod(client: Client, desc: DescMethod, { request, headers }: Call
   });
 }
 
-/** Makes a call that is answered with a stream, until the signal ends it, or nobody reads any further. */
+/** Makes a server-streaming call, until the signal ends it or the caller stops reading. */
 export async function* watchGrpcJs(
   authority: string,
   { service, method, request, headers }: Call,
@@ -83,7 +83,7 @@ export async function* watchGrpcJs(
     toMetadata(headers),
   );
   signal?.addEventListener("abort", () => call.cancel(), { once: true });
-  call.on("error", () => {}); // Who reads hears of it, and nobody else need.
+  call.on("error", () => {}); // The reader receives the error too.
   try {
     yield* call;
   } finally {
@@ -106,7 +106,7 @@ function toMetadata(headers: Readonly<Record<string, string>>): Metadata {
   return metadata;
 }
 
-/** Takes google.rpc.ErrorInfo out of the trailer that holds the status in full. */
+/** Extracts google.rpc.ErrorInfo from the trailer with the full status. */
 function reasonOf(error: ServiceError): string | undefined {
   const [bytes] = error.metadata.get("grpc-status-details-bin");
   if (!Buffer.isBuffer(bytes)) return undefined;
@@ -115,15 +115,15 @@ function reasonOf(error: ServiceError): string | undefined {
 }
 
 function findMethod(files: FileDescriptorProto[], service: string, method: string): DescMethod {
-  if (files.length === 0) throw new Error(`reflection has no file of ${service}`);
-  // A set has each file after those that it imports.
+  if (files.length === 0) throw new Error(`reflection has no file for ${service}`);
+  // In a descriptor set, each file follows its imports.
   const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: files.toReversed() }));
   const desc = registry.getService(service)?.methods.find((candidate) => candidate.name === method);
   if (desc === undefined) throw new Error(`the file of ${service} does not declare ${method}`);
   return desc;
 }
 
-/** The file that declares a symbol, and after it all that it imports. */
+/** Returns the file that declares a symbol, followed by all its imports. */
 function askReflection(client: Client, symbol: string): Promise<FileDescriptorProto[]> {
   const call = client.makeBidiStreamRequest(
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",

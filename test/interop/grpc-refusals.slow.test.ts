@@ -15,7 +15,7 @@ import {
 } from "./raw-client.ts";
 import { isMissing } from "./tools.ts";
 
-/** A call that is refused: what the server does, what the client sends, and what its library must tell. */
+/** A refused call: the server's behaviour, the request, and what the client library must report. */
 interface Refused {
   readonly behaviour?: ProbeBehaviour;
   readonly limits?: Partial<ServerLimits>;
@@ -57,7 +57,7 @@ const refusals: Record<string, Refused> = {
     call: { message: large, gzip: true },
     expected: { code: Code.ResourceExhausted, reason: "BODY_TOO_LARGE" },
   },
-  "bytes that are no message": {
+  "bytes that are not a message": {
     call: { message: Uint8Array.of(0x0a, 0x05, 0x61) },
     expected: { code: Code.InvalidArgument, reason: "MESSAGE_MALFORMED" },
   },
@@ -71,15 +71,15 @@ const refusals: Record<string, Refused> = {
       fields: ["text"],
     },
   },
-  "a refusal larger than clients take": {
+  "a refusal larger than clients accept": {
     behaviour: always(refuseAtLength),
     expected: { code: Code.InvalidArgument, reason: "FIELD_INVALID" },
   },
-  "a handler that breaks": {
+  "a handler that throws": {
     behaviour: always(crash),
     expected: { code: Code.Internal, reason: "INTERNAL", message: "internal error" },
   },
-  "no room for calls": {
+  "a full server": {
     limits: { maxCalls: 0, maxStreams: 0 },
     expected: { code: Code.ResourceExhausted, reason: "SERVER_BUSY", retryAfter: "1s" },
   },
@@ -100,7 +100,7 @@ describe.each([
   ["grpc-go", isMissing("go"), startGoClient],
   ["grpcio", python === undefined, () => startPythonClient(python ?? "")],
 ] as const)("a client of %s", { timeout: 120_000 }, (_library, isAbsent, startClient) => {
-  describe.skipIf(isAbsent)("calls a server that refuses", () => {
+  describe.skipIf(isAbsent)("receives refusals", () => {
     let client: RawClient;
     beforeAll(() => {
       client = startClient();
@@ -110,7 +110,7 @@ describe.each([
       client.call({ authority: `127.0.0.1:${port}`, path: `/probing.Probe/${name}`, ...kind, ...call });
 
     describe.each(Object.entries(refusals))("for %s", (_name, { behaviour, limits, call, expected }) => {
-      it.each(methods)("and is told why, calling %s", async (...method) => {
+      it.each(methods)("with the reason, calling %s", async (...method) => {
         const { port } = await serveProbe(behaviour, limits);
         expect(await send(port, method, call)).toMatchObject({
           messages: 0,
@@ -120,7 +120,7 @@ describe.each([
       });
     });
 
-    it.each(methods)("above its rate, and is told when to try again, calling %s", async (...method) => {
+    it.each(methods)("above its rate, with the delay until a retry, calling %s", async (...method) => {
       const { port } = await serveProbe({}, { maxCallsPerSecond: 0.01 });
       await send(port, method);
       expect(await send(port, method)).toMatchObject({
@@ -130,7 +130,7 @@ describe.each([
       });
     });
 
-    it.each(serverStreams)("after the first message, and is told why, calling %s", async (...method) => {
+    it.each(serverStreams)("after the first message, with the reason, calling %s", async (...method) => {
       const { port } = await serveProbe(afterOneMessage);
       expect(await send(port, method)).toMatchObject({
         messages: 1,
@@ -140,7 +140,7 @@ describe.each([
       });
     });
 
-    it.each(methods)("because it stops, and is told so, calling %s", async (...method) => {
+    it.each(methods)("with SHUTTING_DOWN when the server stops, calling %s", async (...method) => {
       const entered = Promise.withResolvers<void>();
       const enter = () => {
         entered.resolve();

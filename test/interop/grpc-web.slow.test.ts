@@ -1,4 +1,4 @@
-/** The npm package grpc-web in Chromium, on a page of another origin: its default is the text mode. */
+/** The npm package grpc-web in Chromium, on a page of a different origin. Its default is text mode. */
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import http from "node:http";
@@ -21,14 +21,14 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 const library = join(import.meta.dirname, "clients/node/node_modules/grpc-web/index.esm.js");
 const isMissing = lacksBrowser || (!existsSync(library) && process.env.QSP_TEST_REQUIRE_ALL !== "1");
 
-/** What a page sees of a call. */
+/** Result of a call as the page sees it. */
 interface PageCall {
   readonly messages: readonly (readonly number[])[];
   readonly code: number;
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** The script of the page: makes calls with bytes for messages. `follow` reads a stream up to a number of messages. */
+/** The page's script: makes calls with bytes as messages. `follow` reads a given number of messages from a stream. */
 const script = `
 import { GrpcWebClientBase, MethodDescriptor } from "/grpc-web.js";
 const describe = (path, type) => new MethodDescriptor(path, type, Object, Object, (bytes) => bytes, (bytes) => bytes);
@@ -49,7 +49,7 @@ globalThis.follow = (url, path, bytes, count) => new Promise((resolve) => {
 globalThis.isReady = true;
 `;
 
-/** Serves the page from an origin of its own. */
+/** Serves the page from a separate origin. */
 function createPageServer(): http.Server {
   return http.createServer(({ url }, res) => {
     if (url === "/grpc-web.js") res.setHeader("content-type", "text/javascript").end(readFileSync(library));
@@ -105,14 +105,14 @@ describe.skipIf(isMissing)(
     it.each([
       ["in text mode", {}],
       ["in binary mode", { format: "binary" }],
-    ])("is told why a call is refused %s", async (_mode, options) => {
+    ])("receives the reason of a refused call %s", async (_mode, options) => {
       const unknown = toBinary(GetKeyRequestSchema, create(GetKeyRequestSchema, { keyId: "name/none" }));
       const { code, metadata } = await call("ask", "GetKey", unknown, options);
       expect(code).toBe(5);
       expect(metadata).toHaveProperty("grpc-status-details-bin");
     });
 
-    it("follows a server stream in text mode, message by message while it goes on", async () => {
+    it("receives each message of a running server stream in text mode", async () => {
       const since = toBinary(
         WatchAuditLogRequestSchema,
         create(WatchAuditLogRequestSchema, { afterSequence: 0 }),
@@ -127,7 +127,7 @@ describe.skipIf(isMissing)(
       expect(entries.map(({ entry }) => entry?.sequence)).toEqual([1, 2, 3, 4]);
     });
 
-    it("is told why a stream is refused in text mode", async () => {
+    it("receives the reason of a refused stream in text mode", async () => {
       const bad = toBinary(
         WatchAuditLogRequestSchema,
         create(WatchAuditLogRequestSchema, { keyId: "\u0001" }),

@@ -1,4 +1,4 @@
-/** The key files of `qsp keygen` in programs that read one form of a key alone: the seed (RFC 9881 and 9935, section 6). */
+/** Key files of `qsp keygen` in programs that read only the seed form of a key (RFC 9881 and 9935, section 6). */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
@@ -10,7 +10,7 @@ import { run } from "./tools.ts";
 const python = findPython("cryptography.hazmat.primitives.asymmetric.mlkem");
 const needs = python === undefined ? " (needs Python with cryptography 50 or newer)" : "";
 
-/** Prints the class of a secret key, and whether a public key is its own. */
+/** Prints the class of a secret key, and whether it matches a public key. */
 const script = `
 import sys
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key, load_pem_public_key
@@ -24,7 +24,7 @@ const cwd = makeTemporaryDirectory(afterAll);
 const algorithms = ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "ML-KEM-768", "ML-KEM-1024"];
 let made = 0;
 
-/** @returns the paths of the secret and of the public key */
+/** Returns the paths of the secret and the public key. */
 async function makeKeyFiles(algorithm: string): Promise<string[]> {
   made += 1;
   await qspDone(["keygen", `key-${made}`, "--algorithm", algorithm], { cwd });
@@ -32,7 +32,7 @@ async function makeKeyFiles(algorithm: string): Promise<string[]> {
 }
 
 describe("the secret key file of qsp keygen", () => {
-  it.each(algorithms)("has the seed of %s alone, as BoringSSL and Conscrypt want it", async (algorithm) => {
+  it.each(algorithms)("has only the seed of %s, as BoringSSL and Conscrypt require", async (algorithm) => {
     const [secret = ""] = await makeKeyFiles(algorithm);
     const der = Buffer.from(readFileSync(secret, "utf8").replaceAll(/-----.*-----|\s/g, ""), "base64");
     // SEQUENCE, version, algorithm, OCTET STRING, and in it the seed with the tag [0].

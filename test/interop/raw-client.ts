@@ -5,13 +5,13 @@ import { afterAll } from "vitest";
 import { startLineClient } from "../support/line-client.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
-/** What a client sends. */
+/** The call to make. */
 export interface RawCall {
   /** "127.0.0.1:port" */
   readonly authority: string;
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The message before its prefix; empty if left out. */
+  /** The message without its prefix; empty if omitted. */
   readonly message?: Uint8Array;
   readonly clientStreaming?: boolean;
   readonly serverStreaming?: boolean;
@@ -19,7 +19,7 @@ export interface RawCall {
   readonly gzip?: boolean;
 }
 
-/** How a call ended, as the client's library tells it. */
+/** How a call ended, as the client library reports it. */
 export interface RawOutcome {
   /** Messages received before the end. */
   readonly messages: number;
@@ -30,11 +30,11 @@ export interface RawOutcome {
   readonly metadata: Readonly<Record<string, string>> | null;
   /** The fields of google.rpc.BadRequest. */
   readonly fields: readonly string[];
-  /** The delay of google.rpc.RetryInfo, such as "1s"; empty without one. */
+  /** The delay of google.rpc.RetryInfo, such as "1s"; empty if absent. */
   readonly retryAfter: string;
 }
 
-/** A client, which keeps its connections from call to call. */
+/** A client, which keeps its connections between calls. */
 export interface RawClient {
   call(call: RawCall): Promise<RawOutcome>;
   end(): Promise<void>;
@@ -42,12 +42,12 @@ export interface RawClient {
 
 const clients = join(import.meta.dirname, "clients");
 
-/** Starts the client of grpcio. */
+/** Starts the grpcio client. */
 export function startPythonClient(python: string): RawClient {
   return start(python, [join(clients, "python/refused.py")]);
 }
 
-/** Builds and starts the client of grpc-go for a suite. Go keeps what it compiled: only the first build takes long. */
+/** Builds and starts the grpc-go client for a suite. Go caches the build, so only the first one is slow. */
 export function startGoClient(): RawClient {
   const program = join(makeTemporaryDirectory(afterAll), "refused");
   const { status, stderr } = spawnSync("go", ["build", "-o", program, "./refused"], {

@@ -1,13 +1,13 @@
 /**
- * Follows a page of documentation as a reader does: types what it shows into one shell, block after block, and starts
- * the servers that it starts.
+ * Follows a page of documentation like a reader: types its commands into one shell, block by block, and starts the
+ * servers that it starts.
  *
- * ```sh       is pasted into the shell; a ```text or ```json block right behind it is what that prints, where … stands
- *             for anything, and space does not count.
+ * ```sh       is pasted into the shell; a ```text or ```json block right behind it is the expected output, where …
+ *             matches anything and whitespace does not count.
  * ```console  shows commands behind "$ "; `npm start`, `npm run gateway` and `envoy -c envoy/…`, with variables before
- *             them where they need some, start what the blocks after them talk to.
+ *             them where needed, start the servers for the blocks after them.
  *
- * Nothing is changed but the ports, which are free ones.
+ * Only the ports change: the test uses free ones.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -30,44 +30,44 @@ import { findPostgres } from "../support/postgres-server.ts";
 import { isMissing, isOpensslTooOld } from "./tools.ts";
 
 const root = join(import.meta.dirname, "../..");
-/** Where the reader keeps what it typed and read. */
+/** The reader's working files: commands and output. */
 const notesFolder = ".notes";
 
-/** What a reader does. */
+/** One step of a reader. */
 export interface Step {
   readonly kind: "paste" | "start";
-  /** The heading that it stands under. */
+  /** Heading of its section. */
   readonly section: string;
-  /** Where it stands, and how it begins. */
+  /** Line number, and the first words. */
   readonly name: string;
   readonly text: string;
-  /** What the page says that it prints; undefined if it does not say. */
+  /** The printed output; undefined if the page shows none. */
   readonly printed: string | undefined;
 }
 
-/** What came of a step. */
+/** Result of a step. */
 export interface Outcome {
   readonly code: number;
   readonly stdout: string;
-  /** What it complained of, line by line. */
+  /** Lines on standard error. */
   readonly complaints: readonly string[];
 }
 
-/** What a page needs beside the repository. */
+/** What a page needs in addition to the repository. */
 export interface Surroundings {
-  /** Of a server that runs before the page begins. */
+  /** Address of a server that runs before the page begins. */
   readonly authority?: string;
-  /** A database on a PostgreSQL server, of which the page makes its own; as a superuser. */
+  /** A database on a PostgreSQL server, as a superuser; the page creates its own databases there. */
   readonly databaseUrl?: string;
 }
 
-/** What a reader types where a command asks for a password. */
+/** The answer to a password prompt. */
 
 const startLine = /^\$ ((?:[A-Z_]+=\S+ )*(?:npm (?:start|run gateway)(?: .*)?|envoy -c envoy\/[\w.-]+))$/gm;
-/** Where a service that the reader writes listens. */
+/** Address of a service that the reader writes. */
 const ownServicePort = "9000";
 
-/** The steps of a page, in their order. */
+/** Returns the steps of a page, in order. */
 export function readSteps(page: string): Step[] {
   const blocks = [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)];
   return blocks.flatMap((block, i): Step[] => {
@@ -94,7 +94,7 @@ function printedBy(page: string, blocks: readonly RegExpExecArray[], index: numb
   return between.trim() === "" ? next[2] : undefined;
 }
 
-/** What must be installed for each step, and is not; a section goes no further than what it starts. */
+/** Lists the missing programs for each step; a section stops at a server that cannot start. */
 export function listMissing(steps: readonly Step[]): string[][] {
   return steps.map(({ kind, section, text }) => {
     const starts = steps.filter((step) => step.kind === "start" && step.section === section);
@@ -132,10 +132,10 @@ function isAbsent(need: string): boolean {
 const writtenFolders = ["data", "try"];
 
 /**
- * Makes a checkout in which a page may leave files: links to all of ours but what a reader's commands write. Git knows
- * what was there before.
+ * Creates a checkout in which a page may leave files: links to everything except the folders that a reader's commands
+ * write to. Git knows the original files.
  *
- * @param usedData the folder `data` of a checkout whose page was followed already; a new store if it is left out.
+ * @param usedData the folder `data` of an earlier checkout; omit it for a new store
  */
 export function makeCheckout(directory: string, usedData?: string): string {
   for (const name of readdirSync(root)) {
@@ -154,10 +154,10 @@ export function makeCheckout(directory: string, usedData?: string): string {
   return directory;
 }
 
-/** Whether tests of what git shows are to be skipped. */
+/** Whether to skip tests that need git. */
 export const isGitMissing = isMissing("git");
 
-/** What `git status` shows of a checkout after a page was followed: files that are new, changed or gone. */
+/** Lists the files that `git status` reports in a checkout after a page: new, changed or deleted. */
 export function listStrayFiles(checkout: string): string[] {
   const shown = [
     git(checkout, "ls-files", "--others", "--exclude-standard"),
@@ -171,10 +171,10 @@ function git(directory: string, ...args: string[]): string {
 }
 
 /**
- * Takes the steps of a page, in a checkout of makeCheckout.
+ * Takes the steps of a page in a checkout.
  *
- * @param missing of listMissing; a step that misses something is left out.
- * @returns what came of each step; undefined for one that was left out, or that was not reached.
+ * @param missing from listMissing; steps with missing programs are skipped
+ * @returns the result of each step; undefined for steps that were skipped or not reached
  */
 export async function follow(
   checkout: string,
@@ -194,7 +194,7 @@ export async function follow(
   return outcomes;
 }
 
-/** Tells whether output is what a page says: space does not count, and … stands for anything. */
+/** Compares output with the page: whitespace does not count, and … matches anything. */
 export function isAsPrinted(stdout: string, printed: string): boolean {
   const pattern = printed
     .replaceAll(/\s/g, "")
@@ -204,7 +204,7 @@ export function isAsPrinted(stdout: string, printed: string): boolean {
   return new RegExp(`^${pattern}$`, "s").test(stdout.replaceAll(/\s/g, ""));
 }
 
-/** Sits at one shell, and at a terminal for each server. */
+/** A reader at one shell, with a terminal for each server. */
 function createReader(checkout: string, { authority, databaseUrl }: Surroundings) {
   const notes = join(checkout, notesFolder);
   mkdirSync(notes);
@@ -212,9 +212,9 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
   const database = databaseUrl === undefined ? undefined : new URL(databaseUrl);
   const env = { ...cleanEnvironment(), ...(database && postgresEnvironment(database)) };
   const stdio = ["pipe", "ignore", "ignore", "pipe"] as const;
-  // In a group of its own, with what the page starts in the background.
+  // In its own process group, together with the page's background processes.
   const shell = spawn("sh", ["-e"], { cwd: checkout, env, stdio: [...stdio], detached: true });
-  shell.stdin?.on("error", () => {}); // After its end nothing is read.
+  shell.stdin?.on("error", () => {}); // Nobody reads after the shell has exited.
   const answers = createInterface({ input: shell.stdio[3] as Readable })[Symbol.asyncIterator]();
   const ended = once(shell, "close");
   const ports = new Map<string, string>();
@@ -235,10 +235,10 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
       if (text.includes(`127.0.0.1:${ownServicePort}`) && !ports.has(ownServicePort))
         ports.set(ownServicePort, await findFreePort());
       const path = join(notes, String(count));
-      // The client's default, which stands in no command.
+      // The client's default URL, which no command mentions.
       const url = `export QSP_URL=${withPorts("http://127.0.0.1:8080")}\n`;
       writeFileSync(path, url + withPorts(text));
-      // A command that fails ends the shell, and with it the lines, as no program in the background has them open.
+      // A failed command ends the shell and its output, because no background process holds the pipes open.
       shell.stdin?.write(`. ${path} <${notes}/typed >${path}.out 2>${path}.err 3>&-; echo $? >&3\n`);
       const { value: code = await ended.then(([code]) => code) } = await answers.next();
       const read = (file: string): string => (existsSync(file) ? readFileSync(file, "utf8") : "");
@@ -268,18 +268,18 @@ function createReader(checkout: string, { authority, databaseUrl }: Surroundings
   };
 }
 
-/** Kills what a shell has left in the background. */
+/** Kills the background processes of a shell. */
 function killGroup({ pid = 0 }: ChildProcess): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // There is nothing left.
+    // No process remains.
   }
 }
 
 /**
- * npx may warn of the settings of the machine's npm, and long work shows how far it is; neither is an error. Go tells
- * what it downloads, and pip that it could be newer. The verbs for clients keep standard output for the secret.
+ * Lines that are not errors: npx warns about npm settings, long work shows progress, Go lists downloads, and pip suggests
+ * an update. Client verbs print hints on standard error, because standard output is for the secret.
  */
 function isComplaint(line: string): boolean {
   if (
@@ -296,25 +296,25 @@ function cleanEnvironment(): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(process.env).filter(own));
 }
 
-/** What lets `psql` be the server's superuser, as it is for whom PostgreSQL belongs to. */
+/** Lets `psql` connect as the server's superuser, like the owner of the PostgreSQL installation. */
 function postgresEnvironment({ hostname, port, username, password }: URL): NodeJS.ProcessEnv {
   return { PGHOST: hostname, PGPORT: port, PGUSER: username, PGPASSWORD: password, PGDATABASE: "postgres" };
 }
 
-/** A program that serves. */
+/** A running server program. */
 interface Started {
   readonly port: string;
   readonly stdout: string;
   stop(): Promise<void>;
 }
 
-/** Starts what `npm start` and `npm run gateway` start, on a free port, and waits until it is ready; or tells why not. */
+/** Starts what `npm start` or `npm run gateway` starts, on a free port, and waits until it is ready or has failed. */
 async function start(checkout: string, command: string, env: NodeJS.ProcessEnv): Promise<Started | string> {
   const [, variables = "", given = ""] =
     /^((?:\S+=\S+ )*)npm (?:start|run gateway)(?: --)?(.*)$/.exec(command) ?? [];
   const args = given.trim() === "" ? [] : given.trim().split(/ +/);
   const program = isGateway(command) ? ["envoy/gateway.ts"] : ["dist/main.js", "serve"];
-  // Before the flags of the page: what stands behind -- is for others.
+  // Before the flags of the page, because "--" ends them.
   const child = spawn(process.execPath, [...program, "--port", "0", ...args], {
     cwd: checkout,
     env: {
@@ -334,9 +334,9 @@ async function start(checkout: string, command: string, env: NodeJS.ProcessEnv):
 }
 
 /**
- * Starts Envoy with a configuration of envoy/, but for its ports, and with the certificate of `qsp ca issue`.
+ * Starts Envoy with a configuration of envoy/, with different ports and the certificate of `qsp ca issue`.
  *
- * @param ports printed → real
+ * @param ports printed → actual
  */
 async function startEnvoy(
   checkout: string,
@@ -366,7 +366,7 @@ async function findFreePort(): Promise<string> {
   return String(port);
 }
 
-/** What a program prints until it says that it is ready, or ends. */
+/** Collects the output of a program until it is ready or has exited. */
 function readUntilReady(child: ChildProcess): Promise<{ stdout: string; stderr: string }> {
   return new Promise((resolve) => {
     let [stdout, stderr] = ["", ""];

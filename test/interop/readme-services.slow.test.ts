@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => server.stop());
 
 for (const page of globSync("src/services/*/README.md", { cwd: root }).sort()) {
-  describe(`who does what ${page} shows, as printed but for the port,`, () => {
+  describe(`the commands of ${page}, as printed except for the port,`, () => {
     testSteps(readFileSync(join(root, page), "utf8"), {
       surroundings: () => ({ authority: server.authority }),
     });

@@ -1,4 +1,4 @@
-/** Follows the README and the guides from their first line to their last. */
+/** Follows the README and the guides from beginning to end. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe } from "vitest";
@@ -7,7 +7,7 @@ import { testSteps } from "./readme-steps.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-/** Sections that set a store up: a second role, user or certificate of the same name is refused. */
+/** Sections that set up a store: a second role, user or certificate with the same name is rejected. */
 const setUpOnce = [
   "## Two servers behind Envoy, on PostgreSQL",
   "## Store, keys, backup",
@@ -30,7 +30,7 @@ describe.each([
   "docs/deploy.md",
   "docs/observe.md",
   "docs/operate.md",
-])("who does what %s shows, as printed but for the ports,", (page) => {
+])("the commands of %s, as printed except for the ports,", (page) => {
   testSteps(readFileSync(join(root, page), "utf8"), {
     surroundings: async () => ({
       ...(sharedPostgres() !== undefined && { databaseUrl: await freshDatabaseUrl() }),

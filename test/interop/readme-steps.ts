@@ -1,4 +1,4 @@
-/** The tests of a page of documentation: one for each thing that its reader does. */
+/** Tests for a page of documentation: one for each step of its reader. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -16,21 +16,21 @@ import {
   type Surroundings,
 } from "./readme-page.ts";
 
-/** Milliseconds that a whole page may take on a busy machine. */
+/** Time limit for a whole page on a busy machine, in milliseconds. */
 const timeout = 600_000;
 
-/** How a page is followed. */
+/** How to follow a page. */
 export interface PageTest {
   readonly surroundings: () => Surroundings | Promise<Surroundings>;
-  /** Which steps can be taken again in the same store; all if it is left out. */
+  /** Steps that can be repeated in the same store; all if omitted. */
   readonly isRepeatable?: (step: Step) => boolean;
-  /** Follows the page in an empty folder, and once; otherwise in a checkout. */
+  /** Follows the page once, in an empty folder; otherwise in a checkout. */
   readonly isWithoutCheckout?: boolean;
 }
 
 /**
- * Has a reader follow the page in a new store, and another one after that in the same store and a checkout of its own.
- * Makes a test of each step of either.
+ * Follows the page in a new store, and then again in the same store with a second checkout. Each step of either reader is
+ * a test.
  */
 export function testSteps(page: string, pageTest: PageTest): void {
   const { surroundings, isRepeatable = () => true, isWithoutCheckout = false } = pageTest;
@@ -45,16 +45,20 @@ export function testSteps(page: string, pageTest: PageTest): void {
   });
   const repeatable = steps.filter(isRepeatable);
   if (repeatable.length === 0) return;
-  describe("in a store that was used", () => {
+  describe("in a used store", () => {
     const second = makeTemporaryDirectory(afterAll);
     testReader(repeatable, () => makeCheckout(second, join(first, "data")), surroundings);
   });
 }
 
-/** Has a reader follow the page of an extension, once. @param folder that of its tests */
+/**
+ * Follows the page of an extension once.
+ *
+ * @param folder the extension's test folder
+ */
 export function testExtensionPage(folder: string): void {
   const page = readFileSync(join(folder, "../README.md"), "utf8");
-  describe("who does what the page shows, as printed but for the ports,", () => {
+  describe("the page's commands, as printed except for the ports,", () => {
     testSteps(page, { surroundings: () => ({}), isRepeatable: () => false });
   });
 }
@@ -79,13 +83,13 @@ function testReader(
     it.skipIf(needs.length > 0)(needs.length > 0 ? `${name} (needs ${needs.join(", ")})` : name, () => {
       expect(outcomes[i]).toMatchObject({ code: 0, complaints: [] });
       const stdout = outcomes[i]?.stdout ?? "";
-      // A difference shows both; a page that says nothing of the output is content with any.
+      // On a mismatch, the test shows both. If the page prints no output, any output passes.
       expect(isAsPrinted(stdout, printed ?? "…") ? printed : stdout).toBe(printed);
     });
   }
 
   if (!isCheckout) return;
-  it.skipIf(isGitMissing)(`leaves no file that git shows${isGitMissing ? " (needs git)" : ""}`, () => {
+  it.skipIf(isGitMissing)(`leaves no file that git reports${isGitMissing ? " (needs git)" : ""}`, () => {
     expect(strayFiles).toEqual([]);
   });
 }

@@ -1,4 +1,4 @@
-/** Refusals of every kind of field and of most codes. Which calls are refused is for the tests of the services. */
+/** Refusals for every kind of field and for most codes. The tests of the services cover which calls are refused. */
 import type { DescMethod } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { KmsService } from "#gen/kms/kms_service_pb.ts";
@@ -10,7 +10,7 @@ import type { Members } from "../openapi/call-examples.ts";
 import { toCall } from "./calls.ts";
 import type { Tested } from "./client-tests.ts";
 
-/** Nothing has this ID, which needs care in a path, in a query and in JSON. */
+/** An unknown ID that needs escaping in a path, in a query and in JSON. */
 export const oddId = 'no such/key? "é" & 100%+😀';
 
 const data = Buffer.from("hello").toString("base64");
@@ -34,7 +34,7 @@ const refused: readonly Refused[] = [
     "TUNNEL_NOT_FOUND",
   ],
   [
-    "an unknown ID that a method with GET has",
+    "an unknown ID in a method that supports GET",
     NftService.method.getHistory,
     { tokenId: oddId },
     "NOT_FOUND",
@@ -47,12 +47,12 @@ const refused: readonly Refused[] = [
     "INVALID_ARGUMENT",
     "FIELD_INVALID",
   ],
-  ["a call without a token", TokenService.method.getSecureData, {}, "UNAUTHENTICATED", "TOKEN_MISSING"],
+  ["no token", TokenService.method.getSecureData, {}, "UNAUTHENTICATED", "TOKEN_MISSING"],
 ];
 
-/** Tests that a client is told the code and the reason of a refusal. */
+/** Tests that a client receives the code and the reason of a refusal. */
 export function testRefusals({ driver, nextServer }: Tested): void {
-  describe("is told why a call is refused:", () => {
+  describe("receives the reason of a refused call with", () => {
     it.each(refused)("%s", async (_title, method, request, code, reason) => {
       const server = nextServer(method.parent);
       expect(await driver.call(server.url, toCall(server, method, request))).toEqual({

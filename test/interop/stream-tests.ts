@@ -1,4 +1,4 @@
-/** Streams, which the examples have only one way. Clients that cannot send a stream are tested with those they receive. */
+/** Streams, including bidirectional ones, which the examples lack. Clients that cannot send a stream only receive. */
 import { hash } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { IotService } from "#gen/iot/iot_service_pb.ts";
@@ -16,13 +16,13 @@ import { createForeignClient } from "./foreign-client.ts";
 const chunks = [bytesOf("hello"), Buffer.alloc(100_000, "x"), bytesOf("world")];
 const context = bytesOf("invoices");
 
-/** Tests the streams that a client can send, and one that it receives while it goes on. */
+/** Tests the streams that a client can send, and a live stream that it receives. */
 export function testStreams({ driver, nextServer }: Tested): void {
   const kms = createForeignClient(KmsService, driver, nextServer);
   const iot = createForeignClient(IotService, driver, nextServer);
   const vpn = createForeignClient(VpnService, driver, nextServer);
 
-  it("receives a stream of entries, each when it is written", async () => {
+  it("receives each entry of a live stream when it is written", async () => {
     const { totalSize } = await kms.getAuditLog({ pageSize: 1 });
     const watching = kms.watchAuditLog({ afterSequence: totalSize }, untilTestEnds());
     const entries = watching[Symbol.asyncIterator]();
@@ -39,14 +39,14 @@ export function testStreams({ driver, nextServer }: Tested): void {
 
   if (driver.sends === "no streams") return;
   describe("sends a stream", () => {
-    it("of chunks, which are signed as one message", async () => {
+    it("of chunks that are signed as one message", async () => {
       const { keyId = "", publicKeyPem = "" } = (await kms.createKey({})).result ?? {};
       const { result } = await kms.signStream(toParts({ keyId, context }, chunks));
       const { signature = new Uint8Array() } = result ?? {};
       expect(verifiesOutside(publicKeyPem, Buffer.concat(chunks), signature, context)).toBe(true);
     });
 
-    it("of chunks, which are an image of firmware", async () => {
+    it("of chunks of a firmware image", async () => {
       const vendor = makeSigner("ml-dsa-87");
       const image = Buffer.concat(chunks);
       const signature = vendor.sign(hash("sha256", image, "buffer"));
@@ -57,14 +57,14 @@ export function testStreams({ driver, nextServer }: Tested): void {
       });
     });
 
-    it("that is refused without its header", async () => {
+    it("that is rejected without its header", async () => {
       expect(await refusal(kms.signStream(toParts(undefined, chunks)))).toEqual(fieldInvalid);
     });
   });
 
   if (driver.sends === "streams") return;
-  describe("sends a stream while it receives another", () => {
-    it("of readings, each of which is answered in its place", async () => {
+  describe("sends and receives at the same time", () => {
+    it("readings, each answered in order", async () => {
       const { deviceId, sign } = await registerOwn(iot);
       const telemetry = bytesOf("21.5");
       const reading = { deviceId, telemetry, signature: sign(telemetry) };
@@ -82,7 +82,7 @@ export function testStreams({ driver, nextServer }: Tested): void {
       expect(reasons).toEqual(["", "DEVICE_NOT_FOUND", "SIGNATURE_INVALID", ""]);
     });
 
-    it("of packets, each of which is answered in its place", async () => {
+    it("packets, each answered in order", async () => {
       const { tunnelId, sessionKey } = await connectPeer(vpn);
       const data = bytesOf("hello");
       const requests = [tunnelId, "tunnel-x", tunnelId].map(
@@ -97,7 +97,7 @@ export function testStreams({ driver, nextServer }: Tested): void {
   });
 }
 
-/** Call options that end a stream with the test. */
+/** Call options that end a stream when the test ends. */
 function untilTestEnds(): { readonly signal: AbortSignal } {
   const ending = new AbortController();
   onTestFinished(() => ending.abort());
@@ -113,7 +113,7 @@ async function* toStream<Message>(messages: readonly Message[]): AsyncGenerator<
   yield* messages;
 }
 
-/** The first answers of a stream. */
+/** Reads the first answers of a stream. */
 async function take<Answer>(answers: AsyncIterable<Answer>, count: number): Promise<Answer[]> {
   const taken: Answer[] = [];
   for await (const answer of answers) if (taken.push(answer) === count) break;

@@ -1,4 +1,4 @@
-/** Programs that the tests run but the repository does not bring. */
+/** External programs that tests run and the repository does not include. */
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, constants, globSync } from "node:fs";
@@ -13,8 +13,7 @@ export interface Result {
 }
 
 /**
- * Tells whether tests of a program are to be skipped because it is missing; with QSP_TEST_REQUIRE_ALL=1 they
- * run, and fail.
+ * Returns whether to skip the tests of a missing program. With QSP_TEST_REQUIRE_ALL=1 they run and fail.
  */
 export function isMissing(program: string): boolean {
   return process.env.QSP_TEST_REQUIRE_ALL !== "1" && !isInstalled(program);
@@ -32,8 +31,8 @@ function isInstalled(program: string): boolean {
 }
 
 /**
- * Tells whether tests of OpenSSL with ML-DSA and SLH-DSA are to be skipped: it has them since 3.5. Debian's own is older,
- * and no command of .ci/run brings another.
+ * Returns whether to skip tests that need ML-DSA and SLH-DSA in OpenSSL, which has them since 3.5. Debian 12 has an older
+ * version, and .ci/run installs no other.
  */
 export function isOpensslTooOld(): boolean {
   if (!isInstalled("openssl")) return true;
@@ -42,16 +41,16 @@ export function isOpensslTooOld(): boolean {
   return Number(major) * 100 + Number(minor) < 305;
 }
 
-/** The program proper of buf: `node_modules/.bin/buf` is a script that starts it, which takes 70 ms of a core. */
+/** The actual buf binary: `node_modules/.bin/buf` is a script that starts it, which takes 70 ms of CPU time. */
 export const buf =
   globSync("node_modules/@bufbuild/buf-*/bin/buf", { cwd: join(import.meta.dirname, "../..") })
     .map((path) => join(import.meta.dirname, "../..", path))
     .at(0) ?? "buf";
 
-/** Those of Go that live for a moment need no garbage collection, which is a fifth of what `buf curl` costs. */
+/** Short-lived Go programs need no garbage collection, which is a fifth of the cost of `buf curl`. */
 const env = { ...process.env, GOGC: "off" };
 
-/** Runs a program to its end. */
+/** Runs a program until it exits. */
 export function run(program: string, args: readonly string[], input = ""): Promise<Result> {
   return new Promise((resolve, reject) => {
     const child = execFile(
@@ -63,13 +62,13 @@ export function run(program: string, args: readonly string[], input = ""): Promi
         else resolve({ code: Number(error?.code ?? 0), stdout, stderr });
       },
     );
-    child.stdin?.on("error", () => {}); // A program may end without reading what it does not need.
+    child.stdin?.on("error", () => {}); // A program may exit without reading its input.
     child.stdin?.end(input);
   });
 }
 
 /**
- * Runs a program and gives the JSON objects that it prints, as they come; each is on a line of its own, or begins
+ * Runs a program and yields the JSON objects that it prints, as they arrive. Each object is on its own line, or begins
  * and ends with a line that is one brace. The signal ends the program.
  */
 export async function* follow(
@@ -99,15 +98,15 @@ export async function* follow(
     }
     isAtEnd = true;
   } finally {
-    if (!isAtEnd) end(); // Who needs no more reads no further.
+    if (!isAtEnd) end(); // The caller stopped reading early.
   }
   const [code] = await closed;
   if (signal?.aborted !== true) throw new Error(`${program} ended with ${code}: ${stderr}`);
 }
 
-/** Ends a program with all that it started: buf can be a script that starts the program proper. */
+/** Ends a program with its children: buf can be a script that starts the actual binary. */
 function endGroup(pid: number | undefined): void {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGTERM");
-  } catch {} // It has ended already.
+  } catch {} // It has already exited.
 }

@@ -1,4 +1,4 @@
-/** Values that a protocol may damage on their way: every character and every byte, large numbers, headers. */
+/** Values that a protocol may damage in transit: every character and every byte, large numbers, headers. */
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import { BlockchainService } from "#gen/blockchain/blockchain_service_pb.ts";
@@ -15,15 +15,15 @@ import type { Tested } from "./client-tests.ts";
 import { createForeignClient } from "./foreign-client.ts";
 import { oddId } from "./refusal-tests.ts";
 
-/** Every character counts: line ends, invisible characters, and a letter in two parts. */
+/** Every character counts: line ends, invisible characters, and a letter made of two code points. */
 const oddText = '\ufeffжé e\u0301 😀 "\\/\r\n\t\0 ';
 const everyByte = Uint8Array.from({ length: 256 }, (_, i) => i);
 
-/** Tests that a client sends and receives what it should. */
+/** Tests that values arrive unchanged in both directions. */
 export function testValues({ driver, nextServer }: Tested): void {
   const kms = createForeignClient(KmsService, driver, nextServer);
 
-  describe("sends and receives, as it is,", () => {
+  describe("sends and receives unchanged", () => {
     it("text in a body and in an answer", async () => {
       const wallets = createForeignClient(WalletService, driver, nextServer);
       const dapp = createForeignClient(DappService, driver, nextServer);
@@ -31,20 +31,20 @@ export function testValues({ driver, nextServer }: Tested): void {
       expect((await dapp.deployContract({ code: oddText })).codeHash).toBe(sha256(oddText));
     });
 
-    it("text in a path and in a query, as the audit log has it", async () => {
+    it("text in a path and in a query, as the audit log shows", async () => {
       const keyId = `${oddId} ${randomUUID()}`;
       await refusal(kms.destroyKey({ keyId }));
       const { auditLog } = await kms.getAuditLog({ keyId });
       expect(auditLog.map((entry) => entry.keyId)).toEqual([keyId]);
     });
 
-    it("every byte", async () => {
+    it("every byte value", async () => {
       const chain = createForeignClient(BlockchainService, driver, nextServer);
       await chain.registerNode({});
       expect((await chain.addBlock({ data: everyByte })).block?.data).toEqual(everyByte);
     });
 
-    it("a number of more than 32 bits", async () => {
+    it("a number with more than 32 bits", async () => {
       const iot = createForeignClient(IotService, driver, nextServer);
       const { deviceId, sign } = await registerOwn(iot);
       const [telemetry, sequence] = [bytesOf("21.5"), 2 ** 40];
@@ -56,7 +56,7 @@ export function testValues({ driver, nextServer }: Tested): void {
       expect(await iot.sendTelemetry(reading)).toMatchObject({ reason: "SEQUENCE_OLD" });
     });
 
-    it("an Idempotency-Key, under which a key is made and destroyed once", async () => {
+    it("an Idempotency-Key that creates and destroys a key once", async () => {
       const order = randomUUID();
       const once = (name: string) => ({ headers: { "Idempotency-Key": `${order} ${name}` } });
       const made = await kms.createKey({ alias: "orders" }, once("create"));

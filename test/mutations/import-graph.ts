@@ -1,8 +1,8 @@
-/** Which tests depend on a file, the most promising first. `vitest related` does not order them. */
+/** Finds the tests that depend on a file, the most promising first. (`vitest related` does not order them.) */
 import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
-/** What a file runs without naming it in an import. */
+/** Files that a file runs without naming them in an import. */
 const started: Readonly<Record<string, readonly string[]>> = {
   "test/support/program.ts": ["src/main.ts"],
 };
@@ -29,7 +29,7 @@ export function readImportGraph(root: string): FindTests {
   };
 }
 
-/** The files that a file names: in imports other than those of types, and where it starts threads and programs. */
+/** Returns the files that a file names: in imports of values, and where it starts threads and programs. */
 function listImports(file: string, source: string): string[] {
   const withoutTypes = source.replaceAll(/^(?:import|export) type [^;]*? from "[^"]+"/gm, "");
   return [...withoutTypes.matchAll(/"(\.{1,2}\/[^"\n]+\.(?:ts|tsx|mjs|json))"/g)].map(([, path = ""]) =>
@@ -37,20 +37,20 @@ function listImports(file: string, source: string): string[] {
   );
 }
 
-/** The number of imports between a file and each that depends on it. */
+/** Returns the number of imports between a file and each dependent file. */
 function measureDistances(
   importers: ReadonlyMap<string, readonly string[]>,
   file: string,
 ): ReadonlyMap<string, number> {
   const distances = new Map([[file, 0]]);
-  // A map may grow while it is read.
+  // The loop adds to the map that it iterates over.
   for (const [path, distance] of distances)
     for (const importer of importers.get(path) ?? [])
       if (!distances.has(importer)) distances.set(importer, distance + 1);
   return distances;
 }
 
-/** A test of services/kms/rotate.ts has these words in its path, and says "rotate" often. */
+/** Scores a test: for services/kms/rotate.ts, a good test has these words in its path and often says "rotate". */
 function score(test: string, source: string, file: string): number {
   const words = new Set(test.split(/[/.-]/));
   const shared = file.split(/[/.-]/).filter((word) => words.has(word)).length;

@@ -1,6 +1,6 @@
 /**
- * Makes each mistake of mutations.txt in a copy of the project, and says which quick test notices it:
- * `npm run test:mutations -- records/tag kms`, or without words for all. Each takes some seconds.
+ * Makes each mistake of mutations.txt in a copy of the project, and reports which quick test catches it:
+ * `npm run test:mutations -- records/tag kms`, or all without words. Each mistake takes a few seconds.
  */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -9,23 +9,23 @@ import { join } from "node:path";
 import { readImportGraph } from "./import-graph.ts";
 import { readMutations } from "./list.ts";
 
-/** What a run of test files came to. */
+/** Result of a run of test files. */
 interface TestRun {
   readonly hasPassed: boolean;
-  /** The file and the name of the first test that failed; of a run that did not report, why. */
+  /** File and name of the first failed test; the cause for a run without a report. */
   readonly failed: string;
   readonly failedFile: string | undefined;
 }
 
-/** The most promising tests run first. Most mistakes need no others. */
+/** Number of tests in the first batch, the most promising ones. They catch most mistakes. */
 const rounds = [2, 6, 24];
-/** Minutes after which a run counts as one that hangs. */
+/** Minutes after which a run counts as hanging. */
 const maxMinutes = 15;
 
 const root = join(import.meta.dirname, "../..");
 const words = process.argv.slice(2);
 
-/** Copies what git has or would add: what others change meanwhile changes no result. */
+/** Copies the files that git has or would add, so that later edits do not affect the result. */
 function copyProject(): string {
   const copy = mkdtempSync(join(os.tmpdir(), "qsp-mutations-"));
   const args = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
@@ -59,7 +59,7 @@ function runTests(copy: string, files: readonly string[]): TestRun {
   });
   if (status === 0) return { hasPassed: true, failed: "", failedFile: undefined };
   const { testResults }: Report = status === null ? { testResults: [] } : readReport(report);
-  // Others are cancelled when the first has failed.
+  // The first failure cancels the other tests.
   const failures = testResults.filter((one) => one.status === "failed");
   const first = failures.find((one) => findFailed(one) !== undefined) ?? failures[0];
   if (first !== undefined) {
@@ -71,7 +71,7 @@ function runTests(copy: string, files: readonly string[]): TestRun {
   return { hasPassed: false, failed, failedFile: undefined };
 }
 
-/** The part of vitest's report that is read here. */
+/** The fields of vitest's report that are read here. */
 interface Report {
   readonly testResults: readonly FileResult[];
 }
@@ -91,11 +91,11 @@ function readReport(path: string): Report {
   try {
     return JSON.parse(readFileSync(path, "utf8"));
   } catch {
-    return { testResults: [] }; // It ended before it could report.
+    return { testResults: [] }; // The run ended before it could report.
   }
 }
 
-/** @returns the test that notices a mistake; undefined if none does */
+/** Returns the test that catches a mistake; undefined if none does. */
 function findCatcher(copy: string, tests: readonly string[]): TestRun | undefined {
   let start = 0;
   for (const count of rounds) {
@@ -126,7 +126,7 @@ try {
     );
     const catcher = findCatcher(copy, tests);
     writeFileSync(path, source);
-    // A test that fails without the mistake too has noticed nothing.
+    // A test that also fails without the mistake has caught nothing.
     const isBroken = catcher?.failedFile !== undefined && !runTests(copy, [catcher.failedFile]).hasPassed;
     const verdict = catcher === undefined ? "NOT CAUGHT" : isBroken ? "FAILS ANYWAY" : "caught";
     const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);

@@ -1,4 +1,4 @@
-/** Whether the program works at all: each service answers over each protocol, and a kill loses nothing. */
+/** A minute that shows whether the program works: each service answers over each protocol, and a kill loses nothing. */
 import { type DescMethodUnary, type DescService, fromJson, type JsonValue, toJson } from "@bufbuild/protobuf";
 import type { Transport } from "@connectrpc/connect";
 import {
@@ -23,7 +23,7 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 type Json = Readonly<Record<string, JsonValue>>;
 
-/** A call of each service, which does what the service is for and needs no call before it. */
+/** One call of each service that does its main job and needs no call before it. */
 const calls: readonly (readonly [service: DescService, method: string, rest: string, request: Json])[] = [
   [TokenService, "hello", "GET /api/hello", {}],
   [PqcService, "signData", "POST /api/grpc/sign", { data: "aGVsbG8=", algorithm: "ML-DSA-65" }],
@@ -88,14 +88,14 @@ describe.each(calls)("$typeName", (service, method, rest, request) => {
 });
 
 describe("the calls above", () => {
-  it("are one of each package", () => {
+  it("include one for each package", () => {
     const called = calls.map(([{ typeName }]) => typeName.split(".")[0]);
     expect(servicePackages.map(({ name }) => name).filter((name) => !called.includes(name))).toEqual([]);
   });
 });
 
-describe("a server that is killed", () => {
-  it("has the key that it made before, and signs with it after", async () => {
+describe("a killed server", () => {
+  it("keeps the key created before, and signs with it after a restart", async () => {
     const key = await callRest("POST /api/kms/create-key", { alias: "kept" });
     const { result } = key as { readonly result: { readonly keyId: string } };
     await server.stop("SIGKILL");

@@ -1,16 +1,16 @@
-/** The files of official vectors, and what comes of each. */
+/** The files of official vectors, and the expected outcome of each. */
 import { describe, expect, it } from "vitest";
 import type { CryptoProvider } from "../../src/crypto/provider.ts";
 import { describeProviders } from "../support/crypto-providers.ts";
 import { algorithmOf, type Outcome, procedures } from "./procedures.ts";
 import { readVectorFile, vectorsFolder } from "./vector-files.ts";
 
-/** How many tests of a file agree, accept, refuse, and have no interface; `Outcome` says what that means. */
+/** Number of tests in a file that agree, accept, refuse, and have no interface; see `Outcome`. */
 type Counts = readonly [agree: number, accept: number, refuse: number, noInterface: number];
 
 /**
- * Every file of the folder. The numbers are the same for all providers, because one interface
- * decides what is asked of them; a new file, or a test more or less, fails. `expectedOfDelegate` has the exception.
+ * Every file of the folder. All providers have the same numbers, because one interface decides which tests apply. A new
+ * file, or a different number of tests, fails. `expectedOfDelegate` has the exception.
  */
 export const expectedOutcomes: Readonly<Record<string, Counts>> = {
   "acvp_mldsa44_keygen.json": [4, 0, 0, 0],
@@ -76,19 +76,19 @@ export const expectedOutcomes: Readonly<Record<string, Counts>> = {
   "wycheproof_mlkem_768_keyGen.json": [4, 0, 0, 0],
 };
 
-/** Those that take long: they make and use keys of the slow parameter sets of SLH-DSA. */
+/** Slow files: they generate and use keys of the slow SLH-DSA parameter sets. */
 export const slowFiles: readonly string[] = ["acvp_slhdsa_keygen.json", "bc_slhdsa_siggen.json"];
 
 /**
- * What comes of them with the native provider, which has OpenSSL compute SLH-DSA: the same code over the same vectors
- * would prove nothing more. The fast parameter sets show that every call arrives there. QSP_TEST_LONG=1 runs them all.
+ * Outcomes with the native provider, which delegates SLH-DSA to OpenSSL: repeating all vectors with the same code would
+ * prove nothing more. The fast parameter sets show that every call reaches OpenSSL. QSP_TEST_LONG=1 runs them all.
  */
 const expectedOfDelegate: Readonly<Record<string, Counts>> = {
   "acvp_slhdsa_keygen.json": [24, 0, 0, 0],
   "bc_slhdsa_siggen.json": [4, 0, 0, 0],
 };
 
-/** Makes a test of each of the files for each provider. */
+/** Defines a test for each file and provider. */
 export function testFiles(files: readonly string[]): void {
   describe.skipIf(vectorsFolder === undefined)(
     "official vectors (QSP_TEST_VECTORS names their folder)",
@@ -108,7 +108,7 @@ export function testFiles(files: readonly string[]): void {
   );
 }
 
-/** Runs all tests of a file at once; the provider bounds how many work at a time. */
+/** Runs all tests of a file concurrently; the provider limits the concurrency. */
 async function runFile(
   provider: CryptoProvider,
   file: string,

@@ -6,7 +6,7 @@ import { vectorsFolder } from "./vector-files.ts";
 const files = Object.keys(expectedOutcomes);
 
 describe("the folder of official vectors", () => {
-  it("is named by QSP_TEST_VECTORS where QSP_TEST_REQUIRE_ALL is 1", () => {
+  it("is set by QSP_TEST_VECTORS if QSP_TEST_REQUIRE_ALL is 1", () => {
     expect(vectorsFolder !== undefined || process.env.QSP_TEST_REQUIRE_ALL !== "1").toBe(true);
   });
 

@@ -8,14 +8,13 @@ import { importPublicJwk } from "../crypto/import-jwk.ts";
 import { bytesOf, textOf, type Vector } from "./vector-files.ts";
 
 /**
- * What a provider made of an official test:
+ * Result of an official test with a provider:
  *
- * - agrees: it gave the expected answer, compared in full.
- * - accepts: it accepted a valid public key; the ciphertext has randomness of its own, so that only
- *   lengths can be compared.
- * - refuses: it refused by a rule of ours what upstream calls valid: a token of another algorithm.
+ * - agrees: the answer equals the expected one.
+ * - accepts: the provider accepted a valid public key. The ciphertext is randomized, so only lengths can be compared.
+ * - refuses: one of our rules rejects what upstream calls valid, such as a token with a different algorithm.
  * - no interface: `CryptoProvider` has no such operation.
- * - anything else says how it differs.
+ * - any other text describes the difference.
  */
 export type Outcome = "agrees" | "accepts" | "refuses" | "no interface" | `differs: ${string}`;
 
@@ -50,13 +49,13 @@ export const procedures: Readonly<Record<string, Procedure>> = {
   "wycheproof-jose": checkToken,
 };
 
-/** The algorithm of a test: its own, or that of its file in our spelling. */
+/** Returns the algorithm of a test: its own, or its file's in our spelling. */
 export function algorithmOf(fileAlgorithm: string, vector: Vector): Algorithm {
   const name = String(vector.alg ?? fileAlgorithm).replace("ECDSA-P256-SHA256", "ECDSA-P256");
   return Object.values(algorithms).find((info) => info.name === name)?.name ?? "ML-DSA-65";
 }
 
-/** The seed gives the expected pair, and the expanded key alone gives the same public key. */
+/** The seed must yield the expected pair, and the expanded key alone the same public key. */
 async function checkKeyGeneration(
   provider: CryptoProvider,
   algorithm: Algorithm,
@@ -73,7 +72,7 @@ async function checkKeyGeneration(
   ]);
 }
 
-/** SLH-DSA has no seed form; the import of the raw key proves that its root is the expected one. */
+/** SLH-DSA has no seed form; importing the raw key proves that its root is the expected one. */
 async function checkRawKey(provider: CryptoProvider, algorithm: Algorithm, vector: Vector): Promise<Outcome> {
   const secretKey = await provider.importSecretKey(algorithm, { raw: bytesOf(vector, "sk") });
   return compare(vector.expect, [
@@ -96,15 +95,14 @@ async function checkVerification(
     const valid = await provider.verify(publicKey, bytesOf(vector, "msg"), signature, optionsOf(vector));
     if (!isMlDsaAlgorithm(algorithm)) return valid;
     if (valid === verifyMu(publicKey, muOf(provider, publicKey, vector), signature)) return valid;
-    return "our mu says otherwise";
+    return "our mu disagrees";
   });
   return compare(vector.expect, [[valid, vector.expect]]);
 }
 
 /**
- * Signing is hedged, so the expected signature cannot come out again. It is verified instead under
- * the public key that we derive from the secret key, and so is a signature of our own, with ML-DSA
- * also one over a μ of our own.
+ * Signing is hedged, so the expected signature cannot be reproduced. Instead, the test verifies it under the public key
+ * derived from the secret key, and likewise a signature of our own; for ML-DSA also one over our own μ.
  */
 async function checkSigning(
   provider: CryptoProvider,
@@ -130,7 +128,7 @@ async function checkSigning(
   return compare(vector.expect, [[valid, vector.expect]]);
 }
 
-/** The same for a test that gives μ instead of the message. */
+/** The same for a test with μ instead of the message. */
 async function checkMuSigning(
   provider: CryptoProvider,
   algorithm: Algorithm,
@@ -198,7 +196,7 @@ async function checkSecretKey(
   return compare(vector.expect, [[accepted, vector.expect]]);
 }
 
-/** A public key comes out as it went in; of a secret key in the form that it has. */
+/** A public key must be exported unchanged, and a secret key in the form that it has. */
 async function checkPem(provider: CryptoProvider, algorithm: Algorithm, vector: Vector): Promise<Outcome> {
   const pem = textOf(vector, "pem");
   if (pem.includes("BEGIN CERTIFICATE")) return "no interface";
@@ -206,7 +204,7 @@ async function checkPem(provider: CryptoProvider, algorithm: Algorithm, vector: 
     if (pem.includes("BEGIN PUBLIC KEY")) return provider.importPublicKey(algorithm, { pem }).toPem();
     return (await provider.importSecretKey(algorithm, { pem })).toPem();
   });
-  // A document with both forms is written in the seed form, a prefix of which only the lengths differ.
+  // A document with both forms is written in the seed form, which is a prefix except for the lengths.
   if (vector.comment === "both") return output.length < pem.length ? "agrees" : "differs: not the seed form";
   return compare(vector.expect, [[output.trim(), vector.expect ? pem.trim() : "refused"]]);
 }
@@ -230,7 +228,7 @@ async function checkJws(provider: CryptoProvider, algorithm: Algorithm, vector: 
   ]);
 }
 
-/** Every token of these files is of an algorithm that ours must not be mistaken for. */
+/** Every token in these files has an algorithm that must not be confused with ours. */
 async function checkToken(provider: CryptoProvider, _algorithm: Algorithm, vector: Vector): Promise<Outcome> {
   const verification = await verifyJwt(provider, new Map(), textOf(vector, "jws"), new Date(0));
   const reason = verification.ok ? "accepted" : verification.reason;
@@ -238,21 +236,21 @@ async function checkToken(provider: CryptoProvider, _algorithm: Algorithm, vecto
   return vector.expect ? "refuses" : "agrees";
 }
 
-/** μ of the message and context of a test, as the provider computes it. */
+/** Returns μ for the message and context of a test, as the provider computes it. */
 function muOf(provider: CryptoProvider, publicKey: PublicKey, vector: Vector): Uint8Array {
   const mu = provider.startMu(publicKey, optionsOf(vector));
   mu.update(bytesOf(vector, "msg"));
   return mu.digest();
 }
 
-/** Verifies a signature over μ with the noble library itself: `CryptoProvider` does not verify over μ. */
+/** Verifies a signature over μ with the noble library, because `CryptoProvider` does not verify over μ. */
 function verifyMu(publicKey: PublicKey, mu: Uint8Array, signature: Uint8Array): boolean {
   if (!isMlDsaAlgorithm(publicKey.algorithm)) throw new TypeError(`${publicKey.algorithm} has no mu`);
   const { internal } = mlDsa[publicKey.algorithm];
   return internal.verify(signature, mu, publicKey.exportRaw(), { externalMu: true });
 }
 
-/** Whether a signature test is of the pure, external interface: no pre-hash, no μ from outside. */
+/** Whether a signature test uses the pure, external interface: no pre-hash, no external μ. */
 function isPure(vector: Vector): boolean {
   return (
     vector.interface !== "internal" &&
@@ -277,7 +275,7 @@ function toPem(spkiHex: string): string {
   return `-----BEGIN PUBLIC KEY-----\n${Uint8Array.fromHex(spkiHex).toBase64()}\n-----END PUBLIC KEY-----\n`;
 }
 
-/** Answers with `refusal` where the provider refuses the input; other errors are failures. */
+/** Returns `refusal` if the provider rejects the input; other errors are failures. */
 async function refusedAs<Answer>(refusal: Answer, attempt: () => Promise<Answer>): Promise<Answer> {
   try {
     return await attempt();

@@ -1,23 +1,22 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** One official test: what is expected, and fields of hex, text or flags that its operation defines. */
+/** One official test: the expected result, and fields with hex, text or flags that its operation defines. */
 export type Vector = Readonly<Record<string, unknown>> & { readonly id: string; readonly expect: boolean };
 
 export interface VectorFile {
   /** Such as "ML-DSA-65"; a test of a mixed file names its own in `alg`. */
   readonly algorithm: string;
-  /** Which calls the tests make, such as "sigVer"; a key of `procedures`. */
+  /** The operation under test, such as "sigVer"; a key of `procedures`. */
   readonly operation: string;
   readonly vectors: readonly Vector[];
 }
 
-/** Folder of the official vectors, which are not in the repository; undefined where there is none. */
+/** Folder of the official vectors, which are not in the repository; undefined if unset. */
 export const vectorsFolder = process.env.QSP_TEST_VECTORS || undefined;
 
 /**
- * Reads one file: the normalised form `pqvec/1`, or the upstream form of Wycheproof, whose tests
- * stand in groups.
+ * Reads one file: the normalised form `pqvec/1`, or Wycheproof's upstream form, which has tests in groups.
  */
 export function readVectorFile(folder: string, name: string): VectorFile {
   const file = JSON.parse(readFileSync(join(folder, name), "utf8"));
@@ -30,12 +29,11 @@ export function readVectorFile(folder: string, name: string): VectorFile {
   return { algorithm: "JOSE", operation: "wycheproof-jose", vectors };
 }
 
-/** Reads a field of hex; an absent one is a mistake of the caller or of the file. */
+/** Reads a hex field; a missing one is an error in the test or the file. */
 export function bytesOf(vector: Vector, field: string): Uint8Array {
   return Uint8Array.fromHex(textOf(vector, field));
 }
 
-/** Reads a text field. */
 export function textOf(vector: Vector, field: string): string {
   const value = vector[field];
   if (typeof value !== "string") throw new TypeError(`${vector.id} has no ${field}`);

@@ -43,7 +43,7 @@ const entries: readonly (readonly [name: string, entry: NewAuditEntry, time: str
   ],
 ];
 
-/** A chain of entries, and one entry far behind. */
+/** A chain of entries, and one entry far ahead. */
 export function auditEntryVectors(): VectorSet {
   const cases: VectorCase[] = [];
   let head: AuditHead = emptyChain;
@@ -63,7 +63,7 @@ export function auditEntryVectors(): VectorSet {
     );
   };
   for (const [name, entry, time] of entries) add(name, entry, time);
-  // Not a successor of the entries above: numbers of this size have no fraction and no exponent either.
+  // Does not chain to the entries above. Numbers of this size still have no fraction or exponent.
   head = { sequence: Number.MAX_SAFE_INTEGER - 1, entryHash: head.entryHash };
   add("the largest sequence number", signed, "1970-01-01T00:00:00.001Z");
   return {
@@ -76,7 +76,7 @@ export function auditEntryVectors(): VectorSet {
   };
 }
 
-/** Checkpoints, and what must not pass for one. */
+/** Checkpoints, and invalid ones that must be rejected. */
 export function checkpointVectors(): VectorSet {
   const key = mlDsaKey("ML-DSA-65", "audit signing key");
   const checkpoint = (sequence: number, entryHash: string, signedAt: string): AuditCheckpoint => {

@@ -15,7 +15,7 @@ function headerParts({ index, prevHash, timestamp, validatorAddress }: BlockCont
   };
 }
 
-/** A chain from genesis, and what must not pass for a block of it. */
+/** A chain from genesis, and invalid blocks that must be rejected. */
 export function blockVectors(): VectorSet {
   const key = mlDsaKey("ML-DSA-65", "validator");
   const validatorAddress = deriveAddress(key.publicKey);

@@ -1,4 +1,4 @@
-/** check.py, which shares no code with us, on our own vectors. */
+/** Runs check.py, an independent implementation, on our own vectors. */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -14,7 +14,7 @@ const python = findPython("cryptography.hazmat.primitives.asymmetric.mldsa");
 
 const needed = python === undefined ? " (needs Python with cryptography 50 or newer)" : "";
 
-/** Another value of the same type; of a text the first character is another hexadecimal digit. */
+/** Returns a different value of the same type; for a text, the first character becomes a different hexadecimal digit. */
 function changeValue(value: unknown): unknown {
   if (typeof value === "boolean") return !value;
   if (Array.isArray(value)) return value.map((item) => ({ ...item, valid: !item.valid }));
@@ -22,22 +22,22 @@ function changeValue(value: unknown): unknown {
   return typeof value === "string" ? `${value.startsWith("0") ? "1" : "0"}${value.slice(1)}` : value;
 }
 
-describe.skipIf(python === undefined)(`check.py, which shares no code with us,${needed}`, () => {
+describe.skipIf(python === undefined)(`check.py, an independent implementation,${needed}`, () => {
   const check = (...args: string[]) => run(python ?? "", [join(folder, "check.py"), ...args]);
 
-  it("finds no fault in any file", async () => {
+  it("accepts every file", async () => {
     const { code, stdout, stderr } = await check();
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(stdout).toBe(sets.map(({ name, cases }) => `${name}: ${cases.length} cases, 0 faults\n`).join(""));
   });
 
-  it("finds every value that is changed, and every verdict", async () => {
+  it("notices every changed value and verdict", async () => {
     const directory = makeTemporaryDirectory();
     const changed = sets.map((set) => ({
       ...set,
       cases: set.cases.flatMap((one) => [
         { ...one, valid: !one.valid },
-        // What is invalid stays invalid when its signature is changed.
+        // An invalid signature stays invalid when changed.
         ...(one.valid ? (["intermediate", "result"] as const) : []).flatMap((part) =>
           Object.entries(one[part]).map(([name, value]) => ({
             ...one,

@@ -9,7 +9,7 @@ const label = utf8("COMPSIG-MLDSA65-ECDSA-P256-SHA512");
 const mldsa = mlDsaKey("ML-DSA-65", "composite, ML-DSA half");
 const ecdsa = ecdsaKey("composite, ECDSA half");
 
-/** What a case signs instead of what it should. */
+/** What a case signs instead of the correct bytes. */
 interface Change {
   readonly mldsaValid?: boolean;
   readonly ecdsaValid?: boolean;
@@ -51,7 +51,7 @@ function withOtherS(der: Uint8Array): Uint8Array {
   return new p256.Signature(r, p256.Point.CURVE().n - s).toBytes("der");
 }
 
-/** Signatures with and without a context, and what must not pass for one. */
+/** Signatures with and without a context, and invalid ones that must be rejected. */
 export function compositeVectors(): VectorSet {
   const hello = utf8("hello");
   const context = utf8("context");

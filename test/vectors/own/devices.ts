@@ -14,7 +14,7 @@ const contexts = {
 };
 const noContext = new Uint8Array();
 
-/** How a case signs. With bytes or a context other than those of the format, it is not valid. */
+/** How a case signs. Bytes or a context that differ from the format make it invalid. */
 interface Signing {
   readonly signingContexts?: boolean;
   readonly otherBytes?: Uint8Array;

@@ -1,4 +1,4 @@
-/** Makes the vectors of our own formats: `node test/vectors/own/generate.ts` writes them beside this file. */
+/** Generates the vectors of our own formats: `node test/vectors/own/generate.ts` writes them beside this file. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { auditEntryVectors, checkpointVectors } from "./audit.ts";
@@ -10,7 +10,7 @@ import { metadataVectors, publicKeyVectors, tokenVectors } from "./names.ts";
 import { proposalVectors } from "./proposal.ts";
 import type { VectorSet } from "./vector-set.ts";
 
-/** The functions that make the vectors, one a file. */
+/** The functions that generate the vectors, one for each file. */
 const makers: readonly (() => VectorSet)[] = [
   auditEntryVectors,
   blockVectors,
@@ -26,7 +26,7 @@ const makers: readonly (() => VectorSet)[] = [
   tokenVectors,
 ];
 
-/** The text of every file, by its name. */
+/** The content of every file, by its name. */
 export function renderVectorFiles(): ReadonlyMap<string, string> {
   const sets = makers.map((make) => make());
   return new Map(sets.map((set) => [`${set.name}.json`, `${JSON.stringify(set, undefined, 2)}\n`]));

@@ -1,4 +1,4 @@
-/** Vectors of VPN sessions: the transcript and its signature, the keys and their confirmation, packets, the gateway's key. */
+/** Vectors of VPN sessions: the transcript and its signature, the keys and their confirmation, packets, the gateway key. */
 import { createCipheriv, createHash, createHmac, hkdfSync } from "node:crypto";
 import { buildTranscript } from "../../../src/services/vpn/handshake.ts";
 import { fixedBytes, kemKey, mlDsaKey } from "./keys.ts";
@@ -33,14 +33,14 @@ function deriveKeys(sharedSecret: Uint8Array, keyForm: KeyForm, transcript: stri
 }
 
 interface Agreed {
-  /** Whose key the ciphertext is for: the gateway's if the peer encapsulates, otherwise the peer's. */
+  /** Owner of the encapsulation key: the gateway if the peer encapsulates, otherwise the peer. */
   readonly recipient: Side;
   readonly keyForm: KeyForm;
   readonly m: Uint8Array;
   readonly ciphertext: Uint8Array;
   /** What the recipient decapsulates. */
   readonly sharedSecret: Uint8Array;
-  /** What the key confirmation is computed with instead of the shared secret and the key form; then it is not valid. */
+  /** Replaces the shared secret and the key form in the key confirmation, which makes it invalid. */
   readonly confirmed?: { readonly sharedSecret: Uint8Array; readonly keyForm: KeyForm };
 }
 
@@ -80,7 +80,7 @@ function describeSession(name: string, agreed: Agreed): VectorCase {
   });
 }
 
-/** AES-256-GCM with a given IV; a session makes its own. */
+/** AES-256-GCM with a given IV; a session generates its own. */
 function seal(from: Side, key: Uint8Array, plaintext: Uint8Array, ivName: string): Values {
   const iv = fixedBytes(ivName, 12);
   const cipher = createCipheriv("aes-256-gcm", key, iv, { authTagLength: 16 });

@@ -1,4 +1,4 @@
-/** Fixed key pairs, and deterministic signatures with them: the vectors must come out the same every time. */
+/** Fixed key pairs and deterministic signatures, because the vectors must be reproducible. */
 import { createHash } from "node:crypto";
 import { p256 } from "@noble/curves/nist.js";
 import { mlDsa, mlKem } from "../../../src/crypto/noble.ts";
@@ -10,11 +10,11 @@ type MlDsa = "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87";
 export interface SigningKey {
   readonly entry: VectorKey;
   readonly publicKey: Uint8Array;
-  /** Signs the message itself; the context is for ML-DSA alone. */
+  /** Signs the message itself; only ML-DSA uses the context. */
   sign(message: Uint8Array, context?: Uint8Array): Uint8Array;
 }
 
-/** Bytes that depend on a name alone. */
+/** Derives bytes from a name. */
 export function fixedBytes(name: string, length: number): Uint8Array {
   return createHash("shake256", { outputLength: length })
     .update(`quantum-safe-playground test vectors: ${name}`)
@@ -44,7 +44,7 @@ export function ecdsaKey(name: string): SigningKey {
   };
 }
 
-/** A key pair that takes shared secrets. */
+/** A key pair for key encapsulation. */
 export interface KemKey {
   readonly entry: VectorKey;
   readonly publicKey: Uint8Array;

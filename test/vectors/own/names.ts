@@ -1,4 +1,4 @@
-/** Vectors of what names or describes things: addresses, key ids, token metadata, and bearer tokens. */
+/** Vectors of identifiers and descriptions: addresses, key IDs, token metadata, and bearer tokens. */
 import { createHash } from "node:crypto";
 import canonicalize from "canonicalize";
 import { deriveAddress } from "../../../src/crypto/address.ts";
@@ -9,14 +9,14 @@ import { awkwardText, utf8, type Values, type VectorCase, type VectorSet, vector
 
 const sha256 = (bytes: Uint8Array): Uint8Array => createHash("sha256").update(bytes).digest();
 
-/** The JWK of a public key without what the thumbprint does not cover (RFC 7638, section 3.2). */
+/** The members of a JWK that the thumbprint covers (RFC 7638, section 3.2). */
 function canonicalJwkOf({ entry: { algorithm }, publicKey }: SigningKey): string {
   return JSON.stringify({ alg: algorithm, kty: "AKP", pub: encodeBase64url(publicKey) });
 }
 
 const keyIdOf = (key: SigningKey): string => encodeBase64url(sha256(utf8(canonicalJwkOf(key))));
 
-/** Addresses and key ids of public keys. */
+/** Addresses and key IDs of public keys. */
 export function publicKeyVectors(): VectorSet {
   const keys = {
     device: mlDsaKey("ML-DSA-44", "device"),

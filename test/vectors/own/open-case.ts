@@ -1,4 +1,4 @@
-/** Reads the values of a case by name; a value that is missing or of another type is an error. */
+/** Reads the values of a case by name; a missing value, or one of a wrong type, is an error. */
 import type { CryptoProvider, PublicKey, SecretKey } from "../../../src/crypto/provider.ts";
 import type { Value, Values, VectorCase, VectorKey, VectorSet } from "./vector-set.ts";
 
@@ -16,16 +16,16 @@ interface PacketValue {
   readonly packet: Uint8Array;
 }
 
-/** A case whose values are read by name: those of `input`, and those of `result`. */
+/** A case whose values in `input` and `result` are read by name. */
 export interface OpenCase extends Fields {
   number(name: string): number;
   isNull(name: string): boolean;
   flag(name: string): boolean;
   readonly result: Fields;
   packets(): readonly PacketValue[];
-  /** The public key that a member of `input` names. */
+  /** The public key named by a member of `input`. */
   publicKey(provider: CryptoProvider, name: string): PublicKey;
-  /** The secret key that a member of `input` names. */
+  /** The secret key named by a member of `input`. */
   secretKey(provider: CryptoProvider, name: string): Promise<SecretKey>;
 }
 
@@ -34,7 +34,7 @@ export function openCase({ keys }: VectorSet, { input, result }: VectorCase): Op
   const fields = openFields(input);
   const keyOf = (name: string): VectorKey => {
     const key = keys[fields.text(name)];
-    if (key === undefined) throw new TypeError(`there is no key ${fields.text(name)}`);
+    if (key === undefined) throw new TypeError(`unknown key ${fields.text(name)}`);
     return key;
   };
   return {
@@ -76,6 +76,6 @@ function requireType<T extends Value>(
   isRight: (value: Value | undefined) => value is T,
 ): T {
   const value = values[name];
-  if (!isRight(value)) throw new TypeError(`${name} is missing or of another type`);
+  if (!isRight(value)) throw new TypeError(`${name} is missing or has a wrong type`);
   return value;
 }

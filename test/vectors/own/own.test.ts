@@ -11,25 +11,25 @@ const names = readdirSync(folder).filter((name) => name.endsWith(".json"));
 const read = (name: string): string => readFileSync(join(folder, name), "utf8");
 const sets = names.map((name): VectorSet => JSON.parse(read(name)));
 
-describe("the files of our own vectors", () => {
+describe("our own vectors", () => {
   const rendered = renderVectorFiles();
 
-  it("are those that the generator makes", () => {
+  it("are the files that the generator writes", () => {
     expect(names.sort()).toEqual([...rendered.keys()].sort());
   });
 
-  it.each(names)("%s is as the generator makes it; else run: node test/vectors/own/generate.ts", (name) => {
+  it.each(names)("%s is up to date; else run: node test/vectors/own/generate.ts", (name) => {
     expect(read(name) === rendered.get(name)).toBe(true);
   });
 
-  it.each(sets)("those of $name name a section of docs/formats.md", ({ specification }) => {
+  it.each(sets)("of $name refer to a section of docs/formats.md", ({ specification }) => {
     const [page = "", heading] = specification.split("#");
     const headings = [...readFileSync(join(folder, "../../..", page), "utf8").matchAll(/^#+ (.+)$/gm)];
     const anchors = headings.map(([, text = ""]) => text.toLowerCase().replaceAll(/[^a-z0-9 -]/g, ""));
     expect(anchors.map((text) => text.replaceAll(" ", "-"))).toContain(heading);
   });
 
-  it("hold what docs/formats.md shows", () => {
+  it("contain the examples in docs/formats.md", () => {
     const page = readFileSync(join(folder, "../../../docs/formats.md"), "utf8");
     const shown = [...page.matchAll(/^```text\n(\{"[^\n]*\}|[0-9a-f]{64})\n```$/gm)].map(([, text]) => text);
     const strings = sets.flatMap(({ cases }) =>
@@ -40,7 +40,7 @@ describe("the files of our own vectors", () => {
   });
 });
 
-describeProviders("our code with %s agrees with the vector of", (provider) => {
+describeProviders("our code with %s agrees with the vector for", (provider) => {
   const all = sets.flatMap((set) =>
     set.cases.map((one) => ({ title: `${set.name}: ${one.name}`, set, one })),
   );

@@ -26,7 +26,7 @@ const plain: Content = {
   expiresAt: "",
 };
 
-/** Proposals, and what must not pass for a signature of one. */
+/** Proposals, and invalid signatures that must be rejected. */
 export function proposalVectors(): VectorSet {
   const key = mlDsaKey("ML-DSA-65", "signer");
   const make = (

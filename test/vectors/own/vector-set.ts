@@ -1,4 +1,4 @@
-/** The form of our own test vectors; README.md describes it. */
+/** The form of our own test vectors; see README.md. */
 
 /** A value of a vector: text, numbers, flags, and bytes as lower-case hexadecimal digits. */
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [name: string]: Value };
@@ -17,20 +17,20 @@ export interface VectorKey {
 /** One case. */
 export interface VectorCase {
   readonly name: string;
-  /** False if a verifier must reject what `result` holds. */
+  /** False if a verifier must reject `result`. */
   readonly valid: boolean;
   /** What an implementation starts with. */
   readonly input: Values;
-  /** The bytes on the way, for an implementation that differs and does not know where. */
+  /** Intermediate bytes, which help to locate the first difference. */
   readonly intermediate: Values;
-  /** What an implementation must produce, or must verify. */
+  /** What an implementation must produce or verify. */
   readonly result: Values;
 }
 
 /** The vectors of one format. */
 export interface VectorSet {
   readonly format: "qsp-vectors/1";
-  /** The name of the file, without its ending. */
+  /** Name of the file without its extension. */
   readonly name: string;
   /** The section of docs/formats.md that specifies the format. */
   readonly specification: string;
@@ -39,7 +39,7 @@ export interface VectorSet {
   readonly cases: readonly VectorCase[];
 }
 
-/** Names a case and its values; `valid` is true if it is left out. */
+/** Describes a case; `valid` defaults to true. */
 export function vectorCase(
   name: string,
   { input, intermediate, result, valid = true }: Omit<VectorCase, "name" | "valid"> & { valid?: boolean },
@@ -47,10 +47,10 @@ export function vectorCase(
   return { name, valid, input, intermediate, result };
 }
 
-/** UTF-8 bytes of a text. */
+/** Encodes text as UTF-8. */
 export function utf8(text: string): Uint8Array {
   return new TextEncoder().encode(text);
 }
 
-/** A text with characters that encoders get wrong: non-ASCII, outside of the BMP, quotes, controls, line separators. */
+/** A text with characters that encoders get wrong: non-ASCII, outside the BMP, quotes, controls, line separators. */
 export const awkwardText = 'é漢😀 "quoted" \\ / \u0001\b\t\n\u001f\u007f\u2028 <&>';

@@ -1,4 +1,4 @@
-/** Checks a case of our own vectors with the code of the server: what it makes of the input, and what it verifies. */
+/** Checks a case of our own vectors with the server's code: what it computes from the input, and what it verifies. */
 
 import { checkpointMessage, hashEntry } from "../../../src/audit/chain.ts";
 import { deriveAddress } from "../../../src/crypto/address.ts";
@@ -21,7 +21,7 @@ import { deriveSessionKeys, readKeyForm } from "../../../src/services/vpn/sessio
 import { type OpenCase, openCase } from "./open-case.ts";
 import type { VectorCase, VectorSet } from "./vector-set.ts";
 
-/** What the code makes of a case: values that its `result` and `valid` must equal. */
+/** The computed values, which must equal `result` and `valid`. */
 export interface Outcome {
   readonly valid: boolean;
   readonly [name: string]: unknown;
@@ -102,7 +102,7 @@ const checks: Readonly<Record<string, Check>> = {
     const form = readKeyForm(text("keyForm"));
     const keys = deriveSessionKeys(Uint8Array.from(sharedSecret), form, transcript);
     const session = new Session(keys);
-    // The peer's end of the session: it opens what the gateway seals.
+    // The peer's end of the session opens what the gateway seals.
     const peerSession = new Session({ ...keys, peerToGateway: keys.gatewayToPeer });
     const isConfirmed = toHex(session.confirm(transcript)) === result.text("keyConfirmation");
     const opened = packets().map(({ from, packet, plaintext, valid }) => {

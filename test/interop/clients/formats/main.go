@@ -1,4 +1,4 @@
-// Verifies files with libraries of others: that of sigstore's programs, and veraison/go-cose.
+// Verifies files with third-party libraries: sigstore's Go library and veraison/go-cose.
 //
 // It takes a format (raw, dsse or cose) and the names of a public key in PEM, a file, and its signature.
 package main
@@ -16,7 +16,7 @@ import (
 	"github.com/veraison/go-cose"
 )
 
-// coseVerifier lets go-cose verify with Go's own ML-DSA; go-cose has no algorithm of RFC 9964 itself.
+// coseVerifier lets go-cose verify with Go's own ML-DSA; go-cose does not implement RFC 9964.
 type coseVerifier struct {
 	algorithm cose.Algorithm
 	publicKey *mldsa.PublicKey
@@ -34,7 +34,7 @@ var coseAlgorithms = map[int]cose.Algorithm{1312: -48, 1952: -49, 2592: -50}
 func verifyCose(publicKey crypto.PublicKey, content, signed []byte) error {
 	key, ok := publicKey.(*mldsa.PublicKey)
 	if !ok {
-		return fmt.Errorf("not a key of ML-DSA: %T", publicKey)
+		return fmt.Errorf("not an ML-DSA key: %T", publicKey)
 	}
 	verifier := coseVerifier{coseAlgorithms[len(key.Bytes())], key}
 	var message cose.Sign1Message
@@ -45,7 +45,7 @@ func verifyCose(publicKey crypto.PublicKey, content, signed []byte) error {
 		message.Payload = content
 	}
 	if !bytes.Equal(message.Payload, content) {
-		return fmt.Errorf("the message has other content")
+		return fmt.Errorf("the message content differs")
 	}
 	return message.Verify(nil, verifier)
 }

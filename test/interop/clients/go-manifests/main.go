@@ -1,6 +1,6 @@
-// Command manifests reads Kubernetes objects as YAML from its standard input, as strictly as an API server with
-// fieldValidation=Strict: it refuses unknown and repeated fields and values of another type. It writes each object's
-// version, kind and name on a line.
+// Command manifests reads Kubernetes objects as YAML from standard input, as strictly as an API server with
+// fieldValidation=Strict: it rejects unknown and duplicate fields, and values of a wrong type. It writes the version,
+// kind and name of each object on a line.
 package main
 
 import (

@@ -1,7 +1,7 @@
-// Command refused makes gRPC calls with grpc-go and prints how each of them ended.
+// Command refused makes gRPC calls with grpc-go and prints the outcome of each.
 //
-// It reads one call per line from its standard input and writes one outcome per line, both as JSON. Messages are
-// bytes, so that it needs no stubs.
+// It reads one call per line from standard input and writes one outcome per line, both as JSON. Messages are
+// bytes, so no stubs are needed.
 package main
 
 import (
@@ -34,7 +34,7 @@ type call struct {
 	Gzip            bool              `json:"gzip"`
 }
 
-// outcome is how a call ended, as the library tells it.
+// outcome is how a call ended, as the library reports it.
 type outcome struct {
 	Messages   int               `json:"messages"`
 	Code       uint32            `json:"code"`
@@ -130,7 +130,7 @@ func runStream(ctx context.Context, connection *grpc.ClientConn, wanted call, op
 	if err != nil {
 		return 0, err
 	}
-	// After io.EOF, the status is in what the stream receives.
+	// After io.EOF, receiving returns the status.
 	if err := stream.SendMsg(&wanted.Message); err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
 	}
