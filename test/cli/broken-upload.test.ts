@@ -1,4 +1,4 @@
-/** What a command sends when its input fails in the middle: never the regular end of the stream. */
+/** An upload whose input fails midway must never end the stream regularly. */
 import { once } from "node:events";
 import http2 from "node:http2";
 import type { AddressInfo } from "node:net";
@@ -9,7 +9,7 @@ import { readVerbLine } from "../../src/cli/command-line/options.ts";
 import { createClient } from "../../src/cli/connection/api-client.ts";
 
 const server = http2.createServer();
-/** Bytes of each request, and whether its end came. */
+/** Bytes received per request, and whether its stream ended regularly. */
 const requests: Promise<{ readonly bytes: number; readonly isWhole: boolean }>[] = [];
 
 const verb = { name: "upload", operands: [], options: {} };
@@ -34,7 +34,7 @@ beforeAll(async () => {
 
 afterAll(() => void server.close());
 
-it("breaks the connection, at whatever moment the input fails", async () => {
+it("breaks the connection whenever the input fails", async () => {
   const { port } = server.address() as AddressInfo;
   for (let i = 0; i < 200; i += 1) {
     const { options } = readVerbLine(verb, ["--url", `http://127.0.0.1:${port}`]);

@@ -19,7 +19,7 @@ const lines = (text: string): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line));
 
 describe("qsp call", { timeout }, () => {
-  it("takes the request from a file, from standard input, or leaves it out", async () => {
+  it("reads the request from a file or standard input, or sends an empty one", async () => {
     const place = server.place();
     writeFileSync(join(place.cwd, "request.json"), '{"name":"from a file"}');
     const call = ["call", "nft.NftService/Mint"];
@@ -30,7 +30,7 @@ describe("qsp call", { timeout }, () => {
     expect(tokens.map(({ name }: { name: string }) => name)).toEqual(["from a file", "from stdin"]);
   });
 
-  it("refuses a request that is not UTF-8, and a directory in its place", async () => {
+  it("refuses a request that is not UTF-8, and a directory", async () => {
     const place = server.place();
     const latin1 = Buffer.from('{"name":"M\xfcller"}', "latin1");
     writeFileSync(join(place.cwd, "request.json"), latin1);
@@ -52,7 +52,7 @@ describe("qsp call", { timeout }, () => {
     expect([child.exitCode, stderr]).toEqual([2, "qsp: standard input is a directory; give it a file\n"]);
   });
 
-  it("sends a stream, a JSON document a line, and prints its one answer", async () => {
+  it("sends one stream message per JSON line, and prints the single answer", async () => {
     const { result: key } = await server.client(KmsService).createKey({});
     const stdin = `{"header":{"keyId":"${key?.keyId}"}}\n\n{"chunk":"aGVs"}\n{"chunk":"bG8="}\n`;
     const stdout = await qspDone(["call", "kms.KmsService/SignStream", "-"], { ...server.place(), stdin });
@@ -65,7 +65,7 @@ describe("qsp call", { timeout }, () => {
     expect(verified.result?.valid).toBe(true);
   });
 
-  it("prints a stream of answers, a JSON document a line, as they come", async () => {
+  it("prints one JSON line per streamed answer, as each arrives", async () => {
     await server.client(BlockchainService).registerNode({});
     await server.client(BlockchainService).addBlock({ data: Buffer.from("x") });
     const run = await qsp(
@@ -76,7 +76,7 @@ describe("qsp call", { timeout }, () => {
     expect(lines(run.stdout).map(({ block }) => block)).toMatchObject([{ index: 0 }, { index: 1 }]);
   });
 
-  it("makes a call with streams both ways, one answer a line", async () => {
+  it("makes a bidirectional streaming call, with one answer per line", async () => {
     const stdin =
       '{"send":{"tunnelId":"none","size":3}}\n{"receive":{"tunnelId":"none","packet":"' +
       "A".repeat(40) +

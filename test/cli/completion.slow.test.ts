@@ -5,7 +5,7 @@ import { isMissing } from "../interop/tools.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { launch, qsp, qspDone, timeout } from "./qsp.ts";
 
-/** Lines up to the cursor, and what is offered there: all of these, and nothing that is forbidden. */
+/** Lines up to the cursor, with words that must be offered and words that must not be. */
 const lines = [
   { line: [""], offers: ["call", "kms", "sign", "help"], forbids: ["create"] },
   { line: ["k"], offers: ["keygen", "kms"], forbids: ["sign"] },
@@ -44,7 +44,7 @@ function placeWithFiles() {
   return place;
 }
 
-/** The scripts, which are the same everywhere. */
+/** The generated scripts, which are the same on every machine. */
 const scripts = new Map<string, Promise<string>>();
 
 function completionOf(shell: "bash" | "zsh" | "fish"): Promise<string> {
@@ -56,7 +56,7 @@ function completionOf(shell: "bash" | "zsh" | "fish"): Promise<string> {
 const quote = (word: string): string => `'${word}'`;
 
 describe.skipIf(isMissing("bash"))("completion in bash", { timeout }, () => {
-  it.each(lines)("offers what may follow: qsp $line", async ({ line, offers, forbids }) => {
+  it.each(lines)("offers possible next words: qsp $line", async ({ line, offers, forbids }) => {
     const place = placeWithFiles();
     const script = await completionOf("bash");
     const words = ["qsp", ...line].map(quote).join(" ");
@@ -68,7 +68,7 @@ describe.skipIf(isMissing("bash"))("completion in bash", { timeout }, () => {
     expect(offered.filter((word) => forbids.includes(word))).toEqual([]);
   });
 
-  it("belongs to the word qsp", async () => {
+  it("is registered for the command qsp", async () => {
     const place = placeWithFiles();
     const script = await completionOf("bash");
     const { stdout } = await launch("bash", ["-c", `${script}\ncomplete -p qsp`], place).end;
@@ -80,7 +80,7 @@ describe.skipIf(isMissing("zsh"))(
   `completion in zsh${isMissing("zsh") ? " (needs zsh)" : ""}`,
   { timeout },
   () => {
-    it("is a script that zsh reads without a complaint", async () => {
+    it("is a script that zsh loads without errors", async () => {
       const place = placeWithFiles();
       writeFileSync(join(place.cwd, "_qsp"), await completionOf("zsh"));
       const load = "autoload -Uz compinit; compinit -u -D; source ./_qsp; whence -w _qsp";
@@ -91,10 +91,10 @@ describe.skipIf(isMissing("zsh"))(
       });
     });
 
-    it.each(lines)("offers what may follow: qsp $line", async ({ line, offers, forbids }) => {
+    it.each(lines)("offers possible next words: qsp $line", async ({ line, offers, forbids }) => {
       const place = placeWithFiles();
       const script = await completionOf("zsh");
-      // The functions of zsh's own that a completion calls, outside of its editor.
+      // Stubs for the functions of zsh that the completion calls outside the line editor.
       const stubs = `compdef() { :; }; compadd() { shift; print -rl -- "$@"; }; _files() { print -rl -- *(N); }`;
       const words = ["qsp", ...line].map(quote).join(" ");
       const ask = `words=(${words}); CURRENT=${line.length + 1}; _qsp`;
@@ -103,7 +103,7 @@ describe.skipIf(isMissing("zsh"))(
       const offered = stdout.split("\n");
       expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
       expect(offered).toEqual(expect.arrayContaining(offers));
-      // zsh itself leaves out what does not begin with what was typed.
+      // zsh itself filters by the prefix that was typed.
       const begun = line.at(-1) ?? "";
       expect(offered.filter((word) => forbids.includes(word) && word.startsWith(begun))).toEqual([]);
     });
@@ -114,12 +114,12 @@ describe.skipIf(isMissing("fish"))(
   `completion in fish${isMissing("fish") ? " (needs fish)" : ""}`,
   { timeout },
   () => {
-    it("offers what may follow in each of these lines, with what it means", async () => {
+    it("offers possible next words with their descriptions", async () => {
       const place = placeWithFiles();
       writeFileSync(join(place.cwd, "qsp.fish"), await completionOf("fish"));
-      // One start of fish for all lines; -C completes a line as the Tab key does.
+      // One start of fish for all lines; -C completes a line like the Tab key.
       const asks = lines.map(({ line }, i) => {
-        // As in a clone, or as in an installation.
+        // The command as in a clone, or as installed.
         const typed = [i % 2 === 0 ? "./qsp" : "qsp", ...line].join(" ");
         return `echo "== ${i}"; complete -C '${typed}'`;
       });
@@ -144,7 +144,7 @@ describe.skipIf(isMissing("fish"))(
 );
 
 describe("completion", { timeout }, () => {
-  it("refuses a shell that it does not know", async () => {
+  it("refuses an unknown shell", async () => {
     expect(await qsp(["completion", "tcsh"], placeWithFiles())).toMatchObject({
       code: 2,
       stderr: expect.stringContaining("bash, zsh, fish"),

@@ -1,4 +1,4 @@
-/** Connections that fail, and which CA the client trusts. */
+/** Explanations of failed connections, and the CA that the client trusts. */
 import { once } from "node:events";
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
@@ -15,7 +15,7 @@ import { startServer } from "../support/start-server.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { qsp, qspDone, type RunOptions, timeout } from "./qsp.ts";
 
-/** A server on a port of its own, for one test. */
+/** A server on its own port, for one test. */
 async function listen(server: Server): Promise<number> {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -28,7 +28,7 @@ interface SecureOptions {
   readonly now?: Date;
 }
 
-/** A server with TLS, and the file of its CA. */
+/** A TLS server, and its CA file. */
 async function secure({ names = ["127.0.0.1"], now = new Date() }: SecureOptions = {}) {
   const cwd = makeTemporaryDirectory();
   const authority = createAuthority("ECDSA-P256", now);
@@ -46,7 +46,7 @@ async function secure({ names = ["127.0.0.1"], now = new Date() }: SecureOptions
   return { cwd, port, url: `https://127.0.0.1:${port}` };
 }
 
-/** The sentence with which a call fails. */
+/** Makes a call that fails, and returns the message. */
 async function failureOf(options: RunOptions, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await qsp(["kms", "list", ...args], options);
   expect({ code, stdout, stderr }).toEqual({
@@ -59,8 +59,8 @@ async function failureOf(options: RunOptions, ...args: string[]): Promise<string
 
 const cwd = () => makeTemporaryDirectory();
 
-describe("a connection that fails", { timeout }, () => {
-  it("is explained for https to a port without TLS", async () => {
+describe("connection failures", { timeout }, () => {
+  it("explain https to a port without TLS", async () => {
     const port = await listen(createHttpServer((_, response) => response.end()));
     const text = await failureOf({ cwd: cwd(), url: `https://127.0.0.1:${port}` });
     expect(text).toContain(
@@ -69,34 +69,34 @@ describe("a connection that fails", { timeout }, () => {
     expect(text).not.toContain("openssl");
   });
 
-  it("is explained for http to a port with TLS", async () => {
+  it("explain http to a port with TLS", async () => {
     const { port, ...place } = await secure();
     const text = await failureOf({ ...place, url: `http://127.0.0.1:${port}` });
     expect(text).toContain(`expects TLS; use --url https://127.0.0.1:${port}`);
   });
 
-  it("is explained for a certificate of an unknown CA, with and without a CA of one's own", async () => {
+  it("explain a certificate from an unknown CA, with and without --ca", async () => {
     const [place, other] = [await secure(), await secure()];
     expect(await failureOf(place)).toMatch(/not trusted \(\w+\); give .* with --ca FILE or QSP_CA/);
     const wrong = join(other.cwd, "ca.crt");
     expect(await failureOf(place, "--ca", wrong)).toContain(`the CA from --ca ${wrong} did not issue it`);
   });
 
-  it("is explained for a certificate with other names", async () => {
+  it("explain a certificate for different names", async () => {
     const place = await secure({ names: ["keys.example"] });
     expect(await failureOf(place, "--ca", "ca.crt")).toMatch(
       /for different names: DNS:keys\.example .*qsp ca issue/,
     );
   });
 
-  it("is explained for a certificate that has expired, or is not valid yet", async () => {
+  it("explain an expired certificate, and one that is not valid yet", async () => {
     const past = await secure({ now: new Date("2020-01-01") });
     expect(await failureOf(past, "--ca", "ca.crt")).toContain("has expired");
     const future = await secure({ now: new Date(Date.now() + 90 * 86_400_000) });
     expect(await failureOf(future, "--ca", "ca.crt")).toContain("not valid yet");
   });
 
-  it("is explained where nothing listens", async () => {
+  it("explain a port where nothing listens", async () => {
     const closed = createTcpServer();
     const port = await listen(closed);
     closed.close();
@@ -105,7 +105,7 @@ describe("a connection that fails", { timeout }, () => {
     );
   });
 
-  it("is explained for a name without an address, and for a machine that no route leads to", async () => {
+  it("explain a name without an address, and an unreachable machine", async () => {
     const explain = async (code: string) => {
       const error = new ConnectError(
         "failed",
@@ -122,8 +122,8 @@ describe("a connection that fails", { timeout }, () => {
   });
 });
 
-describe("the CA of the client", { timeout }, () => {
-  it("comes from QSP_CA, and --ca has precedence", async () => {
+describe("the client's CA", { timeout }, () => {
+  it("comes from --ca, or else from QSP_CA", async () => {
     const place = await secure();
     const env = { QSP_CA: join(place.cwd, "ca.crt") };
     await qspDone(["kms", "list"], { ...place, env });
@@ -154,7 +154,7 @@ describe("the CA of the client", { timeout }, () => {
       });
   });
 
-  it("is remembered by a log-in for this server only, though its file moves, until the log-out", async () => {
+  it("is remembered by login for this server only, even if the file moves, until logout", async () => {
     const dataDir = makeTemporaryDirectory();
     const here = { cwd: dataDir };
     await qspDone(["ca", "init", "--data-dir", dataDir], here);
@@ -174,7 +174,7 @@ describe("the CA of the client", { timeout }, () => {
     expect(JSON.parse(readFileSync(logins, "utf8"))[server.url].ca).toBe(
       readFileSync(tls("moved.crt"), "utf8"),
     );
-    // Another log-in needs it no more, and the same server under another name is another server.
+    // Later logins need no --ca; the same server under a different name counts as a different server.
     await qspDone(["login", "bob"], { ...place, stdin: "any password" });
     await qspDone(["kms", "list"], place);
     await failureOf({ ...place, url: server.url.replace("127.0.0.1", "localhost") });

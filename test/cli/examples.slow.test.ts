@@ -15,20 +15,20 @@ import { loadSettings, verbTable } from "../support/whole-program.ts";
 import { launch, program, qspDone, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
-/** Without services, which run until a signal. Their own tests start them. */
+/** Excludes services, which run until a signal. Their own tests start them. */
 const verbs = (await loadAllVerbs(verbTable)).filter(({ isService }) => !isService);
 
-/** How far a verb of the operator has come, and what it says beside a secret. */
+/** Progress lines of operator verbs, and comments next to a secret. */
 const progress = /^(?:[\d,]+ of [\d,]+ [\w ]+|(?:C|New c)lient secret of orders.*)\n/gm;
 
-/** A directory that an example is run in, and the variables that it names. */
+/** The directory that an example runs in, and the variables that it uses. */
 interface Stage {
   readonly cwd: string;
   readonly url: string;
   readonly env: Record<string, string>;
 }
 
-/** What an example may need, by what of it shows that it does. */
+/** What an example may need, by the text that shows the need. */
 const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
   [/contract\.txt/, async ({ cwd }) => writeFileSync(join(cwd, "contract.txt"), "the contract")],
   [
@@ -50,7 +50,7 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
     /qsp log (prove|verify)/,
     async (stage) => {
       await server.client(KmsService).createKey({});
-      // The server signs at most one checkpoint in a second.
+      // The server signs at most one checkpoint per second.
       const log = server.client(LogService);
       await vi.waitFor(() => log.getInclusionProof({ log: "audit", leafIndex: 0 }), {
         timeout,
@@ -187,7 +187,7 @@ async function stageFor(example: string): Promise<Stage> {
   return stage;
 }
 
-/** A directory for the PATH in which `qsp` is the program. */
+/** A directory for PATH in which `qsp` is the program. */
 function installIn(cwd: string): string {
   const bin = join(cwd, "bin");
   mkdirSync(bin);
@@ -195,7 +195,7 @@ function installIn(cwd: string): string {
   return [bin, process.env.PATH].join(delimiter);
 }
 
-describe.skipIf(isMissing("bash"))("the examples of the help, exactly as printed", () => {
+describe.skipIf(isMissing("bash"))("the help examples, exactly as printed", () => {
   it.each(verbs.map(({ name, example }) => ({ name, example })))(
     "$example",
     { timeout },
@@ -212,7 +212,7 @@ describe.skipIf(isMissing("bash"))("the examples of the help, exactly as printed
 });
 
 describe("the help", { timeout }, () => {
-  it("has an example of its own for each verb", () => {
+  it("has a separate example for each verb", () => {
     for (const { name, example } of verbs) expect(example).toContain(`qsp ${name}`);
     expect(new Set(verbs.map(({ example }) => example)).size).toBe(verbs.length);
   });

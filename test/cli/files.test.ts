@@ -10,7 +10,7 @@ function write(content: Uint8Array): string {
   return path;
 }
 
-it("the bytes of lines are those of the file, also if they are no text or come in several parts", async () => {
+it("reads lines byte for byte, even binary ones and ones that arrive in parts", async () => {
   const degrees = Buffer.from("21.5 \xb0C", "latin1");
   const long = Buffer.alloc(1_300_000, 0xb0);
   const path = write(Buffer.concat([degrees, Buffer.from("\r\n\n"), long, Buffer.from("\n"), degrees]));
@@ -24,7 +24,7 @@ it("the bytes of lines are those of the file, also if they are no text or come i
   ]);
 });
 
-it("a line of a text that is not UTF-8 is refused", async () => {
+it("refuses a line that is not UTF-8", async () => {
   const path = write(Buffer.from("Grüße\nM\xfcller\n", "latin1"));
   await expect(Array.fromAsync(readLines(path))).rejects.toThrow(`line 1 of ${path} is not UTF-8`);
   const text = write(Buffer.from("Grüße\r\n\nMüller"));

@@ -1,4 +1,4 @@
-/** Runs `qsp` against a server that asks for tokens. Its users are ada, who is an admin, and bob. */
+/** Runs `qsp` against a server that requires tokens. Its users are ada, who is an admin, and bob. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
@@ -13,15 +13,15 @@ import { qspDone, type RunOptions, timeout } from "./qsp.ts";
 /** The server of one test file, and its users. */
 export interface GuardedServer {
   readonly url: string;
-  /** A directory of one test, and the server's address. */
+  /** A new directory for one test, with the server's address. */
   place(): RunOptions;
   /** A directory whose user has logged in. */
   loggedIn(name?: string): Promise<RunOptions>;
-  /** The token of a log-in. */
+  /** A login token. */
   tokenOf(options: RunOptions): string;
 }
 
-/** The file of log-ins of a directory. */
+/** The path of the login file for a directory. */
 export const loginsFile = ({ cwd }: RunOptions): string => join(cwd, "state", "qsp", "logins.json");
 
 /** Starts a server for the tests of a file. */

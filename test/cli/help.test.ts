@@ -1,4 +1,4 @@
-/** The help of every verb, word by word. After an intended change: npx vitest run test/cli/help.test.ts -u */
+/** The help of every verb, word for word. To record an intended change: npx vitest run test/cli/help.test.ts -u */
 import { describe, expect, it } from "vitest";
 import { createVerbTable, loadAllVerbs } from "../../src/cli/groups.ts";
 import { describeEveryVerb, describeVerbs } from "../../src/cli/output/help.ts";
@@ -6,8 +6,8 @@ import { recordHelp } from "./recorded-help.ts";
 
 const verbs = await loadAllVerbs(createVerbTable());
 
-describe("the help of verbs", () => {
-  it("is as recorded", async () => {
+describe("the help of all verbs", () => {
+  it("matches the recorded text", async () => {
     const text = recordHelp(verbs, describeVerbs(verbs), describeEveryVerb(verbs));
     await expect(text).toMatchFileSnapshot("help.txt");
   });

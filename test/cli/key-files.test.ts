@@ -1,4 +1,4 @@
-/** Public and secret keys in the files of people, in all forms that `qsp` reads. */
+/** Public and secret key files in all formats that `qsp` reads. */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ const raw = (key: KeyObject, format: string) => key.export({ format } as never) 
 const verifyLine = (file = "keys") => ["verify", "file", "--signature", "file.sig", "--public-key", file];
 
 describe("qsp verify --public-key", { timeout }, () => {
-  it("reads both files of kms public-keys after a rotation", async () => {
+  it("reads both output files of kms public-keys after a rotation", async () => {
     const place = server.place();
     write(place, "file", "hello");
     const kms = server.client(KmsService);
@@ -28,7 +28,7 @@ describe("qsp verify --public-key", { timeout }, () => {
   });
 });
 
-describe("a secret key in a file", { timeout }, () => {
+describe("a secret key file", { timeout }, () => {
   const { privateKey, publicKey } = generateKeyPairSync("ml-dsa-65");
   const pem = String(privateKey.export({ type: "pkcs8", format: "pem" }));
   const jwk = {
@@ -43,7 +43,7 @@ describe("a secret key in a file", { timeout }, () => {
     ["PEM with text before it", `Private-Key: ML-DSA-65\n${pem}`],
     ["PEM with spaces at the end of its lines", pem.replaceAll("\n", "  \n")],
     ["a JWK", JSON.stringify(jwk)],
-  ])("signs and is imported as %s", async (_, file) => {
+  ])("can sign and be imported as %s", async (_, file) => {
     const place = server.place();
     write(place, "file", "hello");
     write(place, "key", file);
@@ -58,7 +58,7 @@ describe("a secret key in a file", { timeout }, () => {
   });
 });
 
-describe("every verb with a file of one public key", { timeout }, () => {
+describe("every verb with a single-key public key file", { timeout }, () => {
   const forms = {
     PEM: (pem: string) => pem,
     "a JWK": (pem: string) => JSON.stringify(jwkOf(pem)),
@@ -116,7 +116,7 @@ describe("every verb with a file of one public key", { timeout }, () => {
   });
 });
 
-/** A JWK of ML-DSA. */
+/** An ML-DSA JWK. */
 function jwkOf(pem: string) {
   const alg = createPublicKey(pem).asymmetricKeyType?.toUpperCase();
   return { kty: "AKP", alg, pub: raw(createPublicKey(pem), "raw-public").toString("base64url") };

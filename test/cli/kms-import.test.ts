@@ -1,4 +1,4 @@
-/** `qsp kms import`: keys of files arrive on the server, and nowhere else. */
+/** `qsp kms import`: keys from files arrive on the server and are exposed nowhere else. */
 import { type AsymmetricKeyType, generateKeyPairSync, type KeyObject } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,17 +26,24 @@ describe("qsp kms import", { timeout }, () => {
     ["ML-KEM-768", "ml-kem-768", "PKCS#8 in PEM", pem, []],
     ["ML-DSA-65", "ml-dsa-65", "a raw seed", seed, ["--algorithm", "ML-DSA-65"]],
     ["SLH-DSA-SHA2-128f", "slh-dsa-sha2-128f", "a raw key", raw, ["--algorithm", "SLH-DSA-SHA2-128f"]],
-  ])("imports an %s key (%s) of another program as %s", async (algorithm, type, _form, write, options) => {
-    const place = server.place();
-    const pair = makePair(type);
-    writeFileSync(join(place.cwd, "key"), write(pair));
-    const { result } = await qspJson(["kms", "import", "key", ...options], place);
-    const publicKey = pair.publicKey.export({ format: "raw-public" } as never) as Buffer;
-    expect(result).toMatchObject({ algorithm, origin: "IMPORTED", publicKey: publicKey.toString("base64") });
-  });
+  ])(
+    "imports an %s key (%s) from a third-party tool as %s",
+    async (algorithm, type, _form, write, options) => {
+      const place = server.place();
+      const pair = makePair(type);
+      writeFileSync(join(place.cwd, "key"), write(pair));
+      const { result } = await qspJson(["kms", "import", "key", ...options], place);
+      const publicKey = pair.publicKey.export({ format: "raw-public" } as never) as Buffer;
+      expect(result).toMatchObject({
+        algorithm,
+        origin: "IMPORTED",
+        publicKey: publicKey.toString("base64"),
+      });
+    },
+  );
 
   it.each(["ML-DSA-65", "X-Wing", "SLH-DSA-SHAKE-128f"])(
-    "imports an %s key of qsp keygen",
+    "imports an %s key from qsp keygen",
     async (algorithm) => {
       const place = server.place();
       await qspDone(["keygen", "mine", "--algorithm", algorithm], place);
@@ -59,7 +66,7 @@ describe("qsp kms import", { timeout }, () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^origin +IMPORTED$/m) });
   });
 
-  it("prints no byte of the key, and takes no name twice", async () => {
+  it("prints no byte of the key, and refuses a name that exists", async () => {
     const place = server.place();
     const pair = makePair("ml-dsa-44");
     writeFileSync(join(place.cwd, "key"), der(pair));

@@ -12,7 +12,7 @@ async function makeKey(usage: "SIGN" | "KEM" = "SIGN", alias = ""): Promise<stri
 describe("qsp kms", { timeout }, () => {
   it("lists all pages of keys as one answer", async () => {
     const kms = server.client(KmsService);
-    // The server takes 320 calls of a client at a time.
+    // The server accepts 320 concurrent calls per client.
     for (const count of [250, 250, 250, 251])
       await Promise.all(Array.from({ length: count }, () => kms.createKey({ algorithm: "ML-KEM-512" })));
     const { keys, nextPageToken } = await qspJson(
@@ -24,14 +24,14 @@ describe("qsp kms", { timeout }, () => {
   });
 
   it.each(["--watch", "--follow"])(
-    "follows the audit log with %s, a line an entry, until it is interrupted",
+    "follows the audit log with %s, one line per entry, until it is interrupted",
     async (flag) => {
       const keyId = await makeKey();
       const { child, end } = startQsp(
         ["kms", "audit", keyId, flag, "--after", "0", "--json"],
         server.place(),
       );
-      // The first entry is from before; then the watch is there.
+      // The first entry is old; once it arrives, the watch is active.
       const first = await new Promise<string>((resolve) =>
         child.stdout?.once("data", (data) => resolve(String(data))),
       );
@@ -46,7 +46,7 @@ describe("qsp kms", { timeout }, () => {
     },
   );
 
-  it.skipIf(isMissing("sh"))("ends without a word when the reader of a pipe has enough", async () => {
+  it.skipIf(isMissing("sh"))("exits silently when the reader closes the pipe", async () => {
     await Promise.all(Array.from({ length: 20 }, () => makeKey()));
     const line = `"${process.execPath}" "${program}" kms audit --watch --after 0 | head -n 1`;
     const { code, stderr } = await launch("sh", ["-c", line], server.place()).end;
@@ -55,7 +55,7 @@ describe("qsp kms", { timeout }, () => {
 });
 
 describe("qsp kms public-keys", { timeout }, () => {
-  it("takes a key, a version or a name, as its siblings do", async () => {
+  it("accepts a key, a version or a name, like its sibling verbs", async () => {
     const place = server.place();
     const kms = server.client(KmsService);
     await kms.createKey({ name: "operand" });
@@ -72,7 +72,7 @@ describe("qsp kms public-keys", { timeout }, () => {
     );
   });
 
-  it("exports more keys than one page has", async () => {
+  it("exports more keys than one page holds", async () => {
     const kms = server.client(KmsService);
     const count = 1001;
     for (const calls of [250, 250, 250, 251])
@@ -91,7 +91,7 @@ describe("qsp kms public-keys", { timeout }, () => {
 });
 
 describe("qsp identity", { timeout }, () => {
-  it("watches, from the entry after the one that is given", async () => {
+  it("watches from the entry after a given one", async () => {
     const { child, end } = startQsp(["identity", "log", "--watch", "--after", "0", "--json"], server.place());
     const first = await new Promise<string>((resolve) =>
       child.stdout?.once("data", (data) => resolve(String(data))),

@@ -6,19 +6,19 @@ import { runQsp, useServer } from "./qsp.ts";
 
 const server = useServer();
 
-/** Makes a program say at its end how much memory it had, in KiB. */
+/** Makes a program report its peak memory in KiB when it exits. */
 const reporter = `data:text/javascript,${encodeURIComponent(
   'process.on("exit", () => console.error("peak " + process.resourceUsage().maxRSS))',
 )}`;
 
-/** The most memory that one of the processes of a run had. */
+/** Returns the peak memory of the largest process in a run. */
 function peakMebibytesOf(stderr: string): number {
   const peaks = [...stderr.matchAll(/^peak (\d+)$/gm)].map(([, kibibytes]) => Number(kibibytes) / 1024);
   return peaks.length === 0 ? Number.NaN : Math.max(...peaks);
 }
 
 describe("qsp sign and qsp verify", () => {
-  it("take less than 400 MiB of memory for 640 MiB", { timeout: 600_000 }, async () => {
+  it("use less than 400 MiB of memory for 640 MiB", { timeout: 600_000 }, async () => {
     const place = server.place();
     writeFileSync(join(place.cwd, "file"), "");
     truncateSync(join(place.cwd, "file"), 640 * 1024 ** 2);

@@ -14,25 +14,25 @@ import { launch, program, qsp, qspDone, type RunOptions, timeout } from "./qsp.t
 const server = useGuardedServer();
 const { place, loggedIn, tokenOf } = server;
 
-/** A server that keeps what it is told of the caller. */
+/** A server that records what callers send. */
 async function listen() {
   const authorizations: (string | undefined)[] = [];
   const handler = connectNodeAdapter({
     routes: ({ service }) => void service(KmsService, { listKeys: () => ({ status: "success" }) }),
   });
-  const stranger = createServer((request, response) => {
+  const otherServer = createServer((request, response) => {
     authorizations.push(request.headers.authorization);
     handler(request, response);
   });
-  stranger.listen(0, "127.0.0.1");
-  await once(stranger, "listening");
-  onTestFinished(() => void stranger.close());
-  const { port } = stranger.address() as AddressInfo;
+  otherServer.listen(0, "127.0.0.1");
+  await once(otherServer, "listening");
+  onTestFinished(() => void otherServer.close());
+  const { port } = otherServer.address() as AddressInfo;
   return { url: `http://127.0.0.1:${port}`, authorizations };
 }
 
 describe("qsp login", { timeout }, () => {
-  it("asks without the token of an earlier login, which may be a dead one", async () => {
+  it("does not send the token of an earlier login, which may have expired", async () => {
     const here = await loggedIn();
     const logins = JSON.parse(readFileSync(loginsFile(here), "utf8"));
     logins[server.url].token = "dead";
@@ -42,7 +42,7 @@ describe("qsp login", { timeout }, () => {
     await qspDone(["kms", "list"], here);
   });
 
-  it.skipIf(isMissing("script"))("shows nothing of a password that is typed at a terminal", async () => {
+  it.skipIf(isMissing("script"))("does not show a password typed at a terminal", async () => {
     const here = place();
     const command = `"${process.execPath}" "${program}" login ada`;
     const { child, end } = launch("script", ["-qec", command, join(here.cwd, "typescript")], {
@@ -56,7 +56,7 @@ describe("qsp login", { timeout }, () => {
     await qspDone(["kms", "list"], here);
   });
 
-  /** Types the password once it is asked for, with a slip that is taken back. */
+  /** Types the password when asked, with a typo that is corrected. */
   async function typed(child: ReturnType<typeof launch>["child"], end: ReturnType<typeof launch>["end"]) {
     await new Promise<void>((resolve) => {
       let shown = "";
@@ -71,15 +71,15 @@ describe("qsp login", { timeout }, () => {
 });
 
 describe("a token", { timeout }, () => {
-  it("of a login goes to no other server", async () => {
+  it("from a login is not sent to other servers", async () => {
     const here = await loggedIn();
-    const stranger = await listen();
-    await qspDone(["kms", "list"], { ...here, url: stranger.url });
-    await qspDone(["kms", "list"], { ...here, url: stranger.url, env: { QSP_TOKEN: "meant for it" } });
-    expect(stranger.authorizations).toEqual([undefined, "Bearer meant for it"]);
+    const otherServer = await listen();
+    await qspDone(["kms", "list"], { ...here, url: otherServer.url });
+    await qspDone(["kms", "list"], { ...here, url: otherServer.url, env: { QSP_TOKEN: "meant for it" } });
+    expect(otherServer.authorizations).toEqual([undefined, "Bearer meant for it"]);
   });
 
-  it("of a login is not sent once it has expired", async () => {
+  it("from a login is not sent once it has expired", async () => {
     const here = await loggedIn();
     const logins = JSON.parse(readFileSync(loginsFile(here), "utf8"));
     logins[server.url].expiresAt = "2020-01-31T12:00:00.000Z";
@@ -90,7 +90,7 @@ describe("a token", { timeout }, () => {
     });
   });
 
-  it("comes from --token-file, or QSP_TOKEN, before that of a login", async () => {
+  it("comes from --token-file or QSP_TOKEN before the stored login", async () => {
     const token = tokenOf(await loggedIn());
     const here = place();
     await qspDone(["kms", "list", "--token-file", "token"], withToken(here, token));

@@ -1,4 +1,4 @@
-/** Options that npm takes for its own, and the command line of npm run gateway. */
+/** Options that npm consumes itself, and the command line of npm run gateway. */
 import { describe, expect, it } from "vitest";
 import { gatewayHelp, readGatewayOptions } from "../../envoy/gateway-options.ts";
 import { explainTakenOptions } from "../../src/cli/command-line/npm-options.ts";
@@ -14,7 +14,7 @@ const options = [
 const explain = (args: readonly string[], env: Record<string, string>) =>
   explainTakenOptions("start", options, args, { npm_lifecycle_event: "start", ...env });
 
-describe("an option that npm took", () => {
+describe("an option that npm consumed", () => {
   it.each<[string, readonly string[], Record<string, string>, string]>([
     ["--port 1", ["1"], { npm_config_port: "true" }, "--port 1"],
     ["--port=1", [], { npm_config_port: "1" }, "--port 1"],
@@ -27,19 +27,19 @@ describe("an option that npm took", () => {
     ],
     ["a switch", [], { npm_config_danger_open_to_network: "true" }, "--danger-open-to-network"],
     ["a URL", [], { npm_config_database_url: "postgres://u:secret@h/d" }, "--database-url URL"],
-  ])("is named with what to write instead: %s", (_, args, env, line) => {
+  ])("is reported with the command to use instead: %s", (_, args, env, line) => {
     const text = explain(args, env);
     expect(text).toContain(`: npm start -- ${line}`);
     expect(text?.endsWith(line)).toBe(true);
   });
 
-  it("is none without such a variable, if the program has the option, or outside of npm", () => {
+  it("is not reported without such a variable, if the program has the option, or outside npm", () => {
     expect(explain(["--port", "1"], {})).toBeUndefined();
     expect(explain(["--port", "1"], { npm_config_port: "2" })).toBeUndefined();
     expect(explain([], { npm_config_port: "1", npm_lifecycle_event: "test" })).toBeUndefined();
   });
 
-  it("ends the start of a server, before it makes a store", { timeout }, async () => {
+  it("ends the start of a server before it creates a store", { timeout }, async () => {
     const env = { npm_lifecycle_event: "start", npm_config_port: "true" };
     expect(await runQsp(["serve", "9"], { cwd: makeTemporaryDirectory(), env })).toEqual({
       code: 2,
@@ -50,13 +50,13 @@ describe("an option that npm took", () => {
 });
 
 describe("npm run gateway", () => {
-  it("has a help that names each of its options", () => {
+  it("has help that names each of its options", () => {
     expect(readGatewayOptions(["--help"], {})).toMatchObject({ isHelp: true });
     for (const option of ["--port", "--replicas", "--keep-going", "--help"])
       expect(gatewayHelp).toContain(option);
   });
 
-  it("reads its own options before --, and those of the servers after it", () => {
+  it("reads its own options before --, and the servers' options after it", () => {
     const line = ["--port", "9443", "--keep-going", "--", "--data-dir", "d", "--auth=token"];
     expect(readGatewayOptions(line, {})).toEqual({
       isHelp: false,
@@ -69,7 +69,7 @@ describe("npm run gateway", () => {
     });
   });
 
-  it("refuses TLS between Envoy and its servers, by a flag or a variable", () => {
+  it("refuses TLS between Envoy and its servers, by flag or variable", () => {
     for (const [args, env] of [
       [["--", "--tls-cert", "a.crt", "--tls-key", "a.key"], {}],
       [["--", "--tls-cert=a.crt"], {}],
@@ -78,7 +78,7 @@ describe("npm run gateway", () => {
       expect(() => readGatewayOptions(args, env)).toThrow("--tls-cert");
   });
 
-  it("says what npm took from it", () => {
+  it("reports options that npm consumed", () => {
     const env = { npm_lifecycle_event: "gateway", npm_config_port: "9443" };
     expect(() => readGatewayOptions([], env)).toThrow("npm run gateway -- --port 9443");
   });

@@ -1,4 +1,4 @@
-/** What verbs do to files: no output replaces an input or another output, and each is complete or as it was. */
+/** What verbs do to files: no output overwrites an input or another output, and files are complete or unchanged. */
 import { execFileSync } from "node:child_process";
 import { generateKeyPairSync } from "node:crypto";
 import {
@@ -49,10 +49,10 @@ async function makePlace() {
   return place;
 }
 
-describe("no output replaces an input, another output or a secret key", { timeout }, () => {
+describe("no output overwrites an input, another output or a secret key:", { timeout }, () => {
   const jwk = { kty: "AKP", alg: "ML-DSA-65", pub: "AA", priv: "AA" };
   const p256 = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey;
-  /** The files that no output may replace. */
+  /** Contents that no output may overwrite. */
   const secrets: Readonly<Record<string, string | Uint8Array>> = {
     "a key pair's PEM": p256.export({ type: "pkcs8", format: "pem" }),
     "PKCS#8 in DER": p256.export({ type: "pkcs8", format: "der" }),
@@ -69,7 +69,7 @@ describe("no output replaces an input, another output or a secret key", { timeou
     ),
   );
 
-  it.each(Object.entries(secrets))("%s remains, whichever verb would replace it", async (_, content) => {
+  it.each(Object.entries(secrets))("%s remains, whichever verb would overwrite it", async (_, content) => {
     const path = join(makeTemporaryDirectory(), "secret");
     writeFileSync(path, content);
     const outputs = await allOutputs;
@@ -87,14 +87,14 @@ describe("no output replaces an input, another output or a secret key", { timeou
   it.each([
     ["a public key", '{"kty":"AKP","alg":"ML-DSA-65","pub":"AA"}'],
     ["an earlier signature", Buffer.alloc(3309, 0x30)],
-  ])("%s is replaced", async (_, content) => {
+  ])("%s is overwritten", async (_, content) => {
     const place = await makePlace();
     writeFileSync(join(place.cwd, "out"), content);
     await qspDone(["sign", "f", "--key-file", "k.key", "--out", "out"], place);
     expect(statSync(join(place.cwd, "out")).size).toBe(3309);
   });
 
-  it("two inputs may be one file, and /dev/null may be all of them", async () => {
+  it("two inputs may be the same file, and even all of them /dev/null", async () => {
     const place = await makePlace();
     await qspDone(["sign", "k.key", "--key-file", "k.key", "--out", "out"], place);
     await qspDone(["sign", "/dev/null", "--key-file", "k.key", "--out", "/dev/null"], place);
@@ -102,10 +102,10 @@ describe("no output replaces an input, another output or a secret key", { timeou
   });
 });
 
-describe("every verb declares its files", () => {
-  it("so that each option and operand that is one says what happens to it", async () => {
+describe("every verb declares its files:", () => {
+  it("each file option and operand states what happens to the file", async () => {
     const verbs = (await loadAllVerbs(verbTable)).map((verb) => ({ ...verb, settings: undefined }));
-    // A socket is no file.
+    // A socket is not a file.
     const silent = verbs.flatMap(({ name, options, operands, operandFiles = {} }) => [
       ...Object.entries(options)
         .filter(
@@ -122,7 +122,7 @@ describe("every verb declares its files", () => {
     expect(silent).toEqual([]);
   });
 
-  it("and no verb writes a file by itself", () => {
+  it("no verb writes files directly", () => {
     const root = join(import.meta.dirname, "../..");
     const writers = globSync(["src/cli/**/*.ts", "extensions/*/*.ts"], { cwd: root }).filter((path) =>
       /\/write\.ts"|\b(writeFileSync|createWriteStream|appendFile|copyFileSync|renameSync|openSync)\b/.test(
@@ -130,13 +130,13 @@ describe("every verb declares its files", () => {
       ),
     );
     expect(writers.map((path) => path.replaceAll("\\", "/")).sort()).toEqual([
-      // The log-ins and the state of devices and tunnels.
+      // Stored logins, and the state of devices and tunnels.
       "src/cli/connection/logins.ts",
       "src/cli/files/open.ts",
       "src/cli/files/state.ts",
       "src/cli/files/uses.ts",
       "src/cli/files/write.ts",
-      // A new file that SQLite fills, the directory of the CA, and copies of a backup and of a damaged store.
+      // A new file that SQLite fills, the CA directory, and copies of a backup and of a damaged store.
       "src/cli/operator/backup.ts",
       "src/cli/operator/ca-files.ts",
       "src/cli/operator/restore.ts",
@@ -146,14 +146,14 @@ describe("every verb declares its files", () => {
   });
 });
 
-/** Runs qsp in a shell, which can limit it or connect it. */
+/** Runs qsp in a shell, which can limit it or redirect it. */
 function inShell(script: string, place: RunOptions) {
   const qspWords = `'${process.execPath}' '${main}'`;
   return launch("bash", ["-c", script.replaceAll("qsp ", `${qspWords} `)], place).end;
 }
 
-describe.runIf(process.platform === "linux")("no output replaces what a shell redirects", { timeout }, () => {
-  /** A command line for a shell, and the name that its sentence must have. */
+describe.runIf(process.platform === "linux")("no output overwrites a redirected file:", { timeout }, () => {
+  /** A shell command line, and the option that its error must name. */
   const mistakes: Readonly<Record<string, readonly [string, string]>> = {
     "the document": ["qsp sign - --key-file k.key --out f <f", "FILE"],
     "the document as a device": ["qsp sign /dev/stdin --key-file k.key --out f <f", "FILE"],
@@ -174,7 +174,7 @@ describe.runIf(process.platform === "linux")("no output replaces what a shell re
     "the transaction": ["qsp wallet sign W - --out f <f", "TRANSACTION"],
   };
 
-  it.each(Object.entries(mistakes))("%s remains, and the sentence names its option", async (_, given) => {
+  it.each(Object.entries(mistakes))("%s remains, and the error names its option", async (_, given) => {
     const [script, name] = given;
     const place = await makePlace();
     const before = contentsOf(place);
@@ -197,39 +197,43 @@ describe.runIf(process.platform === "linux")("no output replaces what a shell re
   });
 });
 
-describe.runIf(process.platform === "linux")("an output that cannot be written whole", { timeout }, () => {
-  it("leaves what was there, and nothing else", async () => {
-    const place = await makePlace();
-    await qspDone(["sign", "f", "--key-file", "k.key"], place);
-    const before = contentsOf(place);
-    const { code, stderr } = await inShell("ulimit -f 2; qsp sign f --key-file k.key", place);
-    expect({ code, stderr }).toEqual({
-      code: 2,
-      stderr: expect.stringMatching(/^qsp: f\.sig [^\n]+size[^\n]+\n$/),
+describe.runIf(process.platform === "linux")(
+  "an output that cannot be written completely",
+  { timeout },
+  () => {
+    it("leaves the existing file, and nothing else", async () => {
+      const place = await makePlace();
+      await qspDone(["sign", "f", "--key-file", "k.key"], place);
+      const before = contentsOf(place);
+      const { code, stderr } = await inShell("ulimit -f 2; qsp sign f --key-file k.key", place);
+      expect({ code, stderr }).toEqual({
+        code: 2,
+        stderr: expect.stringMatching(/^qsp: f\.sig [^\n]+size[^\n]+\n$/),
+      });
+      expect(contentsOf(place)).toEqual(before);
     });
-    expect(contentsOf(place)).toEqual(before);
-  });
 
-  it("is refused where nobody can create its directory", () => {
-    vi.stubEnv("XDG_STATE_HOME", "/proc/x");
-    onTestFinished(() => void vi.unstubAllEnvs());
-    const login = { token: "t", username: "ada", expiresAt: "2030-01-01T00:00:00Z" };
-    // Node's own recursive mkdir never returns here.
-    expect(() => keepLogin("http://127.0.0.1:1", login)).toThrow(
-      "/proc/x/qsp/logins.json cannot be written: the directory /proc/x/qsp cannot be created",
-    );
-  });
+    it("is refused if nobody can create its directory", () => {
+      vi.stubEnv("XDG_STATE_HOME", "/proc/x");
+      onTestFinished(() => void vi.unstubAllEnvs());
+      const login = { token: "t", username: "ada", expiresAt: "2030-01-01T00:00:00Z" };
+      // Node's recursive mkdir never returns here.
+      expect(() => keepLogin("http://127.0.0.1:1", login)).toThrow(
+        "/proc/x/qsp/logins.json cannot be written: the directory /proc/x/qsp cannot be created",
+      );
+    });
 
-  it("leaves no new file", async () => {
-    const place = await makePlace();
-    const before = contentsOf(place);
-    expect((await inShell("ulimit -f 0; qsp keygen new", place)).code).toBe(2);
-    expect(contentsOf(place)).toEqual(before);
-  });
-});
+    it("leaves no new file", async () => {
+      const place = await makePlace();
+      const before = contentsOf(place);
+      expect((await inShell("ulimit -f 0; qsp keygen new", place)).code).toBe(2);
+      expect(contentsOf(place)).toEqual(before);
+    });
+  },
+);
 
 describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
-  it("keeps the mode of the file that it replaces; a secret is for its owner alone", async () => {
+  it("keeps the mode of the file that it replaces; a secret is readable only by its owner", async () => {
     const place = await makePlace();
     const path = join(place.cwd, "f.sig");
     writeFileSync(path, "");
@@ -241,7 +245,7 @@ describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
     expect(statSync(join(place.cwd, "d.json")).mode & 0o777).toBe(0o600);
   });
 
-  it("is written through a link, also through one to nothing", async () => {
+  it("is written through a link, even a dangling one", async () => {
     const place = await makePlace();
     writeFileSync(join(place.cwd, "target"), "");
     symlinkSync("target", join(place.cwd, "out"));
@@ -255,7 +259,7 @@ describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
     }
   });
 
-  it("goes to standard output alone if it is -, /dev/stdout or a pipe", async () => {
+  it("goes only to standard output for -, /dev/stdout or a pipe", async () => {
     const place = await makePlace();
     for (const out of ["-", "/dev/stdout", "/dev/fd/1"])
       expect(await inShell(`qsp sign f --key-file k.key --out ${out} | wc -c`, place)).toMatchObject({
@@ -270,20 +274,20 @@ describe.runIf(process.platform === "linux")("an output", { timeout }, () => {
     expect(existsSync(join(place.cwd, "-"))).toBe(false);
   });
 
-  it.skipIf(isRoot)("does not replace a file that its user may not write", () => {
+  it.skipIf(isRoot)("does not replace a file that the user may not write", () => {
     const path = join(makeTemporaryDirectory(), "file");
     writeFileSync(path, "protected", { mode: 0o444 });
     expect(() => writeFile(path, "new", "public")).toThrow("permission denied");
     expect(readFileSync(path, "utf8")).toBe("protected");
   });
 
-  it("has a draft whose name fits if its own name is as long as a name may be", () => {
+  it("has a draft whose name fits even if its own name has the maximum length", () => {
     const path = join(makeTemporaryDirectory(), "n".repeat(255));
     writeFile(path, "new", "public");
     expect(readFileSync(path, "utf8")).toBe("new");
   });
 
-  it("may be that of a key of the server", async () => {
+  it("may hold a public key fetched from the server", async () => {
     const place = server.place();
     const keyId = (await server.client(KmsService).createKey({})).result?.keyId ?? "";
     expect(await qspDone(["kms", "get", keyId, "--public-key", "-"], place)).toMatch(

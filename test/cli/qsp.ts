@@ -1,4 +1,4 @@
-/** Runs `qsp` as a person does, against a server that runs as an operator runs it. */
+/** Runs `qsp` like a user, against a server started like an operator's. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
@@ -16,20 +16,20 @@ import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 /** The command as npm installs it: it finds the right Node and starts `main` with it. */
 export const program = join(import.meta.dirname, "../../src/qsp.mjs");
 
-/** Where and with what a run happens. */
+/** Where and how to run the command. */
 export interface RunOptions {
   readonly cwd: string;
   readonly url?: string;
-  /** What standard input holds; null leaves it open for the test. */
+  /** The content of standard input; null leaves it open for the test. */
   readonly stdin?: string | Uint8Array | null;
   readonly env?: Readonly<Record<string, string>>;
-  /** Runs the command as npm installs it. */
+  /** Whether to run the command as npm installs it. */
   readonly isInstalled?: boolean;
-  /** Leads a group of processes of its own, so that the test can signal all of them. */
+  /** Whether it leads its own process group, so that the test can signal all of its processes. */
   readonly hasOwnGroup?: boolean;
 }
 
-/** The variables of a run: nothing of the person who runs the tests. */
+/** The environment of a run, without the variables of the person who runs the tests. */
 export function environmentOf({ cwd, url, env }: RunOptions): Record<string, string> {
   return {
     ...inheritedEnvironment(),
@@ -39,7 +39,7 @@ export function environmentOf({ cwd, url, env }: RunOptions): Record<string, str
   };
 }
 
-/** Starts `qsp` with exactly these words. */
+/** Starts `qsp` with exactly these arguments. */
 export function startQsp(
   args: readonly string[],
   options: RunOptions,
@@ -47,24 +47,34 @@ export function startQsp(
   return launch(process.execPath, [options.isInstalled ? program : main, ...args], options);
 }
 
-/** Runs `qsp` to its end, as a program. */
+/** Runs `qsp` to its end as a separate program. */
 export function runQsp(args: readonly string[], options: RunOptions): Promise<Run> {
   return startQsp(args, options).end;
 }
 
-/** Runs a command line to its end, in this process; `qsp call … -` needs a program, for it reads the file 0. */
+/**
+ * Runs a command line to its end in this process; `qsp call … -` needs a separate program, because it reads file 0.
+ */
 export function qsp(args: readonly string[], options: RunOptions): Promise<Run> {
   return runHere(args, { cwd: options.cwd, env: environmentOf(options), stdin: options.stdin ?? "" });
 }
 
-/** Runs `qsp`, which must be done. @returns what it printed */
+/**
+ * Runs `qsp`, which must succeed.
+ *
+ * @returns its output
+ */
 export async function qspDone(args: readonly string[], options: RunOptions): Promise<string> {
   const { code, stdout, stderr } = await qsp(args, options);
   if (code !== 0) throw new Error(`qsp ${args.join(" ")} ended with ${code}: ${stderr}`);
   return stdout;
 }
 
-/** Runs `qsp … --json`, which must be done. @returns the last answer */
+/**
+ * Runs `qsp … --json`, which must succeed.
+ *
+ * @returns the last answer
+ */
 export async function qspJson(
   args: readonly string[],
   options: RunOptions,
@@ -92,20 +102,20 @@ export function launch(
   child.stderr.on("data", (chunk) => {
     stderr += chunk;
   });
-  child.stdin.on("error", () => {}); // A program may end without reading what it does not need.
+  child.stdin.on("error", () => {}); // A program may exit without reading all of its input.
   if (options.stdin !== null) child.stdin.end(options.stdin ?? "");
   const end = once(child, "close").then(([code]): Run => ({ code, stdout, stderr }));
   return { child, end };
 }
 
-/** The server of one test file, and ways to it. */
+/** The server of one test file, and ways to use it. */
 export interface CliServer {
   readonly url: string;
-  /** Runs a statement straight in its store. */
+  /** Runs a statement directly in its store. */
   tamper(sql: string): void;
   /** Calls it without `qsp`. */
   client<S extends DescService>(service: S): Client<S>;
-  /** A directory of one test, and the server's address. */
+  /** A new directory for one test, with the server's address. */
   place(): { readonly cwd: string; readonly url: string };
 }
 
@@ -135,5 +145,5 @@ export function useServer(env: Readonly<Record<string, string>> = {}): CliServer
   };
 }
 
-/** Milliseconds for a test of some runs, each of which starts Node twice. */
+/** Timeout in milliseconds for a test with several runs, each of which starts Node twice. */
 export const timeout = 180_000;

@@ -1,4 +1,4 @@
-/** What the client prints beside its answers: errors as JSON, warnings, colours, and the time that is left. */
+/** What the client prints besides answers: errors as JSON, warnings, colours, and the remaining time. */
 import { describe, expect, it } from "vitest";
 import { findUnknownVariables, hasVariables } from "../../src/cli/command-line/unknown-variables.ts";
 import { colorHelp, colorText, createPaint, hasColors } from "../../src/cli/output/colors.ts";
@@ -9,7 +9,7 @@ import { qsp, runQsp, timeout, useServer } from "./qsp.ts";
 const server = useServer();
 
 describe("an error with --json", { timeout }, () => {
-  it("is not JSON where --json is an operand", () => {
+  it("is not JSON if --json is an operand", () => {
     expect([wantsJson(["kms", "get", "--json"]), wantsJson(["kms", "get", "--", "--json"])]).toEqual([
       true,
       false,
@@ -17,22 +17,22 @@ describe("an error with --json", { timeout }, () => {
   });
 });
 
-describe("a variable that nothing reads", { timeout }, () => {
+describe("an unused variable", { timeout }, () => {
   const settings = ["QSP_PORT", "QSP_DATA_DIR", "QSP_MAX_CALLS"];
-  it("is named with the nearest one, and without its value", () => {
+  it("is reported with the nearest name, and without its value", () => {
     expect(findUnknownVariables({ QSP_DATADIR: "secret", QSP_TOKN: "secret" }, settings)).toEqual([
       "the variable QSP_DATADIR is unknown and has no effect; did you mean QSP_DATA_DIR?",
       "the variable QSP_TOKN is unknown and has no effect; did you mean QSP_TOKEN?",
     ]);
   });
 
-  it("is named with what took its place", () => {
+  it("is reported with its replacement", () => {
     expect(findUnknownVariables({ QSP_WORKERS: "2" }, settings)).toEqual([
       "the variable QSP_WORKERS is unknown and has no effect; did you mean QSP_REUSE_PORT?",
     ]);
   });
 
-  it("is not one of the client, of a setting, of tests, of another program, or of a link to a service", () => {
+  it("is not a variable of the client, a setting, tests, another tool, or a service link", () => {
     const names = [
       ...["QSP_URL", "QSP_CA", "QSP_TOKEN", "QSP_PORT", "QSP_TEST_VECTORS", "PATH", "QSPX", "QSP_ENVOY"],
       ...["QSP_SERVICE_HOST", "QSP_SERVERS_PORT_8080_TCP_ADDR", "QSP_SERVICE_PORT_GRPC", "QSP_1_PORT"],
@@ -43,7 +43,7 @@ describe("a variable that nothing reads", { timeout }, () => {
     expect(hasVariables(env)).toBe(true);
   });
 
-  it("is warned of once, by a command and with --json as JSON", async () => {
+  it("causes one warning from a command, which is JSON with --json", async () => {
     const options = { ...server.place(), env: { QSP_TOKN: "secret" } };
     const { code, stderr } = await runQsp(["kms", "list"], options);
     expect({ code, stderr }).toEqual({
@@ -73,7 +73,7 @@ describe("colours", () => {
     expect(hasColors({ isTTY }, env)).toBe(expected);
   });
 
-  it("show what is valid and what is not, headings, and nothing else", () => {
+  it("highlight what is valid and what is not, and headings, and nothing else", () => {
     const paint = createPaint({ isTTY: true }, {});
     const good = "f: the signature is valid (ML-DSA-65)";
     expect(colorText(good, paint)).toBe(`\u001b[32m${good}\u001b[39m`);
@@ -88,13 +88,13 @@ describe("colours", () => {
     expect(colorText("-----BEGIN PUBLIC KEY-----", paint)).toBe("-----BEGIN PUBLIC KEY-----");
   });
 
-  it("are not in what a program reads", async () => {
+  it("are not in machine-readable output", async () => {
     const { stdout, stderr } = await qsp(["kms", "list", "--usage", "KEM"], server.place());
     expect(stdout + stderr).not.toContain("\u001b");
   });
 });
 
-describe("the time that is left", () => {
+describe("the remaining time", () => {
   it.each([
     [0.5, 500, ""],
     [0, 5000, ""],
@@ -103,7 +103,7 @@ describe("the time that is left", () => {
     [0.5, 10_000, ", 10 s left"],
     [0.1, 10_000, ", 1 min 30 s left"],
     [0.001, 10_000, ", 2 h 46 min left"],
-  ])("of work that is done to %d after %d ms is '%s'", (share, elapsedMs, expected) => {
+  ])("of work that is %d done after %d ms is '%s'", (share, elapsedMs, expected) => {
     expect(describeTimeLeft(share, elapsedMs)).toBe(expected);
   });
 });

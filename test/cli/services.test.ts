@@ -5,7 +5,7 @@ import { qsp, qspDone, qspJson, startQsp, timeout, useServer } from "./qsp.ts";
 const server = useServer();
 
 describe("qsp chain", { timeout }, () => {
-  it("watches blocks as they come", async () => {
+  it("watches blocks as they arrive", async () => {
     const chain = server.client(BlockchainService);
     await chain.registerNode({});
     const { block } = await chain.addBlock({ data: Buffer.from("before") });
@@ -24,7 +24,7 @@ describe("qsp chain", { timeout }, () => {
 });
 
 describe("qsp proposal", { timeout }, () => {
-  it("is not signed here if somebody changed it in the store, and its list says so", async () => {
+  it("refuses to sign a proposal that was changed in the store, and its list marks it", async () => {
     const place = server.place();
     for (const name of ["ada", "bob"]) await qspDone(["keygen", name], place);
     const created = ["multisig", "create", "--signer", "ada.pub", "--signer", "bob.pub", "--threshold", "1"];
@@ -42,10 +42,10 @@ describe("qsp proposal", { timeout }, () => {
   });
 });
 
-describe("qsp health of a server of some services", { timeout }, () => {
+describe("qsp health of a server with some services", { timeout }, () => {
   const some = useServer({ QSP_SERVICES: "kms" });
 
-  it("tells which are not served", async () => {
+  it("reports which services are not served", async () => {
     expect(await qspJson(["health"], some.place())).toMatchObject({
       services: { "kms.KmsService": "UP", "nft.NftService": "NOT_SERVED" },
     });

@@ -7,7 +7,7 @@ import { createAuthority, issueServerCertificate, openAuthority } from "../../sr
 import { qsp, qspDone, qspJson, type RunOptions, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
-/** Where there is no server. */
+/** An address where no server listens. */
 const nowhere = "http://127.0.0.1:1";
 
 async function makeKey(algorithm = "ML-DSA-65"): Promise<string> {
@@ -23,7 +23,7 @@ function placeWith(content: string | Uint8Array, url = server.url) {
 
 const read = ({ cwd }: RunOptions, name: string): Buffer => readFileSync(join(cwd, name));
 
-/** Whether node:crypto, which knows nothing of qsp, takes a signature. */
+/** Whether node:crypto, which is independent of qsp, accepts a signature. */
 function isSignature(
   place: RunOptions,
   publicKeyFile: string,
@@ -34,7 +34,7 @@ function isSignature(
 }
 
 describe("qsp sign", { timeout }, () => {
-  it("signs with a key of the server, into FILE.sig", async () => {
+  it("signs with a server-held key, into FILE.sig", async () => {
     const keyId = await makeKey();
     const place = placeWith("hello");
     expect(await qspJson(["sign", "file", "--key", keyId], place)).toMatchObject({
@@ -46,7 +46,7 @@ describe("qsp sign", { timeout }, () => {
   });
 
   it.each(["ML-DSA-44", "ML-DSA-65", "ML-DSA-87", "SLH-DSA-SHA2-128f"])(
-    "signs with a key of %s of one's own, without a server",
+    "signs with a local %s key, without a server",
     async (algorithm) => {
       const place = placeWith("hello", nowhere);
       await qspDone(["keygen", "me", "--algorithm", algorithm], place);
@@ -64,21 +64,21 @@ describe("qsp sign", { timeout }, () => {
     expect(isSignature(place, "key.pub", content, read(place, "file.sig"))).toBe(true);
   });
 
-  it("signs with an SLH-DSA key of the server, which takes no stream", async () => {
+  it("signs with a server-held SLH-DSA key, which does not accept a stream", async () => {
     const place = placeWith("hello");
     const keyId = await makeKey("SLH-DSA-SHAKE-128f");
     await qspDone(["sign", "file", "--key", keyId], place);
     expect((await qsp(["verify", "file", "--signature", "file.sig", "--key", keyId], place)).code).toBe(0);
   });
 
-  it("signs standard input, and prints base64 alone", async () => {
+  it("signs standard input, and prints only base64", async () => {
     const place = { ...server.place(), url: nowhere };
     await qspDone(["keygen", "me"], place);
     const stdout = await qspDone(["sign", "-", "--key-file", "me.key"], { ...place, stdin: "hello" });
     expect(isSignature(place, "me.pub", Buffer.from("hello"), Buffer.from(stdout, "base64"))).toBe(true);
   });
 
-  it("leaves no signature behind where the server refuses", async () => {
+  it("leaves no signature behind if the server refuses", async () => {
     const place = placeWith("hello");
     const { code, stderr } = await qsp(["sign", "file", "--key", "key-none"], place);
     expect(code).toBe(3);
@@ -88,7 +88,7 @@ describe("qsp sign", { timeout }, () => {
 });
 
 describe("qsp verify", { timeout }, () => {
-  it("takes a signature in base64, and needs the context that it was bound to", async () => {
+  it("accepts a signature in base64, and requires the context that it is bound to", async () => {
     const place = placeWith("hello");
     const keyId = await makeKey();
     await qspDone(["sign", "file", "--key", keyId, "--context", "invoices"], place);
@@ -99,7 +99,7 @@ describe("qsp verify", { timeout }, () => {
     expect((await qsp(line, place)).code).toBe(1);
   });
 
-  it("verifies with a key that was rotated, and refuses one that was destroyed", async () => {
+  it("verifies with a rotated key, and refuses a destroyed one", async () => {
     const place = placeWith("hello");
     const keyId = await makeKey();
     await qspDone(["sign", "file", "--key", keyId], place);
@@ -118,11 +118,11 @@ describe("qsp verify --certificate", { timeout }, () => {
   const issue = () =>
     issueServerCertificate(openAuthority(authority), { names: ["signer.test"], days: 1, now });
 
-  it("verifies with the key of the first certificate of the file", async () => {
+  it("verifies with the key of the first certificate in the file", async () => {
     const place = placeWith("hello", nowhere);
     const { certificatePem, secretKeyPem } = issue();
     writeFileSync(join(place.cwd, "me.key"), secretKeyPem);
-    // Openssl writes text before a certificate, and some editors spaces behind its lines.
+    // OpenSSL writes text before a certificate, and some editors leave spaces at line ends.
     const [first, other] = [certificatePem.replaceAll("\n", " \r\n"), issue().certificatePem];
     writeFileSync(join(place.cwd, "me.pem"), `Subject: CN=me\n${first}${other}`);
     writeFileSync(join(place.cwd, "other.pem"), other + certificatePem);

@@ -1,4 +1,4 @@
-/** What happens to output that nobody can take. */
+/** What happens to output that cannot be written. */
 import { describe, expect, it } from "vitest";
 import { main } from "../support/program.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
@@ -6,12 +6,12 @@ import { launch, qspDone, type RunOptions, timeout, useServer } from "./qsp.ts";
 
 const server = useServer();
 
-/** Runs qsp in a shell, which connects its output. */
+/** Runs qsp in a shell, which redirects its output. */
 function inShell(words: string, connected: string, place: RunOptions) {
   return launch("bash", ["-c", `'${process.execPath}' '${main}' ${words} ${connected}`], place).end;
 }
 
-// Every write to /dev/full fails as on a full disk.
+// Every write to /dev/full fails like on a full disk.
 describe.runIf(process.platform === "linux")("a standard output on a full disk", { timeout }, () => {
   it.each([
     "version",
@@ -29,7 +29,7 @@ describe.runIf(process.platform === "linux")("a standard output on a full disk",
     const place = server.place();
     if (words.includes("data")) await qspDone(["store", "init", "--data-dir", "data"], place);
     const { code, stderr } = await inShell(words, ">/dev/full", place);
-    // Counts of what is verified are on standard error as well.
+    // Verification progress is on standard error as well.
     const lines = stderr.split("\n").filter((line) => !line.endsWith("verified") && !line.endsWith("opened"));
     expect({ code, lines }).toEqual({
       code: 4,
@@ -37,17 +37,17 @@ describe.runIf(process.platform === "linux")("a standard output on a full disk",
     });
   });
 
-  it("does not hide a worse exit code", async () => {
+  it("does not hide a more severe exit code", async () => {
     const run = await inShell("kms get key-none", ">/dev/full 2>/dev/null", server.place());
     expect(run.code).toBe(3);
   });
 
-  it("is no different for standard error, where there is nowhere to report it", async () => {
+  it("for standard error changes nothing, because the error cannot be reported", async () => {
     expect((await inShell("kms get key-none", "2>/dev/full", server.place())).code).toBe(3);
   });
 });
 
-it("a reader that leaves early is no error", { timeout }, async () => {
+it("a reader that leaves early causes no error", { timeout }, async () => {
   const place = { cwd: makeTemporaryDirectory() };
   const { code, stderr } = await inShell("help all", `| head -n 1; exit "\${PIPESTATUS[0]}"`, place);
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" });

@@ -28,7 +28,7 @@ describe("a duration", () => {
     },
   );
 
-  it("may be as short and as long as its limits, and no shorter and no longer", () => {
+  it("may be as short and as long as its limits, but no shorter and no longer", () => {
     const range = { min: 1, max: 120 };
     expect(readSeconds(optionsWith("1d"), "t", range)).toBe(86_400);
     expect(readSeconds(optionsWith("120d"), "t", range)).toBe(10_368_000);
@@ -48,7 +48,7 @@ describe("a time", () => {
     expect(found && timestampDate(found).toISOString()).toBe(expected);
   });
 
-  it("is in the past for a duration that leads there", () => {
+  it("lies in the past for a backward duration", () => {
     const found = readTime(optionsWith("1h"), "t", -1, now);
     expect(found && timestampDate(found).toISOString()).toBe("2026-11-23T09:00:00.000Z");
   });

@@ -1,12 +1,13 @@
 /**
- * Transcripts: command lines, each with all that it prints.
+ * Transcripts: command lines with everything that they print.
  *
- * A line that begins with "# " is the title of a part, which runs in a directory of its own. A line that begins with "$ "
- * is a command: `qsp`, which runs in this process, or one of a shell. Below it is what it printed: lines of standard
- * error begin with "! ", and an exit code other than 0 stands at the end in brackets. `npx vitest run test/cli -u`
- * records all of it anew.
+ * A line that starts with "# " is the title of a section, which runs in its own directory. A line that starts with "$
+ * " is a command: `qsp`, which runs in this process, or a shell command. Below it is the output: lines of standard
+ * error start with "! ", and an exit code other than 0 is at the end in brackets. `npx vitest run test/cli -u`
+ * records everything anew.
  *
- * What differs from run to run has a name: the second wallet of a part is wallet-2, and a command may name it so.
+ * Values that differ from run to run have names: the second wallet of a section is wallet-2, and commands may use the
+ * name.
  */
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -18,13 +19,17 @@ import { launch, qsp, type RunOptions } from "./qsp.ts";
 const identifiers =
   /\b(key|wallet|multisig|proposal|token|contract|device|tunnel|grant)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(0x)[0-9a-f]{40}\b|\b()[0-9a-f]{64}\b/g;
 
-/** What stands for a value of a part, both ways. */
+/** Names for the values of a section, in both directions. */
 interface Names {
   readonly byValue: Map<string, string>;
   readonly byName: Map<string, string>;
 }
 
-/** Runs all commands of a transcript again. @returns the transcript as it is now */
+/**
+ * Runs all commands of a transcript again.
+ *
+ * @returns the transcript with the new output
+ */
 export async function replay(transcript: string, url: string): Promise<string> {
   const lines = transcript.split("\n").filter((line) => /^[#$] /.test(line));
   const written: string[] = [];
@@ -54,7 +59,7 @@ export async function replay(transcript: string, url: string): Promise<string> {
   return `${written.join("\n")}\n`;
 }
 
-/** Runs `qsp` here, a statement in the store, or anything else in a shell. */
+/** Runs `qsp` in this process, a statement in the store, or any other command in a shell. */
 function runCommand(command: string, place: RunOptions): Promise<Run> {
   const [, variables = "", words = "", , stdin = ""] =
     /^((?:[A-Z_]+=\S+ )*)qsp ?(.*?)( <<< '([^']*)')?$/.exec(command) ?? [];
@@ -72,13 +77,13 @@ async function runSql(statement: string, { cwd }: RunOptions): Promise<Run> {
   return { code: 0, stdout: "", stderr: "" };
 }
 
-/** The words of a command line, with quotes as a shell has them. */
+/** The words of a command line, with shell quoting resolved. */
 function splitWords(line: string): string[] {
   const words = line.match(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g) ?? [];
   return words.map((word) => word.replaceAll(/'([^']*)'|"([^"]*)"/g, "$1$2"));
 }
 
-/** Writes names for what differs from run to run, unless the transcript itself has it. */
+/** Replaces values that differ from run to run by names, unless the transcript itself contains them. */
 function nameValues(text: string, { cwd, url = "" }: RunOptions, names: Names, transcript: string): string {
   return text
     .trimEnd()

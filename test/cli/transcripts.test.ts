@@ -1,4 +1,4 @@
-/** The recorded transcripts, each against a server of its own. */
+/** The recorded transcripts, each against a separate server. */
 import { globSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
@@ -8,9 +8,9 @@ import { replay } from "./transcript.ts";
 
 vi.mock("node:crypto", async (load) => (await import("../support/cheap-scrypt.ts")).cheapen(await load()));
 
-/** Where nobody listens. */
+/** An address where nobody listens. */
 const nowhere = "http://127.0.0.1:1";
-/** What starts the servers of transcripts that need one. */
+/** Starts the servers of transcripts that need one. */
 const servers: Readonly<Record<string, () => { readonly url: string }>> = {
   "kms.txt": useServer,
   "login.txt": useGuardedServer,
@@ -22,7 +22,7 @@ for (const path of globSync(join(import.meta.dirname, "transcripts/*.txt")).sort
   describe(`the transcript ${name}`, { timeout }, () => {
     const server = servers[name]?.();
 
-    it("is what qsp prints", async () => {
+    it("matches what qsp prints", async () => {
       const replayed = await replay(readFileSync(path, "utf8"), server?.url ?? nowhere);
       await expect(replayed).toMatchFileSnapshot(path);
     });

@@ -16,7 +16,7 @@ import type { CryptoProvider, KeyPair } from "../../src/crypto/provider.ts";
 import { confirmAsPeer, directionKeysAsPeer, openAsPeer, sealAsPeer } from "../services/vpn-peer.ts";
 
 let provider: CryptoProvider;
-/** Key pairs of a gateway, of somebody else, and of the peer. */
+/** Key pairs of a gateway, an attacker and the peer. */
 let keys: Record<"kem" | "identity" | "otherKem" | "otherIdentity" | "peer", KeyPair>;
 beforeAll(async () => {
   provider = await createCryptoProvider("openssl");
@@ -31,16 +31,16 @@ beforeAll(async () => {
 });
 afterAll(() => provider.close());
 
-/** What a gateway does otherwise than the proto says. */
+/** How a gateway deviates from the proto. */
 interface Deviation {
   readonly kem?: "otherKem";
   readonly identity?: "otherIdentity";
   readonly transcriptOf?: (genuine: string) => string;
-  /** Whether it has one key for both directions, although it was asked for two. */
+  /** Whether it uses one key for both directions, although it was asked for two. */
   readonly isShared?: true;
 }
 
-/** A gateway that answers handshakes as the proto says, but for what the test is about. */
+/** A gateway that answers handshakes as the proto specifies, except for the tested deviation. */
 function gatewayThat(deviation: Deviation): HandshakeDeps {
   const transport = createRouterTransport(({ service }) => {
     service(VpnService, {
@@ -74,7 +74,7 @@ function gatewayThat(deviation: Deviation): HandshakeDeps {
   };
 }
 
-/** The exit code of what a peer does not trust. */
+/** The exit code for a peer that fails an authenticity check. */
 async function exitCodeOf(attempt: Promise<unknown>): Promise<number | undefined> {
   return attempt.then(
     () => undefined,
@@ -83,20 +83,22 @@ async function exitCodeOf(attempt: Promise<unknown>): Promise<number | undefined
 }
 
 describe("a peer's handshake", () => {
-  it("comes to a session with a gateway that does as the proto says", async () => {
+  it("establishes a session with a gateway that follows the proto", async () => {
     const session = await shakeHands(gatewayThat({}));
     expect(await session.seal(Buffer.from("a packet"))).toHaveLength(28 + 8);
   });
 
   const deviations = {
-    "a signature of another identity": { identity: "otherIdentity" },
-    "a gateway that does not come to the same session key": { kem: "otherKem" },
-    "a gateway that has one key for both directions": { isShared: true },
-    "a transcript of another tunnel": { transcriptOf: (genuine) => genuine.replace("tunnel-1", "tunnel-2") },
-    "a transcript of another peer": {
+    "a signature by a different identity": { identity: "otherIdentity" },
+    "a gateway that derives a different session key": { kem: "otherKem" },
+    "a gateway that uses one key for both directions": { isShared: true },
+    "a transcript of a different tunnel": {
+      transcriptOf: (genuine) => genuine.replace("tunnel-1", "tunnel-2"),
+    },
+    "a transcript of a different peer": {
       transcriptOf: (genuine) => genuine.replace(/:[0-9a-f]{64}$/, `:${"0".repeat(64)}`),
     },
-    "a transcript of another ciphertext": {
+    "a transcript of a different ciphertext": {
       transcriptOf: (genuine) => genuine.replace(/:(.)/, (_, first) => `:${first === "A" ? "B" : "A"}`),
     },
   } as const satisfies Record<string, Deviation>;
@@ -128,12 +130,12 @@ describe("a peer's session", () => {
     createSession(await makeTunnelEnd(secret, "a transcript"));
   const data = Buffer.from("a packet");
 
-  it("seals packets that another who has the key opens", async () => {
+  it("seals packets that the other key holder opens", async () => {
     const session = await newSession();
     expect(openAsPeer(toGateway, await session.seal(data))).toEqual(Uint8Array.from(data));
   });
 
-  it("opens packets of another who has the key", async () => {
+  it("opens packets from the other key holder", async () => {
     const session = await newSession();
     expect(Buffer.from(await session.open(sealAsPeer(fromGateway, data)))).toEqual(data);
   });
@@ -143,7 +145,7 @@ describe("a peer's session", () => {
     await expect(session.open(await session.seal(data))).rejects.toThrow(CliError);
   });
 
-  it("seals each packet with an initialization vector of its own", async () => {
+  it("seals each packet with a fresh initialization vector", async () => {
     const session = await newSession();
     const vectors = new Set<string>();
     for (let i = 0; i < 100; i += 1)
@@ -151,20 +153,20 @@ describe("a peer's session", () => {
     expect(vectors.size).toBe(100);
   });
 
-  it("refuses a packet that comes a second time", async () => {
+  it("rejects a replayed packet", async () => {
     const session = await newSession();
     const packet = sealAsPeer(fromGateway, data);
     await session.open(packet);
     await expect(session.open(packet)).rejects.toThrow("twice");
   });
 
-  it.each([0, 12, 19, 20, 35])("refuses a packet with a bit of byte %i changed", async (at) => {
+  it.each([0, 12, 19, 20, 35])("rejects a packet with a flipped bit in byte %i", async (at) => {
     const packet = sealAsPeer(fromGateway, data);
     packet[at] = (packet[at] ?? 0) ^ 1;
     await expect((await newSession()).open(packet)).rejects.toThrow(CliError);
   });
 
-  it.each([0, 1, 27])("refuses a packet of %i bytes", async (length) => {
+  it.each([0, 1, 27])("rejects a packet of %i bytes", async (length) => {
     await expect((await newSession()).open(new Uint8Array(length))).rejects.toThrow("too short");
   });
 });

@@ -23,16 +23,16 @@ describe("the command line", () => {
     [["toString"], undefined],
     [["--port", "0"], undefined],
     [[], undefined],
-  ])("%j begins with the verb %s", async (args, expected) => {
+  ])("%j starts with the verb %s", async (args, expected) => {
     expect((await loadVerb(verbTable, args))?.name).toBe(expected);
   });
 
-  it("has the verbs of one first word together, wherever they are loaded from", async () => {
+  it("groups the verbs of one first word, wherever they are loaded from", async () => {
     const names = (await loadGroup(verbTable, "chain")).map(({ name }) => name);
     expect(names).toEqual(expect.arrayContaining(["chain check", "chain verify"]));
   });
 
-  it("has no verb whose name or option is there twice", async () => {
+  it("has no duplicate verb or option names", async () => {
     const names = (await loadAllVerbs(verbTable)).map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
   });
@@ -43,16 +43,16 @@ describe("the verbs of an extension", () => {
   const order = (word: string, after: string) =>
     Object.keys(addVerbs({ user: load, "user of": load, client: load }, [{ word, after, load }]));
 
-  it("are listed after those that they name", () => {
+  it("are listed after the verbs that they name", () => {
     expect(order("lamp", "user")).toEqual(["user", "lamp", "user of", "client"]);
     expect(order("lamp", "client")).toEqual(["user", "user of", "client", "lamp"]);
   });
 
-  it("are not listed after verbs that are not there", () => {
+  it("cannot be placed after unknown verbs", () => {
     expect(() => order("lamp", "users")).toThrow("lamp is placed after the unknown verb users");
   });
 
-  it("may be changes of those of the core, and of no others", async () => {
+  it("may change verbs of the core, and no others", async () => {
     const change = async () => (verbs: readonly Verb[]) =>
       verbs.map((verb) => ({ ...verb, meaning: "Glows." }));
     const changed = createVerbTable([{ changedVerbs: [{ word: "health", load: change }] }]);
@@ -78,7 +78,7 @@ describe("options", () => {
     run: async () => 0,
   };
 
-  it("may stand before, between and after operands, with = or a space", () => {
+  it("may come before, between and after operands, with = or a space", () => {
     const { operands, options } = readVerbLine(verb, [
       "--flag",
       "a",
@@ -100,16 +100,16 @@ describe("options", () => {
     expect(readVerbLine(verb, ["--", "--flag"]).operands).toEqual(["--flag"]);
   });
 
-  it("take - and values with = or spaces as they are", () => {
+  it("keep - and values with = or spaces unchanged", () => {
     const { operands, options } = readVerbLine(verb, ["-", "--text", "a=b c"]);
     expect([operands, options.text("text")]).toEqual([["-"], "a=b c"]);
   });
 
-  it("take a value that begins with a dash after =", () => {
+  it("accept a value that starts with a dash after =", () => {
     expect(readVerbLine(verb, ["a", "--text=-x"]).options.text("text")).toBe("-x");
   });
 
-  it("are not looked for in what every object has", () => {
+  it("do not include the properties that every object has", () => {
     expect(() => readVerbLine(verb, ["a", "--constructor"])).toThrow("--constructor");
   });
 
@@ -120,7 +120,7 @@ describe("options", () => {
 });
 
 describe("text for people", () => {
-  it("has columns as wide as their widest cell, and no spaces at the end", () => {
+  it("has columns as wide as their widest cell, and no trailing spaces", () => {
     expect(
       table(
         ["A", "LONG"],
@@ -132,11 +132,11 @@ describe("text for people", () => {
     ).toBe("A         LONG\nwide one  1\nx");
   });
 
-  it("keeps a row on its line", () => {
+  it("keeps each row on one line", () => {
     expect(table(["A", "B"], [["two\nlines", "b"]]).split("\n")).toHaveLength(2);
   });
 
-  it("leaves out facts that are not there", () => {
+  it("leaves out missing facts", () => {
     expect(facts({ one: "1", two: undefined, three: "", fourth: "4" })).toBe("one     1\nfourth  4");
     expect(time(create(TimestampSchema, { seconds: 2n ** 62n }))).toBe("not a time");
     let json = "";
@@ -147,16 +147,16 @@ describe("text for people", () => {
     expect(facts({ head: "0\nvalid  yes" })).toBe("head  0\n      valid  yes");
   });
 
-  it("steers no terminal, whatever the server sends", () => {
+  it("never controls the terminal, whatever the server sends", () => {
     expect(harmless("a\u001b[2Jb\rc\nd\u009b")).toBe("a\u{fffd}[2Jb\u{fffd}c\nd\u{fffd}");
-    // What turns the order of text around, or cannot be seen; but not what joins letters and emoji.
+    // Characters that reorder text or are invisible are removed; characters that join letters and emoji stay.
     expect(harmless("a\u202eb\u200bc\u2028d")).toBe("a\u{fffd}b\u{fffd}c\u{fffd}d");
     expect(harmless("\u{1f469}\u200d\u{1f52c}")).toBe("\u{1f469}\u200d\u{1f52c}");
   });
 });
 
-describe("a list of a server", () => {
-  it("is not asked for a page that was asked for before", async () => {
+describe("a list from a server", () => {
+  it("does not request the same page twice", async () => {
     const ask = async () => ({ nextPageToken: "again", items: [1] });
     await expect(askPages(ask)).rejects.toThrow("returning the same page of the list");
   });
@@ -184,7 +184,7 @@ describe("the distance of two words", () => {
 });
 
 describe("the nearest name", () => {
-  it("is the only one that is so near, with half of its letters", () => {
+  it("is the only one within this distance that shares half of its letters", () => {
     expect(findNearest("sing", ["SIGN", "KEM"])).toBe("SIGN");
     expect(findNearest("ML-DSA-655", ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])).toBe("ML-DSA-65");
     expect(findNearest("ML-DSA-99", ["ML-DSA-44", "ML-DSA-65", "ML-DSA-87"])).toBeUndefined();
@@ -194,24 +194,24 @@ describe("the nearest name", () => {
 });
 
 describe("near names", () => {
-  it("are those with a slip or two, nearest first", () => {
+  it("are names with one or two typos, nearest first", () => {
     expect(suggest("kms crate", ["kms list", "kms create", "kms rotate"])).toEqual([
       "kms create",
       "kms rotate",
     ]);
   });
 
-  it("are none for what is like nothing", () => {
+  it("are empty for a word that resembles nothing", () => {
     expect(suggest("entirely different", ["kms list"])).toEqual([]);
   });
 
-  it("are the names that begin with the word, before shorter ones with the same letters", () => {
+  it("are names that start with the word, before shorter ones with the same letters", () => {
     const names = ["--auth", "--data-dir", "--database-url", "--date"];
     expect(suggest("--data", names)).toEqual(["--data-dir", "--database-url"]);
     expect(suggest("--DATA-D", names)).toEqual(["--data-dir"]);
   });
 
-  it("are similar names if too many begin with the word", () => {
+  it("are similar names if too many start with the word", () => {
     expect(suggest("max", ["max-a", "max-b", "max-long", "max-longer", "mix"])).toEqual([
       "mix",
       "max-a",
@@ -221,7 +221,7 @@ describe("near names", () => {
 });
 
 describe("the progress bar", () => {
-  /** A terminal that keeps what is written, and a clock that a test moves. */
+  /** A terminal that records its output, and a clock that the test controls. */
   function terminal(isTTY: boolean) {
     const written: string[] = [];
     const clock = { nowMs: 0 };
@@ -234,7 +234,7 @@ describe("the progress bar", () => {
     return { written, clock, progress };
   }
 
-  it("shows how far it is once the work has taken a second, and is gone in the end", () => {
+  it("shows progress once the work has taken a second, and disappears at the end", () => {
     const { written, clock, progress } = terminal(true);
     clock.nowMs = 999;
     progress.show(100);
@@ -246,13 +246,13 @@ describe("the progress bar", () => {
     expect(written.at(-1)).toBe("\r\x1b[K");
   });
 
-  it("is drawn ten times a second at most", () => {
+  it("is redrawn at most ten times per second", () => {
     const { written, clock, progress } = terminal(true);
     for (clock.nowMs = 1000; clock.nowMs < 2000; clock.nowMs += 10) progress.show(500);
     expect(written).toHaveLength(10);
   });
 
-  it("is not there where nobody looks", () => {
+  it("does not appear if no terminal shows it", () => {
     const { written, clock, progress } = terminal(false);
     clock.nowMs = 5000;
     progress.show(500);
@@ -260,14 +260,14 @@ describe("the progress bar", () => {
     expect(written).toEqual([]);
   });
 
-  it("leaves nothing behind of short work", () => {
+  it("leaves no trace of short work", () => {
     const { written, progress } = terminal(true);
     progress.show(500);
     progress.end();
     expect(written).toEqual([]);
   });
 
-  it("passes the chunks on, and ends with them", async () => {
+  it("passes the chunks through, and ends with them", async () => {
     const shown: number[] = [];
     const progress = { show: (bytes: number) => void shown.push(bytes), end: () => void shown.push(-1) };
     async function* chunks() {
@@ -283,7 +283,7 @@ describe("the progress bar", () => {
   });
 });
 
-describe("a list with more items than a call has room for as arguments", () => {
+describe("a list with more items than a call accepts as arguments", () => {
   const items = Array.from({ length: 300_000 }, () => "x");
 
   it("is printed as a table", () => {

@@ -1,4 +1,4 @@
-/** Data directories with a CA, as `ca init` and `ca issue` make them. */
+/** Data directories with a CA, created by `ca init` and `ca issue`. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readdirSync, readFileSync, utimesSync } from "node:fs";
 import { join } from "node:path";
@@ -12,18 +12,18 @@ import { verbTable } from "../../support/whole-program.ts";
 
 export const authorityFiles = ["ca-mldsa.crt", "ca-mldsa.key", "ca.crt", "ca.key"];
 export const gatewayFiles = ["gateway-mldsa.crt", "gateway-mldsa.key", "gateway.crt", "gateway.key"];
-/** Names of a certificate and its key, without their endings, for each algorithm. */
+/** Base names of a certificate and its key, for each algorithm. */
 export const kinds = [
   { algorithm: "ECDSA-P256", ca: "ca", gateway: "gateway" },
   { algorithm: "ML-DSA-65", ca: "ca-mldsa", gateway: "gateway-mldsa" },
 ] as const;
 
-/** Runs a verb in this process, where it takes less time, and gives what it prints. */
+/** Runs a verb in this process, which is faster, and returns its output. */
 export async function qsp(dataDir: string, ...args: string[]): Promise<string> {
   const verb = await loadVerb(verbTable, args);
   if (verb === undefined) throw new Error("no such verb");
   const words = args.slice(verb.name.split(" ").length);
-  // The operator's verbs take nothing else of their input.
+  // Operator verbs use no other part of their input.
   const line = readVerbLine(verb, [...words, "--data-dir", dataDir]);
   const input = { ...line, files: openFiles(verb, line) } as VerbInput;
   return printed(() => verb.run(input));
@@ -50,7 +50,7 @@ export async function makeAuthority(name = "data"): Promise<string> {
   return dataDir;
 }
 
-/** A data directory with a CA and what a gateway shows. */
+/** A data directory with a CA and a gateway certificate. */
 export async function makeGateway(...args: string[]): Promise<string> {
   const dataDir = await makeAuthority();
   await qsp(dataDir, "ca", "issue", ...(args.length > 0 ? args : ["localhost", "127.0.0.1"]));
@@ -62,11 +62,11 @@ export const textOf = (dataDir: string, file: string): string => readFileSync(fi
 export const certificateIn = (dataDir: string, name: string): X509Certificate =>
   new X509Certificate(textOf(dataDir, `${name}.crt`));
 export const keyIn = (dataDir: string, name: string) => createPrivateKey(textOf(dataDir, `${name}.key`));
-/** Tells whether a certificate and the key beside it belong together. */
+/** Returns whether a certificate and the key next to it belong together. */
 export const isPair = (dataDir: string, name: string): boolean =>
   certificateIn(dataDir, name).checkPrivateKey(keyIn(dataDir, name));
 
-/** All that is in the directory, by name. */
+/** Reads all files of the directory, by name. */
 export function contentOf(dataDir: string): Readonly<Record<string, string>> {
   const names = readdirSync(join(dataDir, "tls"), { recursive: true, withFileTypes: true });
   return Object.fromEntries(
@@ -77,7 +77,7 @@ export function contentOf(dataDir: string): Readonly<Record<string, string>> {
   );
 }
 
-/** Makes a draft look like one of a run that was killed some time ago. */
+/** Makes a draft look left over from a run that was killed some time ago. */
 export function makeOld(path: string): void {
   const longAgo = new Date(Date.now() - 3_600_000);
   utimesSync(path, longAgo, longAgo);

@@ -1,4 +1,4 @@
-/** What `ca init` and `ca issue` leave when the disk fails them, or when they are killed: strace does both. */
+/** What `ca init` and `ca issue` leave behind when the disk fails or they are killed; strace injects both. */
 import { existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -21,12 +21,12 @@ import {
 const timeout = 180_000;
 
 /**
- * Runs a command in which something happens to a call of the system.
+ * Runs a command with a fault injected into a system call.
  *
- * @param fault as strace has it, such as "rename:error=EIO:when=2"
+ * @param fault in strace syntax, such as "rename:error=EIO:when=2"
  */
 function runWith(fault: string, ...args: string[]) {
-  // Which of the three a system has for it differs; "?" is for those it does not have.
+  // Systems differ in which of the three they use; "?" ignores those that do not exist.
   const renames = "?rename,?renameat,?renameat2";
   const injected = fault.replace(/^rename/, renames);
   const log = join(makeTemporaryDirectory(), "trace");
@@ -38,7 +38,7 @@ function runWith(fault: string, ...args: string[]) {
 const title = isMissing("strace") ? "needs strace, which is not installed" : "that meets a fault";
 
 describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
-  it.each(["1", "2", "3", "4"])("puts the old files back when rename %s of 4 fails", async (when) => {
+  it.each(["1", "2", "3", "4"])("restores the old files when rename %s of 4 fails", async (when) => {
     const dataDir = await makeGateway();
     const before = contentOf(dataDir);
     const args = ["ca", "issue", "localhost", "--data-dir", dataDir];
@@ -67,7 +67,7 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
     expect(contentOf(dataDir)).toEqual(before);
   });
 
-  it("leaves the old pairs when it is killed before the first rename, and goes on the next time", async () => {
+  it("leaves the old pairs when killed before the first rename, and succeeds on the next run", async () => {
     const dataDir = await makeGateway();
     const before = contentOf(dataDir);
     await runWith("rename:signal=KILL:when=1", "ca", "issue", "localhost", "--data-dir", dataDir);
@@ -79,7 +79,7 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
     expect(readdirSync(join(dataDir, "tls")).sort()).toEqual([...authorityFiles, ...gatewayFiles]);
   });
 
-  it("is made good by the next when it is killed between a key and its certificate", async () => {
+  it("is repaired by the next run when killed between a key and its certificate", async () => {
     const dataDir = await makeGateway();
     await runWith("rename:signal=KILL:when=2", "ca", "issue", "localhost", "--data-dir", dataDir);
     expect(kinds.map(({ gateway }) => isPair(dataDir, gateway))).toEqual([false, true]);
@@ -91,13 +91,13 @@ describe.skipIf(isMissing("strace"))(`ca issue ${title}`, { timeout }, () => {
 });
 
 describe.skipIf(isMissing("strace"))(`ca init ${title}`, { timeout }, () => {
-  it("leaves nothing when the rename fails", async () => {
+  it("leaves nothing behind when the rename fails", async () => {
     const dataDir = makeTemporaryDirectory();
     expect((await runWith("rename:error=EIO:when=1", "ca", "init", "--data-dir", dataDir)).code).toBe(2);
     expect(readdirSync(dataDir)).toEqual([]);
   });
 
-  it("leaves no CA when it is killed, and makes one the next time", async () => {
+  it("leaves no CA when killed, and creates one on the next run", async () => {
     const dataDir = makeTemporaryDirectory();
     await runWith("rename:signal=KILL:when=1", "ca", "init", "--data-dir", dataDir);
     expect(readdirSync(dataDir)).toEqual(["tls.draft"]);
@@ -108,10 +108,10 @@ describe.skipIf(isMissing("strace"))(`ca init ${title}`, { timeout }, () => {
     expect(kinds.map(({ ca }) => isPair(dataDir, ca))).toEqual([true, true]);
   });
 
-  it("makes no second CA where another run was faster", async () => {
+  it("creates no second CA when a concurrent run was faster", async () => {
     const dataDir = makeTemporaryDirectory();
     mkdirSync(join(dataDir, "tls"));
-    // What rename says of a directory that was filled in the meantime.
+    // The error that rename returns for a directory that was filled in the meantime.
     const { code, stdout } = await runWith(
       "rename:error=ENOTEMPTY:when=1",
       "ca",

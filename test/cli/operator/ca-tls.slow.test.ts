@@ -1,4 +1,4 @@
-/** Servers that show what `ca issue` made, and clients that trust nothing but what `ca init` made. */
+/** Servers with certificates from `ca issue`, and clients that trust only the CA from `ca init`. */
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { createSecureServer } from "node:http2";
@@ -12,7 +12,11 @@ import { certificateIn, kinds, makeAuthority, makeGateway, qsp, textOf } from ".
 
 const timeout = 180_000;
 
-/** Starts a server of TLS 1.3 with these pairs; it answers "hello", or UNIMPLEMENTED to gRPC. @returns its port */
+/**
+ * Starts a TLS 1.3 server with these pairs; it answers "hello", or UNIMPLEMENTED to gRPC.
+ *
+ * @returns its port
+ */
 async function serve(dataDir: string, ...names: string[]): Promise<number> {
   const server = createSecureServer(
     {
@@ -33,14 +37,18 @@ async function serve(dataDir: string, ...names: string[]): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-/** How a handshake went. */
+/** How a handshake ended. */
 interface Handshake {
   readonly protocol: string | null;
-  /** Of the certificate that the server showed. */
+  /** From the certificate that the server presented. */
   readonly serialNumber: string | undefined;
 }
 
-/** Connects, trusting one CA. @throws what TLS says if the server is not to be trusted */
+/**
+ * Connects, trusting one CA.
+ *
+ * @throws the TLS error if the server is not trusted
+ */
 async function shakeHands(port: number, caPem: string, options: ConnectionOptions = {}): Promise<Handshake> {
   const socket = connect({ host: "127.0.0.1", port, ca: caPem, servername: "localhost", ...options });
   try {
@@ -60,8 +68,8 @@ const failure = async (handshake: Promise<Handshake>): Promise<unknown> =>
     (error) => error.code,
   );
 
-describe.each(kinds)("a server with a certificate of $algorithm", { timeout }, ({ ca, gateway }) => {
-  it("is trusted by who trusts the CA alone, over TLS 1.3", async () => {
+describe.each(kinds)("a server with a certificate from the $algorithm CA", { timeout }, ({ ca, gateway }) => {
+  it("is trusted by clients that trust only this CA, over TLS 1.3", async () => {
     const dataDir = await makeGateway();
     const port = await serve(dataDir, gateway);
     const { serialNumber } = certificateIn(dataDir, gateway);
@@ -71,16 +79,16 @@ describe.each(kinds)("a server with a certificate of $algorithm", { timeout }, (
     });
   });
 
-  it("is not trusted by who trusts another CA", async () => {
+  it("is not trusted by clients of a different CA", async () => {
     const port = await serve(await makeGateway(), gateway);
     const other = await makeAuthority();
-    // Its key has another identifier, so that it is no issuer at all.
+    // The other CA's key has a different identifier, so it does not count as the issuer.
     expect(await failure(shakeHands(port, textOf(other, `${ca}.crt`)))).toBe(
       "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
     );
   });
 
-  it("is not trusted under a name that the certificate lacks", async () => {
+  it("is not trusted under a name that the certificate does not contain", async () => {
     const dataDir = await makeGateway();
     const port = await serve(dataDir, gateway);
     const handshake = shakeHands(port, textOf(dataDir, `${ca}.crt`), { servername: "elsewhere.test" });
@@ -100,17 +108,20 @@ describe("a server with both certificates", { timeout }, () => {
   it.each([
     { ...kinds[0], sigalgs: "ecdsa_secp256r1_sha256" },
     { ...kinds[1], sigalgs: "mldsa65" },
-  ])("shows that of $algorithm to who takes no other", async ({ ca, gateway, sigalgs }) => {
-    const dataDir = await makeGateway();
-    const port = await serve(dataDir, "gateway", "gateway-mldsa");
-    const { serialNumber } = certificateIn(dataDir, gateway);
-    const handshake = shakeHands(port, textOf(dataDir, `${ca}.crt`), { sigalgs });
-    expect(await handshake).toMatchObject({ serialNumber });
-  });
+  ])(
+    "presents the $algorithm certificate to clients that accept no other",
+    async ({ ca, gateway, sigalgs }) => {
+      const dataDir = await makeGateway();
+      const port = await serve(dataDir, "gateway", "gateway-mldsa");
+      const { serialNumber } = certificateIn(dataDir, gateway);
+      const handshake = shakeHands(port, textOf(dataDir, `${ca}.crt`), { sigalgs });
+      expect(await handshake).toMatchObject({ serialNumber });
+    },
+  );
 });
 
-describe("the lines that ca issue prints for clients", { timeout }, () => {
-  /** Serves, and gives the line that begins so, for the port of the server. */
+describe("the commands that ca issue prints for clients", { timeout }, () => {
+  /** Starts a server, and returns the printed command that begins so, adapted to its port. */
   async function makeLine(start: string, directory = "data"): Promise<{ line: string; port: number }> {
     const dataDir = await makeAuthority(directory);
     const text = await qsp(dataDir, "ca", "issue", "localhost", "127.0.0.1");
@@ -123,29 +134,29 @@ describe("the lines that ca issue prints for clients", { timeout }, () => {
   const shell = (line: string) => run("sh", ["-c", line]);
 
   const curl = isMissing("curl") ? "curl, which is not installed" : "curl";
-  it.skipIf(isMissing("curl"))(`let ${curl}, trust the server`, async () => {
+  it.skipIf(isMissing("curl"))(`let ${curl} trust the server`, async () => {
     const { line } = await makeLine("curl");
     expect(await shell(line)).toMatchObject({ code: 0, stdout: "hello" });
   });
 
   it.skipIf(isMissing("curl"))(
-    `can be pasted where the directory has a space and an apostrophe, to ${curl}`,
+    `work for ${curl} even if the directory has a space and an apostrophe`,
     async () => {
       const { line } = await makeLine("curl", "the operator's data");
       expect(await shell(line)).toMatchObject({ code: 0, stdout: "hello" });
     },
   );
 
-  it.skipIf(isMissing("curl"))(`are needed: without them ${curl} refuses the server`, async () => {
+  it.skipIf(isMissing("curl"))(`are necessary: without them, ${curl} rejects the server`, async () => {
     const { line } = await makeLine("curl");
-    // curl, exit codes: 60, the certificate cannot be verified.
+    // curl exit code 60: the certificate cannot be verified.
     expect(await shell(line.replace(/--cacert \S+/, ""))).toMatchObject({ code: 60, stdout: "" });
   });
 
   const grpcurl = isMissing("grpcurl") ? "grpcurl, which is not installed," : "grpcurl";
   it.skipIf(isMissing("grpcurl"))(`let ${grpcurl} trust the server`, async () => {
     const { line } = await makeLine("grpcurl");
-    // To get that far, it took the certificate.
+    // To get this far, it accepted the certificate.
     expect((await shell(line)).stderr).toContain("server does not support the reflection API");
     const untrusting = await shell(line.replace(/-cacert \S+/, ""));
     expect(untrusting.stderr).toContain("certificate signed by unknown authority");

@@ -28,7 +28,7 @@ const modeOf = (path: string): string => (statSync(path).mode & 0o777).toString(
 
 describe("ca init", { timeout }, () => {
   it.each(kinds)(
-    "makes a CA of $algorithm that signs itself and lasts ten years",
+    "creates a self-signed $algorithm CA that is valid for ten years",
     async ({ algorithm, ca }) => {
       const dataDir = await makeAuthority();
       const certificate = certificateIn(dataDir, ca);
@@ -39,7 +39,7 @@ describe("ca init", { timeout }, () => {
     },
   );
 
-  it.each(authorityFiles)("refuses where only %s is left of a CA, and leaves it", async (file) => {
+  it.each(authorityFiles)("refuses if only %s remains of a CA, and leaves it unchanged", async (file) => {
     const dataDir = makeTemporaryDirectory();
     mkdirSync(join(dataDir, "tls"));
     writeFileSync(fileIn(dataDir, file), "kept");
@@ -48,14 +48,14 @@ describe("ca init", { timeout }, () => {
     expect(contentOf(dataDir)).toEqual(before);
   });
 
-  it("takes an empty directory", async () => {
+  it("accepts an empty directory", async () => {
     const dataDir = makeTemporaryDirectory();
     mkdirSync(join(dataDir, "tls"));
     await qsp(dataDir, "ca", "init");
     expect(isPair(dataDir, "ca")).toBe(true);
   });
 
-  it("refuses a directory with something else in it, and adds nothing", async () => {
+  it("refuses a directory with other files in it, and adds nothing", async () => {
     const dataDir = makeTemporaryDirectory();
     mkdirSync(join(dataDir, "tls"));
     writeFileSync(fileIn(dataDir, "notes"), "");
@@ -69,7 +69,7 @@ describe("ca init", { timeout }, () => {
     await expect(qsp(dataDir, "ca", "init")).rejects.toThrow(ConfigError);
   });
 
-  it("asks neither for a database nor for a master key", async () => {
+  it("needs neither a database nor a master key", async () => {
     const dataDir = join(makeTemporaryDirectory(), "data");
     const env = {
       QSP_DATABASE_URL: "postgres://nobody@127.0.0.1:1/none",
@@ -86,7 +86,7 @@ describe("ca init", { timeout }, () => {
     expect(readdirSync(dataDir)).toEqual(["tls"]);
   });
 
-  it("refuses while another run is about it", async () => {
+  it("refuses while a concurrent run is in progress", async () => {
     const dataDir = makeTemporaryDirectory();
     mkdirSync(join(dataDir, "tls.draft"));
     await expect(qsp(dataDir, "ca", "init")).rejects.toThrow(ConfigError);
@@ -96,7 +96,7 @@ describe("ca init", { timeout }, () => {
 
 describe("ca issue", { timeout }, () => {
   it.each(kinds)(
-    "signs a certificate of $algorithm for all names, the first as subject",
+    "signs an $algorithm certificate for all names, with the first as its subject",
     async ({ ca, gateway }) => {
       const names = ["API.Example.Test", "*.example.test", "localhost", "127.0.0.1", "2001:DB8:0::1"];
       const dataDir = await makeGateway(...names);
@@ -115,7 +115,7 @@ describe("ca issue", { timeout }, () => {
     },
   );
 
-  it("puts a name that is given twice into the certificate once", async () => {
+  it("includes a repeated name only once", async () => {
     const dataDir = await makeGateway("a.test", "A.test", "::1", "0:0:0:0:0:0:0:1");
     expect(certificateIn(dataDir, "gateway").subjectAltName).toBe("DNS:a.test, IP Address:0:0:0:0:0:0:0:1");
   });
@@ -124,12 +124,12 @@ describe("ca issue", { timeout }, () => {
     ["90 days by default", [], 90],
     ["1 day with --days 1", ["--days", "1"], 1],
     ["397 days with --days=397", ["--days=397"], 397],
-  ])("lasts %s", async (_what, flags, days) => {
+  ])("is valid for %s", async (_what, flags, days) => {
     const { validToDate } = certificateIn(await makeGateway("localhost", ...flags), "gateway");
     expect((validToDate.getTime() - Date.now()) / dayMs).toBeCloseTo(days, 2);
   });
 
-  it("ends with its CA where it would outlive it, and is refused once that has ended", async () => {
+  it("expires no later than its CA, and is refused once the CA has expired", async () => {
     const dataDir = join(makeTemporaryDirectory(), "data");
     const request = { names: ["localhost"], days: 90, file: "gateway" };
     await initAuthorities(dataDir, new Date("2016-06-01T00:00:00Z"));
@@ -142,8 +142,8 @@ describe("ca issue", { timeout }, () => {
   });
 });
 
-describe("ca issue, again", { timeout }, () => {
-  it("replaces keys and certificates by others", async () => {
+describe("ca issue, when repeated", { timeout }, () => {
+  it("replaces keys and certificates", async () => {
     const dataDir = await makeGateway();
     const before = contentOf(dataDir);
     await qsp(dataDir, "ca", "issue", "localhost");
@@ -154,14 +154,14 @@ describe("ca issue, again", { timeout }, () => {
     for (const { gateway } of kinds) expect(isPair(dataDir, gateway)).toBe(true);
   });
 
-  it("goes for the mode of new files, whatever those before had", async () => {
+  it("sets the mode of new files, whatever the old mode was", async () => {
     const dataDir = await makeGateway();
     for (const file of gatewayFiles) chmodSync(fileIn(dataDir, file), 0o666);
     await qsp(dataDir, "ca", "issue", "localhost");
     expect(gatewayFiles.map((file) => modeOf(fileIn(dataDir, file)))).toEqual(["644", "600", "644", "600"]);
   });
 
-  it("refuses while another run is about it, and leaves all as it is", async () => {
+  it("refuses while a concurrent run is in progress, and changes nothing", async () => {
     const dataDir = await makeGateway();
     mkdirSync(fileIn(dataDir, "gateway.draft"));
     const before = contentOf(dataDir);
@@ -169,7 +169,7 @@ describe("ca issue, again", { timeout }, () => {
     expect(contentOf(dataDir)).toEqual(before);
   });
 
-  it("removes what a run left that was killed a while ago", async () => {
+  it("removes files left over from a run that was killed a while ago", async () => {
     const dataDir = await makeGateway();
     mkdirSync(fileIn(dataDir, "gateway.draft"));
     writeFileSync(join(fileIn(dataDir, "gateway.draft"), "gateway.key"), "never used");
@@ -179,7 +179,7 @@ describe("ca issue, again", { timeout }, () => {
   });
 });
 
-describe("ca issue refuses, and leaves all as it is,", { timeout }, () => {
+describe("ca issue refuses, and leaves everything unchanged:", { timeout }, () => {
   it.each(authorityFiles)("a CA without %s", async (file) => {
     const dataDir = await makeGateway();
     rmSync(fileIn(dataDir, file));
@@ -188,7 +188,7 @@ describe("ca issue refuses, and leaves all as it is,", { timeout }, () => {
     expect(contentOf(dataDir)).toEqual(before);
   });
 
-  it.each(["ca.key", "ca-mldsa.key"])("a %s that others can read", async (file) => {
+  it.each(["ca.key", "ca-mldsa.key"])("a %s that other users can read", async (file) => {
     const dataDir = await makeGateway();
     chmodSync(fileIn(dataDir, file), 0o640);
     const before = contentOf(dataDir);
@@ -196,7 +196,7 @@ describe("ca issue refuses, and leaves all as it is,", { timeout }, () => {
     expect(contentOf(dataDir)).toEqual(before);
   });
 
-  it.each(["ca.key", "ca-mldsa.key"])("a %s of another CA", async (file) => {
+  it.each(["ca.key", "ca-mldsa.key"])("a %s that belongs to a different CA", async (file) => {
     const dataDir = await makeGateway();
     writeFileSync(fileIn(dataDir, file), textOf(await makeAuthority(), file));
     const before = contentOf(dataDir);

@@ -28,7 +28,7 @@ function change(dataDir: string, sql: string): void {
 }
 
 describe("chain verify", { timeout }, () => {
-  /** A data directory that a server left, with a chain of 4 blocks. */
+  /** A data directory left by a server, with a chain of 4 blocks. */
   const chainDir = makeTemporaryDirectory(afterAll);
   beforeAll(async () => {
     const server = await startServer({ dataDir: chainDir });
@@ -36,7 +36,7 @@ describe("chain verify", { timeout }, () => {
     await server.stop();
   }, timeout);
 
-  it("says that a chain is valid and how long it is, while a server runs on it", async () => {
+  it("reports that a chain is valid, and its length, while a server uses it", async () => {
     const dataDir = makeTemporaryDirectory();
     cpSync(chainDir, dataDir, { recursive: true });
     const server = await startServer({ dataDir });
@@ -54,7 +54,7 @@ describe("chain verify", { timeout }, () => {
     ["HASH", "update blockchain_blocks set data = x'00' where block_index = 2"],
     ["LINK", "update blockchain_blocks set prev_hash = block_hash where block_index = 2"],
     ["INDEX", "delete from blockchain_blocks where block_index = 2"],
-  ])("ends with 1 and names the first bad block and why: %s", async (reason, sql) => {
+  ])("exits with 1 and names the first bad block and the reason: %s", async (reason, sql) => {
     const dataDir = makeTemporaryDirectory();
     cpSync(chainDir, dataDir, { recursive: true });
     change(dataDir, sql);

@@ -1,4 +1,4 @@
-/** The secrets that qsp client prints. */
+/** Reads the secrets that qsp client prints. */
 import { expect } from "vitest";
 import type { Place } from "../../support/on-both.ts";
 import { runCommand } from "./command-line.ts";

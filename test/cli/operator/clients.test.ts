@@ -1,4 +1,4 @@
-/** qsp client add, secret, remove and list: which programs get access tokens, and from when on no more. */
+/** qsp client add, secret, remove and list: which clients get access tokens, and when they no longer do. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -15,8 +15,8 @@ async function makeSettings() {
   return { directory, settings: ["--data-dir", directory] };
 }
 
-describe("the commands about clients", () => {
-  it("store a hash of the secret, and the secret nowhere", async () => {
+describe("the client commands", () => {
+  it("store a hash of the secret, and never the secret itself", async () => {
     const place = await makeSqlitePlace();
     await runCommand(place, ["store", "init"]);
     const secret = await secretOf(place, "add", "orders");
@@ -31,7 +31,7 @@ describe("the commands about clients", () => {
 });
 
 describe("qsp client", { timeout }, () => {
-  it("adds one of two clients that are added under one name at once", async () => {
+  it("adds only one of two clients with the same name at the same time", async () => {
     const place = await makeSettings();
     await secretOf(place, "add", "first");
     const results = await Promise.all([1, 2].map(() => runProgram(place, ["client", "add", "orders"])));
@@ -39,7 +39,7 @@ describe("qsp client", { timeout }, () => {
     expect(results.map(({ stdout }) => secretPattern.test(stdout)).sort()).toEqual([false, true]);
   });
 
-  it("makes a backup that does not have the secret in the clear", async () => {
+  it("creates a backup that does not contain the secret in plain text", async () => {
     const place = await makeSettings();
     const secret = await secretOf(place, "add", "orders");
     const target = join(makeTemporaryDirectory(), "backup");

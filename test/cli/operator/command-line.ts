@@ -1,4 +1,4 @@
-/** Runs the operator's commands, in this process or as an operator does: with a pipe or at a terminal. */
+/** Runs operator commands: in this process, with a pipe, or at a terminal. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createClient } from "@connectrpc/connect";
@@ -12,7 +12,11 @@ import type { Place } from "../../support/on-both.ts";
 import { main } from "../../support/program.ts";
 import { type Run, runHere } from "../../support/run-here.ts";
 
-/** Runs a command to its end, in this process. @param input its standard input */
+/**
+ * Runs a command to its end in this process.
+ *
+ * @param input its standard input
+ */
 export function runCommand(
   { settings }: Pick<Place, "settings">,
   words: readonly string[],
@@ -21,7 +25,11 @@ export function runCommand(
   return runHere([...words, ...settings], { env: process.env, stdin: input });
 }
 
-/** Runs a command to its end, as a program. @param input its standard input */
+/**
+ * Runs a command to its end as a separate program.
+ *
+ * @param input its standard input
+ */
 export function runProgram(
   place: Pick<Place, "settings">,
   words: readonly string[],
@@ -30,21 +38,21 @@ export function runProgram(
   return run(process.execPath, [main, ...words, ...place.settings], input);
 }
 
-/** Somebody at a terminal. */
+/** A terminal session. */
 export interface Terminal {
   readonly process: ChildProcess;
-  /** All that the terminal shows, what is typed among it if it is echoed. */
+  /** Everything that the terminal shows, including echoed input. */
   shown(): string;
-  /** Types, once the terminal shows something; "\r" is the key Enter. */
+  /** Types once the terminal shows some text; "\r" is the Enter key. */
   typeAfter(prompt: string, keys: string): Promise<void>;
   /** The exit code. */
   readonly ended: Promise<number | null>;
 }
 
-/** A terminal of its own for a program: it passes on what is typed, and what the program and the terminal show. */
+/** A pseudo-terminal for a program: it forwards typed input and shows the output. */
 const pty = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
 
-/** Runs a program at a terminal, with Python's module `pty`. */
+/** Runs a program at a terminal, with Python's `pty` module. */
 export function runAtTerminal(program: string, args: readonly string[]): Terminal {
   const child = spawn("python3", ["-c", pty, program, ...args], { stdio: ["pipe", "pipe", "pipe"] });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -86,16 +94,20 @@ export function runCommandAtTerminal(place: Pick<Place, "settings">, ...words: s
 
 /** A server with `--auth token`, and calls to it. */
 export interface TokenServer {
-  /** Ends it; a second time does nothing. */
+  /** Stops the server; later calls do nothing. */
   stop(): Promise<void>;
   logIn(username: string, password: string): Promise<string>;
-  /** Makes a call that wants a token. @returns whose the token is */
+  /**
+   * Makes a call that requires a token.
+   *
+   * @returns the token's user
+   */
   useToken(token: string): Promise<string>;
-  /** The identifiers of the keys that verify tokens, as the server lists them. */
+  /** The IDs of the token verification keys that the server lists. */
   listKeyIds(): Promise<string[]>;
 }
 
-/** Starts a server with `--auth token` on a place, in this process; many can run on one. */
+/** Starts a server with `--auth token` in this process; several can share one place. */
 export async function startTokenServer(
   { settings }: Pick<Place, "settings">,
   ...args: string[]
@@ -123,7 +135,7 @@ export async function startTokenServer(
   };
 }
 
-/** The identifier of the key that signed a token. */
+/** The ID of the key that signed a token. */
 export function keyIdOf(token: string): string {
   return JSON.parse(Buffer.from(token.split(".")[0] ?? "", "base64url").toString()).kid;
 }

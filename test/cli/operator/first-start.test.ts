@@ -1,4 +1,4 @@
-/** What a start says beside that it is ready. */
+/** What the start of a server reports besides being ready. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
@@ -13,8 +13,8 @@ import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 
 const timeout = 180_000;
 
-describe("a first start", { timeout }, () => {
-  it("says that it made a store and a master key, and where; the next start does not", async () => {
+describe("the first start", { timeout }, () => {
+  it("reports where it created a store and a master key; the next start does not", async () => {
     const dataDir = makeTemporaryDirectory();
     const [first, second] = [await startAndStop(dataDir), await startAndStop(dataDir)];
     expect(madeLines(first.stdout)).toEqual([
@@ -24,8 +24,8 @@ describe("a first start", { timeout }, () => {
     expect(madeLines(second.stdout)).toEqual([]);
   });
 
-  it("gives no advice for people to the journal of systemd", async () => {
-    // As systemd starts a service: the variable has the device and the inode of its output.
+  it("gives no advice for people in the systemd journal", async () => {
+    // As when systemd starts a service: the variable contains the device and inode of its output.
     const inJournal = 'JOURNAL_STREAM=$(stat -Lc %d:%i /proc/$$/fd/1) exec "$@"';
     const args = [main, "serve", "--port", "0", "--data-dir", makeTemporaryDirectory()];
     const service = spawn("sh", ["-c", inJournal, "sh", process.execPath, ...args]);
@@ -41,12 +41,12 @@ describe("a first start", { timeout }, () => {
     ]);
   });
 
-  it("gives advice where the variable of the journal was only inherited", async () => {
+  it("gives advice if the journal variable was merely inherited", async () => {
     const { stdout } = await startAndStop(makeTemporaryDirectory(), [], { JOURNAL_STREAM: "8:123456789" });
     expect(stdout).toMatch(/^In a browser, open /m);
   });
 
-  it("creates nothing if its port is in use, and ends with 4, so that a service manager tries again", async () => {
+  it("creates nothing if its port is in use, and exits with 4, so that a service manager retries", async () => {
     const other = createServer().listen(0, "127.0.0.1");
     onTestFinished(() => void other.close());
     await once(other, "listening");
@@ -81,9 +81,9 @@ describe("a first start", { timeout }, () => {
     expect(existsSync(dataDir)).toBe(false);
   });
 
-  it("says what it made also if it cannot start, because the next start does not", async () => {
+  it("reports what it created even if it cannot start, because the next start does not", async () => {
     const dataDir = join(makeTemporaryDirectory(), "data");
-    // An address for documentation (RFC 5737), which no machine has.
+    // A documentation address (RFC 5737), which no machine has.
     const host = "192.0.2.1";
     const args = ["serve", "--port", "0", "--host", host, "--danger-open-to-network", "--data-dir", dataDir];
     const { code, stdout, stderr } = await runToEndHere(args);
@@ -112,7 +112,7 @@ describe("a first start", { timeout }, () => {
     }
   });
 
-  it("says nothing of a master key that the operator gave", async () => {
+  it("reports nothing about a master key that the operator provided", async () => {
     const { stdout } = await startAndStop(makeTemporaryDirectory(), [], { QSP_MASTER_KEY: "0f".repeat(32) });
     expect(madeLines(stdout)).toEqual([expect.stringContaining("Created a new store")]);
   });

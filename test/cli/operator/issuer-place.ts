@@ -13,7 +13,7 @@ import type { Run } from "../../support/run-here.ts";
 import { makeTemporaryDirectory } from "../../support/temporary-directory.ts";
 import { runCommand, runProgram, type TokenServer } from "./command-line.ts";
 
-/** Adds the user whose tokens are issued here. */
+/** Adds the user for whom tokens are issued. */
 export async function addAda(place: Place): Promise<void> {
   const store = await place.open();
   await createUserStore(store).add(
@@ -23,12 +23,16 @@ export async function addAda(place: Place): Promise<void> {
   await store.close();
 }
 
-/** Rotates, as an operator does. @returns the identifier of the new key, as it is printed */
+/**
+ * Rotates the key with the CLI.
+ *
+ * @returns the ID of the new key, as printed
+ */
 export async function rotate(place: Pick<Place, "settings">, ...words: string[]): Promise<string> {
   return readNewKeyId(await runCommand(place, ["issuer", "rotate", ...words]));
 }
 
-/** Rotates by a program of its own: several can at once. */
+/** Rotates the key in a separate program, so that several can run at once. */
 export async function rotateByProgram(place: Pick<Place, "settings">): Promise<string> {
   return readNewKeyId(await runProgram(place, ["issuer", "rotate"]));
 }
@@ -40,7 +44,7 @@ function readNewKeyId({ code, stdout, stderr }: Run): string {
   return keyId;
 }
 
-/** The keys in the database, with whether there is a seed of each; the one that signs first. */
+/** The keys in the database, signing key first, and whether each has a seed. */
 export async function keysOf(
   place: Pick<Place, "query">,
 ): Promise<{ keyId: unknown; signs: boolean; hasSeed: boolean }[]> {
@@ -58,7 +62,7 @@ export async function keysOf(
 
 export const logIn = (server: TokenServer) => server.logIn("ada", password);
 
-/** A place for one test, in SQLite. */
+/** A SQLite place for one test. */
 export function makeSqlitePlace(): Pick<Place, "settings" | "query" | "open"> {
   const directory = makeTemporaryDirectory();
   return {
@@ -84,7 +88,7 @@ export function makeSqlitePlace(): Pick<Place, "settings" | "query" | "open"> {
   };
 }
 
-/** Opens what issues tokens, as one more program on the store. */
+/** Opens a token issuer, like a further program on the store. */
 export async function openParts(place: Pick<Place, "open">) {
   const provider = await createCryptoProvider("openssl");
   onTestFinished(() => provider.close());

@@ -1,4 +1,4 @@
-/** qsp issuer rotate under load, and killed. */
+/** qsp issuer rotate under load, and when it is killed. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -11,7 +11,7 @@ import { keyIdOf, startTokenServer, type TokenServer } from "./command-line.ts";
 import { addAda, keysOf, logIn, makeSqlitePlace, openParts, rotate } from "./issuer-place.ts";
 
 describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
-  it("loses no log-in and no token while many log in on two servers", async () => {
+  it("loses no login and no token while many users log in on two servers", async () => {
     const place = await makePlace();
     const servers = [await startTokenServer(place), await startTokenServer(place)];
     await addAda(place);
@@ -28,13 +28,13 @@ describeStores("qsp issuer rotate", (makePlace: MakePlace) => {
 
 const strace = isMissing("strace") ? "strace, which is not installed" : "strace";
 describe.skipIf(isMissing("strace"))(`qsp issuer rotate, killed by ${strace},`, { timeout: 180_000 }, () => {
-  it("before and after its commit leaves one key that signs, with its seed", async () => {
+  it("before and after its commit, leaves one signing key with its seed", async () => {
     const place = makeSqlitePlace();
     const { parts } = await openParts(place);
     (await openIssuer(parts)).close();
     const outcomes = new Set<string>();
     let before = await keysOf(place);
-    // Each run is killed as it asks the disk to keep what it has written, one time later than the run before.
+    // Each run is killed at a disk sync, one sync later than the run before.
     for (let isKilled = true, sync = 1; isKilled; sync += 1) {
       isKilled = await rotateUntilSync(place, sync);
       const keys = await keysOf(place);
@@ -50,7 +50,11 @@ describe.skipIf(isMissing("strace"))(`qsp issuer rotate, killed by ${strace},`, 
   });
 });
 
-/** Rotates until the program asks for the n-th sync of a file, at which it is killed. @returns whether it came so far */
+/**
+ * Rotates until the n-th file sync, at which the program is killed.
+ *
+ * @returns whether it got that far
+ */
 async function rotateUntilSync(place: Pick<Place, "settings">, n: number): Promise<boolean> {
   const inject = `inject=fsync,fdatasync:signal=SIGKILL:when=${n}`;
   const flags = ["-f", "-qq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync", "-e", inject];
@@ -58,13 +62,13 @@ async function rotateUntilSync(place: Pick<Place, "settings">, n: number): Promi
   const child = spawn("strace", args, { stdio: "ignore" });
   onTestFinished(() => void child.kill("SIGKILL"));
   const [code, signal] = await once(child, "close");
-  // strace ends as the program did.
+  // strace exits like the traced program.
   const killed = signal === "SIGKILL" || code === 137;
   expect([code, signal]).toEqual(killed ? [signal === null ? 137 : null, signal] : [0, null]);
   return killed;
 }
 
-/** Logs in again and again on each server, and uses each token on the other, until told to stop. */
+/** Logs in repeatedly on each server, and uses each token on the other one, until stopped. */
 function startLoggingIn(servers: readonly TokenServer[]) {
   const tokens: string[] = [];
   const failures: unknown[] = [];
@@ -85,7 +89,7 @@ function startLoggingIn(servers: readonly TokenServer[]) {
     }
   });
   return {
-    /** Waits until so many more have logged in. */
+    /** Waits for this many more logins. */
     reaches: (more: number) => {
       const wanted = tokens.length + more;
       return vi.waitUntil(() => tokens.length >= wanted || failures.length > 0, { timeout: 100_000 });

@@ -12,11 +12,11 @@ import { addAda, keysOf, logIn, openParts, rotate, rotateByProgram } from "./iss
 const timeout = 180_000;
 const unknownKey = { code: "Unauthenticated", reason: "TOKEN_KEY_UNKNOWN" };
 
-/** A server looks at the keys once a second. */
+/** A server polls the keys once per second. */
 const lookMs = 1000;
 
 describe("qsp issuer rotate", () => {
-  it("makes a key that signs from then on, on all servers that run, while tokens of the old key live on", async () => {
+  it("creates a new signing key for all running servers; tokens of the old key remain valid", async () => {
     const place = await makeSqlitePlace();
     const servers = [await startTokenServer(place), await startTokenServer(place)];
     await addAda(place);
@@ -35,7 +35,7 @@ describe("qsp issuer rotate", () => {
     }
   });
 
-  it("erases the seed of the key before from the store, and keeps one that signs", async () => {
+  it("erases the previous key's seed from the store, and keeps one signing key", async () => {
     const place = await makeSqlitePlace();
     const server = await startTokenServer(place);
     const [first] = await server.listKeyIds();
@@ -50,7 +50,7 @@ describe("qsp issuer rotate", () => {
     expect(await server.listKeyIds()).toEqual([third, second, first]);
   });
 
-  it("with revoke ends all tokens of the keys before within 2 s, on every server", async () => {
+  it("with revoke, ends all tokens signed with earlier keys within 2 s, on every server", async () => {
     const place = await makeSqlitePlace();
     const servers = [await startTokenServer(place), await startTokenServer(place)];
     await addAda(place);
@@ -58,11 +58,11 @@ describe("qsp issuer rotate", () => {
     const tokens = [await logIn(one)];
     await rotate(place);
     tokens.push(await logIn(two));
-    // All have seen both keys; what follows ends tokens of a key that is retired, and of one that is not.
+    // All servers have seen both keys; the next step ends tokens of a retired key and of one that is not retired.
     for (const server of servers)
       for (const token of tokens) expect(await server.useToken(token)).toBe("ada");
     const newId = await rotate(place, "revoke");
-    // Two looks, each as long as it takes on this machine.
+    // Two polls, however long they take on this machine.
     for (let looks = 0; looks < 2; looks += 1) {
       await setTimeout(lookMs);
       expect(await keysOf(place)).toHaveLength(3);
@@ -75,7 +75,7 @@ describe("qsp issuer rotate", () => {
     }
   });
 
-  it("keeps one key that signs of two that are made at once", async () => {
+  it("keeps one signing key when two rotations run at the same time", async () => {
     const place = await makeSqlitePlace();
     await (await startTokenServer(place)).stop();
     const newIds = await Promise.all([rotateByProgram(place), rotateByProgram(place)]);
@@ -86,12 +86,12 @@ describe("qsp issuer rotate", () => {
     expect(retired.filter(({ signs, hasSeed }) => signs || hasSeed)).toEqual([]);
   });
 
-  it("lists the key that signs first, also where the clock that made it was behind", async () => {
+  it("lists the signing key first, even if the clock that created it was behind", async () => {
     const { parts, provider, store } = await openParts(await makeSqlitePlace());
     const issuer = await openIssuer(parts);
     onTestFinished(issuer.close);
     const [first] = (await issuer.publicJwks()).map(({ kid }) => kid);
-    // Two machines on one PostgreSQL, or one whose clock was set.
+    // Two machines on one PostgreSQL, or one whose clock was set back.
     const behind = { provider, store, now: () => new Date(Date.now() - 5000) };
     const second = await rotateIssuerKey(behind, { revoke: false });
     expect((await issuer.publicJwks()).map(({ kid }) => kid)).toEqual([second, first]);
@@ -102,7 +102,7 @@ describe("qsp issuer rotate", () => {
     let afterList = async (): Promise<void> => {};
     const interrupted: IssuerStore = {
       ...store,
-      // What another program does between two reads of this one.
+      // What another program does between two reads by this one.
       openSeed: async (keyId) => {
         const act = afterList;
         afterList = async () => {};

@@ -1,4 +1,4 @@
-/** Whose files are those that root creates: the server of a store often runs as another user. */
+/** Who owns the files that root creates: a store's server often runs as a different user. */
 import { chownSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -11,7 +11,7 @@ const timeout = 180_000;
 const isRoot = process.geteuid?.() === 0;
 const user = { uid: 4242, gid: 4243 };
 
-/** A directory of another user. */
+/** A directory owned by another user. */
 function makeForeignDirectory(): string {
   const directory = makeTemporaryDirectory();
   chownSync(directory, user.uid, user.gid);
@@ -32,15 +32,15 @@ async function runDone(...args: string[]): Promise<void> {
   expect(await runToEndHere(args)).toMatchObject({ code: 0 });
 }
 
-describe.skipIf(!isRoot)("what root creates in a data directory of another user", { timeout }, () => {
-  it("belongs to that user: the store and the master key of store init", async () => {
+describe.skipIf(!isRoot)("what root creates in another user's data directory", { timeout }, () => {
+  it("belongs to that user: the store and master key from store init", async () => {
     const dataDir = makeForeignDirectory();
     await runDone("store", "init", "--data-dir", dataDir);
     expect(listOwners(dataDir)).toEqual({ "qsp.db": user, "master.key": user });
     expect(statSync(join(dataDir, "master.key")).mode & 0o777).toBe(0o600);
   });
 
-  it("belongs to that user: the store of restore", async () => {
+  it("belongs to that user: the store from restore", async () => {
     const place = await makeSqlitePlace();
     await (await place.open()).close();
     const file = join(makeTemporaryDirectory(), "monday.backup");
@@ -50,7 +50,7 @@ describe.skipIf(!isRoot)("what root creates in a data directory of another user"
     expect(listOwners(dataDir)).toEqual({ "qsp.db": user });
   });
 
-  it("belongs to that user: a data directory that was missing", async () => {
+  it("belongs to that user: a data directory that did not exist", async () => {
     const parent = makeForeignDirectory();
     await runDone("store", "init", "--data-dir", join(parent, "a", "b"));
     expect(listOwners(parent)).toEqual({ a: user });
@@ -58,7 +58,7 @@ describe.skipIf(!isRoot)("what root creates in a data directory of another user"
     expect(listOwners(join(parent, "a", "b"))).toEqual({ "qsp.db": user, "master.key": user });
   });
 
-  it("is never a file that was there, or that a link leads to", () => {
+  it("never changes the owner of an existing file, or of the target of a link", () => {
     const [dataDir, ofRoot] = [makeForeignDirectory(), join(makeTemporaryDirectory(), "of-root")];
     writeFileSync(ofRoot, "");
     symlinkSync(ofRoot, join(dataDir, "qsp.db"));

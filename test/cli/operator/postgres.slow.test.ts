@@ -1,4 +1,4 @@
-/** What an operator is told of a PostgreSQL that cannot be used, or whose password somebody could read. */
+/** Messages about a PostgreSQL that cannot be used, or whose password is exposed. */
 import { randomBytes } from "node:crypto";
 import { expect, it } from "vitest";
 import { makePostgresPlace, type Place } from "../../support/on-both.ts";
@@ -22,7 +22,7 @@ describePostgres("a database that does not exist", () => {
 
 describePostgres("a role of PostgreSQL", () => {
   it.each([0, 1, 2])(
-    "that may connect %i times is told when these are too few",
+    "that may connect %i times gets an error if these are too few",
     { timeout },
     async (limit) => {
       const place = await makePostgresPlace();
@@ -35,7 +35,7 @@ describePostgres("a role of PostgreSQL", () => {
     },
   );
 
-  it("that may not write to the schema is told so", { timeout }, async () => {
+  it("that may not write to the schema gets an error", { timeout }, async () => {
     const place = await makePostgresPlace();
     const { settings } = await withRole(place);
     expectRefused(await runToEndHere([...serve, ...settings]), /permission denied for schema public/);
@@ -43,7 +43,7 @@ describePostgres("a role of PostgreSQL", () => {
 });
 
 describePostgres("the password of a database", () => {
-  it("is warned of, and not repeated, if it is in a flag of a server", { timeout }, async () => {
+  it("in a server flag causes a warning, which does not repeat it", { timeout }, async () => {
     const { directory, url } = withPassword(await makePostgresPlace());
     const server = await startServer({ dataDir: directory, args: ["--database-url", url] });
     const { stderr } = await server.stop();
@@ -51,7 +51,7 @@ describePostgres("the password of a database", () => {
     expect(stderr).not.toContain(password);
   });
 
-  it("is warned of, and not repeated, if it is in a flag of a command", { timeout }, async () => {
+  it("in a command flag causes a warning, which does not repeat it", { timeout }, async () => {
     const place = await makePostgresPlace();
     await (await place.open()).close();
     const { directory, url } = withPassword(place);
@@ -72,7 +72,7 @@ describePostgres("the password of a database", () => {
   });
 });
 
-/** Makes a role that may log in, and the settings that a program needs to be that. */
+/** Creates a role that may log in, and the settings to connect as that role. */
 async function withRole({ query, location, directory }: Place) {
   const url = new URL(databaseUrlOf(location));
   const role = `role_${randomBytes(8).toString("hex")}`;

@@ -17,7 +17,7 @@ const keys = 12;
 describe(`a store whose server was killed, with one flipped bit in its log (seed ${seed})`, {
   timeout,
 }, () => {
-  it("is refused by each start, unless the bit is in the last transaction", async () => {
+  it("is refused by each start, unless the flipped bit is in the last transaction", async () => {
     const { dataDir, log } = await leaveKilled();
     const random = createRandom(seed);
     const outcomes: string[] = [];
@@ -34,7 +34,7 @@ describe(`a store whose server was killed, with one flipped bit in its log (seed
     expect((await listUsers(copyOf(dataDir, log))).code).toBe(0);
   });
 
-  it("starts again after store cut-log, without the last keys, which a checkpoint tells", async () => {
+  it("starts again after store cut-log without the last keys, and a checkpoint reveals the loss", async () => {
     const { dataDir, log, checkpoint } = await leaveKilled();
     const path = join(dataDir, "qsp.db");
     const damaged = flipBit(log, Math.floor(log.length / 2));
@@ -61,7 +61,7 @@ describe(`a store whose server was killed, with one flipped bit in its log (seed
 });
 
 describe("store cut-log", { timeout }, () => {
-  it("changes nothing of a log without damage", async () => {
+  it("changes nothing in an undamaged log", async () => {
     const { dataDir, log } = await leaveKilled();
     const before = readdirSync(dataDir);
     expect(await runToEndHere(["store", "cut-log", "--data-dir", dataDir])).toMatchObject({ code: 0 });

@@ -1,4 +1,4 @@
-/** What an operator is told of a store that is there and cannot be used: one sentence, and exit code 2, or 4 if it may pass. */
+/** Errors for a store that exists but cannot be used: one sentence, and exit code 2, or 4 if a retry may help. */
 import { chmodSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -26,7 +26,7 @@ describe("a store without one of its tables", () => {
       table: "wallets",
     },
     { name: "a start", words: serve, table: "sealed_secrets" },
-  ])("is not whole, says $name", async ({ words, table }) => {
+  ])("is reported as incomplete by $name", async ({ words, table }) => {
     const place = await makeUsed(await makeSqlitePlace());
     await place.query(`drop table ${table}`);
     expectRefused(await runToEndHere([...words, ...place.settings]), /is damaged: .*restore a backup/);
@@ -34,7 +34,7 @@ describe("a store without one of its tables", () => {
 });
 
 describe("a store that cannot be reached", { timeout }, () => {
-  it("is not said to be missing where the data directory is a file", async () => {
+  it("is not reported as missing if the data directory is a file", async () => {
     const dataDir = join(makeTemporaryDirectory(), "file");
     writeFileSync(dataDir, "");
     expectRefused(
@@ -43,7 +43,7 @@ describe("a store that cannot be reached", { timeout }, () => {
     );
   });
 
-  it.skipIf(process.getuid?.() === 0)("is not said to be missing where others may not look", async () => {
+  it.skipIf(process.getuid?.() === 0)("is not reported as missing if access is denied", async () => {
     const place = await makeUsed(await makeSqlitePlace());
     chmodSync(place.directory, 0);
     const exit = await runToEndHere(["audit", "verify", ...place.settings]);
@@ -52,11 +52,11 @@ describe("a store that cannot be reached", { timeout }, () => {
   });
 });
 
-describe("a store that is damaged", { timeout }, () => {
+describe("a damaged store", { timeout }, () => {
   it.each([
     { what: "is no database", damage: (file: string) => writeFileSync(file, "x".repeat(8192)) },
     { what: "is cut off", damage: (file: string) => truncateSync(file, 20_000) },
-  ])("is said to be, with the remedy, where the file $what", async ({ damage }) => {
+  ])("is reported, with the remedy, if the file $what", async ({ damage }) => {
     const place = await makeUsed(await makeSqlitePlace());
     damage(join(place.directory, "qsp.db"));
     for (const words of [serve, ["user", "list"], ["backup", join(makeTemporaryDirectory(), "b")]])
@@ -67,8 +67,8 @@ describe("a store that is damaged", { timeout }, () => {
   });
 });
 
-describe("a store that has no tables yet, because its disk was full", { timeout }, () => {
-  it("is finished by store init", async () => {
+describe("a store without tables, because its disk was full", { timeout }, () => {
+  it("is completed by store init", async () => {
     const { directory, settings } = await makeSqlitePlace();
     const path = join(directory, "qsp.db");
     writeFileSync(path, "", { mode: 0o600 });
@@ -86,7 +86,7 @@ describe("a store that has no tables yet, because its disk was full", { timeout 
   it.each([
     ["database of another program", (file: string) => new DatabaseSync(file).exec("create table t (a)")],
     ["file that is no database", (file: string) => writeFileSync(file, "x".repeat(8192))],
-  ])("is not taken for a %s", async (_, make) => {
+  ])("is not confused with a %s", async (_, make) => {
     const { directory, settings } = await makeSqlitePlace();
     const path = join(directory, "qsp.db");
     make(path);
@@ -97,12 +97,12 @@ describe("a store that has no tables yet, because its disk was full", { timeout 
   });
 });
 
-describe.runIf(process.platform === "linux")("a data directory that cannot be made", { timeout }, () => {
+describe.runIf(process.platform === "linux")("a data directory that cannot be created", { timeout }, () => {
   it.each([
     ["where a file is", (file: string) => file, "a file is where a directory should be"],
     ["below a file", (file: string) => join(file, "a"), "a file is where a directory should be"],
     ["in /proc", () => "/proc/foo", "its file system allows no new directories"],
-  ])("%s is named with the reason and the remedy", async (_, place, reason) => {
+  ])("%s is reported with the reason and the remedy", async (_, place, reason) => {
     const file = join(makeTemporaryDirectory(), "rel.tar");
     writeFileSync(file, "");
     const dataDir = place(file);
@@ -115,8 +115,8 @@ describe.runIf(process.platform === "linux")("a data directory that cannot be ma
 });
 
 describe("a database that does not answer", { timeout }, () => {
-  it("ends a start with 4, so that a service manager tries again", async () => {
-    // A port that was found free may be taken by another test; nobody listens on this one.
+  it("ends a start with 4, so that a service manager retries", async () => {
+    // Another test may take a free port; nobody ever listens on this one.
     const url = "postgres://127.0.0.1:1/qsp";
     expectRefused(
       await runToEndHere([...serve, "--data-dir", makeTemporaryDirectory(), "--database-url", url]),
@@ -126,7 +126,7 @@ describe("a database that does not answer", { timeout }, () => {
   });
 });
 
-/** Leaves a store that was used. */
+/** Creates a store and uses it. */
 async function makeUsed(place: Place): Promise<Place> {
   await (await place.open()).close();
   return place;

@@ -19,7 +19,11 @@ import { runCommand } from "./command-line.ts";
 
 const verify = (place: Pick<Place, "settings">) => runCommand(place, ["store", "verify"]);
 
-/** Makes three keys, and destroys the last; gives their keyIds. */
+/**
+ * Creates three keys and destroys the last one.
+ *
+ * @returns their keyIds
+ */
 async function makeKeys(place: Place): Promise<[string, string, string]> {
   const store = await place.open();
   const provider = await createCryptoProvider("openssl");
@@ -51,7 +55,7 @@ async function listColumns({ query }: Place, table: string): Promise<string[]> {
   return rows.map(({ name }) => String(name));
 }
 
-/** Overwrites the pages of these indexes, which no check of records reads. */
+/** Overwrites the pages of these indexes, which no record check reads. */
 function damageIndexes({ location }: Place, table: string): void {
   if (location.kind !== "sqlite") throw new Error("only SQLite has a file");
   const database = new DatabaseSync(location.path);
@@ -70,19 +74,19 @@ function damageIndexes({ location }: Place, table: string): void {
 const secretOf = (keyId: string) => `kms_keys/${keyId}/secret-key`;
 
 describe("qsp store verify", () => {
-  it("ends with 0 and one sentence when all is as it was written", async () => {
+  it("exits with 0 and one sentence if nothing was changed", async () => {
     const place = await makeSqlitePlace();
     await makeKeys(place);
     const { code, stdout } = await verify(place);
     expect({ code, stdout }).toEqual({
       code: 0,
-      // Two of the keys, the root key, and the one that signs the audit log.
+      // Two of the keys, the root key, and the key that signs the audit log.
       stdout:
         "The store is intact: 4 secrets, 3 keys, 0 other records and 0 checkpoints are unchanged. To check the audit entries, run qsp audit verify.\n",
     });
   });
 
-  /** Statements behind the server's back, and what is said of the store then. */
+  /** Statements run behind the server's back, and the resulting report. */
   const changes: readonly (readonly [statement: (...keyIds: string[]) => string, said: RegExp])[] = [
     [
       () => "update users set role = 'admin'",
@@ -122,7 +126,7 @@ describe("qsp store verify", () => {
     ],
   ];
 
-  it.each(changes)("ends with 1 and names what was changed: %s", async (statement, said) => {
+  it.each(changes)("exits with 1 and names what was changed: %s", async (statement, said) => {
     const place = await makeSqlitePlace();
     const keyIds = await makeKeys(place);
     const store = await place.open();
@@ -142,7 +146,7 @@ describe("qsp store verify", () => {
     expect(stdout).toMatch(/^The store is damaged: \d+ faults? /m);
   });
 
-  it("looks at every table whose rows have tags, beside keys and logs", async () => {
+  it("checks every table whose rows have tags, besides keys and logs", async () => {
     const place = await makeSqlitePlace();
     await (await place.open()).close();
     const tagged: string[] = [];
@@ -151,19 +155,19 @@ describe("qsp store verify", () => {
       if (columns.includes("record_tag")) tagged.push(table);
     }
     const known = tables.records.map(({ name }): string => name);
-    // Keys and the verifiable logs have verifications of their own, and `chain verify` looks at the chain.
+    // Keys and verifiable logs have their own verification, and `chain verify` checks the chain.
     expect(tagged.filter((table) => !known.includes(table))).toEqual([
       "kms_keys",
       "blockchain_head",
       "tlog_hashes",
       "tlog_checkpoints",
       "tlog_cosignatures",
-      // Where it was changed, the next verification reads all entries.
+      // If this table was changed, the next verification reads all entries.
       "tlog_verified",
     ]);
   });
 
-  it("ends with 1 and names the secret and its key when the sealed half is that of another key", async () => {
+  it("exits with 1 and names the secret and its key if the sealed half belongs to a different key", async () => {
     const place = await makeSqlitePlace();
     const [first, second] = await makeKeys(place);
     await place.query(
@@ -179,7 +183,7 @@ describe("qsp store verify", () => {
     );
   });
 
-  it("names twenty faults, and says of the others how many they are", async () => {
+  it("lists twenty faults, and counts the others", async () => {
     const place = await makeSqlitePlace();
     const [first] = await makeKeys(place);
     for (let i = 0; i < 30; i += 1)
@@ -195,7 +199,7 @@ describe("qsp store verify", () => {
 });
 
 describe("qsp store verify of a SQLite file", { timeout: 180_000 }, () => {
-  it("ends with 1 and names the pages that were overwritten, where no record is", async () => {
+  it("exits with 1 and names the overwritten pages, even if they contain no records", async () => {
     const place = await makeSqlitePlace();
     await makeKeys(place);
     damageIndexes(place, "wallets");
@@ -208,7 +212,7 @@ describe("qsp store verify of a SQLite file", { timeout: 180_000 }, () => {
 });
 
 describe.skipIf(isMissing("sh"))("qsp store verify", () => {
-  it("ends with its own code if the reader of its output leaves early", async () => {
+  it("exits with its own code if the reader of its output leaves early", async () => {
     const place = await makeSqlitePlace();
     await (await place.open()).close();
     const line = '{ "$0" "$@"; echo "ended with $?" >&2; } | true';

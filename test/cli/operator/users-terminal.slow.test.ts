@@ -11,13 +11,13 @@ import { runAtTerminal, runCommand, runCommandAtTerminal } from "./command-line.
 const timeout = 180_000;
 const otherPassword = "incorrect horse battery";
 
-/** A place for tests that need no certain database. */
+/** A place for tests that work with any database. */
 async function makeSettings() {
   const directory = await makeStoreDirectory();
   return { directory, settings: ["--data-dir", directory] };
 }
 
-/** How many may log in on a store in SQLite. */
+/** Users who may log in on a SQLite store. */
 function countUsers({ directory }: { readonly directory: string }): number {
   const database = new DatabaseSync(join(directory, "qsp.db"), { readOnly: true });
   try {
@@ -30,7 +30,7 @@ function countUsers({ directory }: { readonly directory: string }): number {
 const terminal = isMissing("python3") ? "a terminal (python3 is not installed)" : "a terminal";
 
 describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, () => {
-  it("add asks twice for the password and shows it neither time", async () => {
+  it("add asks for the password twice and never shows it", async () => {
     const place = await makeSettings();
     const terminal = runCommandAtTerminal(place, "user", "add", "ada");
     await terminal.typeAfter("Password for ada: ", `${password}\r`);
@@ -41,7 +41,7 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
     expect(terminal.shown()).not.toMatch(/\*|•/);
   });
 
-  it("passwd asks twice, and takes corrections", async () => {
+  it("passwd asks twice, and accepts corrections", async () => {
     const place = await makeSettings();
     await runCommand(place, ["user", "add", "ada"], password);
     const terminal = runCommandAtTerminal(place, "user", "passwd", "ada");
@@ -64,13 +64,13 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
     await terminal.typeAfter("Password for ada: ", first);
     if (second !== undefined) await terminal.typeAfter("Once more: ", second);
     expect(await terminal.ended).toBe([first, second].some((typed) => typed?.includes("\x03")) ? 130 : 2);
-    // On a terminal it has colours.
+    // Terminal output has colours.
     expect(stripVTControlCharacters(terminal.shown())).toMatch(/qsp: /);
     expect(terminal.shown()).not.toContain(password.slice(0, 3));
     expect(countUsers(place)).toBe(0);
   });
 
-  it("leaves the terminal as it was: it shows again what is typed", async () => {
+  it("restores the terminal: typed text is shown again", async () => {
     const place = await makeSettings();
     const command = `'${process.execPath}' '${main}' user add ada ${place.settings.join(" ")}; echo done; cat`;
     const terminal = runAtTerminal("sh", ["-c", command]);
@@ -78,12 +78,12 @@ describe.skipIf(isMissing("python3"))(`at ${terminal}, qsp user`, { timeout }, (
     await terminal.typeAfter("done", "is it seen?\r");
     await terminal.typeAfter("is it seen?", "\x04");
     expect(await terminal.ended).toBe(0);
-    // Once as it was typed, once as cat gives it back.
+    // Once echoed as typed, once printed by cat.
     expect(terminal.shown().split("is it seen?")).toHaveLength(3);
     expect(terminal.shown()).not.toContain("correct");
   });
 
-  it("reads a password from a pipe without asking, where only the output is a terminal", async () => {
+  it("reads a password from a pipe without asking if only the output is a terminal", async () => {
     const place = await makeSettings();
     const command = `echo '${password}' | '${process.execPath}' '${main}' user add ada ${place.settings.join(" ")}`;
     const terminal = runAtTerminal("sh", ["-c", command]);

@@ -1,4 +1,4 @@
-/** qsp user add, passwd, remove and list: who may log in, and from when on no more. */
+/** qsp user add, passwd, remove and list: which users may log in, and when they no longer may. */
 
 import { scryptSync } from "node:crypto";
 import { chmodSync, readdirSync, readFileSync, statSync } from "node:fs";
@@ -21,7 +21,7 @@ const otherPassword = "incorrect horse battery";
 const revoked = { code: "Unauthenticated", reason: "TOKEN_REVOKED" };
 const failed = { code: "Unauthenticated", reason: "LOGIN_FAILED" };
 
-/** Adds a user without a program of its own, with a hash that is made in no time. */
+/** Adds a user without a separate program, with a cheap password hash. */
 async function seedUser(place: Place, name: string, role: UserRole = "user"): Promise<void> {
   const store = await place.open();
   const added = await createUserStore(store).add(
@@ -32,16 +32,16 @@ async function seedUser(place: Place, name: string, role: UserRole = "user"): Pr
   await store.close();
 }
 
-/** The users as the database has them. */
+/** The users in the database. */
 const rowsOf = (place: Place) => place.query("select * from users order by name");
 
-/** A place for tests that need no certain database. */
+/** A place for tests that work with any database. */
 async function makeSettings() {
   const directory = await makeStoreDirectory();
   return { directory, settings: ["--data-dir", directory] };
 }
 
-/** How many may log in on a store in SQLite. */
+/** Users who may log in on a SQLite store. */
 function countUsers({ directory }: { readonly directory: string }): number {
   const database = new DatabaseSync(join(directory, "qsp.db"), { readOnly: true });
   try {
@@ -51,11 +51,11 @@ function countUsers({ directory }: { readonly directory: string }): number {
   }
 }
 
-/** What a command prints that refuses: one sentence, and nothing on standard output. */
+/** What a refusing command prints: one sentence, and nothing on standard output. */
 const refused = { code: 2, stdout: "", stderr: expect.stringMatching(/^qsp: [^\n]+\n$/) };
 
-describe("the commands about users", () => {
-  it("add users with a role, who log in on a server that runs, and list all by their names", async () => {
+describe("the user commands", () => {
+  it("add users with a role, who can log in on a running server, and list all users by name", async () => {
     const place = await makeSqlitePlace();
     const server = await startTokenServer(place);
     await seedUser(place, "zoe", "admin");
@@ -75,7 +75,7 @@ describe("the commands about users", () => {
     expect(stdout).not.toContain("scrypt");
   });
 
-  it("remove a user, and end the tokens at once, on every server on the store", async () => {
+  it("remove a user and end the tokens immediately, on every server that uses the store", async () => {
     const place = await makeSqlitePlace();
     const [one, two] = [await startTokenServer(place), await startTokenServer(place)];
     await seedUser(place, "ada");
@@ -93,7 +93,7 @@ describe("the commands about users", () => {
     expect((await rowsOf(place)).map(({ name }) => name)).toEqual(["bob"]);
   });
 
-  it("change a password, end the tokens at once on every server, and leave the role", async () => {
+  it("change a password, end the tokens immediately on every server, and keep the role", async () => {
     const place = await makeSqlitePlace();
     const [one, two] = [await startTokenServer(place), await startTokenServer(place)];
     await seedUser(place, "eve", "auditor");
@@ -112,10 +112,10 @@ describe("the commands about users", () => {
     expect(after?.password_hash).not.toBe(before?.password_hash);
   });
 
-  it("keep of a password no more than its scrypt hash, with a salt of its own", async () => {
+  it("store only the password's scrypt hash, with a separate salt", async () => {
     const place = await makeSqlitePlace();
     await runCommand(place, ["store", "init"]);
-    // A program of its own makes its hash in full; one is enough to see that it does.
+    // A separate program computes the full hash; one run is enough to prove it.
     await runProgram(place, ["user", "add", "ada"], password);
     await runCommand(place, ["user", "add", "bob"], password);
     const rows = await rowsOf(place);
@@ -139,7 +139,7 @@ describe("qsp user", { timeout }, () => {
     { what: "no password at all", words: ["add", "ada"], input: "" },
     { what: "a password of 1025 bytes", words: ["add", "ada"], input: "x".repeat(1025) },
     { what: "a password of 1026 bytes in 513 characters", words: ["add", "ada"], input: "é".repeat(513) },
-  ])("refuses $what, with code 2 and a sentence, and adds nobody", async ({ words, input }) => {
+  ])("refuses $what with code 2 and one sentence, and adds nobody", async ({ words, input }) => {
     const place = await makeSettings();
     const result = await runCommand(place, ["user", ...words], `${input}\n`);
     expect(result).toEqual(refused);
@@ -147,7 +147,7 @@ describe("qsp user", { timeout }, () => {
     expect(countUsers(place)).toBe(0);
   });
 
-  it("adds one of two who are added under one name at once", async () => {
+  it("adds only one of two users with the same name at the same time", async () => {
     const place = await makeSettings();
     await runCommand(place, ["user", "list"]);
     const results = await Promise.all(
@@ -162,11 +162,11 @@ describe("qsp user", { timeout }, () => {
     { what: "1024 bytes", secret: "x".repeat(1024) },
     { what: "15 characters of four bytes each", secret: "🔒".repeat(15) },
     { what: "spaces at both ends", secret: "  between spaces  " },
-  ])("takes a password of $what, without a line's end", async ({ secret }) => {
+  ])("accepts a password of $what, without a trailing newline", async ({ secret }) => {
     expect((await runCommand(await makeSettings(), ["user", "add", "ada"], secret)).code).toBe(0);
   });
 
-  it("works on a new store whose files are for their owner alone", async () => {
+  it("works on a new store, with files that only their owner can read", async () => {
     const parent = makeTemporaryDirectory();
     chmodSync(parent, 0o755);
     const directory = join(parent, "data");
@@ -183,7 +183,7 @@ describe("qsp user", { timeout }, () => {
     expect(modes.filter(([, mode]) => mode !== 0)).toEqual([]);
   });
 
-  it("leaves the password in no file", async () => {
+  it("writes the password to no file", async () => {
     const place = await makeSettings();
     await runCommand(place, ["user", "add", "ada"], password);
     for (const file of readdirSync(place.directory))
