@@ -9,6 +9,7 @@ import { insertKey, requireNameFree, toRecord } from "../../src/services/kms/cre
 import { recordDone, subjectOf } from "../../src/services/kms/event.ts";
 import { writeName } from "../../src/services/kms/handle.ts";
 import { keyDamaged, keyNotFound } from "../../src/services/kms/key-refusals.ts";
+import { listUsages } from "../../src/services/kms/record.ts";
 import { nextVersion } from "../../src/services/kms/rotate.ts";
 import type { KeyName, KeyRecord } from "../../src/services/kms/tables.ts";
 import { keyQuota } from "../../src/services/kms/tables.ts";
@@ -151,7 +152,8 @@ async function storeVersion(
 ): Promise<{ readonly name: KeyName; readonly record: KeyRecord }> {
   const { owner, name, versions, primaryKeyId } = named;
   const place = { name, version: versions + 1, isPrimary: true };
-  const record = toRecord(secretKey, { alias: "", owner, createdAt: now(), isImported, ...place });
+  const [usage] = listUsages(secretKey.algorithm);
+  const record = toRecord(secretKey, { usage, alias: "", owner, createdAt: now(), isImported, ...place });
   const before = primaryKeyId && (await keys.findForChange(transaction, primaryKeyId));
   if (before) await keys.change(transaction, before, { isPrimary: false });
   const changed = await keys.names.update(transaction, intact(named), nextVersion(named, record));

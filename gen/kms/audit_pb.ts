@@ -37,8 +37,9 @@ export type AuditEntry = Message<"kms.AuditEntry"> & {
   keyId: string;
 
   /**
-   * "CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ROTATE", "DISABLE", "ENABLE",
-   * "SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_NAME", "UPDATE_NAME", "CREATE_IMPORT", "CREATE_GRANT" or
+   * "CREATE", "IMPORT", "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ENCRYPT", "DECRYPT", "RE_ENCRYPT",
+   * "ROTATE", "DISABLE", "ENABLE", "SCHEDULE_DESTROY", "RESTORE", "DESTROY", "CREATE_NAME",
+   * "UPDATE_NAME", "CREATE_IMPORT", "CREATE_GRANT" or
    * "REVOKE_GRANT"; or "REFUSALS", at the end of an hour in which a user had more refusals than the log records
    * individually.
    *

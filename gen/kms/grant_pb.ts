@@ -56,7 +56,8 @@ export type Grant = Message<"kms.Grant"> & {
   grantee: string;
 
   /**
-   * Operations that the grantee may perform: "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE" and "GET_KEY".
+   * Operations that the grantee may perform: "SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ENCRYPT", "DECRYPT"
+   * and "GET_KEY".
    *
    * @generated from field: repeated string operations = 6;
    */

@@ -44,14 +44,14 @@ export type KeyRecord = Message<"kms.KeyRecord"> & {
   algorithm: string;
 
   /**
-   * "SIGN" for ML-DSA and SLH-DSA, "KEM" for ML-KEM and X-Wing.
+   * "SIGN" for ML-DSA and SLH-DSA, "KEM" or "ENCRYPT" for ML-KEM and X-Wing. It never changes.
    *
    * @generated from field: string usage = 4;
    */
   usage: string;
 
   /**
-   * "ACTIVE" (signs and verifies, encapsulates and decapsulates), "ROTATED" (only verifies and decapsulates),
+   * "ACTIVE" (all operations of its usage), "ROTATED" (only verifies, decapsulates and decrypts),
    * "DISABLED" (performs no operations until it is enabled), "DESTROY_SCHEDULED" (performs no operations; can be
    * restored) or "DESTROYED" (unusable; its secret key is erased).
    *

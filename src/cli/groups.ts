@@ -19,6 +19,7 @@ const clientVerbs: VerbTable = {
     ...(await import("./verbs/kms/public-keys.ts")).kmsPublicKeyVerbs,
     ...(await import("./verbs/kms/grants.ts")).kmsGrantVerbs,
     ...(await import("./verbs/kms/secrets.ts")).kmsSecretVerbs,
+    ...(await import("./verbs/kms/encrypt.ts")).kmsEncryptVerbs,
     ...(await import("./verbs/kms/audit.ts")).kmsAuditVerbs,
   ],
   identity: async () => (await import("./verbs/identity.ts")).identityVerbs,

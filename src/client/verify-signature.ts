@@ -1,5 +1,6 @@
 /** Verifies ML-DSA signatures (FIPS 204) without a server, in Node and in browsers. */
 import { findMlDsa, type MlDsaName } from "./ml-dsa.ts";
+import { requireBytes } from "./require-bytes.ts";
 
 /** A signature, with the key and message to verify it against. */
 export interface SignatureInput {
@@ -36,23 +37,4 @@ export async function verifySignature(input: SignatureInput): Promise<boolean> {
   // The library would throw.
   if (signature.length !== signatureBytes) return false;
   return found.verify(signature, message, publicKey, { context });
-}
-
-/**
- * Rejects strings from untyped callers, which cannot be verified.
- *
- * @throws TypeError that names the value
- */
-function requireBytes(values: Readonly<Record<string, unknown>>): void {
-  // No instanceof: Uint8Arrays from another frame or a test environment have a different constructor.
-  for (const [name, value] of Object.entries(values))
-    if (Object.prototype.toString.call(value) !== "[object Uint8Array]")
-      throw new TypeError(`${name} must be a Uint8Array, not ${nameType(value)}`);
-}
-
-function nameType(value: unknown): string {
-  if (value === null || value === undefined) return String(value);
-  return typeof value === "string"
-    ? "a text; encode it, or decode its base64"
-    : `a value of type ${typeof value}`;
 }

@@ -1,15 +1,22 @@
 /**
- * Wraps secret keys for transport with HPKE in base mode (RFC 9180, section 5.1.1) and the KEMs of draft-ietf-hpke-pq-04.
- * The KDF is HKDF-SHA256, the AEAD is AES-256-GCM. The provider does the work of the KEM, off the event loop and charged to
- * its caller.
+ * HPKE in base mode (RFC 9180, section 5.1.1), single shot, with the KEMs of draft-ietf-hpke-pq-04, HKDF-SHA256 and
+ * AES-256-GCM. The provider does the work of the KEM, off the event loop and charged to its caller.
+ *
+ * Base mode does not authenticate the sender: whoever has the public key can seal.
  */
 import { type KemAlgorithm, kemAlgorithms } from "./algorithms.ts";
 import { copyBytes, wipe } from "./bytes.ts";
 import { checkBytes } from "./checks.ts";
 import { invalidArgument } from "./crypto-error.ts";
 import { withFreshKeyPair } from "./fresh-key-pair.ts";
-import { type HpkeContext, type HpkeKem, openMessage, sealMessage, tagBytes } from "./hpke-suite.ts";
-import type { CryptoProvider } from "./provider.ts";
+import { type HpkeContext, openMessage, sealMessage, tagBytes } from "./hpke-suite.ts";
+import type { CryptoProvider, PublicKey, SecretKey } from "./provider.ts";
+
+/** The KEMs of HPKE, with their identifiers (draft-ietf-hpke-pq-04, section 8). */
+const kemIds = { "X-Wing": 0x647a, "ML-KEM-768": 0x0041, "ML-KEM-1024": 0x0042 } as const;
+
+/** A KEM that HPKE has. */
+export type HpkeAlgorithm = keyof typeof kemIds;
 
 /** The ways to wrap a key, named after their KEM, KDF and AEAD. */
 export const wrappingMethods = [
@@ -20,23 +27,22 @@ export const wrappingMethods = [
 
 export type WrappingMethod = (typeof wrappingMethods)[number];
 
-/** The KEM of each method, with its identifier (draft-ietf-hpke-pq-04, section 8). */
-const kems = {
-  HPKE_XWING_HKDF_SHA256_AES_256_GCM: { algorithm: "X-Wing", id: 0x647a },
-  HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM: { algorithm: "ML-KEM-768", id: 0x0041 },
-  HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM: { algorithm: "ML-KEM-1024", id: 0x0042 },
-} as const satisfies Record<WrappingMethod, HpkeKem>;
+const methodAlgorithms: Readonly<Record<WrappingMethod, HpkeAlgorithm>> = {
+  HPKE_XWING_HKDF_SHA256_AES_256_GCM: "X-Wing",
+  HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM: "ML-KEM-768",
+  HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM: "ML-KEM-1024",
+};
 
-/** The most bytes that are wrapped: more than PKCS#8 in PEM of any key has. */
+/** Maximum size of a wrapped key file in bytes: more than PKCS#8 in PEM of any key has. */
 export const maxPlaintextBytes = 16_384;
-/** The most bytes of `info` and of `aad` each. */
-const maxContextBytes = 65_535;
+/** Maximum size of `info` and of `aad` in bytes. */
+const maxContextBytes = 65_536;
 
 /** The inputs that both sides must use alike; empty if left out. */
-export interface WrapContext {
-  /** Binds the key schedule to one use (RFC 9180, section 5.1); at most 65,535 bytes. */
+export interface SealContext {
+  /** Binds the key schedule to one use (RFC 9180, section 5.1); at most 65,536 bytes. */
   readonly info?: Uint8Array | undefined;
-  /** Is authenticated with the plaintext (RFC 9180, section 5.2); at most 65,535 bytes. */
+  /** Is authenticated with the plaintext (RFC 9180, section 5.2); at most 65,536 bytes. */
   readonly aad?: Uint8Array | undefined;
 }
 
@@ -48,14 +54,81 @@ export interface WrappingKey {
   readonly seed: Uint8Array;
 }
 
-/** Tells whether a name is that of a wrapping method; names are case-sensitive. */
+/** Whether HPKE has a KEM: all but ML-KEM-512. */
+export function isHpkeAlgorithm(name: string): name is HpkeAlgorithm {
+  return Object.hasOwn(kemIds, name);
+}
+
+/** Whether a name is one of `wrappingMethods`; names are case-sensitive. */
 export function isWrappingMethod(name: string): name is WrappingMethod {
-  return Object.hasOwn(kems, name);
+  return Object.hasOwn(methodAlgorithms, name);
+}
+
+/** Minimum length in bytes of what `seal` returns for a KEM: enc and the tag. */
+export function minSealedBytes(algorithm: HpkeAlgorithm): number {
+  return kemAlgorithms[algorithm].ciphertextBytes + tagBytes;
+}
+
+/**
+ * Seals a message: SealBase of RFC 9180, section 6.1.
+ *
+ * @param publicKey of a KEM that HPKE has.
+ * @returns enc ‖ ciphertext: 1136 (X-Wing), 1104 (ML-KEM-768) or 1584 bytes (ML-KEM-1024) longer than the plaintext.
+ * @throws INVALID_ARGUMENT
+ */
+export async function seal(
+  provider: CryptoProvider,
+  publicKey: PublicKey,
+  plaintext: Uint8Array,
+  context: SealContext = {},
+): Promise<Uint8Array> {
+  const kemId = findKemId(publicKey.algorithm);
+  const inputs = copyContext(context);
+  checkBytes("the plaintext", plaintext);
+  // A copy, because the KEM takes several turns of the event loop.
+  const message = copyBytes(plaintext);
+  let sharedSecret: Uint8Array | undefined;
+  try {
+    const encapsulation = await provider.encapsulate(publicKey);
+    ({ sharedSecret } = encapsulation);
+    const sealed = sealMessage({ kemId, sharedSecret }, message, inputs);
+    return new Uint8Array(Buffer.concat([encapsulation.ciphertext, sealed]));
+  } finally {
+    wipe(message, sharedSecret);
+  }
+}
+
+/**
+ * Opens what `seal` or another implementation of HPKE sealed: OpenBase of RFC 9180, section 6.1.
+ *
+ * @param sealed enc ‖ ciphertext, at least `minSealedBytes` of its KEM.
+ * @returns the plaintext. The caller wipes it.
+ * @throws UNWRAP_FAILED for any changed bit, a different key, `info` or `aad`, without distinction; INVALID_ARGUMENT for
+ *   an impossible length
+ */
+export async function open(
+  provider: CryptoProvider,
+  secretKey: SecretKey,
+  sealed: Uint8Array,
+  context: SealContext = {},
+): Promise<Uint8Array> {
+  const { algorithm } = secretKey;
+  const kemId = findKemId(algorithm);
+  const inputs = copyContext(context);
+  checkSize("the ciphertext", sealed, minSealedBytes(algorithm as HpkeAlgorithm), Number.POSITIVE_INFINITY);
+  const { ciphertextBytes: encBytes } = kemAlgorithms[algorithm as KemAlgorithm];
+  const [enc, ciphertext] = [copyBytes(sealed.subarray(0, encBytes)), copyBytes(sealed.subarray(encBytes))];
+  const sharedSecret = await provider.decapsulate(secretKey, enc);
+  try {
+    return openMessage({ kemId, sharedSecret }, ciphertext, inputs);
+  } finally {
+    wipe(sharedSecret);
+  }
 }
 
 /** Generates a key pair to wrap to. The caller wipes the seed. */
 export function generateWrappingKey(provider: CryptoProvider, method: WrappingMethod): Promise<WrappingKey> {
-  const { algorithm } = findKem(method);
+  const algorithm = findAlgorithm(method);
   return withFreshKeyPair(provider, algorithm, async ({ publicKey, secretKey }) => {
     const seed = secretKey.exportSeed();
     if (seed === undefined) throw new Error(`a new ${algorithm} key has no seed`);
@@ -64,11 +137,11 @@ export function generateWrappingKey(provider: CryptoProvider, method: WrappingMe
 }
 
 /**
- * Wraps a secret: SealBase of RFC 9180, section 6.1.
+ * Wraps a secret key for transport.
  *
  * @param publicKey raw, of the receiver.
  * @param plaintext 0 to 16,384 bytes.
- * @returns enc ‖ ciphertext: 1136 (X-Wing), 1104 (ML-KEM-768) or 1584 bytes (ML-KEM-1024) longer than the plaintext.
+ * @returns what `seal` returns
  * @throws INVALID_KEY for a malformed public key; INVALID_ARGUMENT
  */
 export async function wrap(
@@ -76,84 +149,59 @@ export async function wrap(
   method: WrappingMethod,
   publicKey: Uint8Array,
   plaintext: Uint8Array,
-  context: WrapContext = {},
+  context: SealContext = {},
 ): Promise<Uint8Array> {
-  const kem = findKem(method);
-  const options = copyContext(context);
+  const algorithm = findAlgorithm(method);
   checkSize("the plaintext", plaintext, 0, maxPlaintextBytes);
-  const receiver = provider.importPublicKey(kem.algorithm, { raw: publicKey });
-  // A copy, because the work below takes several turns of the event loop.
-  const secret = copyBytes(plaintext);
-  let sharedSecret: Uint8Array | undefined;
-  try {
-    const encapsulation = await provider.encapsulate(receiver);
-    ({ sharedSecret } = encapsulation);
-    const { ciphertext: enc } = encapsulation;
-    const ciphertext = await sealMessage(kem, { enc, sharedSecret }, secret, options);
-    return new Uint8Array(Buffer.concat([enc, ciphertext]));
-  } finally {
-    wipe(secret, sharedSecret);
-  }
+  return seal(provider, provider.importPublicKey(algorithm, { raw: publicKey }), plaintext, context);
 }
 
 /**
- * Opens what `wrap` or another implementation of HPKE wrapped: OpenBase of RFC 9180, section 6.1.
+ * Unwraps a secret key.
  *
  * @param seed the private key, 32 (X-Wing) or 64 bytes.
  * @param wrapped enc ‖ ciphertext.
  * @returns the plaintext, 0 to 16,384 bytes. The caller wipes it.
- * @throws UNWRAP_FAILED for any change of a bit, another key, `info` or `aad`, without distinction; INVALID_ARGUMENT for
- *   an impossible length; INVALID_KEY for a seed of the wrong length
+ * @throws as `open` does; INVALID_KEY for a seed of the wrong length
  */
 export async function unwrap(
   provider: CryptoProvider,
   method: WrappingMethod,
   seed: Uint8Array,
   wrapped: Uint8Array,
-  context: WrapContext = {},
+  context: SealContext = {},
 ): Promise<Uint8Array> {
-  const kem = findKem(method);
-  const options = copyContext(context);
-  const { ciphertextBytes: encBytes } = kemAlgorithms[kem.algorithm];
-  const leastBytes = encBytes + tagBytes;
-  checkSize("the wrapped key", wrapped, leastBytes, leastBytes + maxPlaintextBytes);
-  const [enc, ciphertext] = [copyBytes(wrapped.subarray(0, encBytes)), copyBytes(wrapped.subarray(encBytes))];
-  const sharedSecret = await decapsulate(provider, kem.algorithm, seed, enc);
-  try {
-    return await openMessage(kem, { enc, sharedSecret }, ciphertext, options);
-  } finally {
-    wipe(sharedSecret);
-  }
-}
-
-async function decapsulate(
-  provider: CryptoProvider,
-  algorithm: KemAlgorithm,
-  seed: Uint8Array,
-  enc: Uint8Array,
-): Promise<Uint8Array> {
+  const algorithm = findAlgorithm(method);
+  const minBytes = minSealedBytes(algorithm);
+  checkSize("the wrapped key", wrapped, minBytes, minBytes + maxPlaintextBytes);
   const secretKey = await provider.importSecretKey(algorithm, { seed });
   try {
-    return await provider.decapsulate(secretKey, enc);
+    return await open(provider, secretKey, wrapped, context);
   } finally {
     secretKey.erase();
   }
 }
 
-function findKem(method: WrappingMethod): (typeof kems)[WrappingMethod] {
-  if (isWrappingMethod(method)) return kems[method];
-  const known = wrappingMethods.join(", ");
-  throw invalidArgument(`unknown wrapping method ${String(method)}; known: ${known}`);
+function findKemId(algorithm: string): number {
+  if (isHpkeAlgorithm(algorithm)) return kemIds[algorithm];
+  throw invalidArgument(`HPKE has no KEM ${algorithm}; use ${Object.keys(kemIds).join(", ")}`);
 }
 
-function copyContext({ info = new Uint8Array(), aad = new Uint8Array() }: WrapContext): HpkeContext {
+function findAlgorithm(method: WrappingMethod): HpkeAlgorithm {
+  if (isWrappingMethod(method)) return methodAlgorithms[method];
+  throw invalidArgument(
+    `unknown wrapping method ${String(method)}; use one of ${wrappingMethods.join(", ")}`,
+  );
+}
+
+function copyContext({ info = new Uint8Array(), aad = new Uint8Array() }: SealContext): HpkeContext {
   checkSize("info", info, 0, maxContextBytes);
   checkSize("aad", aad, 0, maxContextBytes);
   return { info: copyBytes(info), aad: copyBytes(aad) };
 }
 
-function checkSize(name: string, value: Uint8Array, leastBytes: number, mostBytes: number): void {
+function checkSize(name: string, value: Uint8Array, minBytes: number, maxBytes: number): void {
   checkBytes(name, value);
-  if (value.length >= leastBytes && value.length <= mostBytes) return;
-  throw invalidArgument(`${name} must have ${leastBytes} to ${mostBytes} bytes, not ${value.length}`);
+  if (value.length >= minBytes && value.length <= maxBytes) return;
+  throw invalidArgument(`${name} must have ${minBytes} to ${maxBytes} bytes, not ${value.length}`);
 }

@@ -46,6 +46,7 @@ export const reasons = {
   KEY_NOT_FOUND: { code: Code.NotFound },
   KEY_STATE_INVALID: { code: Code.FailedPrecondition },
   KEY_USAGE_MISMATCH: { code: Code.FailedPrecondition },
+  DECRYPTION_FAILED: { code: Code.InvalidArgument },
   NAME_TAKEN: { code: Code.AlreadyExists },
   GRANT_MISSING: { code: Code.PermissionDenied },
   GRANT_NOT_FOUND: { code: Code.NotFound },

@@ -2,6 +2,7 @@
 import { DefaultQueryExecutor } from "kysely";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { KmsService, SignStreamHeaderSchema } from "#gen/kms/kms_service_pb.ts";
+import { present } from "../services/answers.ts";
 import { endAfterAll } from "../support/at-end.ts";
 import { bytesOf } from "../support/bytes.ts";
 import { outcomeOf } from "../support/refusal.ts";
@@ -9,6 +10,11 @@ import { type AccessServer, makePeople, type Person, startAccessServer, timeout 
 
 const data = bytesOf("hello");
 type Call = (kms: Person["kms"], keyId: string) => Promise<unknown>;
+
+async function encryptOwn(kms: Person["kms"]): Promise<Uint8Array> {
+  const { keyId } = present((await kms.createKey({ usage: "ENCRYPT" })).result);
+  return present((await kms.encrypt({ keyId, plaintext: data })).result).ciphertext;
+}
 
 /** Every call that takes the handle of a key. */
 const calls: Readonly<Record<string, Call>> = {
@@ -33,6 +39,9 @@ const calls: Readonly<Record<string, Call>> = {
   verify: (kms, keyId) => kms.verify({ keyId, data, signature: new Uint8Array(2420) }),
   encapsulate: (kms, keyId) => kms.encapsulate({ keyId }),
   decapsulate: (kms, keyId) => kms.decapsulate({ keyId, ciphertext: new Uint8Array(1088) }),
+  encrypt: (kms, keyId) => kms.encrypt({ keyId, plaintext: data }),
+  decrypt: async (kms, keyId) => kms.decrypt({ ciphertext: await encryptOwn(kms), keyId }),
+  reEncrypt: async (kms, keyId) => kms.reEncrypt({ ciphertext: await encryptOwn(kms), keyId }),
   getAuditLog: (kms, keyId) => kms.getAuditLog({ keyId }),
   // No log is that long, so the stream ends once its filter is made.
   watchAuditLog: async (kms, keyId) => {

@@ -4,7 +4,7 @@ import { timestampFromDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, it, vi } from "vitest";
 import type { SignStreamRequestSchema } from "#gen/kms/kms_service_pb.ts";
 import { present } from "../services/answers.ts";
-import { bytesOf } from "../support/bytes.ts";
+import { bytesOf, flipBit } from "../support/bytes.ts";
 import { failureOf, refusal } from "../support/refusal.ts";
 import { describeAccess, makePeople, type Person } from "./access-server.ts";
 
@@ -95,6 +95,29 @@ describeAccess("a grant", (shared) => {
     const { result } = await grantee.kms.encapsulate({ keyId });
     const { ciphertext } = present(result);
     expect(await refusal(grantee.kms.decapsulate({ keyId, ciphertext }))).toEqual(missing);
+  });
+
+  it("of ENCRYPT allows neither to decrypt nor to re-encrypt, whose two keys need a grant each", async () => {
+    const server = await shared();
+    const [owner, grantee] = await makePeople(server);
+    const { keyId } = await makeKey(owner, { algorithm: "X-Wing", usage: "ENCRYPT" });
+    const { keyId: otherId } = await makeKey(owner, { algorithm: "X-Wing", usage: "ENCRYPT" });
+    await grant(owner, keyId, grantee, ["ENCRYPT"]);
+    const { ciphertext } = present((await grantee.kms.encrypt({ keyId, plaintext: data })).result);
+    expect(await refusal(grantee.kms.decrypt({ ciphertext }))).toEqual(missing);
+    const move = () => grantee.kms.reEncrypt({ ciphertext, keyId: otherId });
+    expect(await refusal(move())).toEqual(missing);
+    await grant(owner, keyId, grantee, ["DECRYPT"]);
+    expect(await refusal(move())).toEqual(notFound);
+    await grant(owner, otherId, grantee, ["DECRYPT"]);
+    expect(await refusal(move())).toEqual(missing);
+    await grant(owner, otherId, grantee, ["ENCRYPT"]);
+    const moved = present((await move()).result);
+    expect(await refusal(grantee.kms.decrypt({ ciphertext: flipBit(moved.ciphertext, 40) }))).toEqual({
+      code: "InvalidArgument",
+      reason: "DECRYPTION_FAILED",
+    });
+    expect((await grantee.kms.decrypt({ ciphertext: moved.ciphertext })).result?.plaintext).toEqual(data);
   });
 
   it("ends at once on every server when it is revoked, for calls in progress too", async () => {

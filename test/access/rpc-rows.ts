@@ -43,6 +43,8 @@ export interface Records {
   readonly signature: Uint8Array;
   readonly grantId: string;
   readonly kemKeyId: string;
+  readonly encryptKeyId: string;
+  readonly encrypted: Uint8Array;
   readonly ciphertext: Uint8Array;
   readonly device: OwnDevice;
   readonly simulatedId: string;
@@ -70,6 +72,8 @@ export async function makeRecords(server: AccessServer, ownerName?: string): Pro
   const { signature } = present((await kms.sign({ keyId, data })).result);
   const { keyId: kemKeyId } = present((await kms.createKey({ usage: "KEM" })).result);
   const { ciphertext } = present((await kms.encapsulate({ keyId: kemKeyId })).result);
+  const { keyId: encryptKeyId } = present((await kms.createKey({ usage: "ENCRYPT" })).result);
+  const { ciphertext: encrypted } = present((await kms.encrypt({ keyId: encryptKeyId })).result);
   const { walletId: multisigId, signers } = await defi.createMultisig({ signerCount: 1, threshold: 1 });
   const { tunnelId: otherTunnelId } = await vpn.registerPeer({});
   await vpn.handshake({ tunnelId: otherTunnelId });
@@ -83,6 +87,8 @@ export async function makeRecords(server: AccessServer, ownerName?: string): Pro
     grantId: await makeGrant(owner, keyId, guest.username),
     kemKeyId,
     ciphertext,
+    encryptKeyId,
+    encrypted,
     device: await registerDevice(owner),
     simulatedId: (await iot.registerDevice({ simulated: true })).deviceId,
     vendor: makeSigner("ml-dsa-87"),
@@ -245,6 +251,9 @@ const rows: readonly Row[] = [
   row(kms.verify, ({ keyId, signature }) => ({ keyId, data, signature }), keyHidden),
   row(kms.encapsulate, ({ kemKeyId: keyId }) => ({ keyId }), keyHidden),
   row(kms.decapsulate, ({ kemKeyId: keyId, ciphertext }) => ({ keyId, ciphertext }), keyHidden),
+  row(kms.encrypt, ({ encryptKeyId: keyId }) => ({ keyId, plaintext: data }), keyHidden),
+  row(kms.decrypt, ({ encrypted: ciphertext }) => ({ ciphertext }), keyHidden),
+  row(kms.reEncrypt, ({ encryptKeyId: keyId, encrypted: ciphertext }) => ({ keyId, ciphertext }), keyHidden),
   row(kms.getAuditLog, () => ({})),
   row(kms.watchAuditLog, () => ({ afterSequence: 0 })),
   row(kms.verifyAuditLog, () => ({})),

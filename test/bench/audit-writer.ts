@@ -58,9 +58,7 @@ const { keyId } = await createKey(
 );
 const tag = (await keys.find(keyId))?.tag ?? "";
 const use = {
-  keyId,
-  tag,
-  grant: undefined,
+  keys: [{ keyId, tag, grant: undefined }],
   events: [
     eventBy(systemPrincipal, unknownSubject(keyId), {
       operation: "SIGN",

@@ -30,6 +30,7 @@ interface Stage {
 
 /** What an example may need, by the text that shows the need. */
 const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
+  [/password\.txt/, async ({ cwd }) => writeFileSync(join(cwd, "password.txt"), "correct horse")],
   [/contract\.txt/, async ({ cwd }) => writeFileSync(join(cwd, "contract.txt"), "the contract")],
   [
     /\$PASSWORD/,
@@ -88,6 +89,19 @@ const props: readonly (readonly [RegExp, (stage: Stage) => Promise<void>])[] = [
       const keyId = (await kms.createKey({ usage: "KEM" })).result?.keyId ?? "";
       writeFileSync(join(cwd, "message.ct"), (await kms.encapsulate({ keyId })).result?.ciphertext ?? "");
       env.KEM_KEY = keyId;
+    },
+  ],
+  [
+    /\$ENCRYPTION_KEY\b|password\.enc/,
+    async ({ cwd, env }) => {
+      const kms = server.client(KmsService);
+      const keyId = (await kms.createKey({ usage: "ENCRYPT" })).result?.keyId ?? "";
+      const plaintext = Buffer.from("correct horse");
+      writeFileSync(
+        join(cwd, "password.enc"),
+        (await kms.encrypt({ keyId, plaintext })).result?.ciphertext ?? "",
+      );
+      env.ENCRYPTION_KEY = keyId;
     },
   ],
   [

@@ -1,5 +1,13 @@
 /** Wrapping keys with HPKE: what opens, and what does not. */
 import { randomBytes } from "node:crypto";
+import {
+  AEAD_AES_256_GCM,
+  CipherSuite,
+  KDF_HKDF_SHA256,
+  KEM_ML_KEM_768,
+  KEM_ML_KEM_1024,
+  KEM_MLKEM768_X25519,
+} from "hpke";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createCryptoProvider } from "../../src/crypto/create-provider.ts";
 import {
@@ -20,6 +28,11 @@ const sizes: Record<WrappingMethod, { seed: number; publicKey: number; enc: numb
   HPKE_XWING_HKDF_SHA256_AES_256_GCM: { seed: 32, publicKey: 1216, enc: 1120 },
   HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM: { seed: 64, publicKey: 1184, enc: 1088 },
   HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM: { seed: 64, publicKey: 1568, enc: 1568 },
+};
+const suites = {
+  HPKE_XWING_HKDF_SHA256_AES_256_GCM: KEM_MLKEM768_X25519,
+  HPKE_ML_KEM_768_HKDF_SHA256_AES_256_GCM: KEM_ML_KEM_768,
+  HPKE_ML_KEM_1024_HKDF_SHA256_AES_256_GCM: KEM_ML_KEM_1024,
 };
 const tagBytes = 16;
 const plaintext = bytesOf("a secret key in PKCS#8");
@@ -86,14 +99,24 @@ describeProviders("HPKE with %s", (provider) => {
       "more than can be wrapped": () =>
         unwrap(provider, method, seed, new Uint8Array(encBytes + tagBytes + maxPlaintextBytes + 1)),
       "too much to wrap": () => wrap(provider, method, publicKey, new Uint8Array(maxPlaintextBytes + 1)),
-      "an info of 65,536 bytes": () =>
-        unwrap(provider, method, seed, wrapped, { info: new Uint8Array(65_536) }),
-      "an aad of 65,536 bytes": () =>
-        unwrap(provider, method, seed, wrapped, { aad: new Uint8Array(65_536) }),
+      "an info of 65,537 bytes": () =>
+        unwrap(provider, method, seed, wrapped, { info: new Uint8Array(65_537) }),
+      "an aad of 65,537 bytes": () =>
+        unwrap(provider, method, seed, wrapped, { aad: new Uint8Array(65_537) }),
     };
 
     it.each(Object.entries(lengths))("refuses %s", async (_name, attempt) => {
       expect(await refusal(attempt)).toBe("INVALID_ARGUMENT");
+    });
+
+    it("agrees with the package hpke, in both directions", async () => {
+      const suite = new CipherSuite(suites[method], KDF_HKDF_SHA256, AEAD_AES_256_GCM);
+      const theirs = await suite.Seal(await suite.DeserializePublicKey(publicKey), plaintext, context);
+      const sealed = Buffer.concat([theirs.encapsulatedSecret, theirs.ciphertext]);
+      expect(await unwrap(provider, method, seed, sealed, context)).toEqual(plaintext);
+      const secretKey = await suite.DeserializePrivateKey(seed);
+      const [enc, ciphertext] = [wrapped.subarray(0, encBytes), wrapped.subarray(encBytes)];
+      expect(await suite.Open(secretKey, enc, ciphertext, context)).toEqual(plaintext);
     });
 
     it("refuses a seed and a public key of the wrong length", async () => {

@@ -350,7 +350,7 @@ describe("what the rules of protos say, in the API description", () => {
     [
       "kms.CreateKeyRequest",
       "usage",
-      { anyOf: [{ type: "string", enum: ["", "SIGN", "KEM"] }, { type: "null" }] },
+      { anyOf: [{ type: "string", enum: ["", "SIGN", "KEM", "ENCRYPT"] }, { type: "null" }] },
     ],
     ["kms.BatchSignRequest", "data", { type: "array", minItems: 1, maxItems: 1000 }],
     ["vpn.SendPacketRequest", "size", { type: ["integer", "null"], minimum: 0, maximum: 65536 }],

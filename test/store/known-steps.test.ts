@@ -27,6 +27,7 @@ const known = {
     "0005-iot-challenges": "d1fcca0327c55f9f",
     "0005-kms-grants": "b30c636ae1f4d151",
     "0006-identity": "f38729582d760ba6",
+    "0007-kms": "1ddc5b79e078b152",
   },
   postgres: {
     "0001-audit": "5fe5921dd472d3d1",
@@ -49,6 +50,7 @@ const known = {
     "0005-iot-challenges": "d1fcca0327c55f9f",
     "0005-kms-grants": "b30c636ae1f4d151",
     "0006-identity": "f38729582d760ba6",
+    "0007-kms": "1ddc5b79e078b152",
   },
 };
 

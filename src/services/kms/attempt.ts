@@ -19,6 +19,8 @@ export interface KeyInput {
 /** An operation that a caller attempts. */
 export interface Attempt extends KeyInput {
   readonly operation: Operation;
+  /** The operation that a grant must include; `operation` if left out. */
+  readonly needs?: Operation;
   /**
    * Subject of the entry for a refusal: what the caller sent, until the key is found. Then the key's owner
    * can see who tried to use it.

@@ -8,7 +8,7 @@ import type { Principal } from "../../records/ownership.ts";
 import type { WriteTransaction } from "../../store/write-transaction.ts";
 import type { ServiceDeps } from "../service-deps.ts";
 import { type Actor, recordDone, subjectOf } from "./event.ts";
-import { findUsage, isKeyAlgorithm, type KeyAlgorithm } from "./record.ts";
+import { isKeyAlgorithm, type KeyAlgorithm, type KeyUsage, listUsages } from "./record.ts";
 import { packRecord, type RecordMessage, recordCodec } from "./record-message.ts";
 import type { KmsStore } from "./store.ts";
 import { type KeyRecord, keyQuota } from "./tables.ts";
@@ -32,18 +32,17 @@ export async function createKey(
   { principal, idempotentCall }: CallerInput,
 ): Promise<RecordMessage> {
   const { store } = deps;
-  const algorithm = chooseAlgorithm(key);
+  const kind = chooseKind(key);
   return store.runIdempotent(idempotentCall, recordCodec, async (write) => {
     await store.requireRoom(keyQuota, principal.userId);
     await requireNameFree(deps.keys, principal.userId, key.name);
-    return withFreshKeyPair(deps.provider, algorithm, ({ secretKey }) =>
-      write((transaction) => storeKey(deps, transaction, { ...key, principal, algorithm, secretKey })),
+    return withFreshKeyPair(deps.provider, kind.algorithm, ({ secretKey }) =>
+      write((transaction) => storeKey(deps, transaction, { ...key, ...kind, principal, secretKey })),
     );
   });
 }
 
-export interface KeyToStore extends NewKey {
-  readonly algorithm: KeyAlgorithm;
+export interface KeyToStore extends Omit<NewKey, "algorithm" | "usage">, KeyKind {
   readonly secretKey: SecretKey;
   readonly principal: Principal;
   readonly isImported?: boolean;
@@ -57,13 +56,16 @@ export interface KeyToStore extends NewKey {
 export async function storeKey(
   { keys, now }: Pick<CreateDeps, "keys" | "now">,
   transaction: WriteTransaction,
-  { alias, algorithm, name, rotationPeriodSeconds, labels, secretKey, principal, isImported }: KeyToStore,
+  key: KeyToStore,
 ): Promise<RecordMessage> {
+  const { alias, algorithm, usage, name, rotationPeriodSeconds, labels, secretKey, principal, isImported } =
+    key;
   const owner = principal.userId;
   const createdAt = now();
   await requireNameFree(keys, owner, name, transaction);
   const isNamed = name !== "";
   const record = toRecord(secretKey, {
+    usage,
     alias,
     owner,
     createdAt,
@@ -71,6 +73,7 @@ export async function storeKey(
     labels: isNamed ? {} : labels,
     ...(isNamed && { name, version: 1, isPrimary: true }),
   });
+  if (isImported) await requireOneUsage(keys, transaction, record);
   const nextRotationAt = findNextRotation(createdAt, rotationPeriodSeconds);
   const settings = { ...plainName, owner, name, algorithm, labels, rotationPeriodSeconds, nextRotationAt };
   const named = isNamed ? { ...settings, versions: 1, primaryKeyId: record.keyId, createdAt } : undefined;
@@ -89,13 +92,12 @@ export function findNextRotation(from: Date, periodSeconds: number | undefined):
 
 export function toRecord(
   { algorithm, publicKey }: SecretKey,
-  given: Pick<KeyRecord, "alias" | "owner" | "createdAt"> & Partial<KeyRecord>,
+  given: Pick<KeyRecord, "alias" | "owner" | "createdAt" | "usage"> & Partial<KeyRecord>,
 ): KeyRecord {
   const keyId = `key-${randomUUID()}`;
   return {
     keyId,
     algorithm,
-    usage: findUsage(algorithm),
     state: "ACTIVE",
     publicKey: publicKey.exportRaw(),
     name: undefined,
@@ -134,13 +136,63 @@ interface NewKeyRecord {
   readonly more?: string;
 }
 
-/** @throws FIELD_INVALID */
-export function chooseAlgorithm({ algorithm, usage }: Pick<NewKey, "algorithm" | "usage">): KeyAlgorithm {
-  const name = algorithm || (usage === "KEM" ? "ML-KEM-768" : "ML-DSA-65");
+/** What a key is for. */
+export interface KeyKind {
+  readonly algorithm: KeyAlgorithm;
+  readonly usage: KeyUsage;
+}
+
+const defaultAlgorithms: Readonly<Record<string, KeyAlgorithm>> = {
+  KEM: "ML-KEM-768",
+  ENCRYPT: "X-Wing",
+};
+
+/** The names of Google's interface, which has no operation for keys of the usage ENCRYPT. */
+const inKeyRing = /^projects\/[^/]+\/locations\/[^/]+\/keyRings\//;
+
+/**
+ * Completes the algorithm and the usage of a request.
+ *
+ * @throws FIELD_INVALID
+ */
+export function chooseKind({
+  algorithm,
+  usage,
+  name: keyName,
+}: Pick<NewKey, "algorithm" | "usage" | "name">): KeyKind {
+  if (usage === "ENCRYPT" && inKeyRing.test(keyName))
+    throw refuseField(
+      "name",
+      "is in a key ring, whose keys cannot have the usage ENCRYPT; choose a name outside",
+    );
+  const name = algorithm || (defaultAlgorithms[usage] ?? "ML-DSA-65");
   if (!isKeyAlgorithm(name)) throw refuseField("algorithm", `"${name}" is unknown`);
-  const right = findUsage(name);
-  if (usage === "" || usage === right) return name;
-  throw refuseField("usage", `"${usage}" is not a usage of ${name}; omit it or send "${right}"`);
+  const usages = listUsages(name);
+  const chosen = usage === "" ? usages[0] : usages.find((known) => known === usage);
+  if (chosen !== undefined) return { algorithm: name, usage: chosen };
+  const known = usages.map((right) => `"${right}"`).join(" or ");
+  throw refuseField("usage", `"${usage}" is not a usage of ${name}; omit it or send ${known}`);
+}
+
+/**
+ * Checks that a public key has one usage, whoever owns it: Decapsulate would give the secrets that protect what Encrypt has
+ * encrypted. The importer has the secret key, so the refusal gives nothing away.
+ *
+ * @throws KEY_INVALID
+ */
+async function requireOneUsage(
+  keys: KmsStore,
+  transaction: WriteTransaction,
+  record: KeyRecord,
+): Promise<void> {
+  const other = await keys.findOtherUsage(transaction, record);
+  if (other === undefined) return;
+  const advice = `import it with usage "${other}", or import a different key`;
+  throw refuseField(
+    "wrappedKey",
+    `contains a key that is stored with the usage ${other}; ${advice}`,
+    "KEY_INVALID",
+  );
 }
 
 /**

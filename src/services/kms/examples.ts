@@ -4,6 +4,7 @@ import { answered, base64, example, someBytes, someId } from "../../calls/exampl
 const data = base64("pay 100 to bob");
 const keyId = answered("create-key", "result.keyId", someId("key"));
 const kemKeyId = answered("create-kem-key", "result.keyId", someId("key"));
+const encryptionKeyId = answered("create-encryption-key", "result.keyId", someId("key"));
 /**
  * Placeholder for the key that the caller wraps with the answer to `get-import-parameters`; no call returns
  * it.
@@ -46,6 +47,24 @@ export const examples = [
   example("kms.KmsService.Decapsulate", "decapsulate", "Recovers the secret.", {
     keyId: kemKeyId,
     ciphertext: answered("encapsulate", "result.ciphertext", someBytes),
+  }),
+  example("kms.KmsService.CreateKey", "create-encryption-key", "Creates a key that encrypts.", {
+    alias: "vault",
+    usage: "ENCRYPT",
+  }),
+  example("kms.KmsService.Encrypt", "encrypt", "Encrypts a password.", {
+    keyId: encryptionKeyId,
+    plaintext: base64("correct horse"),
+    associatedData: base64("database 7"),
+  }),
+  example("kms.KmsService.Decrypt", "decrypt", "Decrypts it.", {
+    ciphertext: answered("encrypt", "result.ciphertext", someBytes),
+    associatedData: base64("database 7"),
+  }),
+  example("kms.KmsService.ReEncrypt", "re-encrypt", "Encrypts it under a different key.", {
+    ciphertext: answered("encrypt", "result.ciphertext", someBytes),
+    associatedData: base64("database 7"),
+    keyId: encryptionKeyId,
   }),
   example("kms.KmsService.GetAuditLog", "get-audit-log", "Lists the uses of a key.", { keyId }),
   example(

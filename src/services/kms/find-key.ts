@@ -148,10 +148,11 @@ async function idNotFound(keys: KmsStore, { handle, principal }: SentHandle): Pr
  */
 export async function findPermission<Key extends StoredKey>(
   { keys }: Pick<FindDeps, "keys">,
-  { handle, principal, operation }: Pick<Attempt, "handle" | "principal" | "operation">,
+  { handle, principal, ...attempt }: Pick<Attempt, "handle" | "principal" | "operation" | "needs">,
   key: Key | undefined,
 ): Promise<AllowedKey<Key> | { readonly refusal: ConnectError }> {
   if (key !== undefined && isSeenBy(principal, key.record)) return { key, grant: undefined };
+  const operation = attempt.needs ?? attempt.operation;
   // Query grants even if the key does not exist, so that the response takes equally long.
   const grants = await keys.grants.listFor(principal.userId, key?.record ?? noKey, operation);
   if (key === undefined) return { refusal: await idNotFound(keys, { handle, principal }) };

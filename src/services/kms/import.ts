@@ -13,7 +13,7 @@ import type { AnswerCodec } from "../../records/idempotency.ts";
 import { isSeenBy } from "../../records/ownership.ts";
 import { type Attempt, beginAttempt, recordingRefusal } from "./attempt.ts";
 import type { ChangeDeps } from "./change.ts";
-import { chooseAlgorithm, requireNameFree, storeKey } from "./create.ts";
+import { chooseKind, requireNameFree, storeKey } from "./create.ts";
 import { recordDone } from "./event.ts";
 import type { KeyAlgorithm } from "./record.ts";
 import { type RecordMessage, recordCodec } from "./record-message.ts";
@@ -93,21 +93,21 @@ export async function importKey(
 ): Promise<RecordMessage> {
   const { store, keys } = deps;
   const { principal, idempotentCall } = caller;
-  const algorithm = chooseAlgorithm(key);
+  const kind = chooseKind(key);
   const attempt = beginAttempt("IMPORT", { ...caller, handle: importToken });
   return recordingRefusal(deps, attempt, () =>
     store.runIdempotent(idempotentCall, recordCodec, async (write) => {
       const found = await findImport(deps, attempt);
       await store.requireRoom(keyQuota, principal.userId);
       await requireNameFree(keys, principal.userId, key.name);
-      const secretKey = await unwrapKey(deps, found, algorithm, wrappedKey);
+      const secretKey = await unwrapKey(deps, found, kind.algorithm, wrappedKey);
       try {
         return await write(async (transaction) => {
           // A concurrent call may have used the token.
           const still = await keys.imports.find(importToken, transaction);
           if (still === undefined) throw importTokenInvalid(importToken);
           await keys.imports.remove(transaction, still);
-          return storeKey(deps, transaction, { ...key, principal, algorithm, secretKey, isImported: true });
+          return storeKey(deps, transaction, { ...key, ...kind, principal, secretKey, isImported: true });
         });
       } finally {
         secretKey.erase();

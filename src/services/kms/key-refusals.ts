@@ -57,8 +57,11 @@ export function keyStateInvalid(record: KeyRecord, operation: Operation): Connec
 function adviseInstead({ state, replacedBy }: KeyRecord, operation: Operation): string {
   // The replacement creates new signatures and secrets, but cannot verify signatures or recover secrets of
   // this key.
-  if (replacedBy && (operation === "SIGN" || operation === "ENCAPSULATE")) return `use ${replacedBy}`;
-  if (!["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE"].includes(operation)) return "";
+  if (replacedBy && ["SIGN", "ENCAPSULATE", "ENCRYPT"].includes(operation)) return `use ${replacedBy}`;
+  if (
+    !["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ENCRYPT", "DECRYPT", "RE_ENCRYPT"].includes(operation)
+  )
+    return "";
   const revival: Partial<Record<KeyState, string>> = {
     DISABLED: "enable it",
     DESTROY_SCHEDULED: "restore and enable it",

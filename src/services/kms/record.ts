@@ -1,16 +1,18 @@
 /** Algorithms, usages and states of keys. */
 import { type Algorithm, algorithms, isKemAlgorithm } from "../../crypto/algorithms.ts";
+import { isHpkeAlgorithm } from "../../crypto/hpke.ts";
 
 export type KeyAlgorithm = Algorithm;
 
-export type KeyUsage = "SIGN" | "KEM";
+export type KeyUsage = "SIGN" | "KEM" | "ENCRYPT";
 
 /** A key's state: see docs/keys.md for the transitions. */
 export type KeyState = "ACTIVE" | "ROTATED" | "DISABLED" | "DESTROY_SCHEDULED" | "DESTROYED";
 
-/** Returns the usage of an algorithm's keys. */
-export function findUsage(algorithm: KeyAlgorithm): KeyUsage {
-  return isKemAlgorithm(algorithm) ? "KEM" : "SIGN";
+/** Lists the usages that keys of an algorithm can have, the default first. A key has one of them for its life. */
+export function listUsages(algorithm: KeyAlgorithm): readonly [KeyUsage, ...KeyUsage[]] {
+  if (!isKemAlgorithm(algorithm)) return ["SIGN"];
+  return isHpkeAlgorithm(algorithm) ? ["KEM", "ENCRYPT"] : ["KEM"];
 }
 
 /** Returns whether stored keys can have an algorithm. */

@@ -80,6 +80,7 @@ async function replaceKey(
   const named = await findNameOf({ keys }, transaction, old);
   const createdAt = now();
   const record = toRecord(secretKey, {
+    usage: old.usage,
     alias: aliasAfter(old),
     owner: old.owner,
     createdAt,

@@ -15,6 +15,7 @@ import type { ChangeDeps } from "./change.ts";
 import { createKey } from "./create.ts";
 import { createCsr } from "./create-csr.ts";
 import { decapsulate, encapsulate } from "./encapsulate.ts";
+import { decrypt, encrypt, reEncrypt } from "./encrypt.ts";
 import { exportPublicKeys } from "./export.ts";
 import { getKey } from "./get-key.ts";
 import { createGrant, revokeGrant } from "./grants.ts";
@@ -88,6 +89,15 @@ export function kmsService(deps: ChangeDeps & AuditVerificationDeps): ServiceImp
     encapsulate: async ({ keyId }, context) => ({ result: await encapsulate(deps, inputOf(keyId, context)) }),
     decapsulate: async ({ keyId, ciphertext }, context) => ({
       result: await decapsulate(deps, { ...inputOf(keyId, context), ciphertext }),
+    }),
+    encrypt: async ({ keyId, plaintext, associatedData }, context) => ({
+      result: await encrypt(deps, { ...inputOf(keyId, context), data: plaintext, associatedData }),
+    }),
+    decrypt: async ({ keyId, ciphertext, associatedData }, context) => ({
+      result: await decrypt(deps, { ...inputOf(keyId, context), data: ciphertext, associatedData }),
+    }),
+    reEncrypt: async ({ keyId, ciphertext, associatedData }, context) => ({
+      result: await reEncrypt(deps, { ...inputOf(keyId, context), data: ciphertext, associatedData }),
     }),
     getAuditLog: async (query, context) => {
       const reader = readerOf(context);

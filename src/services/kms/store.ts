@@ -34,12 +34,17 @@ export interface ListedKey extends StoredKey {
   readonly row: Readonly<AnyRow>;
 }
 
-/** A use of a key, to record only if the key is unchanged and the grant still allows it. */
-export interface KeyUse {
+/** A key as it was when its use was allowed. */
+export interface AllowedUse {
   readonly keyId: string;
   readonly tag: string;
   /** The grant that the use relies on; undefined for a caller who needs none. */
   readonly grant: UseOfGrant | undefined;
+}
+
+/** A use of one or more keys, to record only if all keys are unchanged and each grant still allows it. */
+export interface KeyUse {
+  readonly keys: readonly AllowedUse[];
   /** Events to record, one entry each. */
   readonly events: readonly KeyEvent[];
 }
@@ -51,20 +56,24 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
   const grants = createGrantStore(store, now);
   const imports = createImportStore(store);
   const recordUses = store.batch(async ({ db, audit, audited }, uses: readonly KeyUse[]) => {
+    const allowed = uses.flatMap((use) => use.keys);
     const found = await keys.findSome(
       "keyId",
-      uses.map(({ keyId }) => keyId),
+      allowed.map(({ keyId }) => keyId),
       db,
     );
     const known = new Map(found.map((key) => [key.record.keyId, toStoredKey(key, audited())]));
     const isGranted = await grants.checkUses(
-      uses.map(({ grant }) => grant),
+      allowed.map(({ grant }) => grant),
       db,
     );
-    return uses.map(({ keyId, tag, events, grant }) => {
+    const isAllowed = ({ keyId, tag, grant }: AllowedUse): boolean => {
       const key = known.get(keyId);
-      if (key === undefined || !key.isIntact || key.tag !== tag || !isGranted(grant)) return false;
-      for (const event of events) audit(event);
+      return key?.isIntact === true && key.tag === tag && isGranted(grant);
+    };
+    return uses.map((use) => {
+      if (!use.keys.every(isAllowed)) return false;
+      for (const event of use.events) audit(event);
       return true;
     });
   });
@@ -93,6 +102,21 @@ export function createKmsStore(store: Store, now: () => Date = () => new Date())
     findVersion: (owner: string, name: string, version: number) => find({ owner, name, version }),
     /** Reads a key within a transaction. */
     findForChange: (transaction: WriteTransaction, keyId: string) => find({ keyId }, transaction),
+    /** Finds the usage of a stored key with the same public key but a different usage; undefined if there is none. */
+    async findOtherUsage(
+      { db }: Pick<WriteTransaction, "db">,
+      { publicKey, usage }: Pick<KeyRecord, "publicKey" | "usage">,
+    ): Promise<string | undefined> {
+      const found = await db
+        .selectFrom("kms_keys")
+        .select("key_usage")
+        .where(sql<boolean>`key_usage in ('KEM', 'ENCRYPT')`)
+        .where("key_usage", "!=", usage)
+        .where("public_key", "=", publicKey)
+        .limit(1)
+        .executeTakeFirst();
+      return found?.key_usage;
+    },
     nameList: (query: KeyQuery): string => keys.nameList(toListQuery(query)),
     count: (query: KeyQuery = {}): Promise<number> => keys.count(toListQuery(query)),
     async list(request: PageRequest, query: KeyQuery = {}) {

@@ -40,7 +40,7 @@ export interface UsedKey {
 }
 
 /** Maximum retries when the key is erased during the work, because others keep changing it. */
-const maxAttempts = 100;
+export const maxAttempts = 100;
 
 /**
  * Uses a key.
@@ -87,7 +87,7 @@ export async function useKey<Result extends object>(
       const events = details.map((text) =>
         eventBy(principal, subject, { operation, outcome: "OK", details: text }),
       );
-      if (await recordUse(deps, operation, { keyId, tag: key.tag, grant, events }))
+      if (await recordUse(deps, operation, { keys: [{ keyId, tag: key.tag, grant }], events }))
         return { ...result, keyId, algorithm };
       deps.cache.forget(keyId);
       forgetHandle(deps, attempt);
@@ -98,7 +98,7 @@ export async function useKey<Result extends object>(
 /**
  * @returns undefined if the secret half was erased during the work, which may be retried
  */
-async function unlessErased<T>(working: Promise<T>, mayBeginAgain: boolean): Promise<T | undefined> {
+export async function unlessErased<T>(working: Promise<T>, mayBeginAgain: boolean): Promise<T | undefined> {
   try {
     return await working;
   } catch (error) {
@@ -110,15 +110,16 @@ async function unlessErased<T>(working: Promise<T>, mayBeginAgain: boolean): Pro
 /**
  * @returns false if the key has changed since it was found, or its grant has ended
  */
-async function recordUse({ keys }: FindDeps, operation: Operation, use: KeyUse): Promise<boolean> {
+export async function recordUse({ keys }: FindDeps, operation: Operation, use: KeyUse): Promise<boolean> {
   try {
     return await keys.recordUse(use);
   } catch (error) {
     // A verification uses only the public half. On a full disk it is answered without an entry: everyone may
     // need to verify, and the entries would use up the reserve.
     const isFull = error instanceof StoreFailureError && error.code === "FULL";
-    if (operation !== "VERIFY" || !isFull) throw error;
-    return (await keys.find(use.keyId))?.tag === use.tag;
+    const [verified] = use.keys;
+    if (operation !== "VERIFY" || !isFull || verified === undefined) throw error;
+    return (await keys.find(verified.keyId))?.tag === verified.tag;
   }
 }
 
@@ -143,7 +144,8 @@ export async function findUsable(deps: FindDeps, attempt: Attempt, use: Use): Pr
 
 const keysFor: Readonly<Record<KeyUsage, string>> = {
   SIGN: "an ML-DSA or SLH-DSA key",
-  KEM: "an ML-KEM or X-Wing key",
+  KEM: "an ML-KEM or X-Wing key of the usage KEM",
+  ENCRYPT: "an X-Wing or ML-KEM key of the usage ENCRYPT",
 };
 
 /**

@@ -73,6 +73,7 @@ describeStores("labels", (makePlace) => {
     await place.query("delete from kysely_migration where name >= '0004'");
     await place.query("drop table if exists tlog_verified");
     await place.query("drop index audit_entries_of_grant_ends");
+    await place.query("drop index kms_keys_by_public_key");
     await place.query("drop index identity_entries_of_changes");
     await place.query("drop index identity_entries_of_revocations");
     await place.query("create table revoked_tokens (token_id text)");

@@ -16,7 +16,7 @@ from datetime import datetime, timezone
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, mldsa, mlkem
+from cryptography.hazmat.primitives.asymmetric import ec, mldsa, mlkem, x25519
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -26,6 +26,28 @@ ML_DSA = {
     "ML-DSA-65": (mldsa.MLDSA65PrivateKey, mldsa.MLDSA65PublicKey),
     "ML-DSA-87": (mldsa.MLDSA87PrivateKey, mldsa.MLDSA87PublicKey),
 }
+
+ML_KEM = {"ML-KEM-768": mlkem.MLKEM768PrivateKey, "ML-KEM-1024": mlkem.MLKEM1024PrivateKey}
+
+
+def x_wing_halves(seed):
+    """draft-connolly-cfrg-xwing-kem, section 5.2."""
+    expanded = hashlib.shake_256(seed).digest(96)
+    return (
+        mlkem.MLKEM768PrivateKey.from_seed_bytes(expanded[:64]),
+        x25519.X25519PrivateKey.from_private_bytes(expanded[64:]),
+    )
+
+
+def decapsulate(key, ciphertext):
+    seed = bytes.fromhex(key["seed"])
+    if key["algorithm"] in ML_KEM:
+        return ML_KEM[key["algorithm"]].from_seed_bytes(seed).decapsulate(ciphertext)
+    inner, outer = x_wing_halves(seed)
+    point = ciphertext[1088:]
+    agreed = outer.exchange(x25519.X25519PublicKey.from_public_bytes(point))
+    parts = inner.decapsulate(ciphertext[:1088]) + agreed + point + outer.public_key().public_bytes_raw()
+    return hashlib.sha3_256(parts + bytes.fromhex("5c2e2f2f5e5c")).digest()
 
 
 def sha256(data):
@@ -53,8 +75,10 @@ def public_key_of(key):
     if key["algorithm"] == "ECDSA-P256":
         private = ec.derive_private_key(int.from_bytes(seed, "big"), ec.SECP256R1())
         return private.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
-    if key["algorithm"] == "ML-KEM-1024":
-        return mlkem.MLKEM1024PrivateKey.from_seed_bytes(seed).public_key().public_bytes_raw()
+    if key["algorithm"] == "X-Wing":
+        return b"".join(half.public_key().public_bytes_raw() for half in x_wing_halves(seed))
+    if key["algorithm"] in ML_KEM:
+        return ML_KEM[key["algorithm"]].from_seed_bytes(seed).public_key().public_bytes_raw()
     return ML_DSA[key["algorithm"]][0].from_seed_bytes(seed).public_key().public_bytes_raw()
 
 
@@ -247,6 +271,50 @@ def check_composite(case, keys):
     yield "valid", mldsa_valid and ecdsa_valid, case["valid"]
 
 
+def hpke_keys(kem_id, secret, info):
+    """RFC 9180, sections 4 and 5.1: base mode, HKDF-SHA256, AES-256-GCM."""
+    suite = b"HPKE" + kem_id + b"\x00\x01\x00\x02"
+
+    def extract(salt, label, ikm):
+        return hmac.digest(salt, b"HPKE-v1" + suite + label + ikm, "sha256")
+
+    context = b"\x00" + extract(b"", b"psk_id_hash", b"") + extract(b"", b"info_hash", info)
+    prk = extract(secret, b"secret", b"")
+
+    def expand(label, length):
+        labeled = length.to_bytes(2, "big") + b"HPKE-v1" + suite + label + context
+        return hmac.digest(prk, labeled + b"\x01", "sha256")[:length]
+
+    return expand(b"key", 32), expand(b"base_nonce", 12)
+
+
+def check_encryption(case, keys):
+    given, between = case["input"], case["intermediate"]
+    key = keys[given["key"]]
+    kem_id, enc_bytes = {
+        "X-Wing": (b"\x64\x7a", 1120),
+        "ML-KEM-768": (b"\x00\x41", 1088),
+        "ML-KEM-1024": (b"\x00\x42", 1568),
+    }[key["algorithm"]]
+    ciphertext = bytes.fromhex(case["result"]["ciphertext"])
+    head = b"\x01" + bytes.fromhex(given["keyId"][4:].replace("-", ""))
+    yield "head", head.hex(), ciphertext[:17].hex()
+    info = b"qsp-kms-encrypt-v1" + head
+    yield "info", info.hex(), between["info"]
+    secret = decapsulate(key, ciphertext[17 : 17 + enc_bytes])
+    yield "sharedSecret", secret.hex(), between["sharedSecret"]
+    aead_key, nonce = hpke_keys(kem_id, secret, info)
+    if case["valid"]:
+        yield "aeadKey", aead_key.hex(), between["aeadKey"]
+        yield "nonce", nonce.hex(), between["nonce"]
+    try:
+        aad = bytes.fromhex(given["associatedData"])
+        plaintext = AESGCM(aead_key).decrypt(nonce, ciphertext[17 + enc_bytes :], aad).hex()
+    except InvalidTag:
+        plaintext = None
+    yield "plaintext", plaintext, given["plaintext"] if case["valid"] else None
+
+
 def jwk_of(key):
     pub = base64url(bytes.fromhex(key["publicKey"]))
     return canonical_json({"alg": key["algorithm"], "kty": "AKP", "pub": pub})
@@ -301,6 +369,7 @@ CHECKS = {
     "block": check_block,
     "checkpoint": check_checkpoint,
     "composite": check_composite,
+    "encryption": check_encryption,
     "firmware": check_firmware,
     "gateway-key": check_gateway_key,
     "handshake": check_handshake,

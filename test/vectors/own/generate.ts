@@ -5,6 +5,7 @@ import { auditEntryVectors, checkpointVectors } from "./audit.ts";
 import { blockVectors } from "./block.ts";
 import { compositeVectors } from "./composite.ts";
 import { firmwareVectors, telemetryVectors } from "./devices.ts";
+import { encryptionVectors } from "./encryption.ts";
 import { gatewayKeyVectors, handshakeVectors } from "./handshake.ts";
 import { metadataVectors, publicKeyVectors, tokenVectors } from "./names.ts";
 import { proposalVectors } from "./proposal.ts";
@@ -16,6 +17,7 @@ const makers: readonly (() => VectorSet)[] = [
   blockVectors,
   checkpointVectors,
   compositeVectors,
+  encryptionVectors,
   firmwareVectors,
   gatewayKeyVectors,
   handshakeVectors,

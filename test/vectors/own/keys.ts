@@ -1,6 +1,7 @@
 /** Fixed key pairs and deterministic signatures, because the vectors must be reproducible. */
 import { createHash } from "node:crypto";
 import { p256 } from "@noble/curves/nist.js";
+import { ml_kem768_x25519 } from "@noble/post-quantum/hybrid.js";
 import { mlDsa, mlKem } from "../../../src/crypto/noble.ts";
 import type { VectorKey } from "./vector-set.ts";
 
@@ -48,18 +49,33 @@ export function ecdsaKey(name: string): SigningKey {
 export interface KemKey {
   readonly entry: VectorKey;
   readonly publicKey: Uint8Array;
+  /** Bytes that `encapsulate` takes. */
+  readonly randomBytes: number;
   /** Encapsulates with fixed randomness (FIPS 203, algorithm 17, which takes the 32 bytes m). */
   encapsulate(m: Uint8Array): { readonly ciphertext: Uint8Array; readonly sharedSecret: Uint8Array };
   decapsulate(ciphertext: Uint8Array): Uint8Array;
 }
 
-/** ML-KEM-1024. */
-export function kemKey(name: string): KemKey {
-  const kem = mlKem["ML-KEM-1024"];
-  const seed = fixedBytes(name, 64);
+/** ML-KEM. */
+export function kemKey(name: string, algorithm: "ML-KEM-768" | "ML-KEM-1024" = "ML-KEM-1024"): KemKey {
+  return toKemKey(algorithm, mlKem[algorithm], fixedBytes(name, 64), 32);
+}
+
+/** X-Wing (draft-connolly-cfrg-xwing-kem-11, section 5.4: 64 random bytes encapsulate). */
+export function xWingKey(name: string): KemKey {
+  return toKemKey("X-Wing", ml_kem768_x25519, fixedBytes(name, 32), 64);
+}
+
+function toKemKey(
+  algorithm: VectorKey["algorithm"],
+  kem: Pick<typeof ml_kem768_x25519, "keygen" | "encapsulate" | "decapsulate">,
+  seed: Uint8Array,
+  randomBytes: number,
+): KemKey {
   const { publicKey, secretKey } = kem.keygen(seed);
   return {
-    entry: { algorithm: "ML-KEM-1024", seed: seed.toHex(), publicKey: publicKey.toHex() },
+    randomBytes,
+    entry: { algorithm, seed: seed.toHex(), publicKey: publicKey.toHex() },
     publicKey,
     encapsulate(m) {
       const { cipherText: ciphertext, sharedSecret } = kem.encapsulate(publicKey, m);

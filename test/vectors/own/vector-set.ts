@@ -7,8 +7,15 @@ export type Values = { readonly [name: string]: Value };
 
 /** A key pair that cases name. */
 export interface VectorKey {
-  readonly algorithm: "ML-DSA-44" | "ML-DSA-65" | "ML-DSA-87" | "ML-KEM-1024" | "ECDSA-P256";
-  /** The seed in hexadecimal: 32 bytes (ML-DSA), 64 bytes d ‖ z (ML-KEM), or the 32-byte scalar (ECDSA). */
+  readonly algorithm:
+    | "ML-DSA-44"
+    | "ML-DSA-65"
+    | "ML-DSA-87"
+    | "ML-KEM-768"
+    | "ML-KEM-1024"
+    | "X-Wing"
+    | "ECDSA-P256";
+  /** The seed in hexadecimal: 32 bytes (ML-DSA), 64 bytes d ‖ z (ML-KEM), 32 bytes (X-Wing), or the 32-byte scalar (ECDSA). */
   readonly seed: string;
   /** The raw public key in hexadecimal. */
   readonly publicKey: string;

@@ -7,8 +7,10 @@ import {
   importCompositePublicKeyPem,
   verifyComposite,
 } from "../../../src/crypto/composite.ts";
+import { readHead } from "../../../src/crypto/encryption-head.ts";
 import { toPublicJwk } from "../../../src/crypto/jwk.ts";
 import { verifyJwt } from "../../../src/crypto/jwt.ts";
+import { decryptData } from "../../../src/crypto/key-encryption.ts";
 import type { CryptoProvider, PublicKey } from "../../../src/crypto/provider.ts";
 import { type Block, genesis, hashBlock } from "../../../src/services/blockchain/block.ts";
 import { hashProposal } from "../../../src/services/defi/proposal.ts";
@@ -159,6 +161,18 @@ const checks: Readonly<Record<string, Check>> = {
     if (verdict === undefined || JSON.stringify(verdict) !== JSON.stringify(same))
       throw new Error("the raw key and the PEM disagree");
     return { valid: verdict.mldsaValid && verdict.ecdsaValid, ...verdict };
+  },
+
+  async encryption(provider, { text, bytes, result, secretKey }) {
+    const data = result.bytes("ciphertext");
+    if (readHead(data) !== text("keyId")) throw new Error("the head names a different key");
+    const opened = decryptData(provider, await secretKey(provider, "key"), {
+      data,
+      associatedData: bytes("associatedData"),
+    });
+    const plaintext = await opened.catch(() => undefined);
+    const valid = plaintext !== undefined && toHex(plaintext) === text("plaintext");
+    return { valid };
   },
 
   async "public-key"(provider, { publicKey }) {

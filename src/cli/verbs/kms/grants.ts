@@ -9,7 +9,7 @@ import type { Verb } from "../../verb.ts";
 
 const { method } = KmsService;
 
-const operations = ["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "GET_KEY"] as const;
+const operations = ["SIGN", "VERIFY", "ENCAPSULATE", "DECAPSULATE", "ENCRYPT", "DECRYPT", "GET_KEY"] as const;
 
 export const kmsGrantVerbs: readonly Verb[] = [
   unaryVerb(method.createGrant, {

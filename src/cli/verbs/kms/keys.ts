@@ -13,7 +13,7 @@ import { newKeyOptions, readNewKey } from "./new-key.ts";
 
 const { method } = KmsService;
 
-const usages = ["SIGN", "KEM"] as const;
+const usages = ["SIGN", "KEM", "ENCRYPT"] as const;
 
 const askKey = ({ operands: [keyId = ""] }: VerbInput) => ({ keyId });
 
@@ -23,10 +23,16 @@ export const kmsVerbs: readonly Verb[] = [
     options: {
       algorithm: {
         value: "NAME",
-        meaning: "A parameter set of ML-DSA, ML-KEM or SLH-DSA, or X-Wing; default: ML-DSA-65",
+        meaning:
+          "A parameter set of ML-DSA, ML-KEM or SLH-DSA, or X-Wing; default: ML-DSA-65, or X-Wing for --usage ENCRYPT",
         offers: keyAlgorithms,
       },
-      usage: { value: "USAGE", meaning: "SIGN or KEM; default: the usage of the algorithm", offers: usages },
+      usage: {
+        value: "USAGE",
+        meaning:
+          "SIGN, KEM or ENCRYPT (X-Wing or ML-KEM); default: SIGN, or KEM for an algorithm that encapsulates",
+        offers: usages,
+      },
       ...newKeyOptions,
     },
     meaning: "Creates a server-held key.",
@@ -48,7 +54,7 @@ export const kmsVerbs: readonly Verb[] = [
         offers: ["ACTIVE", "ROTATED", "DISABLED", "DESTROY_SCHEDULED", "DESTROYED"],
       },
       algorithm: { value: "NAME", meaning: "Only keys with this algorithm", offers: keyAlgorithms },
-      usage: { value: "USAGE", meaning: "Only keys with this usage: SIGN or KEM", offers: usages },
+      usage: { value: "USAGE", meaning: "Only keys with this usage: SIGN, KEM or ENCRYPT", offers: usages },
       name: { value: "NAME", meaning: "Only versions of this name" },
       label: { value: "K=V", meaning: "Only keys with this label" },
     },
