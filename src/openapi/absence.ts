@@ -1,10 +1,9 @@
 /**
- * Adds the values of an unset field to the schema of a request's field: null, and the zero of a field without
- * presence (protobuf.dev/programming-guides/json).
+ * Adds the JSON values of an unset request field to its schema: null, and zero for a field without presence
+ * (protobuf.dev/programming-guides/json).
  */
 import type { Schema } from "./document.ts";
 
-/** Allows null as well. */
 export function allowNull(schema: Schema): Schema {
   const { type, description, deprecated, ...others } = schema;
   if (type !== undefined && others.enum === undefined) {
@@ -18,7 +17,7 @@ export function allowNull(schema: Schema): Schema {
   return { anyOf: [plain, { type: "null" }], description, deprecated };
 }
 
-/** Allows the zero of the schema's type as well, even if the rules of the field would refuse it. */
+/** Allows the type's zero value too, even if the field's rules would refuse it. */
 export function allowZero(schema: Schema): Schema {
   if (schema.type === "string") return allowEmptyText(schema);
   const isNumber = schema.type === "integer" || schema.type === "number";

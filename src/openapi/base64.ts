@@ -1,8 +1,8 @@
 /**
  * Describes bytes in their JSON form, base64 (RFC 4648).
  *
- * A request may use the standard or the URL-safe alphabet, with or without padding (src/transcoding/strict-values.ts).
- * A response has the standard alphabet with padding.
+ * A request may use the standard or the URL-safe alphabet, with or without padding
+ * (src/transcoding/strict-values.ts). A response uses the standard alphabet with padding.
  */
 import type { Schema } from "./document.ts";
 
@@ -10,7 +10,7 @@ import type { Schema } from "./document.ts";
 export interface ByteLimits {
   readonly minBytes: number;
   readonly maxBytes: number | undefined;
-  /** Whether an empty value is accepted although it is shorter than minBytes. */
+  /** Whether an empty value is accepted even though it is shorter than minBytes. */
   readonly mayBeEmpty: boolean;
 }
 
@@ -20,18 +20,20 @@ export const base64Schema: Schema = { type: "string", format: "byte", contentEnc
 const character = "[A-Za-z0-9+/_-]";
 
 const group = `(?:${character}{4})`;
-/** The text after whole groups of four characters: one byte, two bytes or none. */
+/** What may follow whole groups of four characters: one byte, two bytes or nothing. */
 const oneByte = `${character}{2}(?:==)?`;
 const twoBytes = `${character}{3}=?`;
 const remainder = `(?:${oneByte}|${twoBytes})?`;
 
-/** The largest number of groups that a pattern counts: RE2 accepts at most 1000 repetitions. */
+/** Maximum number of groups that a pattern counts: RE2 accepts at most 1000 repetitions. */
 const maxCountedGroups = 100;
 
 /**
- * The schema of bytes in a request. It accepts exactly what the server accepts, with one exception: the longest text
- * may hold two bytes more than maxBytes, because text without padding holds more than padded text of the same length.
- * Keywords for that exist, but test generators fail on them. So the callers of this function add a sentence.
+ * Returns the schema of bytes in a request.
+ *
+ * It accepts exactly what the server accepts, with one exception: the longest text may hold two bytes more
+ * than maxBytes, because text without padding holds more than padded text of the same length. Keywords for
+ * that exist, but test generators fail on them, so callers of this function add a sentence.
  */
 export function describeBytes({ minBytes, maxBytes, mayBeEmpty }: ByteLimits): Schema {
   const longest = maxBytes === undefined ? {} : { maxLength: paddedLength(maxBytes) };

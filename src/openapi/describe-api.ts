@@ -1,5 +1,5 @@
 /**
- * Describes the REST calls of a server as an OpenAPI 3.1 document, from descriptors only: their google.api.http
+ * Describes a server's REST calls as an OpenAPI 3.1 document, from descriptors only: their google.api.http
  * options, comments, protovalidate rules and qsp.access. It depends on no service.
  */
 import type { DescService } from "@bufbuild/protobuf";
@@ -28,7 +28,6 @@ import { createPathWriter } from "./paths.ts";
 import { createSchemas } from "./schemas.ts";
 import { type Comments, createDescribe, type Describe, firstSentence } from "./texts.ts";
 
-/** The inputs of a document. */
 export interface ApiDeps {
   readonly title: string;
   readonly version: string;
@@ -36,20 +35,22 @@ export interface ApiDeps {
   readonly routes: readonly Route[];
   readonly comments: Comments;
   readonly examples: readonly Example[];
-  /** The answers to the examples, by their names. */
+  /** Answers to the examples, by example name. */
   readonly answers: Readonly<Record<string, Json>>;
   readonly auth: AuthMode;
   /** Facts that the protos do not state. */
   readonly profiles: ServiceProfiles;
 }
 
-/** The methods that an OpenAPI path can have. Calls with other methods are described in words. */
+/** HTTP methods that an OpenAPI path can have. Calls with other methods are described in words. */
 const httpMethods = new Set(["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"]);
 
-/** QUERY also has an operation in an extension, which readers of version 3.1 ignore. Version 3.2 has `query` there. */
+/**
+ * QUERY also has an operation in an extension, which readers of version 3.1 ignore. Version 3.2 has `query`
+ * there.
+ */
 const queryExtension = "x-query";
 
-/** Describes an API. */
 export function describeApi(deps: ApiDeps): OpenApiDocument {
   const { profiles } = deps;
   const describe = createDescribe({ ...deps.comments, ...listComments(profiles) });
@@ -83,7 +84,7 @@ export function describeApi(deps: ApiDeps): OpenApiDocument {
       description: introduction,
       license: { name: "Apache License 2.0", identifier: "Apache-2.0" },
     },
-    servers: [{ url: "/", description: "The server that this document comes from." }],
+    servers: [{ url: "/", description: "The server that serves this document." }],
     tags: deps.services.map((service) => ({
       name: service.typeName,
       description: describeService(service, deps.routes, unlisted, describe),
@@ -102,19 +103,19 @@ export function describeApi(deps: ApiDeps): OpenApiDocument {
           type: "http",
           scheme: "bearer",
           bearerFormat: "JWT",
-          description: "A token of this server, signed with ML-DSA-65.",
+          description: "A token issued by this server, signed with ML-DSA-65.",
         },
       },
     },
   };
 }
 
-/** Our own conventions, which the pages have as well, and those of the calls. */
+/** Our own conventions, which the console pages use too, and those that the calls use. */
 function listStyles(routes: readonly Route[], profiles: ServiceProfiles): RestStyle[] {
   return [...new Set<RestStyle>(["own", ...routes.map(({ spec }) => findStyle(spec.method, profiles))])];
 }
 
-/** The comment of a service, and its RPCs that are not among the paths. */
+/** Describes a service by its comment, with its RPCs that are not among the paths. */
 function describeService(
   service: DescService,
   routes: readonly Route[],
@@ -134,8 +135,10 @@ function describeService(
     );
   return [
     describe(service) ?? service.typeName,
-    ...(grpcOnly.length > 0 ? ["Over gRPC, gRPC-Web and Connect alone:", grpcOnly.join("\n")] : []),
-    ...(others.length > 0 ? ["By methods that OpenAPI does not know:", others.join("\n")] : []),
+    ...(grpcOnly.length > 0
+      ? ["Not available over REST (gRPC, gRPC-Web and Connect only):", grpcOnly.join("\n")]
+      : []),
+    ...(others.length > 0 ? ["With HTTP methods that OpenAPI does not support:", others.join("\n")] : []),
   ].join("\n\n");
 }
 
@@ -144,20 +147,20 @@ const idempotencyKey: Parameter = {
   in: "header",
   required: false,
   description:
-    "Makes a call that changes data repeatable. The same key with the same request returns the first answer " +
-    "for 24 hours. The same key with another request is refused.",
+    "Makes a call that changes data safe to retry. The same key with the same request returns the first response " +
+    "for 24 hours. The same key with a different request is refused.",
   // Printable ASCII (src/server/interceptors/idempotency.ts).
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[\\x20-\\x7e]*$" },
 };
 
-const introduction = `The REST calls of the server. Every call is also an RPC over gRPC, gRPC-Web and Connect, with the same messages. \
-The protos are the source of this document. For gRPC clients, \`GET /protos.tar.gz\` contains all protos with their \
-imports, and \`GET /protos.binpb\` contains them as one descriptor set.
+const introduction = `The server's REST calls. Every call is also an RPC over gRPC, gRPC-Web and Connect, with the same messages. \
+This document is generated from the protos. For gRPC clients, \`GET /protos.tar.gz\` returns all protos with their \
+imports, and \`GET /protos.binpb\` returns them as one descriptor set.
 
-Bodies are JSON. Fields of bytes are base64. Answers use the standard alphabet with padding. Requests may also use the \
-URL-safe alphabet, with or without padding. An optional field of a request may also be null. The server refuses \
-unknown fields and unknown query parameters. An answer omits an optional field without a value.
+Bodies are JSON, and \`bytes\` fields are base64-encoded. Responses use the standard alphabet with padding. Requests may \
+also use the URL-safe alphabet, with or without padding. An optional request field may also be null. The server refuses \
+unknown fields and unknown query parameters. A response omits an optional field without a value.
 
 A failed call returns the HTTP status of its gRPC code. Its body has the same form for all calls of a service, and the first detail contains \
-a reason for programs. A caller sets a deadline with \`grpc-timeout\` or \`connect-timeout-ms\`. Answers to GET have an \
+a reason for programs. A caller sets a deadline with \`grpc-timeout\` or \`connect-timeout-ms\`. Responses to GET have an \
 entity tag. A request with that tag in \`If-None-Match\` returns 304.`;

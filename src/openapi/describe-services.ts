@@ -1,4 +1,6 @@
-/** Describes the services of a server on a separate thread. It takes most of a second, and no call waits for it. */
+/**
+ * Describes a server's services on a separate thread. It takes most of a second, and no call waits for it.
+ */
 import { setImmediate } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { type DescService, toBinary } from "@bufbuild/protobuf";
@@ -9,35 +11,37 @@ import { findThread } from "../program-files.ts";
 import { collectFiles } from "../transcoding/descriptors.ts";
 import type { AuthMode } from "./operations.ts";
 
-/** The input of the thread. */
+/** Input of the thread. */
 export interface DescriptionTask {
-  /** FileDescriptorProtos, each after those that it imports. */
+  /** FileDescriptorProtos, each after its imports. */
   readonly files: readonly Uint8Array[];
-  /** Full names, in the order of the description. */
+  /** Full service names, in description order. */
   readonly serviceNames: readonly string[];
   readonly examples: readonly Example[];
   readonly auth: AuthMode;
-  /** Those of the services, and possibly of others. */
+  /** Profiles of the services, and possibly of other services. */
   readonly profiles: ServiceProfiles;
 }
 
-/** A description in both formats. The page that shows it needs only JSON, and YAML takes a third of the time. */
+/**
+ * A description in both formats. The page that shows it needs only JSON, and YAML takes a third of the time.
+ */
 export interface DescriptionTexts {
   readonly json: string;
   readonly yaml: Promise<string>;
 }
 
-/** A message of the thread; JSON comes first. */
+/** A message from the thread; JSON comes first. */
 export interface DescriptionText {
   readonly format: keyof DescriptionTexts;
   readonly text: string;
 }
 
 /**
- * Describes services.
+ * Describes services on a thread.
  *
- * @param signal ends the thread if the server stops in the meantime.
- * @throws the error of the thread
+ * @param signal stops the thread if the server stops in the meantime
+ * @throws the thread's error
  */
 export async function describeServices(
   services: readonly DescService[],
@@ -56,10 +60,10 @@ export async function describeServices(
     execArgv: [],
     workerData: task,
   });
-  // A server that stops does not wait for a description.
+  // Shutdown does not wait for a description.
   worker.unref();
   const yaml = Promise.withResolvers<string>();
-  // The promise of the whole rejects first, unless other code waits for this one.
+  // The outer promise rejects first, unless other code waits for this one.
   yaml.promise.catch(() => {});
   return new Promise((resolve, reject) => {
     const stop = (): void => void worker.terminate();
@@ -76,12 +80,12 @@ export async function describeServices(
     worker.once("error", fail);
     worker.once("exit", (code) => {
       signal.removeEventListener("abort", stop);
-      fail(new Error(`the thread that describes the API ended with ${code}`));
+      fail(new Error(`the API description thread ended with code ${code}`));
     });
   });
 }
 
-/** Serializes one file per turn of the event loop. All of them take some 30 ms. */
+/** Serializes one file per turn of the event loop. All files together take some 30 ms. */
 async function serializeFiles(services: readonly DescService[]): Promise<Uint8Array[]> {
   const files: Uint8Array[] = [];
   for (const { proto } of collectFiles(services.map((service) => service.file))) {

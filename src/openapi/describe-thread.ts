@@ -1,4 +1,4 @@
-/** The thread of describe-services.ts: creates the description, sends it in each format, and ends. */
+/** The thread of describe-services.ts: creates the description, sends it in each format, and exits. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parentPort, workerData } from "node:worker_threads";

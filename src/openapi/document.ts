@@ -1,20 +1,21 @@
-/** The parts of an OpenAPI 3.1 document that this folder writes (spec.openapis.org/oas/v3.1.1, section 4.8). */
+/**
+ * The parts of an OpenAPI 3.1 document that this folder writes (spec.openapis.org/oas/v3.1.1, section 4.8).
+ */
 
-/** A value of JSON. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [name: string]: Json };
 
-/** Where a field of an example takes its value from. */
+/** Where an example field takes its value from. */
 export interface ExampleLink {
-  /** The name of another example. */
+  /** Name of the other example. */
   readonly answerOf: string;
-  /** The path in its answer: "result.keyId". */
+  /** Path in its answer: "result.keyId". */
   readonly path: string;
 }
 
-/** By the name of an example, and there by the path of the field in its request: "keyId". */
+/** By example name, then by path of the field in the request: "keyId". */
 export type ExampleLinks = Readonly<Record<string, Readonly<Record<string, ExampleLink>>>>;
 
-/** The keywords of JSON Schema (draft 2020-12) that are used here. */
+/** The JSON Schema keywords (draft 2020-12) that this folder uses. */
 export interface Schema {
   readonly $ref?: string;
   readonly type?: string | readonly string[];
@@ -45,12 +46,12 @@ export interface Schema {
   readonly not?: Schema;
 }
 
-/** Refers to a part of `components`. */
+/** A reference to a part of `components`. */
 export interface Reference {
   readonly $ref: string;
 }
 
-/** A value in path, query or headers. */
+/** A value in the path, query or headers. */
 export interface Parameter {
   readonly name: string;
   readonly in: "path" | "query" | "header";
@@ -62,7 +63,7 @@ export interface Parameter {
   readonly example?: Json | undefined;
 }
 
-/** The body of one media type. */
+/** A body in one media type. */
 export interface MediaType {
   readonly schema: Schema;
   readonly example?: Json | undefined;
@@ -71,13 +72,11 @@ export interface MediaType {
     | undefined;
 }
 
-/** The body of a request. */
 export interface RequestBody {
   readonly required: boolean;
   readonly content: Readonly<Record<string, MediaType>>;
 }
 
-/** An answer. */
 export interface Response {
   readonly description: string;
   readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: Schema }>>;
@@ -94,19 +93,18 @@ export interface Operation {
   readonly parameters?: readonly (Parameter | Reference)[] | undefined;
   readonly requestBody?: RequestBody | undefined;
   readonly responses: Readonly<Record<string, Response | Reference>>;
-  /** How gRPC clients make the same call; no part of OpenAPI. */
+  /** The same call for gRPC clients; not part of OpenAPI. */
   readonly "x-grpc": {
     /** "kms.KmsService/Sign" */
     readonly method: string;
-    /** The message of the first example; absent if it is the example of the body. */
+    /** Message of the first example; absent if the body's example is the same. */
     readonly request?: Json;
-    /** Where the values of its examples are from, if they or others take values from answers. */
+    /** Sources of example values, if examples of this or other calls take values from answers. */
     readonly examples?: ExampleLinks;
   };
   readonly security: readonly Readonly<Record<string, readonly string[]>>[];
 }
 
-/** A whole document. */
 export interface OpenApiDocument {
   readonly openapi: "3.1.1";
   readonly info: {
@@ -117,7 +115,7 @@ export interface OpenApiDocument {
   };
   readonly servers: readonly { readonly url: string; readonly description: string }[];
   readonly tags: readonly { readonly name: string; readonly description: string }[];
-  /** By path, and there by HTTP method, or by the name of an extension (describe-api.ts). */
+  /** By path, then by HTTP method, or by the name of an extension (describe-api.ts). */
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, Schema>>;

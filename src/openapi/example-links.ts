@@ -1,13 +1,15 @@
-/** Describes which examples take values from the answers to others, so that a page can fill them in. */
+/**
+ * Describes which examples take values from the answers to other examples, so that a page can fill them in.
+ */
 import type { Answered, Example, ExampleValue } from "../calls/example.ts";
 import type { ExampleLinks } from "./document.ts";
 
 /**
- * Describes the examples of one RPC.
+ * Describes the example links of one RPC.
  *
- * @param own the examples of the RPC
- * @param all the examples of all RPCs
- * @returns undefined if none of them takes a value, and none of their answers has one for another
+ * @param own the RPC's examples
+ * @param all examples of all RPCs
+ * @returns undefined if none of them takes a value, and none of their answers provides one
  */
 export function linkExamples(own: readonly Example[], all: readonly Example[]): ExampleLinks | undefined {
   const called = new Set(all.map(({ name }) => name));
@@ -21,7 +23,7 @@ export function linkExamples(own: readonly Example[], all: readonly Example[]): 
   return Object.fromEntries(links.map(([name, fields]) => [name, Object.fromEntries(fields)]));
 }
 
-/** The values of a request that are from other answers, with their paths. */
+/** Lists the values in a request that come from other answers, with their paths. */
 function listAnswered(value: ExampleValue, path = ""): [path: string, Answered][] {
   if (typeof value !== "object" || value === null) return [];
   if (isAnswered(value)) return [[path, value]];

@@ -11,10 +11,10 @@ import { errorDomain, type ReasonName, reasons, refuse, toHttpStatus } from "../
 import { nameOAuthError } from "../transcoding/oauth-error.ts";
 import type { Reference, Response, Schema } from "./document.ts";
 
-/** The properties of a call that decide how it can fail. */
+/** The properties of a call that determine how it can fail. */
 export interface CallShape {
   readonly method: DescMethod;
-  /** The form of its errors. */
+  /** Form of its errors. */
   readonly style: RestStyle;
   readonly profiles: ServiceProfiles;
   readonly hasBody: boolean;
@@ -26,10 +26,10 @@ export interface CallShape {
   readonly isRepeatable: boolean;
 }
 
-/** A reason of the core, or of a service alone. */
+/** A core reason, or one specific to a service. */
 type AnyReason = ReasonName | NamedReason;
 
-/** Reasons of every call, or of every call of a kind. All these calls share one description per status. */
+/** Reasons that every call has, or every call of a kind. These calls share one description per status. */
 const shared: Readonly<Record<string, readonly ReasonName[]>> = {
   NotAcceptable: ["NOT_ACCEPTABLE"],
   TooSlow: ["REQUEST_TOO_SLOW"],
@@ -54,7 +54,7 @@ const tokenReasons: readonly ReasonName[] = [
   "SCOPE_MISSING",
 ];
 
-/** Every failure of a call, by HTTP status. */
+/** Describes every failure of a call, by HTTP status. */
 export function describeFailures(shape: CallShape): Record<string, Response | Reference> {
   const byStatus = new Map<number, Set<AnyReason>>();
   for (const reason of [...reasonsOfShape(shape), ...declaredReasons(shape)]) {
@@ -90,13 +90,13 @@ function reasonsOfShape(shape: CallShape): ReasonName[] {
   ];
 }
 
-/** The reasons that an RPC declares, with the declarations of those that are of its service alone. */
+/** Returns the reasons that an RPC declares, with declarations for service-specific ones. */
 function declaredReasons({ method, profiles }: Pick<CallShape, "method" | "profiles">): AnyReason[] {
   const ofService = profiles[method.parent.typeName]?.reasons ?? [];
   return findReasons(method, profiles).map((name) => {
     const declared = isOfCore(name) ? name : ofService.find((reason) => reason.name === name);
     if (declared === undefined)
-      throw new Error(`${method.parent.typeName}.${method.name} declares ${name}, which is no reason`);
+      throw new Error(`${method.parent.typeName}.${method.name} declares ${name}, which is not a reason`);
     return declared;
   });
 }
@@ -152,10 +152,10 @@ function nameReason(reason: AnyReason): string {
   return typeof reason === "string" ? reason : reason.name;
 }
 
-/** An example of a failure. Its message and its metadata differ from call to call. */
+/** An example failure. The message and metadata differ from call to call. */
 function showFailure(reason: AnyReason, style: RestStyle): Json {
   const code = nameCode(refuse(reason, "").code);
-  const message = "the fault and the valid form";
+  const message = "what is wrong, and the valid form";
   const details = [
     {
       "@type": "type.googleapis.com/google.rpc.ErrorInfo",
@@ -171,7 +171,7 @@ function showFailure(reason: AnyReason, style: RestStyle): Json {
 
 const retryAfter = {
   "Retry-After": {
-    description: "Seconds after which to try again, if known.",
+    description: "Seconds to wait before retrying, if known.",
     schema: { type: "integer" },
   },
 } as const;
@@ -179,7 +179,7 @@ const retryAfter = {
 const headers: Readonly<Record<number, NonNullable<Response["headers"]>>> = {
   401: {
     "WWW-Authenticate": {
-      description: "Names the way to authenticate: `Bearer`, or `Basic` for a client of OAuth 2.",
+      description: "How to authenticate: `Bearer`, or `Basic` for an OAuth 2 client.",
       schema: { type: "string" },
     },
   },
@@ -187,46 +187,46 @@ const headers: Readonly<Record<number, NonNullable<Response["headers"]>>> = {
   503: retryAfter,
 };
 
-/** The names of the schemas of errors. */
+/** Names of the error schemas. */
 export const errorNames: Readonly<Record<RestStyle, string>> = {
   own: "ApiError",
   oauth: "OAuthError",
   google: "GoogleApiError",
 };
 
-/** Parts that both forms of errors have. */
+/** Parts that both error forms share. */
 const errorParts = {
-  code: { type: "string", enum: listCodes(), description: "Names the gRPC code." },
-  message: { type: "string", description: "Describes the fault and the valid form, for people." },
+  code: { type: "string", enum: listCodes(), description: "gRPC code." },
+  message: { type: "string", description: "What is wrong, and the valid form, for people." },
   details: { type: "array", items: { $ref: "#/components/schemas/ErrorDetail" } },
 } as const satisfies Record<string, Schema>;
 
-/** The forms of errors (src/transcoding/rendering.ts). */
+/** The error forms (src/transcoding/rendering.ts). */
 const errorForms: Readonly<Record<RestStyle, Schema>> = {
   own: {
     type: "object",
-    description: "Describes why a call failed.",
+    description: "The reason why a call failed.",
     properties: { status: { const: "error", type: "string" }, ...errorParts },
     required: ["status", "code", "message", "details"],
   },
   oauth: {
     type: "object",
-    description: "Describes why a call failed, in the form of OAuth 2 (RFC 6749, section 5.2).",
+    description: "The reason why a call failed, in OAuth 2 form (RFC 6749, section 5.2).",
     properties: {
-      error: { type: "string", description: "Names the error, such as invalid_client." },
+      error: { type: "string", description: "Error name, such as invalid_client." },
       error_description: { type: "string", description: errorParts.message.description },
     },
     required: ["error", "error_description"],
   },
   google: {
     type: "object",
-    description: "Describes why a call failed, in the form of Google's APIs.",
+    description: "The reason why a call failed, in the form that Google's APIs use.",
     properties: {
       error: {
         type: "object",
         properties: {
           ...errorParts,
-          code: { type: "integer", format: "int32", description: "Repeats the HTTP status." },
+          code: { type: "integer", format: "int32", description: "The HTTP status." },
           status: errorParts.code,
         },
         required: ["code", "message", "status", "details"],
@@ -236,7 +236,7 @@ const errorForms: Readonly<Record<RestStyle, Schema>> = {
   },
 };
 
-/** The schemas of errors, for `components`. */
+/** The error schemas, for `components`. */
 export function errorSchemas(styles: readonly RestStyle[]): Record<string, Schema> {
   const forms = styles.map((style) => [errorNames[style], errorForms[style]]);
   return { ...Object.fromEntries(forms), ErrorDetail: errorDetail };
@@ -245,16 +245,16 @@ export function errorSchemas(styles: readonly RestStyle[]): Record<string, Schem
 const errorDetail: Schema = {
   type: "object",
   description:
-    "Carries details for programs. The first detail is a google.rpc.ErrorInfo with the reason. A google.rpc.BadRequest " +
-    "names the invalid fields, and a google.rpc.RetryInfo gives the time of a retry.",
+    "Details for programs. The first detail is a google.rpc.ErrorInfo with the reason. A google.rpc.BadRequest " +
+    "names the invalid fields, and a google.rpc.RetryInfo says when to retry.",
   properties: {
-    "@type": { type: "string", description: 'Names the type: "type.googleapis.com/google.rpc.ErrorInfo".' },
-    reason: { type: "string", description: "Names the reason (ErrorInfo)." },
-    domain: { type: "string", description: "Names the domain of the reason (ErrorInfo)." },
+    "@type": { type: "string", description: 'Type: "type.googleapis.com/google.rpc.ErrorInfo".' },
+    reason: { type: "string", description: "Reason (ErrorInfo)." },
+    domain: { type: "string", description: "Domain of the reason (ErrorInfo)." },
     metadata: {
       type: "object",
       additionalProperties: { type: "string" },
-      description: "Contains the variable parts of the message (ErrorInfo).",
+      description: "Variable parts of the message (ErrorInfo).",
     },
     fieldViolations: {
       type: "array",
@@ -263,9 +263,9 @@ const errorDetail: Schema = {
         properties: { field: { type: "string" }, description: { type: "string" } },
         additionalProperties: true,
       },
-      description: "Lists the invalid fields by their JSON names (BadRequest).",
+      description: "Invalid fields by JSON name (BadRequest).",
     },
-    retryDelay: { type: "string", description: 'Says after how long to try again: "1.5s" (RetryInfo).' },
+    retryDelay: { type: "string", description: 'How long to wait before retrying: "1.5s" (RetryInfo).' },
   },
   required: ["@type"],
   additionalProperties: true,

@@ -1,7 +1,7 @@
-/** The pattern of a host and a port, as protovalidate's rule host_and_port accepts them. */
+/** A pattern for a host and port, equivalent to protovalidate's host_and_port rule. */
 
 const label = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?";
-/** The last label of a name is not all digits, so that an address cannot be a name. */
+/** The last label of a name is not all digits, so an IP address cannot be a name. */
 const lastLabel = "[0-9]{0,30}[A-Za-z](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?";
 const name = `(?:${label}\\.)*${lastLabel}\\.?`;
 

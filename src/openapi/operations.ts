@@ -17,10 +17,11 @@ import { describeRequestBody, showValues } from "./request-body.ts";
 import { isAlwaysThere, type Schemas } from "./schemas.ts";
 import { type Describe, firstSentence, withSentences } from "./texts.ts";
 
-/** Whether calls need a token: only where an RPC requires one ("open"), or all that are not public ("token"). */
+/**
+ * Which calls need a token: only those whose RPC requires one ("open"), or all that are not public ("token").
+ */
 export type AuthMode = "open" | "token";
 
-/** The inputs for the description of operations. */
 export interface OperationDeps {
   readonly describe: Describe;
   readonly schemas: Schemas;
@@ -30,44 +31,48 @@ export interface OperationDeps {
   readonly profiles: ServiceProfiles;
 }
 
-/** The name of the security scheme of tokens. */
+/** Name of the security scheme for tokens. */
 export const schemeName = "bearer";
 
-/** The name of the parameter that makes a call repeatable. */
+/** Name of the parameter that makes a call safe to retry. */
 export const idempotencyKeyName = "IdempotencyKey";
 
-/** The name of the parameter that names a call. */
+/** Name of the request ID parameter. */
 export const requestIdName = "RequestId";
 
-/** The ID of a call that its caller may choose (src/server/request-ids.ts). */
+/** Request ID, which the caller may choose (src/server/request-ids.ts). */
 export const requestId: Parameter = {
   name: "x-request-id",
   in: "header",
   required: false,
   description:
-    "Identifies the call in the answer and in the logs of the server: up to 128 letters, digits, `_`, `.`, `:` and `-`. The server replaces any other.",
+    "Identifies the call in the response and in the server's logs: up to 128 letters, digits, `_`, `.`, `:` and `-`. The server replaces an invalid ID.",
   schema: { type: "string" },
 };
 
-/** The system parameters of Google's APIs that change an answer (src/transcoding/system-parameters.ts). */
+/** Google API system parameters that change a response (src/transcoding/system-parameters.ts). */
 export const systemParameters: Readonly<Record<string, Parameter>> = {
   GoogleAlt: {
     name: "$alt",
     in: "query",
     required: false,
-    description: "Selects how the answer has its enums: as names, or as numbers.",
+    description: "Whether the response contains enums as names or as numbers.",
     schema: { type: "string", enum: ["json", "json;enum-encoding=int"] },
   },
   GooglePrettyPrint: {
     name: "$prettyPrint",
     in: "query",
     required: false,
-    description: "Puts each member of the answer on its own line.",
+    description: "Whether each member of the response is on its own line.",
     schema: { type: "boolean" },
   },
 };
 
-/** @param binding the index of the binding of the RPC, from 0. */
+/**
+ * Describes one HTTP binding.
+ *
+ * @param binding index of the RPC's binding, from 0
+ */
 export function describeOperation(
   route: Route,
   path: ApiPath,
@@ -88,8 +93,9 @@ export function describeOperation(
     ...describePathParameters(path, schemas, own[0]?.request),
     ...describeQueryParameters(route, schemas, own[0]?.request),
     ...(isRepeatable ? [{ $ref: `#/components/parameters/${idempotencyKeyName}` }] : []),
-    // Every call takes it. Calls with two media types need a parameter that is optional: without any, the modules that
-    // openapi-python-client 0.29 generates for them use a name that they do not import (Unset).
+    // Every call accepts it, but only calls with two media types declare it. They need an optional parameter:
+    // without one, the modules that openapi-python-client 0.29 generates for them use a name that they do not
+    // import (Unset).
     ...(style === "oauth" ? [{ $ref: `#/components/parameters/${requestIdName}` }] : []),
     ...(style === "google"
       ? Object.keys(systemParameters).map((name) => ({ $ref: `#/components/parameters/${name}` }))
@@ -125,7 +131,7 @@ function nameOperation({ parent, name }: DescMethod, binding: number): string {
   return binding === 0 ? id : `${id}_${binding + 1}`;
 }
 
-/** The conventions of the service of a call. */
+/** The conventions of a call's service. */
 export function findStyle({ parent }: DescMethod, profiles: ServiceProfiles): RestStyle {
   return profiles[parent.typeName]?.restStyle ?? "own";
 }
@@ -141,11 +147,11 @@ function describeSecurity(stated: Access, auth: AuthMode): Operation["security"]
 }
 
 const accessSentences: Partial<Record<Access, string>> = {
-  [Access.TOKEN]: "the call is for users, and always needs a token",
+  [Access.TOKEN]: "the call is for users, and always requires a token",
   [Access.AUTHENTICATED]: "the call is for users",
   [Access.DEVICE]: "the call is for users and devices",
-  [Access.AUDITOR]: "the call is for users of the roles auditor and admin",
-  [Access.ADMIN]: "the call is for users of the role admin",
+  [Access.AUDITOR]: "the call is for users with the role auditor or admin",
+  [Access.ADMIN]: "the call is for users with the role admin",
 };
 
 function sayAccess(stated: Access, auth: AuthMode): string[] {
@@ -153,17 +159,17 @@ function sayAccess(stated: Access, auth: AuthMode): string[] {
   return wantsToken(stated, auth) && sentence !== undefined ? [sentence] : [];
 }
 
-/** Tells whether an answer is a stream of messages. */
+/** Returns whether a response is a stream of messages. */
 function streams(kind: Route["spec"]["kind"]): boolean {
   return kind === "server_streaming" || kind === "bidi_streaming";
 }
 
 function sayStream(isStream: boolean): string[] {
   if (!isStream) return [];
-  return ["the answer continues while there are more messages; an error after its start is its last part"];
+  return ["the response is a stream; if it fails after it has started, its last part is the error"];
 }
 
-/** The call of gRPC. The message of the example is added if no body has all of it. */
+/** The gRPC form of the call. It includes the example message if no body shows all of it. */
 function describeGrpc({ spec, body, variables }: Route, request: Json | undefined): Operation["x-grpc"] {
   const method = `${spec.method.parent.typeName}/${spec.method.name}`;
   const isBody = body.kind === "all" && variables.length === 0;
@@ -181,7 +187,7 @@ function describeAnswer(
     value === undefined ? [] : [{ name, summary, value }],
   );
   const field = route.responseField;
-  const description = `${firstSentence(describe(output)) ?? "The answer"}.`;
+  const description = `${firstSentence(describe(output)) ?? "The response"}.`;
   if (isHttpBody(field === undefined ? output : field.message)) {
     const { mediaType, schema } = describeRawBytes(field);
     return { description, content: { [mediaType]: { schema, ...showValues(values) } } };
@@ -195,19 +201,19 @@ function describeAnswer(
   };
 }
 
-/** A google.api.HttpBody as the whole answer: of the type that its field declares, or of any. */
+/** A google.api.HttpBody as the whole response: of the type that its field declares, or of any type. */
 function describeRawBytes(field: DescField | undefined): {
   readonly mediaType: string;
   readonly schema: Schema;
 } {
   const mediaType = field === undefined ? "" : getOption(field, media_type);
   if (mediaType === "") return { mediaType: "*/*", schema: {} };
-  // Version 3.1 has no keyword for bytes that are not encoded. Generators made for version 3.0 read the format.
+  // Version 3.1 has no keyword for unencoded bytes. Generators made for version 3.0 read the format.
   const isText = mediaType.startsWith("text/");
   return { mediaType, schema: { type: "string", ...(!isText && { format: "binary" }) } };
 }
 
-/** One field as the whole answer. An unset field is null. */
+/** One field as the whole response. An unset field is null. */
 function describePart(field: DescField, schemas: Schemas): Schema {
   const part = schemas.ofField(field, "response");
   return isAlwaysThere(field) ? part : { anyOf: [part, { type: "null" }] };
@@ -227,9 +233,9 @@ function describeStream(
       ...(part !== undefined && { example: [part] }),
     },
     "text/event-stream": {
-      schema: { type: "string", description: "Contains one JSON text in the data of each event." },
+      schema: { type: "string", description: "One JSON text in the data of each event." },
     },
   };
-  const perLine: MediaType = { schema: { ...each, description: "Describes each line." } };
+  const perLine: MediaType = { schema: { ...each, description: "Form of each line." } };
   return Object.fromEntries([...streamFormats.keys()].map((type) => [type, forms[type] ?? perLine]));
 }

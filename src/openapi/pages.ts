@@ -1,4 +1,4 @@
-/** Serves the description of the REST calls. */
+/** Serves the OpenAPI description. */
 import type { ServiceImplSpec } from "@connectrpc/connect";
 import type { FastifyInstance } from "fastify";
 import type { Example } from "../calls/example.ts";
@@ -7,18 +7,17 @@ import { memoize, prepareContent, sendContent } from "../http/static-content.ts"
 import { describeServices } from "./describe-services.ts";
 import type { AuthMode } from "./operations.ts";
 
-/** Content that is created on the first request for it. */
+/** Content created on first request. */
 interface Asset {
-  /** The path of the content: "/openapi.json". */
+  /** Path of the content: "/openapi.json". */
   readonly path: string;
   readonly type: string;
   readonly make: () => Promise<string>;
 }
 
-/** The inputs of the description, besides the services. */
 export interface OpenApiOptions {
   readonly auth: AuthMode;
-  /** Example requests. Those of calls that are not served are omitted. */
+  /** Example requests. Examples for calls that are not served are omitted. */
   readonly examples: readonly Example[];
 }
 
@@ -29,8 +28,10 @@ interface ServedCalls {
 }
 
 /**
- * Creates the plugin that adds GET /openapi.json and /openapi.yaml to a server. A thread creates the
- * description for its first reader, for whom it takes most of a second. No other call waits for it.
+ * Returns the plugin that adds GET /openapi.json and /openapi.yaml to a server.
+ *
+ * A thread creates the description for its first reader, which takes most of a second. No other call waits
+ * for it.
  */
 export function openApiPages({ auth, examples }: OpenApiOptions) {
   return async (app: FastifyInstance, { services, profiles }: ServedCalls): Promise<void> => {

@@ -1,4 +1,4 @@
-/** Describes the fields of a request that are in its path and its query. */
+/** Describes the request fields in the path and the query. */
 import type { DescField, DescMessage } from "@bufbuild/protobuf";
 import type { Json } from "../calls/example.ts";
 import { describeFieldPath, type FieldPath, findLeaf, whyNotTextual } from "../transcoding/fields.ts";
@@ -8,7 +8,6 @@ import type { ApiPath, PathParameter } from "./paths.ts";
 import type { Schemas } from "./schemas.ts";
 import { withSentences } from "./texts.ts";
 
-/** Describes the parameters of a path. */
 export function describePathParameters(
   path: ApiPath,
   schemas: Schemas,
@@ -35,11 +34,14 @@ export function describePathParameters(
   });
 }
 
-/** The part of an example that a parameter is: "p" of "projects/p/keys/k" in the pattern "projects/{name1}/keys/{name2}". */
+/**
+ * Returns the part of an example that a parameter stands for: "p" of "projects/p/keys/k" in the pattern
+ * "projects/{name1}/keys/{name2}".
+ */
 function takePart(whole: Json | undefined, pattern: string, name: string): Json | undefined {
   if (typeof whole !== "string") return undefined;
   const [texts, parts] = [whole.split("/"), pattern.split("/")];
-  // An example of another binding of the RPC.
+  // The example belongs to a different binding of the RPC.
   const isOther = parts.some((part, index) => !part.startsWith("{") && part !== texts[index]);
   return isOther || texts.length !== parts.length ? undefined : texts[parts.indexOf(`{${name}}`)];
 }
@@ -66,7 +68,10 @@ export function describeQueryParameters(
     .map((path) => describeQueryParameter(path, input, schemas, valueAt(example, path)));
 }
 
-/** Whether a value in one field leaves no place for another: it is the same field, above it, or of the same oneof. */
+/**
+ * Whether a value in one field rules out another: it is the same field, a field above it, or a member of the
+ * same oneof.
+ */
 function excludes(taken: FieldPath, path: FieldPath): boolean {
   for (const [i, field] of taken.entries()) {
     if (path[i] === field) continue;
@@ -97,7 +102,7 @@ function describeQueryParameter(
     : { ...common, schema, example };
 }
 
-/** Every field of a message, and of the messages in it, that has a textual form. */
+/** Lists every field, including nested ones, that has a textual form. */
 function listQueryFields(
   desc: DescMessage,
   above: readonly DescField[],
@@ -112,7 +117,7 @@ function listQueryFields(
   });
 }
 
-/** The value at a path of a message in its JSON form. */
+/** Returns the value at a path in a message's JSON form. */
 export function valueAt(message: Json | undefined, path: FieldPath): Json | undefined {
   let value: unknown = message;
   for (const { jsonName } of path) {

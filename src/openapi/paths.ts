@@ -1,29 +1,30 @@
-/** Converts the path templates of google/api/http.proto to those of OpenAPI, which have no wildcards. */
+/** Converts path templates of google/api/http.proto to OpenAPI paths, which have no wildcards. */
 import type { FieldPath } from "../transcoding/fields.ts";
 import { describeFieldPath } from "../transcoding/fields.ts";
 import type { Route } from "../transcoding/routes.ts";
 import type { Segment } from "../transcoding/template.ts";
 
-/** One `{name}` of a path. */
+/** One `{name}` in a path. */
 export interface PathParameter {
   readonly name: string;
-  /** The field that the parameter is, or is a part of; undefined for a wildcard outside of any variable. */
+  /**
+   * The field that the parameter sets, fully or in part; undefined for a wildcard outside of any variable.
+   */
   readonly field: FieldPath | undefined;
-  /** The pattern of the field, with the parameter's name, if the parameter is only a part of it. */
+  /** The field's pattern, with the parameter's name, if the parameter is only a part of it. */
   readonly partOf: string | undefined;
-  /** Whether the parameter may be several segments, or none. */
+  /** Whether the parameter may span several segments, or none. */
   readonly isRest: boolean;
 }
 
-/** A path in the form of OpenAPI. */
 export interface ApiPath {
   readonly text: string;
   readonly parameters: readonly PathParameter[];
 }
 
 /**
- * Leaves out the routes that repeat another route of their RPC with a parameter of several segments. A parameter of
- * OpenAPI has one segment, whose slashes are encoded.
+ * Omits routes that repeat another route of their RPC with a multi-segment parameter. An OpenAPI parameter is
+ * a single segment, whose slashes are encoded.
  */
 export function listDescribed(routes: readonly Route[]): Route[] {
   const hasRest = ({ template }: Route): boolean => template.segments.some(({ kind }) => kind === "rest");
@@ -36,8 +37,8 @@ export function listDescribed(routes: readonly Route[]): Route[] {
 }
 
 /**
- * Converts paths. In OpenAPI two paths that differ only in the names of their parameters are one path, so the first
- * path names the parameters of all.
+ * Creates the path converter. In OpenAPI, two paths that differ only in parameter names are one path, so the
+ * first path names the parameters for all.
  */
 export function createPathWriter(): (route: Route) => ApiPath {
   const known = new Map<string, readonly string[]>();
@@ -49,7 +50,12 @@ export function createPathWriter(): (route: Route) => ApiPath {
   };
 }
 
-/** @param rename returns the name of a parameter by its index; if omitted, the name is that of its field. */
+/**
+ * Converts one path.
+ *
+ * @param rename returns the name of a parameter by its index; if omitted, parameters have the names of
+ *   their fields
+ */
 function writePath({ template, variables }: Route, rename?: (index: number) => string): ApiPath {
   const parameters: PathParameter[] = [];
   const texts: string[] = [];
@@ -85,7 +91,10 @@ function countWildcards(segments: readonly Segment[]): number {
   return segments.filter(({ kind }) => kind !== "literal").length;
 }
 
-/** Writes the parts as parameters, and none as an asterisk: before a slash, that would end a comment of a generated client. */
+/**
+ * Writes a pattern with its parts as parameters. It contains no asterisk: before a slash, one would end a
+ * comment in a generated client.
+ */
 function writePattern(
   pattern: readonly Segment[],
   at: number,

@@ -1,5 +1,6 @@
 /**
- * A plugin of buf: writes the comments of protos as a table, because programs cannot read them from generated code.
+ * A buf plugin that writes the proto comments as a table, because generated code does not contain them in
+ * readable form.
  *
  * `buf generate` runs it (see buf.gen.yaml). The server never does.
  */
@@ -12,7 +13,7 @@ type Commented = Parameters<typeof getComments>[0];
 
 runNodeJs(createEcmaScriptPlugin({ name: "print-comments", version: "v1", generateTs }));
 
-/** buf runs a plugin once for each of its inputs: our own protos are in one, and those of others in another. */
+/** buf runs a plugin once per input: our own protos are one input, third-party protos another. */
 function generateTs(schema: Schema): void {
   const own = schema.files.filter(({ name }) => !/^(google|grpc|buf|envoy|udpa|validate|xds)\//.test(name));
   const commented: Commented[] = own.flatMap((file) => [
@@ -20,7 +21,7 @@ function generateTs(schema: Schema): void {
     ...file.messages.flatMap(listParts),
   ]);
   printTable(schema, "comments.ts", "all files of proto/", commented, (text) => text);
-  // Of the services of others, the profiles have the comments of RPCs.
+  // RPC comments of third-party services come from their profiles.
   const others = schema.files.filter(({ name }) => name.startsWith("google/cloud/"));
   const described = others
     .flatMap(({ messages }) => messages.flatMap(listParts))
@@ -50,7 +51,10 @@ function printTable(
   output.print("};");
 }
 
-/** The first sentence that says more than whether a field is required, without links to other elements. */
+/**
+ * Returns the first sentence that says more than whether a field is required, without links to other
+ * elements.
+ */
 function shorten(text: string): string {
   const line = text.replace(/\s+/g, " ").replace(/\[([^\]]+)\]\[[^\]]*\]/g, "$1");
   const content = line.replace(/^((Required|Optional|Output only|Input only|Immutable|Identifier)\. )+/, "");

@@ -1,4 +1,4 @@
-/** Describes the fields of a request that are in its body. */
+/** Describes the request fields in the body. */
 import type { DescField } from "@bufbuild/protobuf";
 import type { FilledExample, Json } from "../calls/example.ts";
 import { isHttpBody, type Route } from "../transcoding/routes.ts";
@@ -6,7 +6,7 @@ import type { MediaType, RequestBody, Schema } from "./document.ts";
 import { valueAt } from "./parameters.ts";
 import type { Schemas } from "./schemas.ts";
 
-/** Describes the body of a route; undefined if it takes none. */
+/** Describes the body of a route; undefined if it has none. */
 export function describeRequestBody(
   route: Route,
   schemas: Schemas,
@@ -30,7 +30,7 @@ export function describeRequestBody(
     const required =
       body.kind === "all" ? isDemanding(whole, schemas) : schemas.isRequired(input, body.field);
     const shown = showValues(values);
-    // A separate schema: generated clients choose the media type of a body by the type of its object.
+    // A separate schema: generated clients choose a body's media type by its object type.
     const forms =
       route.style === "oauth"
         ? { "application/x-www-form-urlencoded": { schema: schemas.ofForm(input), ...shown } }
@@ -40,20 +40,20 @@ export function describeRequestBody(
   return {
     required: false,
     content: {
-      "application/x-ndjson": { schema: { ...schema, description: "Is the form of each line." } },
+      "application/x-ndjson": { schema: { ...schema, description: "Form of each line." } },
       "application/json": { schema: { type: "array", items: schema } },
     },
   };
 }
 
-/** Tells whether a message has a required field. */
+/** Returns whether a message has a required field. */
 function isDemanding(schema: Schema, schemas: Schemas): boolean {
   const named = schema.$ref?.replace("#/components/schemas/", "");
   const object = named === undefined ? schema : schemas.components.get(named);
   return (object?.required ?? []).length > 0;
 }
 
-/** Shows one value as the example, and several under their names. */
+/** Returns a single value as the example, or several values by name. */
 export function showValues(
   values: readonly { name: string; summary: string; value: Json }[],
 ): Omit<MediaType, "schema"> {
@@ -63,7 +63,7 @@ export function showValues(
   };
 }
 
-/** Removes the fields of a request that are in its path. */
+/** Removes the request fields that are in the path. */
 function withoutFields(request: Json, paths: readonly (readonly DescField[])[]): Json {
   return Object.fromEntries(
     Object.entries(request as object).flatMap(([name, value]): [string, Json][] => {

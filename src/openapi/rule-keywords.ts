@@ -1,9 +1,9 @@
-/** Translates each rule of protovalidate to JSON Schema keywords or to a sentence. */
+/** Translates each protovalidate rule to JSON Schema keywords, or to a sentence. */
 import type { DescEnum } from "@bufbuild/protobuf";
 import type { Schema } from "./document.ts";
 import { hostAndPortPattern } from "./host-pattern.ts";
 
-/** The meaning of one rule: keywords if there are any, otherwise a sentence that begins with "must". */
+/** A translated rule: keywords if possible, otherwise a sentence that begins with "must". */
 export interface Translation {
   readonly keywords?: Schema;
   readonly sentence?: string;
@@ -13,7 +13,7 @@ type Translate = (value: never) => Translation;
 
 const keywords = (schema: Schema): Translation => ({ keywords: schema });
 
-/** Not 64-bit numbers: JSON carries these as strings, which have no minimum and no maximum. */
+/** Without 64-bit numbers: JSON carries them as strings, which have no minimum and no maximum. */
 const numberKinds = new Set(["float", "double", "int32", "uint32", "sint32", "fixed32", "sfixed32"]);
 
 /** By kind and rule. */
@@ -87,8 +87,8 @@ export type NamedRule = readonly [name: string, value: unknown];
 /**
  * Translates the rules of one value.
  *
- * @param kind the kind of rules, as buf.validate.FieldRules names them: "string".
- * @param desc the enum, for rules of that kind.
+ * @param kind kind of rules, as buf.validate.FieldRules names them: "string"
+ * @param desc the enum, for rules of that kind
  */
 export function translateRules(kind: string, rules: readonly NamedRule[], desc?: DescEnum): Translation[] {
   const outside = translateOutside(kind, rules);
@@ -110,7 +110,7 @@ function isBound(name: string): boolean {
   return /^[lg]te?$/.test(name);
 }
 
-/** If the upper bound is below the lower one, the rule excludes the range between them. */
+/** If the upper bound is below the lower bound, the rule excludes the range between them. */
 function translateOutside(kind: string, rules: readonly NamedRule[]): Translation | undefined {
   const upper = rules.find(([name]) => name === "lt" || name === "lte");
   const lower = rules.find(([name]) => name === "gt" || name === "gte");
@@ -133,7 +133,7 @@ function translateEnumRule(desc: DescEnum, name: string, value: unknown): Transl
   return name === "not_in" ? pick(false) : {};
 }
 
-/** A rule without a keyword: "must be a ulid", "must have prefix = \"a\"". */
+/** Puts a rule without a keyword into words: "must be a ulid", "must have prefix = \"a\"". */
 function sayRule(kind: string, name: string, value: unknown): string {
   const words = name.replaceAll("_", " ");
   if (value === true) return `must be a valid ${words}`;
@@ -145,7 +145,7 @@ function bigintToText(_: string, value: unknown): unknown {
   return typeof value === "bigint" ? String(value) : value;
 }
 
-/** protovalidate uses RE2. Nearly all its expressions mean the same in ECMA-262, which JSON Schema uses. */
+/** protovalidate uses RE2. Nearly all RE2 expressions mean the same in ECMA-262, which JSON Schema uses. */
 function isPattern(text: string): boolean {
   try {
     new RegExp(text, "u");

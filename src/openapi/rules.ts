@@ -1,4 +1,4 @@
-/** Translates the rules of protovalidate (buf/validate/validate.proto) to JSON Schema, and the rest to sentences. */
+/** Translates protovalidate rules (buf/validate/validate.proto) to JSON Schema, and the rest to sentences. */
 import { type DescEnum, type DescField, type DescMessage, getOption, hasOption } from "@bufbuild/protobuf";
 import { isReflectList, isReflectMessage, type ReflectMessage, reflect } from "@bufbuild/protobuf/reflect";
 import { FeatureSet_FieldPresence } from "@bufbuild/protobuf/wkt";
@@ -17,22 +17,22 @@ import { describeBytes } from "./base64.ts";
 import type { Schema } from "./document.ts";
 import { type NamedRule, translateRules } from "./rule-keywords.ts";
 
-/** A schema with its rules, and sentences for the rules that JSON Schema cannot express. */
+/** A schema with its rules, and sentences for rules that JSON Schema cannot express. */
 export interface Constrained {
   readonly schema: Schema;
   readonly sentences: readonly string[];
 }
 
 /**
- * How the server treats the zero of a type: "refused" as if it were absent, "taken" regardless of the other rules, or
- * "ruled" like any other value.
+ * How the server treats a type's zero value: "refused" as if it were absent, "taken" regardless of the other
+ * rules, or "ruled" like any other value.
  */
 type Zero = "refused" | "taken" | "ruled";
 
 /**
- * Adds the rules of a field to its schema, and those of elements, keys and values to the schemas of these.
+ * Adds a field's rules to its schema, including rules for elements, keys and values.
  *
- * @param isRequired whether a request without the field is refused.
+ * @param isRequired whether a request without the field is refused
  */
 export function constrainField(field: DescField, schema: Schema, isRequired: boolean): Constrained {
   if (!hasOption(field, fieldOption)) return { schema, sentences: [] };
@@ -49,7 +49,7 @@ export function constrainField(field: DescField, schema: Schema, isRequired: boo
 
 function findZero(field: DescField, rules: FieldRules, isRequired: boolean): Zero {
   if (field.presence !== FeatureSet_FieldPresence.IMPLICIT) return zeroOfPart(rules);
-  // Without presence, a zero and an omitted field are the same.
+  // Without presence, zero and an omitted field are the same.
   if (rules.required) return "refused";
   return isRequired ? "ruled" : "taken";
 }
@@ -86,7 +86,7 @@ function constrain(schema: Schema, rules: FieldRules, desc: DescEnum | undefined
   };
 }
 
-/** Separates the lengths from the other rules of bytes. */
+/** Separates the length rules from the other rules for bytes. */
 function constrainBytes(
   rules: readonly NamedRule[],
   zero: Zero,
@@ -108,7 +108,7 @@ function constrainBytes(
   };
 }
 
-/** Drops the bounds of a type if a rule has an exclusive bound on the same side, or several ranges. */
+/** Drops a type's bounds if a rule has an exclusive bound on the same side, or several ranges. */
 function withoutBounds(schema: Schema, { exclusiveMinimum, exclusiveMaximum, anyOf }: Schema): Schema {
   const { minimum, maximum, ...others } = schema;
   return {
@@ -143,7 +143,7 @@ function constrainParts(
   return { schema, sentences: all };
 }
 
-/** The rules that are set, with plain values. */
+/** Lists the rules that are set, with plain values. */
 function listSet(rules: ReflectMessage): NamedRule[] {
   return rules.fields
     .filter((field) => rules.isSet(field) && !["example", "items", "keys", "values"].includes(field.name))
@@ -155,7 +155,7 @@ function toPlain(value: unknown): unknown {
   return isReflectMessage(value) ? value.message : value;
 }
 
-/** Excludes the zero of its type from a schema. */
+/** Excludes a type's zero value from a schema. */
 function excludeZero(schema: Schema): Schema {
   if (schema.enum !== undefined) return { ...schema, enum: schema.enum.slice(1) };
   const isBig = schema.format === "int64" || schema.format === "uint64";
@@ -171,7 +171,7 @@ function excludeZero(schema: Schema): Schema {
   return { ...schema, ...zero[String(schema.type)] };
 }
 
-/** Describes the rules of a message over several of its fields. */
+/** Describes message rules that involve several fields. */
 export function sayMessageRules(desc: DescMessage): string[] {
   const sentences = desc.oneofs.map((oneof) => {
     const names = listNames(oneof.fields.map(({ jsonName }) => jsonName));

@@ -1,4 +1,4 @@
-/** Creates JSON Schemas of messages in their proto3 JSON form. */
+/** Creates JSON Schemas for messages in their proto3 JSON form. */
 import {
   create,
   type DescEnum,
@@ -18,31 +18,39 @@ import { type Describe, withSentences } from "./texts.ts";
 import { wellKnownSchema } from "./well-known.ts";
 
 /**
- * The place of a value: a JSON body of a request, its path or query ("text", which has no null), or an answer. Rules
- * apply to requests, and answers are complete.
+ * Where a value occurs: in a JSON request body, in a path or query ("text", which has no null), or in a
+ * response. Rules apply to requests, and responses are complete.
  */
 export type Direction = "request" | "text" | "response";
 
-/** Creates schemas, and collects those that others refer to. */
+/** Creates schemas, and collects those that other schemas refer to. */
 export interface Schemas {
-  /** A reference to a message's schema, or the schema itself if the JSON form is not an object of its fields. */
+  /**
+   * Returns a reference to a message's schema, or the schema itself if the JSON form is not an object with
+   * its fields.
+   */
   ofMessage(desc: DescMessage, direction: Direction): Schema;
   ofField(field: DescField, direction: Direction): Schema;
-  /** A reference to a request as a form: it has no null, and ignores unknown parameters (src/transcoding/form.ts). */
+  /**
+   * Returns a reference to a request as a form: it has no null, and ignores unknown parameters
+   * (src/transcoding/form.ts).
+   */
   ofForm(desc: DescMessage): Schema;
-  /** A request without some of its fields, for bodies of calls that have these in their path. */
+  /** Returns a request without some of its fields, for bodies of calls that have these in their path. */
   ofRemainder(desc: DescMessage, without: readonly FieldParts[]): Schema;
-  /** Tells whether a request without the field is refused. */
+  /** Returns whether a request without the field is refused. */
   isRequired(desc: DescMessage, field: DescField): boolean;
   /** All schemas that were referred to so far, by name. */
   readonly components: ReadonlyMap<string, Schema>;
 }
 
-/** A field of a message, or of a message in it. */
+/** A field of a message, or of a nested message. */
 type FieldParts = readonly DescField[];
 
 /**
- * @param answered messages that the server sends. If a client also sends one of them, that one has a separate schema,
+ * Creates an empty collection of schemas.
+ *
+ * @param answered messages that the server sends. A message that clients also send gets a separate schema,
  *   "…Input".
  */
 export function createSchemas(describe: Describe, answered: readonly DescMessage[]): Schemas {
@@ -52,7 +60,7 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
 
   const refer = (name: string, make: () => Schema): Schema => {
     if (!components.has(name)) {
-      // Set before it is created, because a message may be recursive.
+      // Set before creation, because a message may be recursive.
       components.set(name, {});
       components.set(name, make());
     }
@@ -79,7 +87,7 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
       description: withSentences(describe(desc), isRequest ? sayMessageRules(desc) : []),
       properties: describeFields(desc, direction, without),
       required: required.length > 0 ? required : undefined,
-      // The server refuses unknown fields. Callers should expect new fields in answers.
+      // The server refuses unknown fields, but callers should expect new fields in responses.
       additionalProperties: isRequest ? false : undefined,
     };
   };
@@ -136,7 +144,10 @@ export function createSchemas(describe: Describe, answered: readonly DescMessage
   };
 }
 
-/** The fields that the validator misses in an empty message, by "required" and by all other rules. */
+/**
+ * Finds the fields that the validator reports missing in an empty message, because of "required" or other
+ * rules.
+ */
 function createListRequired(): (desc: DescMessage) => readonly DescField[] {
   const validator = createValidator();
   const requiredOf = new Map<DescMessage, readonly DescField[]>();
@@ -151,12 +162,15 @@ function createListRequired(): (desc: DescMessage) => readonly DescField[] {
   };
 }
 
-/** A field without presence is in every answer, even if it is zero (src/transcoding/rendering.ts). */
+/**
+ * Whether a field is in every response: a field without presence is included even if it is zero
+ * (src/transcoding/rendering.ts).
+ */
 export function isAlwaysThere(field: DescField): boolean {
   return field.presence === FeatureSet_FieldPresence.IMPLICIT;
 }
 
-/** The names of messages and of all messages in their fields. */
+/** Collects the names of messages and of all messages in their fields. */
 function collectMessages(roots: readonly DescMessage[]): Set<string> {
   const names = new Set<string>();
   const visit = (desc: DescMessage): void => {
@@ -175,7 +189,7 @@ function enumSchema(desc: DescEnum): Schema {
 
 const maxUint32 = 2 ** 32 - 1;
 
-/** A double that carries whole numbers (proto/qsp/access.proto). */
+/** A double that holds whole numbers (proto/qsp/access.proto). */
 const wholeNumberSchema: Schema = {
   type: "integer",
   format: "int64",
@@ -183,7 +197,7 @@ const wholeNumberSchema: Schema = {
   maximum: Number.MAX_SAFE_INTEGER,
 };
 
-/** The JSON form of scalars (protobuf.dev/programming-guides/json). */
+/** Returns the JSON form of a scalar (protobuf.dev/programming-guides/json). */
 function scalarSchema(scalar: ScalarType | undefined, direction: Direction): Schema {
   switch (scalar) {
     case ScalarType.BOOL:
@@ -206,7 +220,7 @@ function scalarSchema(scalar: ScalarType | undefined, direction: Direction): Sch
       return { type: "string", format: "uint64" };
     case ScalarType.UINT32:
     case ScalarType.FIXED32:
-      // Generators have no unsigned 32-bit type. A 64-bit type holds all values.
+      // Generators have no unsigned 32-bit type; a 64-bit type holds all values.
       return { type: "integer", format: "int64", minimum: 0, maximum: maxUint32 };
     default:
       return { type: "integer", format: "int32", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };

@@ -1,16 +1,16 @@
-/** Creates descriptions from the comments of protos. */
+/** Creates descriptions from proto comments. */
 import type { AnyDesc } from "@bufbuild/protobuf";
 import { protoCamelCase, qualifiedName } from "@bufbuild/protobuf/reflect";
 
-/** The comments of protos by full name, as gen/comments.ts has them. */
+/** Proto comments by full name, as in gen/comments.ts. */
 export type Comments = Readonly<Record<string, string>>;
 
-/** Returns the description of a part of a proto; undefined if it has no comment. */
+/** Returns the description of an element of a proto; undefined if it has no comment. */
 export type Describe = (desc: AnyDesc) => string | undefined;
 
 /**
- * Converts comments to texts for REST callers: each paragraph on one line, fields by their JSON names. An indented block
- * keeps its lines, with the indent of code in Markdown (CommonMark 0.31, section 4.4).
+ * Converts comments to texts for REST callers: each paragraph on one line, fields by their JSON names. An
+ * indented block keeps its lines, indented as Markdown code (CommonMark 0.31, section 4.4).
  */
 export function createDescribe(comments: Comments): Describe {
   const names = new Set(Object.keys(comments).map((name) => name.slice(name.lastIndexOf(".") + 1)));
@@ -28,19 +28,19 @@ export function createDescribe(comments: Comments): Describe {
 }
 
 /**
- * Names the wildcards of resource names: "projects/*" becomes "projects/{project}". Generators put descriptions into comments
- * of their language, which an asterisk before a slash would end.
+ * Names the wildcards in resource names: "projects/*" becomes "projects/{project}". Generators put
+ * descriptions into comments, which an asterisk before a slash would end.
  */
 function nameWildcards(text: string): string {
   return text.replace(/\b(\w+)s\/\*/g, "$1s/{$1}");
 }
 
-/** The first sentence of a text, without its full stop. */
+/** Returns the first sentence of a text, without its full stop. */
 export function firstSentence(text: string | undefined): string | undefined {
   return text?.match(/^.+?(?=\.\s|\.?$)/m)?.[0];
 }
 
-/** Appends sentences to a text as a separate paragraph; undefined if there is no text. */
+/** Appends sentences to a text as a separate paragraph; undefined if no text results. */
 export function withSentences(text: string | undefined, sentences: readonly string[]): string | undefined {
   const parts = [text, sentences.map(endSentence).join(" ")].filter(
     (part) => part !== undefined && part !== "",

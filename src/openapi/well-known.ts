@@ -1,4 +1,4 @@
-/** The JSON forms of the well-known types (protobuf.dev/programming-guides/json). */
+/** JSON forms of the well-known types (protobuf.dev/programming-guides/json). */
 import type { DescMessage } from "@bufbuild/protobuf";
 import type { Schema } from "./document.ts";
 
@@ -18,7 +18,7 @@ const schemas: Readonly<Record<string, Schema>> = {
   },
 };
 
-/** The schema of a well-known type with its own JSON form; undefined for all other types. */
+/** Returns the schema of a well-known type with its own JSON form; undefined for all other types. */
 export function wellKnownSchema({ typeName }: DescMessage): Schema | undefined {
   return Object.hasOwn(schemas, typeName) ? schemas[typeName] : undefined;
 }

@@ -1,4 +1,4 @@
-/** Serves the protos, so that clients in any language can generate their stubs from a running server. */
+/** Serves the protos, so that clients in any language can generate stubs from a running server. */
 import type { DescFile } from "@bufbuild/protobuf";
 import type { FastifyInstance } from "fastify";
 import {
@@ -16,8 +16,8 @@ interface Served {
 }
 
 /**
- * Adds GET /protos.binpb, one FileDescriptorSet with all imports, and GET /protos.tar.gz, the sources under their
- * import paths. The first request creates them.
+ * Adds GET /protos.binpb, one FileDescriptorSet with all imports, and GET /protos.tar.gz, the sources under
+ * their import paths. The first request creates them.
  */
 export async function protoPages(app: FastifyInstance, { files }: Served): Promise<void> {
   serve(app, "protos.binpb", async () => {

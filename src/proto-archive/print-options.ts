@@ -1,4 +1,4 @@
-/** Prints the options of descriptors, in the text format of protobuf. */
+/** Prints descriptor options in the protobuf text format. */
 import type { DescMessage, Message, Registry } from "@bufbuild/protobuf";
 import { toText } from "@bufbuild/protobuf/txtpb";
 
@@ -8,10 +8,13 @@ export interface PrintedOption {
   readonly value: string;
 }
 
-/** An option in the text format: its name, in brackets if it is an extension, and a value, which may have several lines. */
+/**
+ * An option in the text format: its name, in brackets if it is an extension, and a value, which may have
+ * several lines.
+ */
 const option = /^(\[?)([\w.]+)\]?: (\{\n(?: .*\n)*\}|.*)$/gm;
 
-/** Lists the options that are set, one entry for each element of a repeated option. */
+/** Lists the options that are set, with one entry per element of a repeated option. */
 export function listOptions(
   schema: DescMessage,
   options: Message | undefined,

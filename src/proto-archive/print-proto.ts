@@ -25,22 +25,21 @@ import { inBrackets, listOptions, type PrintedOption } from "./print-options.ts"
 /** The exclusive end that protoc gives to the range `to max`. */
 const endOfMax = 536_870_912;
 
-/** The context for printing every part of a file. */
 interface Printer {
-  /** Knows the extensions that options are set with. */
+  /** Contains the extensions that options are set with. */
   readonly registry: Registry;
   readonly isProto3: boolean;
 }
 
 /**
- * Prints a file from its descriptor. A compiler reads the same descriptor from it, apart from comments.
+ * Prints a file from its descriptor. A compiler reads the same descriptor back, apart from comments.
  *
- * @param registry the extensions in the file's options. Extensions that are not in it are omitted.
- * @throws Error for an edition other than proto2 and proto3, and for a group.
+ * @param registry the extensions in the file's options; other extensions are omitted
+ * @throws Error for an edition other than proto2 and proto3, and for a group
  */
 export function printProto(file: FileDescriptorProto, registry: Registry): string {
   if (!["", "proto2", "proto3"].includes(file.syntax))
-    throw new Error(`${file.name}: cannot print syntax ${file.syntax}; proto2 and proto3 are known`);
+    throw new Error(`${file.name}: cannot print syntax ${file.syntax}; only proto2 and proto3 are supported`);
   const printer: Printer = { registry, isProto3: file.syntax === "proto3" };
   const declarations = [
     ...file.service.map((service) => printService(service, printer)),
@@ -124,7 +123,7 @@ function printFields(
   });
 }
 
-/** An unset index reads as 0. An `optional` proto3 field is alone in a synthetic oneof. */
+/** An unset index reads as 0. An `optional` proto3 field is the only member of a synthetic oneof. */
 function isOneofMember(field: FieldDescriptorProto): boolean {
   return isFieldSet(field, FieldDescriptorProtoSchema.field.oneofIndex) && !field.proto3Optional;
 }
@@ -156,14 +155,14 @@ function printType(field: FieldDescriptorProto): string {
   return field.typeName === "" ? Type[field.type].toLowerCase() : field.typeName;
 }
 
-/** A default of bytes is escaped in the descriptor as it is in the source. */
+/** A bytes default is escaped in the descriptor as in the source. */
 function printDefault({ type, defaultValue }: FieldDescriptorProto): string {
   if (type === Type.BYTES) return `"${defaultValue}"`;
-  // The escapes of JSON are among those of protos.
+  // JSON escapes are a subset of proto escapes.
   return type === Type.STRING ? JSON.stringify(defaultValue) : defaultValue;
 }
 
-/** The name that a compiler gives a field in JSON when the source names none. */
+/** The JSON name that a compiler gives to a field when the source has none. */
 function toJsonName(name: string): string {
   return name.replaceAll(/_+(.?)/g, (_, letter: string) => letter.toUpperCase());
 }
@@ -178,7 +177,7 @@ function printEnum(declaration: EnumDescriptorProto, { registry }: Printer): str
     ...declaration.value.map(({ name, number, options }) => {
       return `${name} = ${number}${inBrackets(listOptions(EnumValueOptionsSchema, options, registry))};`;
     }),
-    // The range of an enum includes its end; that of a message does not.
+    // An enum range includes its end; a message range does not.
     ...declaration.reservedRange.map(({ start, end }) => `reserved ${printRange({ start, end: end + 1 })};`),
     ...declaration.reservedName.map((name) => `reserved "${name}";`),
   ]);

@@ -9,19 +9,19 @@ import { packageFolder } from "../program-files.ts";
 import { describeFile } from "../transcoding/descriptors.ts";
 import { printProto } from "./print-proto.ts";
 
-/** A file and its path in an archive or a folder. */
+/** A file and its path in an archive or folder. */
 export interface SourceFile {
-  /** The import path, with slashes: "kms/key.proto". */
+  /** Import path, with slashes: "kms/key.proto". */
   readonly path: string;
   readonly content: Uint8Array;
 }
 
-/** Our own protos. The protos of others are in packages that only the tools for tests need. */
+/** Our own protos. Third-party protos come from dev dependencies. */
 const ownProtos = join(packageFolder, "proto");
 
 /**
- * Lists the source of each file, sorted by path. Our own files are the originals. The others are printed from their
- * descriptors, without comments.
+ * Lists the source of each file, sorted by path. Our own files are the originals; third-party files are
+ * printed from their descriptors, without comments.
  */
 export async function listSources(files: readonly DescFile[]): Promise<SourceFile[]> {
   const registry = createRegistry(...files);
@@ -32,7 +32,7 @@ export async function listSources(files: readonly DescFile[]): Promise<SourceFil
     const isOwn = existsSync(own);
     const content = isOwn ? await readFile(own) : Buffer.from(printProto(describeFile(file), registry));
     sources.push({ path, content });
-    // Printing all files takes 100 ms. Calls continue in between.
+    // Printing all files takes 100 ms. Let calls continue in between.
     await setImmediate();
   }
   return sources.sort((a, b) => (a.path < b.path ? -1 : 1));

@@ -3,16 +3,16 @@ import { gzipSync } from "node:zlib";
 import type { SourceFile } from "./sources.ts";
 
 const blockBytes = 512;
-/** The `name` field of a ustar header (POSIX.1-1988). */
+/** Length of the `name` field in a ustar header (POSIX.1-1988). */
 const maxPathBytes = 100;
 /** RFC 1952, section 2.3: the position of the OS field, and its value for "unknown". */
 const gzipOsOffset = 9;
 const unknownOs = 255;
 
 /**
- * Packs files into a gzip-compressed ustar archive. All have mode 0644, owner 0 and the time 0.
+ * Packs files into a gzip-compressed ustar archive. All files have mode 0644, owner 0 and time 0.
  *
- * @throws Error for a path of more than 100 bytes.
+ * @throws Error for a path of more than 100 bytes
  */
 export function packTarGz(files: readonly SourceFile[]): Uint8Array {
   const blocks = files.flatMap(({ path, content }) => [
@@ -22,14 +22,14 @@ export function packTarGz(files: readonly SourceFile[]): Uint8Array {
   ]);
   // Two empty blocks end an archive.
   const archive = gzipSync(Buffer.concat([...blocks, new Uint8Array(2 * blockBytes)]), { level: 9 });
-  // Otherwise the operating system of the server would change the bytes.
+  // Otherwise the bytes would depend on the server's operating system.
   archive[gzipOsOffset] = unknownOs;
   return archive;
 }
 
 function buildHeader(path: string, contentBytes: number): Uint8Array {
   if (Buffer.byteLength(path) > maxPathBytes)
-    throw new Error(`${path}: a path in the archive has at most ${maxPathBytes} bytes`);
+    throw new Error(`${path}: paths in the archive have at most ${maxPathBytes} bytes`);
   const header = Buffer.alloc(blockBytes);
   header.write(path, 0);
   header.write("0000644\0", 100);

@@ -1,7 +1,7 @@
 /**
  * Writes the protos that a server serves into a folder: `npm run protos -- <folder>`.
  *
- * It needs no running server and no test tools.
+ * Needs no running server and no test tools.
  */
 import { globSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
@@ -11,7 +11,7 @@ import type { DescFile } from "@bufbuild/protobuf";
 import { collectFiles, errorFiles } from "../transcoding/descriptors.ts";
 import { listSources } from "./sources.ts";
 
-/** An extension serves these on a socket of its own, and no server does. */
+/** An extension serves these on its own socket, and no server does. */
 const pluginFiles = "kubernetes/**";
 
 const generated = join(import.meta.dirname, "../../gen");
@@ -37,7 +37,7 @@ async function main([folder, ...rest]: readonly string[]): Promise<void> {
     process.exitCode = 2;
     return;
   }
-  // npm runs scripts in the folder of package.json; the path is relative to the caller's.
+  // npm runs scripts in the folder of package.json, but the path is relative to the caller's folder.
   const { npm_lifecycle_event: script, INIT_CWD: callerFolder = "." } = process.env;
   const target = resolve(script === "protos" ? callerFolder : ".", folder);
   const sources = await listSources(await findFiles());

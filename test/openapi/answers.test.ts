@@ -1,4 +1,7 @@
-/** The answers that the API description shows: a server's own, complete, of today's shape, and without secrets. */
+/**
+ * The answers that the API description shows: recorded from a server, complete, in the current shape, and
+ * without secrets.
+ */
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Json } from "../../src/calls/example.ts";
 import type { MediaType } from "../../src/openapi/document.ts";
@@ -24,7 +27,7 @@ beforeAll(async () => {
   fresh = readAnswers(await callExamples(api, examples));
 }, 180_000);
 
-/** Every text of an answer, with the name of its field. */
+/** Lists every text in an answer, with the name of its field. */
 function listTexts(value: Json, name = ""): [name: string, text: string][] {
   if (typeof value === "string") return [[name, value]];
   if (typeof value !== "object" || value === null) return [];
@@ -37,7 +40,7 @@ const texts = recorded.flatMap(([example, answer]) =>
   listTexts(answer).map(([name, text]) => ({ example, name, text })),
 );
 
-/** Fields of bytes, or of texts with bytes, that anybody may see. A new one comes here if it is no secret. */
+/** Public fields with bytes, or texts that contain bytes. Add a new field here if it is not secret. */
 const publicNames = new Set(
   `challenge checkpoint ciphertext compositePublicKey compositePublicKeyPem compositeSignature creatorPublicKey
   creatorPublicKeyPem creatorSignature csr csrPem data ecdsaPublicKey ecdsaPublicKeyPem ecdsaSignature encapsulatedKey
@@ -47,22 +50,25 @@ const publicNames = new Set(
   canonicalJson nextPageToken subject witnessKey witnessKeys`.split(/\s+/),
 );
 
-/** Bytes of 16 or more in base64, but for identifiers, hashes in hexadecimal, paths and names. */
+/**
+ * Whether a text contains 16 or more bytes in base64, not counting identifiers, hexadecimal hashes, paths and
+ * names.
+ */
 function hasBytes(text: string): boolean {
   const runs = text.match(/[\w+/-]{22,}={0,2}/g) ?? [];
   return runs.some((run) => /[A-Z]/.test(run) && /[a-z]/.test(run) && /\d/.test(run));
 }
 
 describe("the recorded answers", () => {
-  it("are there for every example, and for no other: npm run answers records them", () => {
+  it("exist for every example and nothing else: npm run answers records them", () => {
     expect(recorded.map(([name]) => name).sort()).toEqual(examples.map(({ name }) => name).sort());
   });
 
-  it.each(examples.map(({ name }) => name))("%s has the shape of today's answer", (name) => {
+  it.each(examples.map(({ name }) => name))("include %s in the shape that the server returns", (name) => {
     expect(shapeOf(answers[name] ?? null)).toEqual(shapeOf(fresh[name] ?? null));
   });
 
-  it("have no secret, and no token", () => {
+  it("contain no secrets or tokens", () => {
     const secrets = texts.filter(({ name, text }) => secretNames.test(name) && text !== "");
     expect(secrets.length).toBeGreaterThan(8);
     const hidden = [tokenSample, "(secret)"];
@@ -70,20 +76,20 @@ describe("the recorded answers", () => {
     expect(texts.filter(({ text }) => /eyJ[\w-]{10}|PRIVATE KEY/.test(text))).toEqual([]);
   });
 
-  it("have bytes only where they are known to be public", () => {
+  it("contain bytes only in fields known to be public", () => {
     const others = texts.filter(
       ({ example, name, text }) =>
         hasBytes(text) &&
         !publicNames.has(name) &&
         !text.includes("SECRET/OF") &&
-        // Names of resources, and bodies that are no JSON.
+        // Resource names, and bodies that are not JSON.
         !/^(projects|quantum-safe-playground)\//.test(text) &&
         example !== "get-tile",
     );
     expect(others).toEqual([]);
   });
 
-  it("mark bytes that they shorten, in valid base64", () => {
+  it("mark shortened bytes, in valid base64", () => {
     const shortened = texts.flatMap(({ text }) => text.match(/[\w+/-]*SHORTENED[/_]FROM[/_][\w+/-]*/g) ?? []);
     expect(shortened.length).toBeGreaterThan(50);
     for (const run of shortened) {
@@ -93,8 +99,8 @@ describe("the recorded answers", () => {
   });
 });
 
-describe("an answer that is recorded", () => {
-  it("keeps short bytes whole, and the start of long ones", () => {
+describe("recording an answer", () => {
+  it("keeps short bytes whole, and only the start of long ones", () => {
     const short = Buffer.alloc(64, 0xfb).toString("base64");
     const long = Buffer.alloc(3309, 0xfb).toString("base64");
     expect(cleanAnswer({ short, long })).toEqual({
@@ -103,7 +109,7 @@ describe("an answer that is recorded", () => {
     });
   });
 
-  it("stays PEM, and base64url", () => {
+  it("keeps PEM and base64url valid", () => {
     const long = Buffer.alloc(300, 0xfb);
     const pem = `-----BEGIN PUBLIC KEY-----\n${long.toString("base64").replace(/.{1,64}/g, "$&\n")}-----END PUBLIC KEY-----\n`;
     expect(shortenRuns(pem).split("\n").slice(2)).toEqual([
@@ -122,13 +128,13 @@ describe("an answer that is recorded", () => {
     "client_secret",
     "sharedSecret",
     "password",
-  ])("loses %s, wherever it is", (name) => {
+  ])("removes %s anywhere", (name) => {
     const secret = Buffer.alloc(32, 0xfb).toString("base64");
     for (const text of [secret, "eyJhbGciOiJub25lIn0.e30.c2ln", "correct horse"])
       expect(JSON.stringify(cleanAnswer({ list: [{ [name]: text }] }))).not.toContain(text);
   });
 
-  it("loses a token in the middle of a text", () => {
+  it("removes a token in the middle of a text", () => {
     expect(cleanAnswer({ note: "use eyJhbGciOiJub25lIn0.e30.c2ln now" })).toEqual({
       note: `use ${tokenSample} now`,
     });
@@ -136,7 +142,7 @@ describe("an answer that is recorded", () => {
 });
 
 describe("the API description", () => {
-  it("has an answer for every operation, of the form that it describes", () => {
+  it("has an answer for every operation, in the form that it describes", () => {
     for (const { path, method, operation } of listOperations(api.document)) {
       const { "200": response } = operation.responses;
       const content = response && "content" in response ? Object.entries(response.content ?? {}) : [];

@@ -1,4 +1,4 @@
-/** The whole server, and the description that it gives of itself. */
+/** Starts a whole server and reads its OpenAPI description. */
 import { pino } from "pino";
 import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
@@ -9,7 +9,7 @@ import { loadFlags } from "../support/extension-tests.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages, loadSettings } from "../support/whole-program.ts";
 
-/** A server with all services on SQLite, those of extensions among them. */
+/** A server with all services on SQLite, including extensions. */
 export interface ApiServer {
   readonly url: string;
   readonly document: OpenApiDocument;
@@ -21,7 +21,7 @@ export interface ApiServer {
  * Prepares a store for a server that answers all examples.
  *
  * @param more further flags
- * @returns the flags of the server beside --data-dir
+ * @returns the server flags besides --data-dir
  */
 export async function prepareServer(
   dataDir: string,
@@ -34,7 +34,7 @@ export async function prepareServer(
   return args;
 }
 
-/** Starts a server; in `beforeAll` it ends with the file, given `afterAll`. */
+/** Starts a server; with `afterAll` as an argument, it stops at the end of the file. */
 export async function startApi(
   auth: "open" | "token",
   atEnd: (end: () => void | Promise<void>) => void,

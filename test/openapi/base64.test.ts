@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { type ByteLimits, base64Schema, describeBytes } from "../../src/openapi/base64.ts";
 import { whyNotStrictScalar } from "../../src/transcoding/strict-values.ts";
 
-/** Every text of up to so many characters, each "A" or padding. */
+/** Every text of up to this many characters, each "A" or padding. */
 function listTexts(maxLength: number): string[] {
   const texts = [""];
   for (let i = 0; i < texts.length; i++) {
@@ -14,7 +14,7 @@ function listTexts(maxLength: number): string[] {
   return texts;
 }
 
-/** What the server makes of a text: the decision of its parser, and then of the length rule. */
+/** Whether the server accepts a text: its parser decides, and then the length rule. */
 function isTaken(text: string, { minBytes, maxBytes, mayBeEmpty }: ByteLimits): boolean {
   if (whyNotStrictScalar(ScalarType.BYTES, text) !== undefined) return false;
   const { length } = Buffer.from(text, "base64");
@@ -22,7 +22,7 @@ function isTaken(text: string, { minBytes, maxBytes, mayBeEmpty }: ByteLimits): 
   return length >= minBytes && length <= (maxBytes ?? Number.POSITIVE_INFINITY);
 }
 
-/** Whether a text holds one or two bytes too many, which no pattern can tell from its length. */
+/** Whether a text contains one or two bytes too many, which no pattern can detect from its length. */
 function isBeyond(text: string, { minBytes, maxBytes = 0 }: ByteLimits): boolean {
   const { length } = Buffer.from(text, "base64");
   return minBytes !== maxBytes && maxBytes % 3 !== 0 && length > maxBytes && length <= maxBytes + 2;
@@ -41,10 +41,10 @@ const limits: ByteLimits[] = [
   ]),
 ];
 
-describe("the schema of bytes", () => {
+describe("the schema for bytes", () => {
   const texts = listTexts(13);
 
-  it.each(limits)("takes exactly the base64 that the server takes: %o", (limit) => {
+  it.each(limits)("accepts exactly the base64 that the server accepts: %o", (limit) => {
     const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(describeBytes(limit));
     const differing = texts
       .filter((text) => !isBeyond(text, limit))
@@ -56,7 +56,7 @@ describe("the schema of bytes", () => {
     { minBytes: 3309, maxBytes: 3309, mayBeEmpty: true },
     { minBytes: 29, maxBytes: 65_564, mayBeEmpty: false },
     { minBytes: 0, maxBytes: 65_536, mayBeEmpty: true },
-  ])("takes exactly the lengths that the server takes: %o", (limit) => {
+  ])("accepts exactly the lengths that the server accepts: %o", (limit) => {
     const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(describeBytes(limit));
     const edges = [0, limit.minBytes, limit.maxBytes].flatMap((bytes) => [bytes - 1, bytes, bytes + 1]);
     const near = edges
@@ -71,7 +71,7 @@ describe("the schema of bytes", () => {
     expect(differing.map(({ length }) => length)).toEqual([]);
   });
 
-  it("takes both alphabets, also mixed, and no white space", () => {
+  it("accepts both alphabets, even mixed, but no white space", () => {
     const validate = new Ajv2020({ strict: false, validateFormats: false }).compile(
       describeBytes({ minBytes: 0, maxBytes: undefined, mayBeEmpty: true }),
     );
@@ -80,7 +80,7 @@ describe("the schema of bytes", () => {
     ).toEqual([true, true, true, true, false, false, false]);
   });
 
-  it("names base64 for OpenAPI 3.1 and for generators of 3.0", () => {
+  it("declares base64 for OpenAPI 3.1 and for 3.0 generators", () => {
     expect(base64Schema).toEqual({ type: "string", format: "byte", contentEncoding: "base64" });
   });
 });

@@ -19,23 +19,23 @@ function answerOf(rpc: string) {
   return answer !== undefined && "content" in answer ? (answer.content ?? {}) : {};
 }
 
-describe("the body of a request", () => {
-  it("is the whole message, by its name", () => {
+describe("a request body", () => {
+  it("refers to the whole message by name", () => {
     const { operation } = describeRule({ post: "/v1", body: "*" });
     const schema = operation.requestBody?.content["application/json"]?.schema;
     expect(schema).toEqual({ $ref: "#/components/schemas/testing.EverythingInput" });
   });
 
-  it("is one field", () => {
+  it("can be a single field", () => {
     expect(requestOf("CreateBook")?.content["application/json"]?.schema).toEqual(bookInputRef);
   });
 
-  it("lacks what stands in the path", () => {
+  it("omits fields in the path", () => {
     const schema = requestOf("MoveBook")?.content["application/json"]?.schema;
     expect(Object.keys(schema?.properties ?? {})).toEqual(["otherShelf"]);
   });
 
-  it("lacks what stands in the path also inside a message", () => {
+  it("omits nested fields in the path", () => {
     const { operation } = describeRule({ post: "/v1/{nested.id}", body: "*" });
     const properties = operation.requestBody?.content["application/json"]?.schema.properties ?? {};
     expect(Object.keys(properties)).toContain("name");
@@ -43,37 +43,37 @@ describe("the body of a request", () => {
     expect(Object.keys(properties.nested?.properties ?? {})).not.toContain("id");
   });
 
-  it("is anything where the field is a google.api.HttpBody", () => {
+  it("accepts anything for a google.api.HttpBody field", () => {
     expect(requestOf("PutCover")?.content).toEqual({ "*/*": { schema: {} } });
   });
 
-  it("is one JSON text a line, or an array, for a client stream", () => {
+  it("is one JSON text per line, or an array, for a client stream", () => {
     const content = requestOf("ImportBooks")?.content;
     expect(content?.["application/x-ndjson"]?.schema).toMatchObject(bookInputRef);
     expect(content?.["application/json"]?.schema).toEqual({ type: "array", items: bookInputRef });
   });
 
-  it("is absent where the rule has none", () => {
+  it("is absent if the HTTP rule has none", () => {
     expect(requestOf("DeleteBook")).toBeUndefined();
   });
 
-  it("refuses fields that the message does not have", () => {
+  it("rejects unknown fields", () => {
     expect(library.components.schemas["testing.BookInput"]?.additionalProperties).toBe(false);
     expect(library.components.schemas["testing.Book"]?.additionalProperties).toBeUndefined();
   });
 });
 
-describe("the body of an answer", () => {
+describe("a response body", () => {
   it("is the whole message", () => {
     expect(answerOf("GetBook")).toEqual({ "application/json": { schema: bookRef } });
   });
 
-  it("is one field", () => {
+  it("can be a single field", () => {
     const schema = answerOf("ListTitles")["application/json"]?.schema;
     expect(schema).toEqual({ type: "array", items: { type: "string" } });
   });
 
-  it("is a field whose message is of another package", () => {
+  it("can be a field whose message is in another package", () => {
     const { operation, document } = describeRule({
       get: "/v1",
       output: OperationSchema,
@@ -84,7 +84,7 @@ describe("the body of an answer", () => {
     expect(document.components.schemas).toHaveProperty(["google.rpc.Status", "properties", "message"]);
   });
 
-  it("is null where that field is not set", () => {
+  it("is null if that field is not set", () => {
     const { operation } = describeRule({ get: "/v1", responseBody: "nickname" });
     expect(operation.responses["200"]).toHaveProperty(
       ["content", "application/json", "schema", "anyOf"],
@@ -92,12 +92,12 @@ describe("the body of an answer", () => {
     );
   });
 
-  it("is anything for a google.api.HttpBody, whole or as a field", () => {
+  it("allows anything for a google.api.HttpBody, whole or as a field", () => {
     expect(answerOf("GetCover")).toEqual({ "*/*": { schema: {} } });
     expect(answerOf("StoreBlob")).toEqual({ "*/*": { schema: {} } });
   });
 
-  it("is a server stream in each of its forms, lines first", () => {
+  it("describes a server stream in each of its forms, lines first", () => {
     const content = answerOf("WatchBooks");
     const each: Schema = { anyOf: [bookRef, { $ref: "#/components/schemas/ApiError" }] };
     expect(Object.keys(content)[0]).toBe("application/x-ndjson");

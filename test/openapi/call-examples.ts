@@ -1,4 +1,4 @@
-/** Makes the calls of the examples as somebody would who has nothing but the document. */
+/** Makes the example calls like a client that has only the document. */
 
 import { type Answered, type Example, fillExample } from "../../src/calls/example.ts";
 import type { OpenApiDocument, Operation, Parameter } from "../../src/openapi/document.ts";
@@ -15,32 +15,32 @@ const computeValues: ComputedValues = Object.assign(
 
 export type Members = Readonly<Record<string, unknown>>;
 
-/** One operation of a document, with where it is. */
+/** An operation of a document, and where it is. */
 export interface Found {
   readonly path: string;
   readonly method: string;
   readonly operation: Operation;
 }
 
-/** What came of an example. */
+/** What calling an example returned. */
 export interface Outcome {
   readonly found: Found;
   readonly status: number;
   readonly mediaType: string;
   readonly body: Members | undefined;
-  /** The body as it came. */
+  /** The raw body. */
   readonly bytes: Uint8Array;
-  /** What was sent as the body; undefined for none. */
+  /** The body that was sent; undefined if the request had none. */
   readonly sent: Members | undefined;
 }
 
-/** The examples of all packages, in their order. */
+/** The examples of all packages, in order. */
 export async function loadExamples(): Promise<readonly Example[]> {
   const modules = await Promise.all((await loadPackages()).map(({ load }) => load()));
   return modules.flatMap(({ examples }) => examples);
 }
 
-/** Every operation of a document, without extensions, as other readers see it. */
+/** Lists every operation of a document without extensions, as other readers see it. */
 export function listOperations({ paths }: OpenApiDocument): Found[] {
   return Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods)
@@ -49,7 +49,7 @@ export function listOperations({ paths }: OpenApiDocument): Found[] {
   );
 }
 
-/** The operation of an RPC: "kms.KmsService.Sign" is kms_KmsService_Sign. */
+/** Finds the operation of an RPC: "kms.KmsService.Sign" is kms_KmsService_Sign. */
 export function findOperation(document: OpenApiDocument, rpc: string): Found {
   const id = rpc.replaceAll(".", "_");
   const found = listOperations(document).find(({ operation }) => operation.operationId === id);
@@ -63,17 +63,17 @@ export interface Described {
   readonly document: OpenApiDocument;
 }
 
-/** The answer to a call: what a client reads of it, and its bytes. */
+/** The response to a call, parsed and raw. */
 export type Answer = Pick<Outcome, "body" | "bytes">;
 
-/** Requests with values of the answers before them. */
+/** Fills in requests with values from earlier answers. */
 export interface AnswerBook {
-  /** Fills in the request of an example, and its token. */
+  /** Fills in an example's request and token. */
   complete(example: Example): Promise<{ readonly request: Members; readonly token: string | undefined }>;
   keep(name: string, answer: Answer): void;
 }
 
-/** Begins without answers. */
+/** Creates an empty book. */
 export function createAnswerBook(): AnswerBook {
   const answers = new Map<string, Answer>();
   const computed = new Map<string, Members>();
@@ -94,13 +94,17 @@ export function createAnswerBook(): AnswerBook {
   };
 }
 
-/** Does what an example needs beside the examples before it. */
+/** Does what an example needs besides the examples before it. */
 export async function prepareExample(url: string, { name }: Pick<Example, "name">): Promise<void> {
-  // Entries are listed once a checkpoint covers them. Who asks for one need not wait for the next.
+  // Entries are listed once a checkpoint covers them. Requesting a checkpoint creates one without waiting.
   if (name === "list-log-entries") await fetch(`${url}/api/logs/audit/checkpoint`);
 }
 
-/** Makes the calls of examples one after the other. @returns what came of each, by its name */
+/**
+ * Makes the calls of examples one after another.
+ *
+ * @returns the result of each, by example name
+ */
 export async function callExamples(
   { url, document }: Described,
   examples: readonly Example[],
@@ -117,7 +121,9 @@ export async function callExamples(
   return outcomes;
 }
 
-/** Tells whether a request has a value from another answer, or from what a caller computes of answers. */
+/**
+ * Returns whether a request contains a value from the named answer, or from a value computed from answers.
+ */
 function needs({ request }: Example, name: string): boolean {
   let isNeeded = false;
   fillExample(request, ({ answerOf }) => {
@@ -127,7 +133,9 @@ function needs({ request }: Example, name: string): boolean {
   return isNeeded;
 }
 
-/** The field of the request that is the body; undefined if the body has all fields that are no parameters. */
+/**
+ * Returns the request field that is the body; undefined if the body has all fields that are not parameters.
+ */
 export function findBodyField({ requestBody }: Operation, request: Members): string | undefined {
   const schema = requestBody?.content["application/json"]?.schema.$ref ?? "Request";
   if (schema.endsWith("Request")) return undefined;
@@ -146,9 +154,9 @@ export function readField(request: Members, path: string): unknown {
 /** A request as the document describes it. */
 export interface HttpCall {
   readonly method: string;
-  /** The path and the query. */
+  /** Path and query. */
   readonly target: string;
-  /** JSON; undefined for none. */
+  /** JSON body; undefined if the call has none. */
   readonly body: Members | undefined;
 }
 
@@ -163,7 +171,7 @@ export function toHttpCall({ path, method, operation }: Found, request: Members)
     const { name, in: place } = parameter;
     const pattern = findPattern(parameter);
     const field = pattern?.field ?? name;
-    // The paths of several RPCs are one path in OpenAPI, and the first of them names its parameters.
+    // The paths of several RPCs are one path in OpenAPI, and the first RPC names its parameters.
     const whole = readField(request, field) ?? (bodyField && readField(request, `${bodyField}.${field}`));
     if (whole === undefined) continue;
     delete rest[pattern?.field ?? name];
@@ -197,10 +205,10 @@ async function call(url: string, found: Found, request: Members, token?: string)
   return { found, status: response.status, mediaType, body, bytes, sent };
 }
 
-/** How a path has a field in several parts. */
+/** How a path contains parts of one field. */
 interface Pattern {
   readonly field: string;
-  /** Takes the parameter out of the whole value of the field. */
+  /** Takes the parameter out of the field's whole value. */
   take(whole: string): string | undefined;
   /** Puts the parameter into the value, which is undefined before its first part. */
   fill(whole: unknown, part: string): string;
@@ -208,7 +216,7 @@ interface Pattern {
 
 /**
  * Reads the pattern of a path parameter from its description; undefined if the parameter is a whole field. In
- * "shelves/{name1}/books/{name2}" `name1` is the second part of the field `name`.
+ * "shelves/{name1}/books/{name2}", `name1` is the second part of the field `name`.
  */
 export function findPattern({ name, in: place, description = "" }: Parameter): Pattern | undefined {
   const [, pattern] = /value of the field is `([^`]+)`/i.exec(description) ?? [];
@@ -225,7 +233,7 @@ export function findPattern({ name, in: place, description = "" }: Parameter): P
   };
 }
 
-/** The first line of an answer that need not end. */
+/** Reads the first line of a response that may never end. */
 async function readLine(response: Response): Promise<string> {
   let text = "";
   for await (const chunk of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {

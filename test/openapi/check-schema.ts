@@ -3,16 +3,16 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import formats from "ajv-formats";
 import type { OpenApiDocument, Schema } from "../../src/openapi/document.ts";
 
-/** Says what is wrong with a value; empty if nothing is. */
+/** Returns what is wrong with a value; empty if nothing is. */
 export type CheckSchema = (pointer: readonly string[], value: unknown) => string[];
 
 /**
- * Makes a check of values against what stands at a place of the document: ["components", "schemas", "ApiError"].
+ * Creates a check of values against a part of the document, such as ["components", "schemas", "ApiError"].
  *
- * What an object says nothing of, it may not have here: a field that the document forgot shall be found.
+ * The check rejects properties that the schema does not mention, so it finds fields that the document forgot.
  */
 export function createCheck(document: OpenApiDocument): CheckSchema {
-  // Not strict: "int32" and others are formats of OpenAPI, and no assertions.
+  // Not strict, because "int32" and others are OpenAPI formats, not assertions.
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   formats.default(ajv);
   ajv.addFormat("uint64", true);

@@ -1,16 +1,17 @@
-/** Makes answers fit for a document: no secrets, no tokens, and no more of long bytes than their start. */
+/** Cleans answers for a document: no secrets, no tokens, and only the start of long bytes. */
 import type { Json } from "../../src/calls/example.ts";
 
-/** Longer runs of base64 are shortened. An Ed25519 signature, a hash or an ML-KEM secret is whole. */
+/**
+ * Maximum length of a base64 run that stays whole, such as an Ed25519 signature, a hash or an ML-KEM secret.
+ */
 const maxRunLength = 128;
-/** Of a shortened run, so much is left: 48 bytes. */
+/** Length that a shortened run keeps: 48 bytes. */
 const keptLength = 64;
 
-/** The names of fields with secrets. A test has the names of all other fields with bytes, which are public. */
+/** Names of fields with secrets. A test lists all other fields with bytes, which are public. */
 export const secretNames =
   /(private|secret|decapsulation|session)_?key|seed$|secret$|password$|(?<!page_?)token$/i;
 
-/** Cleans the body of an answer. */
 export function cleanAnswer(body: unknown, name = ""): Json {
   if (Array.isArray(body)) return body.map((part) => cleanAnswer(part, name));
   if (typeof body === "object" && body !== null)
@@ -20,7 +21,7 @@ export function cleanAnswer(body: unknown, name = ""): Json {
   return shortenRuns(body.replace(/\beyJ[\w-]+\.[\w-]+\.[\w-]+/g, tokenSample));
 }
 
-/** Stands for a token in a document. */
+/** Replaces a token in a document. */
 export const tokenSample = "HEADER.CLAIMS.SIGNATURE";
 
 function hideSecret(text: string): string {
@@ -46,7 +47,7 @@ function shortenRun(run: string): string {
   return run.slice(0, keptLength) + (isUrlSafe ? marker.replaceAll("/", "_") : marker);
 }
 
-/** Fills a marker up to whole groups of four characters, as which it is base64 itself. */
+/** Pads a marker to whole groups of four characters, so that it is valid base64 itself. */
 function mark(text: string): string {
   const marker = `//${text}//`;
   return marker.padEnd(Math.ceil(marker.length / 4) * 4, "/");

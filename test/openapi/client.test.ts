@@ -8,7 +8,7 @@ import { type ApiServer, startApi } from "./api-server.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-/** What somebody writes with the client; every line that must not pass the type check says so. */
+/** A program that uses the client; every line that must fail the type check is marked. */
 const story = `
 import { createClient, createConfig } from "./client/client/index.ts";
 import { defiDefiServiceListProposals, kmsKmsServiceCreateKey, kmsKmsServiceDestroyKey, kmsKmsServiceGetKey, kmsKmsServiceSign, kmsKmsServiceVerify, pqcTokenServiceGetSecureData, pqcTokenServiceIssueToken, walletWalletServiceCreateWallet, walletWalletServiceSignTransaction } from "./client/index.ts";
@@ -81,7 +81,7 @@ beforeAll(async () => {
 }, 180_000);
 
 describe("a client that @hey-api/openapi-ts generates from /openapi.json", { timeout: 180_000 }, () => {
-  it("passes a strict type check, and fails it where a request is not as described", async () => {
+  it("passes a strict type check, and fails it if a request does not match the description", async () => {
     const tsc = join(root, "node_modules/typescript/bin/tsc");
     const { code, stdout } = await run(process.execPath, [tsc, "-p", directory]);
     expect({ code, stdout }).toEqual({ code: 0, stdout: "" });

@@ -1,4 +1,4 @@
-/** Values of examples that a caller computes from answers: no call returns them. */
+/** Example values that a caller computes from answers: no call returns them. */
 import { generateKeyPairSync } from "node:crypto";
 import { ml_kem1024 } from "@noble/post-quantum/ml-kem.js";
 import { wrappedKey } from "../../src/services/kms/examples.ts";
@@ -14,7 +14,7 @@ type Compute = (outcomes: Outcomes) => Members | Promise<Members>;
 export type ComputedValues = Readonly<Record<string, Compute>>;
 
 export const computeValues: ComputedValues = {
-  /** A packet of the peer whose key the gateway made. */
+  /** A packet from the peer whose key the gateway generated. */
   [peerPacket]: (outcomes) => {
     const { secretKey } = ml_kem1024.keygen(readBytes(outcomes, "register-peer", "privateKeySeed"));
     const sessionKey = ml_kem1024.decapsulate(readBytes(outcomes, "handshake", "ciphertext"), secretKey);
@@ -39,7 +39,7 @@ function read(outcomes: Outcomes, example: string, ...path: readonly string[]): 
   return path.reduce((at: unknown, name) => (at as Members | undefined)?.[name], outcomes.get(example)?.body);
 }
 
-/** Reads the bytes of an answer. */
+/** Reads bytes from an answer. */
 export function readBytes(outcomes: Outcomes, example: string, ...path: readonly string[]): Uint8Array {
   return Uint8Array.from(Buffer.from(String(read(outcomes, example, ...path)), "base64"));
 }

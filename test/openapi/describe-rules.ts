@@ -1,4 +1,4 @@
-/** Describes services that are made of single rules, or of single rules of protovalidate. */
+/** Describes services made of single HTTP rules or single protovalidate rules. */
 import {
   create,
   createFileRegistry,
@@ -24,7 +24,6 @@ import type { Comments } from "../../src/openapi/texts.ts";
 import { compileRoutes } from "../../src/transcoding/routes.ts";
 import { describeService, implementUnary, type RuledRpc } from "../transcoding/rules.ts";
 
-/** Describes services. */
 export function describeServices(
   services: readonly ServiceImplSpec[],
   comments: Comments = {},
@@ -43,12 +42,12 @@ export function describeServices(
   });
 }
 
-/** Describes RPCs of these rules, testing.Ruled.Rpc1 and so on. */
+/** Describes RPCs with these rules: testing.Ruled.Rpc1 and so on. */
 export function describeRules(rules: readonly RuledRpc[], comments?: Comments): OpenApiDocument {
   return describeServices([implementUnary(describeService(rules), () => () => ({}))], comments);
 }
 
-/** The only operation of a rule, and where it is. */
+/** Returns the only operation of a rule, and where it is. */
 export function describeRule(rule: RuledRpc): {
   readonly at: string;
   readonly operation: Operation;
@@ -63,15 +62,15 @@ export function describeRule(rule: RuledRpc): {
   return only;
 }
 
-/** An operation's own parameters of one place. */
+/** Returns an operation's own parameters in one place. */
 export function parametersOf(operation: Operation, place: Parameter["in"]): Parameter[] {
   return (operation.parameters ?? []).filter((one): one is Parameter => "in" in one && one.in === place);
 }
 
-/** Rules of a field, as a proto file writes them. */
+/** Field rules as a proto file writes them. */
 export type Rules = MessageInitShape<typeof FieldRulesSchema>;
 
-/** Makes a message whose one field, "value", has rules. */
+/** Builds a message with a single field, "value", that has these rules. */
 export function ruledMessage(
   type: FieldDescriptorProto_Type,
   rules: Rules,
@@ -91,7 +90,7 @@ export function ruledMessage(
   return message;
 }
 
-/** The schema of a request of that message. */
+/** Returns the schema of a request with that message. */
 export function describeRuled(...parts: Parameters<typeof ruledMessage>): Schema {
   const input = ruledMessage(...parts);
   const { components } = describeRules([{ post: "/v1", body: "*", input }]);

@@ -41,7 +41,7 @@ function operationOf(rpc: string, mode = "open"): Operation {
   return findOperation(serverOf(mode).document, rpc).operation;
 }
 
-/** An operation's failures, each with its text, wherever this stands. */
+/** Returns an operation's failures with their texts, inline or shared. */
 function failuresOf(rpc: string, mode = "open"): Record<string, string> {
   const { components } = serverOf(mode).document;
   return Object.fromEntries(
@@ -52,7 +52,10 @@ function failuresOf(rpc: string, mode = "open"): Record<string, string> {
   );
 }
 
-/** Calls an operation with the first of its examples as the document shows it, whose keys and wallets do not exist. */
+/**
+ * Calls an operation with its first example exactly as the document shows it, so its keys and wallets do not
+ * exist.
+ */
 async function callAsShown(
   url: string,
   { path, method, operation }: Found,
@@ -71,7 +74,7 @@ async function callAsShown(
     const pattern = parameter && findPattern(parameter);
     const field = pattern?.field ?? name;
     inPath.add(field);
-    // The example of an RPC may lack the parts of another binding.
+    // The example of an RPC may lack the parts of a different binding.
     const inBody = bodyField && readField(fields, `${bodyField}.${field}`);
     const whole = String(readField(fields, field) ?? inBody ?? "");
     return encodeURIComponent(pattern ? (pattern.take(whole) ?? "some-id") : whole);
@@ -87,21 +90,21 @@ async function callAsShown(
 }
 
 describe.each(modes)("the API description of a server with --auth %s", (mode) => {
-  it("is valid by the schema of OpenAPI 3.1", async () => {
+  it("is valid against the OpenAPI 3.1 schema", async () => {
     const { document } = serverOf(mode);
     expect(await new Validator().validate({ ...document })).toEqual({ valid: true });
   });
 
-  it("passes the strict rules of Redocly, which look at references, names, parameters and examples", async () => {
+  it("passes Redocly's strict rules for references, names, parameters and examples", async () => {
     const config = await createConfig({ extends: ["recommended-strict"] });
     const problems = await lintFromString({ source: JSON.stringify(serverOf(mode).document), config });
     expect(problems.map(({ ruleId, message }) => `${ruleId}: ${message}`)).toEqual([]);
   });
 
-  it("has an operation for every REST call, and no other", () => {
+  it("has exactly one operation per REST call", () => {
     const { document, routes } = serverOf(mode);
     const offered = routes.filter(({ spec }) => !isAlwaysRefused(spec.method, profiles));
-    // OpenAPI has no parameters of several segments; these RPCs have another path.
+    // OpenAPI has no multi-segment parameters; these RPCs have a second path.
     const wanted = offered
       .filter(({ template }) => !template.text.startsWith("/api/kms/key/") || !template.text.includes("**"))
       .map(({ httpMethod, spec }) => `${httpMethod} ${spec.method.parent.typeName}.${spec.method.name}`);
@@ -116,7 +119,7 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
     expect(found.toSorted()).toEqual(wanted.toSorted());
   });
 
-  it("has nothing that ends a comment, into which generators put its texts", () => {
+  it("contains no text that would end a comment in generated code", () => {
     const text = JSON.stringify(serverOf(mode).document);
     expect(text.match(/.{0,60}\*\/.{0,20}/g)).toBeNull();
   });
@@ -142,7 +145,7 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
     expect([...silent, ...fields]).toEqual([]);
   });
 
-  it("names fields as JSON does, also in words", () => {
+  it("uses JSON field names, even in prose", () => {
     const texts = JSON.stringify(serverOf(mode).document).match(
       /\b(key|token|device|public|wallet|tunnel)_(id|key|token)\b/g,
     );
@@ -150,22 +153,22 @@ describe.each(modes)("the API description of a server with --auth %s", (mode) =>
   });
 });
 
-/** What an operation answered. */
+/** An operation's response. */
 interface Answer {
   readonly operation: Operation;
   readonly status: number;
-  /** Undefined for an answer that is no error. */
+  /** Undefined for a response that is not an error. */
   readonly refused: Refused | undefined;
 }
 
-/** The schema of the errors of a call, by the conventions of its service. */
+/** The error schema of a call, by the conventions of its service. */
 function errorFormOf({ operationId }: Operation): string {
   const [, { restStyle = "own" } = {}] =
     Object.entries(profiles).find(([name]) => operationId.startsWith(`${name.replaceAll(".", "_")}_`)) ?? [];
   return errorNames[restStyle];
 }
 
-/** The reason of a refusal; its name in OAuth 2, whose errors have no reason. */
+/** The reason of a refusal; the error name in OAuth 2, whose errors have no reason. */
 function reasonOf(refused: Refused | undefined): string | undefined {
   if (refused === undefined) return undefined;
   if (!("error" in refused)) return refused.details[0]?.reason;
@@ -179,21 +182,21 @@ async function callAll(mode: string, change?: object): Promise<Answer[]> {
   for (const found of listOperations(document)) {
     const response = await callAsShown(url, found, change);
     const refused = response.status === 200 ? undefined : ((await response.json()) as Refused);
-    // A stream would go on.
+    // A stream would not end by itself.
     if (response.status === 200) await response.body?.cancel();
     answers.push({ operation: found.operation, status: response.status, refused });
   }
   return answers;
 }
 
-describe.each(modes)("a server with --auth %s that is called with what its description shows", (mode) => {
+describe.each(modes)("a server with --auth %s, called as its description shows", (mode) => {
   let answers: readonly Answer[];
 
   beforeAll(async () => {
     answers = await callAll(mode);
   }, 180_000);
 
-  /** The answers that the document does not have, each as "operation: status". */
+  /** Lists responses that the document does not describe, each as "operation: status". */
   const listSurprises = (given: readonly Answer[]): string[] => {
     const check = createCheck(serverOf(mode).document);
     return given.flatMap(({ operation, status, refused }) => {
@@ -204,20 +207,20 @@ describe.each(modes)("a server with --auth %s that is called with what its descr
     });
   };
 
-  it("answers with nothing that the document does not have", () => {
+  it("returns only responses that the document describes", () => {
     expect(listSurprises(answers)).toEqual([]);
   });
 
-  it("refuses a field that the document does not have, as the document says", {
+  it("rejects an undocumented field, as documented", {
     timeout: 180_000,
   }, async () => {
     const given = await callAll(mode, { bogus: "1" });
     expect(listSurprises(given)).toEqual([]);
-    // A stream wants its token before it reads anything.
+    // A stream requires its token before it reads anything.
     expect(given.filter(({ status }) => status !== 400 && status !== 401)).toEqual([]);
   });
 
-  it("wants a token exactly where the document says so", () => {
+  it("requires a token exactly where documented", () => {
     const wanted = answers.filter(({ refused }) => reasonOf(refused) === "TOKEN_MISSING");
     const said = answers.filter(({ operation }) => JSON.stringify(operation.security) === '[{"bearer":[]}]');
     expect(wanted).toEqual(said);
@@ -247,7 +250,7 @@ describe("who may call, in the API description", () => {
     expect(operationOf(rpc, mode).security).toEqual(security);
   });
 
-  it("has 401 and 403 only where a token may be asked for", () => {
+  it("includes 401 and 403 only for calls that may require a token", () => {
     const statuses = (mode: string, rpc: string) => Object.keys(failuresOf(rpc, mode));
     expect(statuses("open", "kms.KmsService.Sign")).not.toContain("401");
     expect(statuses("token", "pqc.TokenService.Hello")).not.toContain("403");
@@ -277,7 +280,7 @@ describe("how a call fails, in the API description", () => {
     expect(reasons.filter((reason) => !text.includes(`\`${reason}\``))).toEqual([]);
   });
 
-  it.each(["Busy", "Unavailable"])("%s may say when to try again", (name) => {
+  it.each(["Busy", "Unavailable"])("%s may state a retry delay", (name) => {
     const { components } = serverOf("open").document;
     expect(components.responses[name]).toMatchObject({ headers: { "Retry-After": {} } });
   });
@@ -293,7 +296,7 @@ describe("how a call fails, in the API description", () => {
 });
 
 describe("the example of a failure, in the API description", () => {
-  it("is what the server answers, but for what differs from call to call", async () => {
+  it("matches the server's response, except for call-specific parts", async () => {
     const { url, document } = serverOf("open");
     const found = findOperation(document, "kms.KmsService.GetKey");
     const response = found.operation.responses["404"];
@@ -303,13 +306,13 @@ describe("the example of a failure, in the API description", () => {
     const [info] = answer.details;
     expect({
       ...answer,
-      message: "the fault and the valid form",
+      message: "what is wrong, and the valid form",
       details: [{ ...info, metadata: {} }],
     }).toEqual(shown);
   });
 });
 
-describe("which calls take an Idempotency-Key, in the API description", () => {
+describe("Idempotency-Key in the API description is a parameter of", () => {
   const keyed = (rpc: string) => JSON.stringify(operationOf(rpc).parameters ?? []).includes("IdempotencyKey");
 
   it.each(["kms.KmsService.CreateKey", "kms.KmsService.DestroyKey", "nft.NftService.Mint"])("%s", (rpc) => {
@@ -324,8 +327,8 @@ describe("which calls take an Idempotency-Key, in the API description", () => {
   );
 });
 
-describe("what has no place among the paths", () => {
-  it("is told of with its service", () => {
+describe("a call without an OpenAPI path", () => {
+  it("is mentioned in the description of its service", () => {
     const { tags } = serverOf("open").document;
     const texts = new Map(tags.map(({ name, description }) => [name, description]));
     expect(texts.get("kms.KmsService")).toContain("`kms.KmsService.SignStream`: Signs a message of any size");
@@ -334,14 +337,14 @@ describe("what has no place among the paths", () => {
   });
 });
 
-/** One schema of the open server's document. */
+/** Returns a schema from the open server's document. */
 function schemaOf(name: string): NonNullable<OpenApiDocument["components"]["schemas"][string]> {
   const schema = serverOf("open").document.components.schemas[name];
   if (schema === undefined) throw new Error(`no schema ${name}`);
   return schema;
 }
 
-describe("what the rules of protos say, in the API description", () => {
+describe("the proto rules in the API description", () => {
   it.each([
     ["kms.CreateKeyRequest", "alias", { maxLength: 255, pattern: "^[^\\x00-\\x1f\\x7f-\\x9f]*$" }],
     ["kms.SignRequest", "keyId", { minLength: 1, maxLength: 600 }],
@@ -375,7 +378,7 @@ describe("what the rules of protos say, in the API description", () => {
     ["defi.CreateProposalRequest", "expiresAt", "Must be in the future."],
     ["blockchain.ConnectPeerRequest", "address", "Must be a host and a port, as host:port."],
     ["iot.SendTelemetryRequest", "sequence", "Must be a whole number."],
-  ])("%s %s says %j", (name, field, sentence) => {
+  ])("%s %s is described as %j", (name, field, sentence) => {
     const schema = field === undefined ? schemaOf(name) : schemaOf(name).properties?.[field];
     expect(schema?.description).toContain(sentence);
   });

@@ -8,7 +8,7 @@ import type { TurnReport } from "./measure-turns.ts";
 
 const atEnd = endAfterAll();
 
-/** What a fresh server sends of its pages and its description, each for the first time. */
+/** The pages and descriptions that a fresh server sends, each for the first time. */
 const targets = [
   ["/openapi.json", "application/json"],
   ["/openapi.yaml", "application/yaml"],
@@ -16,11 +16,11 @@ const targets = [
   ["/", "text/html"],
 ] as const;
 
-/** No turn may keep the others waiting for longer. */
+/** Maximum time that one turn may keep others waiting. */
 const maxTurnMs = 50;
 
 describe("the first request for the description and for each page", { timeout: 120_000 }, () => {
-  it(`keeps the event loop for less than ${maxTurnMs} ms of CPU at a time`, async () => {
+  it(`blocks the event loop for less than ${maxTurnMs} ms of CPU time at once`, async () => {
     const dataDir = makeTemporaryDirectory(atEnd);
     const child = fork(join(import.meta.dirname, "measure-turns.ts"), [dataDir], { execArgv: [] });
     atEnd(() => void child.kill("SIGKILL"));

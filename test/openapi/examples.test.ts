@@ -37,7 +37,7 @@ function outcomeOf(name: string): Outcome {
   return outcome;
 }
 
-/** Tells whether a request stands in the document as it is made. */
+/** Returns whether the document contains a request exactly as sent. */
 function isLiteral(value: ExampleValue): boolean {
   let open = 0;
   fillExample(value, () => {
@@ -47,7 +47,7 @@ function isLiteral(value: ExampleValue): boolean {
   return open === 0;
 }
 
-/** The request that the document shows under an example's name, put together from its parameters and its body. */
+/** Returns the request that the document shows for an example, assembled from parameters and body. */
 function shownRequest({ rpc, name, request }: Example): unknown {
   const { operation } = findOperation(api.document, rpc);
   const parameters = (operation.parameters ?? []).filter((one): one is Parameter => "example" in one);
@@ -63,21 +63,21 @@ function shownRequest({ rpc, name, request }: Example): unknown {
   const members = request as Record<string, unknown>;
   const bodyField = findBodyField(operation, members);
   if (bodyField === undefined) return { ...fields, ...body };
-  // A parameter may be a part of the body's field: the name of a key.
+  // A parameter may be a part of the body's field, such as the name of a key.
   const others = Object.entries(fields).filter(([path]) => path in members);
-  // A parameter shows the value of the first example of its RPC, while a body shows all.
+  // A parameter shows the value of its RPC's first example, whereas a body shows all.
   const isFirst = examples.find((one) => one.rpc === rpc)?.name === name;
   return { ...Object.fromEntries(others), ...(!isFirst && members), [bodyField]: body };
 }
 
 describe("the examples of the API description", () => {
-  it("have names of their own", () => {
+  it("have unique names", () => {
     expect(new Set(examples.map(({ name }) => name)).size).toBe(examples.length);
   });
 
-  it("are there for every operation", () => {
+  it("exist for every operation", () => {
     const bindings = listOperations(api.document).map(({ operation }) => operation.operationId);
-    // Other bindings of an RPC have its examples.
+    // Other bindings of an RPC share its examples.
     const ids = bindings.map((id) => id.replace(/_\d+$/, ""));
     const shown = new Set(examples.map(({ rpc }) => rpc.replaceAll(".", "_")));
     expect(ids.filter((id) => !shown.has(id))).toEqual([]);
@@ -94,13 +94,13 @@ describe("the examples of the API description", () => {
       else expect(["application/x-ndjson", "text/plain", "application/octet-stream"]).toContain(mediaType);
     });
 
-    it("gets an answer that the document describes, to the last field", () => {
+    it("gets a response that the document describes completely", () => {
       const { found, mediaType, body } = outcomeOf(example.name);
       const place = ["paths", found.path, found.method, "responses", "200", "content", mediaType, "schema"];
       expect(check(place, body ?? "")).toEqual([]);
     });
 
-    it("stands in the document, with something of its kind for what others answer", () => {
+    it("appears in the document, with sample values in place of other calls' answers", () => {
       expect(shownRequest(example)).toEqual(fillExample(example.request, ({ sample }) => sample));
     });
   });
@@ -108,7 +108,7 @@ describe("the examples of the API description", () => {
   const withBody = examples.filter(
     ({ rpc }) => !/\.(Get(?!ImportParameters)|List|Watch|Hello|Destroy|Export|Revoke)/.test(rpc),
   );
-  it.each(withBody)("$rpc: $name sends what the document asks for", ({ name }) => {
+  it.each(withBody)("$rpc: $name sends the documented request", ({ name }) => {
     const { found, sent } = outcomeOf(name);
     const place = ["paths", found.path, found.method, "requestBody", "content", "application/json", "schema"];
     expect(check(place, sent)).toEqual([]);
@@ -121,7 +121,7 @@ describe("the examples of the API description", () => {
   });
 });
 
-describe("the examples come out as their summaries say", () => {
+describe("the examples do what their summaries say", () => {
   it.each([
     ["verify-signature", { valid: true }],
     ["verify-token", { valid: true, subject: "ada" }],
@@ -147,7 +147,7 @@ describe("the examples come out as their summaries say", () => {
     expect(outcomeOf(name).body).toMatchObject(expected);
   });
 
-  it("decapsulate, which gives the secret of encapsulate", () => {
+  it("decapsulate returns the secret from encapsulate", () => {
     const secretOf = (name: string) => (outcomeOf(name).body as { result: { sharedSecret: string } }).result;
     expect(secretOf("decapsulate").sharedSecret).toBe(secretOf("encapsulate").sharedSecret);
   });

@@ -20,7 +20,6 @@ beforeAll(async () => {
   writeFileSync(description, JSON.stringify(api.document));
 }, 180_000);
 
-/** Runs a program that must succeed. */
 async function succeed(program: string, ...args: string[]): Promise<string> {
   const { code, stdout, stderr } = await run(program, args);
   if (code !== 0) throw new Error(`${program} ended with ${code}: ${stdout}${stderr}`);
@@ -29,7 +28,7 @@ async function succeed(program: string, ...args: string[]): Promise<string> {
 
 const story = (file: string): string => join(import.meta.dirname, "stories", file);
 
-/** What the story of each client comes to, on a server that has nothing yet but what other stories made. */
+/** Expected result of each client's story, on a server that contains only what other stories created. */
 const outcome = {
   algorithm: "ML-DSA-65",
   signatureBytes: 3309,
@@ -41,7 +40,7 @@ const outcome = {
   sameBytes: true,
 };
 
-/** What the calls of OAuth 2 come to, with their two media types. */
+/** Expected result of the OAuth 2 calls, with their two media types. */
 const tokens = {
   tokens: [
     [true, "kms.sign", "orders"],
@@ -51,7 +50,7 @@ const tokens = {
   tokenRefused: "invalid_client",
 };
 
-/** Languages write whole numbers without a point. */
+/** Languages print whole numbers without a decimal point. */
 const wholeNumbers = {
   sequences: expect.arrayContaining([expect.stringMatching(/^\d+$/)]),
   blockIndex: expect.stringMatching(/^\d+$/),
@@ -77,7 +76,7 @@ describe.skipIf(isToolMissing(openapiGenerator) || isMissing("mvn") || isMissing
   "a client that openapi-generator generates in Java (needs openapi-generator, mvn and javac)",
   { timeout: 1_200_000 },
   () => {
-    it("compiles, has classes with types of their own for bytes and whole numbers, and makes calls", async () => {
+    it("compiles, has dedicated types for bytes and whole numbers, and makes calls", async () => {
       const output = join(directory, "java");
       await succeed(
         "java",

@@ -1,8 +1,8 @@
 /**
  * Generates a TypeScript client: `node generate-client.mjs <openapi.json> <directory>`.
  *
- * @hey-api/openapi-ts builds on the interface of the TypeScript compiler, which TypeScript 7 no longer has; the one
- * that @bufbuild/protoplugin brings along still does.
+ * @hey-api/openapi-ts uses the TypeScript compiler API, which TypeScript 7 no longer has; the compiler that
+ *   @bufbuild/protoplugin depends on still has it.
  */
 import { createRequire, registerHooks } from "node:module";
 import { pathToFileURL } from "node:url";
@@ -17,7 +17,7 @@ registerHooks({
 const { createClient } = await import("@hey-api/openapi-ts");
 await createClient({
   input,
-  // Node runs what it writes as it is.
+  // Node runs the generated code without a build.
   output: { path: output, module: { extension: ".ts" } },
   logs: { level: "silent" },
 });

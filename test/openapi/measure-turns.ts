@@ -1,13 +1,13 @@
 /**
- * A program of event-loop.full.test.ts: starts the server, and tells how much CPU time the longest turn of its event loop
- * took. Unlike a delay, CPU time does not grow while other programs keep the machine busy.
+ * A program for event-loop.full.test.ts: starts the server, and reports the CPU time of the longest turn of
+ * its event loop. Unlike a delay, CPU time does not grow while other programs keep the machine busy.
  */
 import { pino } from "pino";
 import { createApp } from "../../src/app.ts";
 import { readConfig } from "../../src/config.ts";
 import { loadPackages } from "../support/whole-program.ts";
 
-/** What the program sends to its parent: first where it serves, then the measurement. */
+/** Messages to the parent: first the server's address, then the measurement. */
 export interface TurnReport {
   readonly url?: string;
   readonly longestTurnMs?: number;

@@ -9,7 +9,7 @@ beforeAll(async () => {
   api = await startApi("open", atEnd);
 }, 180_000);
 
-/** The description leaves out the calls of Google's interface that are always refused, with 501. */
+/** The description omits the calls of Google's interface that are always refused with 501. */
 function listRefused(path: string): string[] {
   return /^\/v1\/.*\/cryptoKey(s|Versions)\/\{name\d\}$/.test(path) ? ["DELETE"] : [];
 }
@@ -17,7 +17,7 @@ function listRefused(path: string): string[] {
 const targetOf = (path: string): string => api.url + path.replace(/\{[^}]+\}/g, "some-id");
 
 describe("a path of the API description", () => {
-  it("has in Allow exactly the methods that the description lists, with HEAD for GET, and OPTIONS", async () => {
+  it("returns in Allow exactly the described methods, plus HEAD for GET and OPTIONS", async () => {
     const paths = Object.entries(api.document.paths);
     expect(paths.length).toBeGreaterThan(60);
     for (const [path, operations] of paths) {
@@ -29,7 +29,7 @@ describe("a path of the API description", () => {
     }
   });
 
-  it("takes QUERY where the description has it in an extension, and says of which types", async () => {
+  it("accepts QUERY where an extension describes it, and lists its media types", async () => {
     const paths = Object.entries(api.document.paths).filter(([, operations]) => "x-query" in operations);
     expect(paths.map(([path]) => path)).toEqual(["/api/grpc/verify", "/api/kms/verify"]);
     for (const [path, { "x-query": operation }] of paths) {
@@ -39,7 +39,7 @@ describe("a path of the API description", () => {
     }
   });
 
-  it("answers 405 to each method that the description does not list", async () => {
+  it("returns 405 for each undescribed method", async () => {
     for (const [path, operations] of Object.entries(api.document.paths)) {
       for (const method of ["GET", "PUT", "POST", "DELETE", "PATCH"]) {
         if (Object.hasOwn(operations, method.toLowerCase())) continue;

@@ -7,31 +7,26 @@ import { describeRule, describeRules, describeServices, parametersOf } from "./d
 
 const library = describeServices([createServiceImplSpec(Library, {})]);
 
-describe("a path of OpenAPI", () => {
+describe("an OpenAPI path", () => {
   it.each([
-    ["names a field as JSON does", "/v1/{display_name}", "/v1/{displayName}", ["displayName"]],
-    [
-      "names a field of a message in the request",
-      "/v1/{nested.long_name}",
-      "/v1/{nested.longName}",
-      ["nested.longName"],
-    ],
-    ["writes what is fixed about a field", "/v1/{name=shelves/*}", "/v1/shelves/{name}", ["name"]],
+    ["uses the JSON name of a field", "/v1/{display_name}", "/v1/{displayName}", ["displayName"]],
+    ["names a nested field", "/v1/{nested.long_name}", "/v1/{nested.longName}", ["nested.longName"]],
+    ["includes the fixed part of a field", "/v1/{name=shelves/*}", "/v1/shelves/{name}", ["name"]],
     [
       "has a parameter for each free segment of a field",
       "/v1/{name=shelves/*/books/*}",
       "/v1/shelves/{name1}/books/{name2}",
       ["name1", "name2"],
     ],
-    ["has one for the rest of a path", "/v1/{name=files/**}", "/v1/files/{name}", ["name"]],
+    ["has one parameter for the rest of a path", "/v1/{name=files/**}", "/v1/files/{name}", ["name"]],
     [
-      "has parameters for segments of no field",
+      "has parameters for segments outside of any field",
       "/v1/*/x/*",
       "/v1/{segment1}/x/{segment2}",
       ["segment1", "segment2"],
     ],
-    ["keeps the verb", "/v1/{name}:cancel", "/v1/{name}:cancel", ["name"]],
-    ["encodes what is fixed", "/v1/a%20b/{name}", "/v1/a%20b/{name}", ["name"]],
+    ["keeps the custom verb", "/v1/{name}:cancel", "/v1/{name}:cancel", ["name"]],
+    ["encodes fixed segments", "/v1/a%20b/{name}", "/v1/a%20b/{name}", ["name"]],
     ["can be the root", "/", "/", []],
   ])("%s: %s", (_, template, path, names) => {
     const { at, operation } = describeRule({ get: template });
@@ -39,13 +34,13 @@ describe("a path of OpenAPI", () => {
     expect(parametersOf(operation, "path").map(({ name }) => name)).toEqual(names);
   });
 
-  it("says how the parts of a field make the field", () => {
+  it("explains how parameters form a field", () => {
     const [shelf, book] = parametersOf(findOperation(library, "testing.Library.GetBook").operation, "path");
     expect(shelf?.description).toBe("The value of the field is `shelves/{name1}/books/{name2}`.");
     expect(book?.description).toBe("The value of the field is `shelves/{name1}/books/{name2}`.");
   });
 
-  it("says that the rest of a path may have slashes", () => {
+  it("explains that the rest of a path may contain slashes", () => {
     const [rest] = parametersOf(findOperation(library, "testing.Library.ReadFile").operation, "path");
     expect(rest?.description).toBe("May have several segments; do not encode their slashes.");
   });
@@ -58,8 +53,8 @@ describe("a path of OpenAPI", () => {
   });
 });
 
-describe("an RPC of several bindings", () => {
-  it("has an operation for each, with an id of its own", () => {
+describe("an RPC with several bindings", () => {
+  it("has one operation per binding, each with a unique ID", () => {
     const ids = listOperations(library).map(({ operation }) => operation.operationId);
     expect(ids).toContain("testing_Library_GetBook");
     expect(ids).toContain("testing_Library_GetBook_2");
@@ -70,12 +65,12 @@ describe("an RPC of several bindings", () => {
 describe("a call that OpenAPI cannot describe", () => {
   it.each([
     ["without an HTTP rule", "- `testing.Library.CountBooks`"],
-    ["by a method of its own", "- `PURGE /v1/{parent=shelves/*}/books`: `testing.Library.PurgeBooks`"],
-  ])("%s stands with its service", (_, text) => {
+    ["with a custom method", "- `PURGE /v1/{parent=shelves/*}/books`: `testing.Library.PurgeBooks`"],
+  ])("%s is listed in the description of its service", (_, text) => {
     expect(library.tags[0]?.description).toContain(text);
   });
 
-  it("by QUERY stands with its service, and beside the other calls of its path as an extension", () => {
+  it("with QUERY is listed with its service, and as an extension of its path", () => {
     const query = { custom: { kind: "QUERY", path: "/v1/find" }, body: "*" };
     const document = describeRules([{ post: "/v1/find", body: "*", additionalBindings: [query] }]);
     expect(document.tags[0]?.description).toContain("- `QUERY /v1/find`: `testing.Ruled.Rpc1`");
@@ -92,10 +87,10 @@ describe("a call that OpenAPI cannot describe", () => {
   });
 });
 
-describe("the query of OpenAPI", () => {
+describe("the OpenAPI query", () => {
   it.each([
     ["the path", { get: "/v1/{text}" }],
-    ["the path, within a message", { get: "/v1/{part.id}" }],
+    ["the path, in a nested message", { get: "/v1/{part.id}" }],
     ["the body", { post: "/v1", body: "text" }],
   ])("offers no other member of a oneof that is in %s", (_place, rule) => {
     const names = queryOf(rule).map(({ name }) => name.split(".")[0]);
@@ -105,7 +100,7 @@ describe("the query of OpenAPI", () => {
   const queryOf = (rule: Rule) => parametersOf(describeRule(rule).operation, "query");
   const namesOf = (rule: Rule) => queryOf(rule).map(({ name }) => name);
 
-  it("has every field that a text can stand for, and those of messages in the request", () => {
+  it("has every field with a textual form, including nested fields", () => {
     const names = namesOf({ get: "/v1" });
     expect(names).toEqual(
       expect.arrayContaining(["name", "tags", "timestamp", "struct", "nested.id", "nested.longName"]),
@@ -113,26 +108,26 @@ describe("the query of OpenAPI", () => {
     expect(names.filter((name) => ["labels", "nesteds", "any", "nested", "raw"].includes(name))).toEqual([]);
   });
 
-  it("ends where a message holds itself", () => {
+  it("stops at recursive messages", () => {
     expect(namesOf({ get: "/v1" }).filter((name) => name.startsWith("nested.child"))).toEqual([]);
   });
 
-  it("lacks what stands in the path", () => {
+  it("omits fields in the path", () => {
     expect(namesOf({ get: "/v1/{name}/{nested.id}" })).not.toEqual(expect.arrayContaining(["name"]));
     expect(namesOf({ get: "/v1/{name}/{nested.id}" })).not.toEqual(expect.arrayContaining(["nested.id"]));
   });
 
-  it("lacks the field that is the body", () => {
+  it("omits the body field", () => {
     const names = namesOf({ post: "/v1", body: "nested" });
     expect(names).toContain("name");
     expect(names.filter((name) => name.startsWith("nested."))).toEqual([]);
   });
 
-  it("is empty where the body is the whole request", () => {
+  it("is empty if the body is the whole request", () => {
     expect(namesOf({ post: "/v1", body: "*" })).toEqual([]);
   });
 
-  it("takes a list as one parameter several times, and JSON where nothing else will do", () => {
+  it("repeats a parameter for a list, and uses JSON where nothing else works", () => {
     const parameters = new Map(queryOf({ get: "/v1" }).map((one) => [one.name, one]));
     expect(parameters.get("tags")?.schema).toEqual({ type: "array", items: { type: "string" } });
     expect(parameters.get("struct")?.content).toHaveProperty(

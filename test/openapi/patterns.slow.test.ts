@@ -7,7 +7,10 @@ import { type ApiServer, startApi } from "./api-server.ts";
 /** Which texts each pattern matches, by pattern and text. */
 type Rows = readonly (readonly boolean[])[];
 
-/** Texts at the edges of the patterns. In Python, `$` also matches before a final line break: no text ends with one. */
+/**
+ * Edge cases of the patterns. In Python, `$` also matches before a final line break, so no text ends with
+ * one.
+ */
 const texts = [
   "",
   "a",
@@ -57,7 +60,7 @@ beforeAll(async () => {
   patterns = [...new Set(findPatterns(api.document))];
 }, 180_000);
 
-/** Every value of a keyword "pattern", at any depth. */
+/** Returns every value of a "pattern" keyword, at any depth. */
 function findPatterns(part: unknown): string[] {
   if (typeof part !== "object" || part === null) return [];
   const { pattern } = part as { readonly pattern?: unknown };
@@ -80,27 +83,27 @@ async function matchWith(program: string, args: readonly string[], input: string
 const engine = (file: string): string => join(import.meta.dirname, "engines", file);
 
 describe("the patterns of the API description", { timeout: 120_000 }, () => {
-  it("are several, and each matches some texts and refuses others", () => {
+  it("exist, and each matches some texts and rejects others", () => {
     expect(patterns.length).toBeGreaterThan(4);
     const verdicts = matchHere("").map((row) => new Set(row).size);
     expect(patterns.filter((_, index) => verdicts[index] !== 2)).toEqual([]);
   });
 
-  it("mean the same to ECMA 262 with the flag u and without", () => {
+  it("mean the same in ECMA-262 with and without the u flag", () => {
     expect(matchHere("u")).toEqual(matchHere(""));
   });
 
-  it.skipIf(isMissing("python3"))("mean the same to Python (needs python3)", async () => {
+  it.skipIf(isMissing("python3"))("mean the same in Python (needs python3)", async () => {
     const input = JSON.stringify({ patterns, texts });
     expect(await matchWith("python3", [engine("match.py")], input)).toEqual(matchHere(""));
   });
 
-  it.skipIf(isMissing("go"))("mean the same to Go, and so to RE2 (needs go)", async () => {
+  it.skipIf(isMissing("go"))("mean the same in Go, and so in RE2 (needs go)", async () => {
     const input = JSON.stringify({ patterns, texts });
     expect(await matchWith("go", ["run", engine("match.go")], input)).toEqual(matchHere(""));
   });
 
-  it.skipIf(isMissing("java"))("mean the same to Java (needs java)", async () => {
+  it.skipIf(isMissing("java"))("mean the same in Java (needs java)", async () => {
     const encode = (list: readonly string[]): string =>
       list.map((text) => Buffer.from(text).toString("base64")).join(",");
     const input = `${encode(patterns)}\n${encode(texts)}\n`;

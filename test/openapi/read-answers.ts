@@ -5,29 +5,29 @@ import type { Outcome } from "./call-examples.ts";
 import { cleanAnswer } from "./clean-answer.ts";
 
 /**
- * Cleans the answers of examples, by the names of the examples.
+ * Cleans the answers to examples, by example name.
  *
- * @throws an Error for an answer other than 200.
+ * @throws Error for a response other than 200
  */
 export function readAnswers(outcomes: ReadonlyMap<string, Outcome>): Record<string, Json> {
   return Object.fromEntries(
     [...outcomes].map(([name, { status, mediaType, body, bytes }]) => {
-      if (status !== 200) throw new Error(`${name} is answered with ${status}`);
+      if (status !== 200) throw new Error(`${name} returned ${status}`);
       const raw = Buffer.from(bytes).toString(mediaType.startsWith("text/") ? "utf8" : "base64");
       return [name, cleanAnswer(body ?? raw)];
     }),
   );
 }
 
-/** The recorded answers, by the names of the examples: those of the core, and those of extensions. */
+/** Returns the recorded answers of the core and of extensions, by example name. */
 export function listRecorded(examples: readonly Example[]): Readonly<Record<string, Json>> {
   const others = examples.flatMap(({ name, answer }) => (answer === undefined ? [] : [[name, answer]]));
   return { ...answersOfCore, ...Object.fromEntries(others) };
 }
 
 /**
- * The shape of an answer: its members, the types of their values, and the values that are names. A list has the shapes
- * of its elements, each once.
+ * Returns the shape of an answer: its members, the types of their values, and the values that are names. A
+ * list has each distinct shape of its elements once.
  */
 export function shapeOf(value: Json): unknown {
   if (Array.isArray(value)) return [...new Set(value.map((part) => JSON.stringify(shapeOf(part))))].sort();

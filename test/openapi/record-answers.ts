@@ -1,5 +1,5 @@
 /**
- * Writes docs/answers.json and the answers.json of extensions: the answers of a real server to the examples.
+ * Records a real server's answers to the examples in docs/answers.json and in the extensions' answers.json:
  * `npm run answers`.
  */
 import { writeFileSync } from "node:fs";

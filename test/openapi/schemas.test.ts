@@ -14,13 +14,13 @@ const document = describeRules([{ post: "/v1", body: "*" }]);
 const everything = document.components.schemas["testing.Everything"]?.properties ?? {};
 const check = createCheck(document);
 
-/** What is wrong with the JSON form of a message, by its schema. */
+/** Returns what is wrong with a message's JSON form, according to its schema. */
 function checkMessage(message: MessageInitShape<typeof EverythingSchema>): string[] {
   const json = toJson(EverythingSchema, create(EverythingSchema, message), { alwaysEmitImplicit: true });
   return check(["components", "schemas", "testing.Everything"], json);
 }
 
-describe("the schema of a field", () => {
+describe("a field's schema", () => {
   const kinds: [field: string, schema: Schema][] = [
     ["name", { type: "string" }],
     ["boolValue", { type: "boolean" }],
@@ -54,11 +54,11 @@ describe("the schema of a field", () => {
     expect(everything[field]).toEqual(schema);
   });
 
-  it("fits the JSON of an empty message", () => {
+  it("matches the JSON of an empty message", () => {
     expect(checkMessage({})).toEqual([]);
   });
 
-  it("fits the JSON of a full one", () => {
+  it("matches the JSON of a full message", () => {
     const full = {
       name: "a",
       int64Value: -(2n ** 63n),
@@ -80,20 +80,20 @@ describe("the schema of a field", () => {
     expect(checkMessage(full)).toEqual([]);
   });
 
-  it("makes required of an answer what is always there, and nothing else", () => {
+  it("requires in a response exactly the fields that are always present", () => {
     const required = document.components.schemas["testing.Everything"]?.required ?? [];
     expect(required).toEqual(expect.arrayContaining(["name", "tags", "labels", "color"]));
     expect(required.filter((name) => ["nested", "nickname", "text", "timestamp"].includes(name))).toEqual([]);
   });
 
-  it("of a request says which fields stand instead of each other", () => {
+  it("explains which request fields exclude each other", () => {
     const request = document.components.schemas["testing.EverythingInput"];
     expect(request?.description).toBe("Give at most one of text, number, part and wrapped.");
   });
 });
 
-describe("the comments of protos", () => {
-  it("become descriptions, by JSON names and without their line breaks", () => {
+describe("proto comments", () => {
+  it("become descriptions, with JSON names and without line breaks", () => {
     const { components } = describeRules([{ get: "/v1" }], {
       "testing.Everything": "Has display_name\nand more.\n\nAnd not_a_field.",
       "testing.Everything.display_name": "Names it.",
@@ -103,7 +103,7 @@ describe("the comments of protos", () => {
     expect(schema?.properties?.displayName?.description).toBe("Names it.");
   });
 
-  it("of an RPC give its summary: the first sentence", () => {
+  it("give an RPC its summary: the first sentence", () => {
     const { paths } = describeRules([{ get: "/v1" }], {
       "testing.Ruled.Rpc1": "Does it (RFC 1, section 2.3). Twice.",
     });
@@ -111,7 +111,7 @@ describe("the comments of protos", () => {
   });
 });
 
-describe("a rule of protovalidate", () => {
+describe("a protovalidate rule", () => {
   const rows: [what: string, type: Type, rules: Rules, value: Schema][] = [
     ["string.const", Type.STRING, { type: { case: "string", value: { const: "a" } } }, { const: "a" }],
     [
@@ -160,7 +160,7 @@ describe("a rule of protovalidate", () => {
     ],
     ["bool.const", Type.BOOL, { type: { case: "bool", value: { const: true } } }, { const: true }],
     [
-      "int32 from and to",
+      "int32 inclusive bounds",
       Type.INT32,
       {
         type: {
@@ -171,7 +171,7 @@ describe("a rule of protovalidate", () => {
       { minimum: 1, exclusiveMaximum: 9 },
     ],
     [
-      "int32 below and above",
+      "int32 exclusive bounds",
       Type.INT32,
       {
         type: {
@@ -182,16 +182,16 @@ describe("a rule of protovalidate", () => {
       { anyOf: [{ maximum: 1 }, { exclusiveMinimum: 9 }] },
     ],
     ["double.in", Type.DOUBLE, { type: { case: "double", value: { in: [0.5] } } }, { enum: [0.5] }],
-    ["required, of a string", Type.STRING, { required: true }, { minLength: 1 }],
-    ["required, of a number", Type.INT32, { required: true }, { not: { const: 0 } }],
-    ["required, of an int64", Type.INT64, { required: true }, { not: { const: "0" } }],
-    ["required, of a boolean", Type.BOOL, { required: true }, { const: true }],
+    ["required for a string", Type.STRING, { required: true }, { minLength: 1 }],
+    ["required for a number", Type.INT32, { required: true }, { not: { const: 0 } }],
+    ["required for an int64", Type.INT64, { required: true }, { not: { const: "0" } }],
+    ["required for a boolean", Type.BOOL, { required: true }, { const: true }],
   ];
   it.each(rows)("%s becomes keywords", (_, type, rules, keywords) => {
     expect(describeRuled(type, rules).properties?.value).toMatchObject(keywords);
   });
 
-  it("of a list is said of the list and of its items", () => {
+  it("for a list applies to the list and to its items", () => {
     const rules: Rules = {
       type: {
         case: "repeated",
@@ -207,19 +207,19 @@ describe("a rule of protovalidate", () => {
 
   const sentences: [what: string, type: Type, rules: Rules, sentence: string][] = [
     [
-      "an RE2 expression that ECMA-262 does not know",
+      "an RE2 expression that ECMA-262 does not support",
       Type.STRING,
       { type: { case: "string", value: { pattern: "(?P<a>b)" } } },
       "Must match the RE2 expression `(?P<a>b)`.",
     ],
     [
-      "a bound of 64 bits",
+      "a 64-bit bound",
       Type.INT64,
       { type: { case: "int64", value: { greaterThan: { case: "gt", value: 5n } } } },
       'Must hold: int64.gt = "5".',
     ],
     [
-      "a form without a format",
+      "a well-known form without a JSON Schema format",
       Type.STRING,
       { type: { case: "string", value: { wellKnown: { case: "ulid", value: true } } } },
       "Must be a valid ulid.",
@@ -231,7 +231,7 @@ describe("a rule of protovalidate", () => {
       "Be good.",
     ],
     [
-      "a length that base64 does not show to the byte",
+      "a byte length that base64 cannot express exactly",
       Type.BYTES,
       { type: { case: "bytes", value: { maxLen: 64n } } },
       "Must be at most 64 bytes.",
@@ -242,22 +242,22 @@ describe("a rule of protovalidate", () => {
     expect(describeRuled(type, rules).properties?.value?.description).toBe(sentence);
   });
 
-  it("that does not apply says nothing", () => {
+  it("that does not apply is omitted", () => {
     const rules: Rules = { ignore: Ignore.ALWAYS, type: { case: "string", value: { minLen: 3n } } };
     expect(describeRuled(Type.STRING, rules).properties?.value).toEqual({ type: ["string", "null"] });
   });
 
   const required: [what: string, isRequired: boolean, rules: Rules][] = [
     ["says so", true, { required: true }],
-    ["takes no empty text", true, { type: { case: "string", value: { minLen: 1n } } }],
-    ["takes no empty text for its pattern", true, { type: { case: "string", value: { pattern: "^a+$" } } }],
+    ["rejects an empty text", true, { type: { case: "string", value: { minLen: 1n } } }],
+    ["rejects an empty text by its pattern", true, { type: { case: "string", value: { pattern: "^a+$" } } }],
     [
-      "would, were an empty text not left alone",
+      "would reject an empty text, but ignores it",
       false,
       { ignore: Ignore.IF_ZERO_VALUE, type: { case: "string", value: { minLen: 1n } } },
     ],
     ["does not apply", false, { ignore: Ignore.ALWAYS, required: true }],
-    ["takes an empty text", false, { type: { case: "string", value: { maxLen: 1n } } }],
+    ["accepts an empty text", false, { type: { case: "string", value: { maxLen: 1n } } }],
   ];
   it.each(required)("that %s makes its field required: %s", (_, isRequired, rules) => {
     expect(describeRuled(Type.STRING, rules).required).toEqual(isRequired ? ["value"] : undefined);

@@ -1,4 +1,4 @@
-/** Reads what Schemathesis reports: one JSON object a line, of which ScenarioFinished has the calls and the checks. */
+/** Reads a Schemathesis report: one JSON object per line; ScenarioFinished contains the calls and checks. */
 import type { AcceptedFinding } from "./schemathesis-exceptions.ts";
 
 /** A check that a response failed. */
@@ -39,14 +39,12 @@ interface Event {
   readonly ScenarioFinished?: { readonly phase: string; readonly recorder: Recorder };
 }
 
-/** What a run found, and how many calls it made in each phase. */
 export interface Report {
   readonly findings: readonly Finding[];
   readonly calls: number;
   readonly operations: ReadonlySet<string>;
 }
 
-/** Reads the report of a run. */
 export function readReport(text: string): Report {
   const recorders = text
     .split("\n")
@@ -80,7 +78,7 @@ function textOf(content: Content | null | undefined): string {
   return content?.$base64 === undefined ? "" : Buffer.from(content.$base64, "base64").toString();
 }
 
-/** Tells whether a finding is one of those. */
+/** Returns whether a finding is accepted. */
 export function isAccepted(finding: Finding, accepted: readonly AcceptedFinding[]): boolean {
   const error = readError(finding.response);
   return accepted.some(

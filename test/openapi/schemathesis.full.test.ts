@@ -11,7 +11,9 @@ import { isAccepted, readReport } from "./schemathesis-report.ts";
 
 const atEnd = endAfterAll();
 
-/** With this seed and number of examples, a run makes about 3,000 calls, most of them in the phase "coverage". */
+/**
+ * With this seed and number of examples, a run makes about 3,000 calls, most of them in the "coverage" phase.
+ */
 const maxExamples = "4";
 
 /** A run takes three minutes. */
@@ -20,7 +22,7 @@ const toolTimeoutMs = 2_700_000;
 const program = pythonTool("schemathesis");
 const isSkipped = isToolMissing(program);
 
-/** Runs the program in a folder, where it leaves what it keeps. It ends with 1 for any finding. */
+/** Runs the program in a folder, where it leaves its files. It exits with 1 for any finding. */
 function runIn(cwd: string, args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
   return new Promise((resolve, reject) => {
     execFile(
@@ -36,10 +38,10 @@ function runIn(cwd: string, args: readonly string[]): Promise<{ stdout: string; 
 }
 
 describe.skipIf(isSkipped)("Schemathesis (needs schemathesis)", { timeout: toolTimeoutMs + 60_000 }, () => {
-  it("finds nothing between the description and the server but what is accepted", async () => {
+  it("finds no mismatch between description and server beyond the accepted ones", async () => {
     const server = await startServer({
       dataDir: makeTemporaryDirectory(atEnd),
-      // A signature of SLH-DSA can take more than the default of 30 seconds on a busy machine.
+      // An SLH-DSA signature can take longer than the default 30 seconds on a busy machine.
       args: ["--max-call-ms", "300000", "--issuer-url", "https://id.example.com"],
     });
     atEnd(async () => void (await server.stop()));
@@ -49,12 +51,12 @@ describe.skipIf(isSkipped)("Schemathesis (needs schemathesis)", { timeout: toolT
       ...["--config-file", join(import.meta.dirname, "schemathesis.toml")],
       ...["run", `${server.url}/openapi.json`],
       ...["--phases", "examples,coverage,fuzzing", "--checks", "all", "--max-examples", maxExamples],
-      // It fills bodies with parts of earlier responses, most of which are too short for a packet of the VPN.
+      // It fills bodies with parts of earlier responses, most of which are too short for a VPN packet.
       ...["--suppress-health-check", "filter_too_much"],
       ...["--report", "ndjson", "--report-ndjson-path", report, "--output-sanitize", "false", "--no-color"],
     ]);
     expect(stderr).toBe("");
-    // Errors of the tool itself, such as a schema of which it can make no example.
+    // Errors of the tool itself, such as a schema for which it cannot create an example.
     expect(stdout).not.toMatch(/^Errors:/m);
     const { findings, calls, operations } = readReport(readFileSync(report, "utf8"));
     expect(findings.filter((finding) => !isAccepted(finding, acceptedFindings))).toEqual([]);

@@ -1,4 +1,4 @@
-/** Other people's generators and clients take the protos as a server gives them away. */
+/** Third-party generators and clients accept the protos as a server serves them. */
 import { globSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -11,7 +11,7 @@ const atEnd = endAfterAll();
 const folder = makeTemporaryDirectory(afterAll);
 let server: ProtoServer;
 let protos: string;
-/** The protos that no package of the languages has: ours. */
+/** The protos that no language package contains: ours. */
 let own: readonly string[];
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ beforeAll(async () => {
   );
 }, 180_000);
 
-/** Runs protoc with the archive as its only include path, and lists the files that it writes. */
+/** Runs protoc with the archive as its only include path, and lists the generated files. */
 async function generate(...flags: readonly string[]): Promise<string[]> {
   const out = join(folder, `out-${readdirSync(folder).length}`);
   mkdirSync(out);
@@ -39,13 +39,13 @@ describe.skipIf(noProtoc)(`protoc generates from /protos.tar.gz${noProtoc ? " (n
     expect(files).toContain("quantumsafe/kms/kms_service.pb.go");
   });
 
-  it("for Java, one file for each message", { timeout: 180_000 }, async () => {
+  it("for Java, one file per message", { timeout: 180_000 }, async () => {
     const files = await generate("--java_out=OUT");
     expect(files).toContain("quantumsafe/kms/CreateKeyRequest.java");
     expect(files).toContain("quantumsafe/qsp/Access.java");
   });
 
-  it("for C#, in namespaces of our own", { timeout: 180_000 }, async () => {
+  it("for C#, in our own namespaces", { timeout: 180_000 }, async () => {
     const files = await generate("--csharp_out=OUT", "--csharp_opt=base_namespace=");
     expect(files).toHaveLength(own.length);
     expect(files).toContain("QuantumSafe/Kms/KmsService.cs");
@@ -63,7 +63,7 @@ const noGrpcurl = isMissing("grpcurl");
 describe.skipIf(noGrpcurl)(`grpcurl${noGrpcurl ? " (needs grpcurl)" : ""}`, { timeout: 180_000 }, () => {
   const authority = (): string => new URL(server.url).host;
 
-  it("calls with /protos.binpb alone", async () => {
+  it("makes calls with only /protos.binpb", async () => {
     const set = join(folder, "protos.binpb");
     writeFileSync(set, await server.fetchBytes("/protos.binpb"));
     const call = ["-plaintext", "-protoset", set, "-d", '{"data":"aGVsbG8="}'];
@@ -71,7 +71,7 @@ describe.skipIf(noGrpcurl)(`grpcurl${noGrpcurl ? " (needs grpcurl)" : ""}`, { ti
     expect(JSON.parse(stdout)).toMatchObject({ status: "success", algorithm: "ML-DSA-65" });
   });
 
-  it("writes protos from reflection that Go can generate from", async () => {
+  it("writes protos from reflection that protoc-gen-go accepts", async () => {
     const written = join(folder, "reflected");
     await execute("grpcurl", [
       "-plaintext",

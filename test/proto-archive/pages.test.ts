@@ -28,7 +28,7 @@ describe.each([
   ["/protos.binpb", "application/x-protobuf"],
   ["/protos.tar.gz", "application/gzip"],
 ])("GET %s", { timeout: 180_000 }, (path, type) => {
-  it(`answers with ${type}, as a download`, async () => {
+  it(`returns ${type} as a download`, async () => {
     const { status, headers } = await get(path);
     expect(status).toBe(200);
     expect(headers.get("content-type")).toBe(type);
@@ -36,32 +36,32 @@ describe.each([
     expect(headers.get("x-content-type-options")).toBe("nosniff");
   });
 
-  it("is the same with compression and without", async () => {
+  it("is the same with and without compression", async () => {
     const plain = await get(path, { "accept-encoding": "identity" });
     const compressed = await get(path, { "accept-encoding": "br;q=0.5, gzip" });
     expect(plain.headers.get("content-encoding")).toBeNull();
     expect(await compressed.bytes()).toEqual(await plain.bytes());
   });
 
-  it("answers 304 to a caller that has it", async () => {
+  it("returns 304 to a client that already has it", async () => {
     const { headers } = await get(path);
     const again = await get(path, { "if-none-match": headers.get("etag") ?? "" });
     expect([again.status, await again.text()]).toEqual([304, ""]);
   });
 
-  it("answers HEAD without content", async () => {
+  it("responds to HEAD without content", async () => {
     const answer = await get(path, {}, "HEAD");
     expect([answer.status, await answer.text()]).toEqual([200, ""]);
   });
 
-  it("answers another method as other pages do", async () => {
+  it("rejects other methods like other pages", async () => {
     const answers = await Promise.all([path, "/openapi.json"].map((each) => get(each, {}, "DELETE")));
     expect(answers[0]?.status).toBe(answers[1]?.status);
     expect(answers[0]?.ok).toBe(false);
   });
 });
 
-it("every server gives the same bytes", { timeout: 180_000 }, async () => {
+it("every server returns the same bytes", { timeout: 180_000 }, async () => {
   const other = await startProtoServer(atEnd);
   for (const path of ["/protos.binpb", "/protos.tar.gz"])
     expect(await other.fetchBytes(path)).toEqual(await server.fetchBytes(path));
@@ -73,11 +73,11 @@ describe("/protos.tar.gz", () => {
     expect(headers.get("content-encoding")).toBeNull();
   });
 
-  it("has our sources with their comments, readable by everyone and without a time of its own", async () => {
+  it("contains our sources with comments, readable by everyone and without timestamps", async () => {
     const folder = await extractProtos(server, makeTemporaryDirectory());
-    // qsp k8s-kms serves those of Kubernetes, and no server does.
+    // qsp k8s-kms serves the Kubernetes protos, and no server does.
     const served = (await loadPackages()).flatMap(({ files }) => files.map(({ name }) => `${name}.proto`));
-    // A service of an extension that is not there has its protos still; nothing else imports the media type.
+    // If an extension is absent, its service's protos still exist; nothing else imports the media type.
     const isGiven = (path: string) => served.includes(path) || !/(_service|media_type)\.proto$/.test(path);
     const protos = globSync("**/*.proto", { cwd: join(root, "proto"), exclude: ["kubernetes/**"] });
     const own = protos.filter(isGiven);
@@ -89,7 +89,7 @@ describe("/protos.tar.gz", () => {
     }
   });
 
-  it("compiles to /protos.binpb, with nothing else on the path", { timeout: 180_000 }, async () => {
+  it("compiles to /protos.binpb, with nothing else on the include path", { timeout: 180_000 }, async () => {
     const folder = await extractProtos(server, makeTemporaryDirectory());
     const buf = join(root, "node_modules/@bufbuild/buf/bin/buf");
     const image = `${folder}.binpb`;
@@ -101,10 +101,10 @@ describe("/protos.tar.gz", () => {
     expect(compiled).toEqual(served);
   });
 
-  it("is what `npm run protos` writes, but for services of extensions", { timeout: 180_000 }, async () => {
+  it("equals what `npm run protos` writes, except for extension services", { timeout: 180_000 }, async () => {
     const temporary = makeTemporaryDirectory();
     const folder = await extractProtos(server, temporary);
-    // As npm runs it: in our folder, with the caller's in INIT_CWD.
+    // As npm runs it: in our folder, with the caller's folder in INIT_CWD.
     const env = { ...process.env, npm_lifecycle_event: "protos", INIT_CWD: temporary };
     await execute(process.execPath, [join(root, "src/proto-archive/write.ts"), "written"], { env });
     const written = join(temporary, "written");
@@ -114,14 +114,14 @@ describe("/protos.tar.gz", () => {
 });
 
 describe("npm run protos", { timeout: 180_000 }, () => {
-  it.each([[[]], [["--help"]], [["a", "b"]]])("refuses %j with a sentence and exit code 2", async (args) => {
+  it.each([[[]], [["--help"]], [["a", "b"]]])("rejects %j with a message and exit code 2", async (args) => {
     const run = execute(process.execPath, [join(root, "src/proto-archive/write.ts"), ...args]);
     await expect(run).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining("name one folder") });
   });
 });
 
 describe("/protos.binpb", { timeout: 180_000 }, () => {
-  it("is one set that resolves on its own, imports first", async () => {
+  it("is one self-contained set, imports first", async () => {
     const seen = new Set<string>();
     for (const { name, dependency } of await readSet()) {
       expect(dependency.filter((path) => !seen.has(path))).toEqual([]);
@@ -132,7 +132,7 @@ describe("/protos.binpb", { timeout: 180_000 }, () => {
     expect(registry.getMessage("google.rpc.BadRequest")).toBeDefined();
   });
 
-  it("has the package options of Go in every file, and of Java and C# in ours", async () => {
+  it("has Go package options in every file, and Java and C# options in ours", async () => {
     const files = await readSet();
     expect(files.filter(({ options }) => !options?.goPackage).map(({ name }) => name)).toEqual([]);
     const own = files.filter(({ name }) => !/^(google|grpc|buf|envoy|udpa|validate|xds)\//.test(name));
@@ -150,7 +150,7 @@ describe("/protos.binpb", { timeout: 180_000 }, () => {
   it.each([
     ["v1", V1],
     ["v1alpha", V1alpha],
-  ] as const)("is what reflection %s serves, file by file", async (_, service) => {
+  ] as const)("matches reflection %s, file by file", async (_, service) => {
     const transport = createGrpcTransport({ baseUrl: server.url });
     const client = createClient(service as typeof V1, transport);
     const files = await readSet();
@@ -173,14 +173,14 @@ describe("/protos.binpb", { timeout: 180_000 }, () => {
     const { messageResponse } = (await Array.fromAsync(client.serverReflectionInfo(listServices())))[0] ?? {};
     const listed = messageResponse?.case === "listServicesResponse" ? messageResponse.value.service : [];
     const declared = files.flatMap((file) => file.service.map(({ name }) => `${file.package}.${name}`));
-    // Its file is there for the message Operation, which protos of others import, and nobody serves it.
+    // Its file is included for the message Operation, which third-party protos import, and nobody serves it.
     const imported = "google.longrunning.Operations";
     expect(declared.filter((name) => name !== imported).sort()).toEqual(
       listed.map(({ name }) => name).sort(),
     );
   });
 
-  it("has only what a server with fewer services serves", async () => {
+  it("contains only the services that the server serves", async () => {
     const small = await startProtoServer(atEnd, ["--services", "iot"]);
     const { file } = fromBinary(FileDescriptorSetSchema, await small.fetchBytes("/protos.binpb"));
     const names = file.map(({ name }) => name);

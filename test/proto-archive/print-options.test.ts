@@ -7,7 +7,7 @@ import { listOptions } from "../../src/proto-archive/print-options.ts";
 
 const registry = createRegistry(file_google_api_annotations);
 
-it("an option in quotes has escapes where a parser would stop, or read something else", () => {
+it("a quoted option is escaped where a parser would stop or misread it", () => {
   const options = create(FileOptionsSchema, { goPackage: 'a "b" \\ \n {', deprecated: true });
   expect(listOptions(FileOptionsSchema, options, registry)).toEqual([
     { name: "go_package", value: String.raw`"a \"b\" \\ \n {"` },
@@ -15,7 +15,7 @@ it("an option in quotes has escapes where a parser would stop, or read something
   ]);
 });
 
-it("an option of a message is in one line, its inner messages as well", () => {
+it("a message option is on one line, including nested messages", () => {
   const { options } = KmsService.method.getKey.proto;
   const names = ["{key_id}", "{key_id=name/**}", "{key_id=user/*/name/**}"];
   const [get, ...others] = names.map((name) => `get: "/api/kms/key/${name}"`);

@@ -30,7 +30,7 @@ import { file_testing_kinds } from "../gen/testing/kinds_pb.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 
 const root = join(import.meta.dirname, "../..");
-// testing/kinds.proto has every kind of field, struct.proto a map of messages.
+// testing/kinds.proto has every kind of field; struct.proto has a map of messages.
 const files: readonly DescFile[] = collectFiles([
   ...(await findFiles()),
   file_testing_kinds,
@@ -60,19 +60,19 @@ describe("printProto", () => {
     },
   );
 
-  it("keeps options that are set with extensions", () => {
+  it("keeps extension options", () => {
     const file = files.find(({ proto }) => proto.name === "kms/kms_service.proto");
     const text = file && printProto(file.proto, registry);
     expect(text).toContain("option (qsp.access) = ACCESS_AUTHENTICATED;");
     expect(text).toContain('option (google.api.http) = { get: "/api/kms/keys" };');
   });
 
-  it("refuses an edition that it does not know", () => {
+  it("rejects an unknown edition", () => {
     const file = create(FileDescriptorProtoSchema, { name: "new.proto", syntax: "editions" });
     expect(() => printProto(file, registry)).toThrow(/new\.proto.*editions/);
   });
 
-  it("refuses a group", () => {
+  it("rejects a group", () => {
     const field = create(FieldDescriptorProtoSchema, { name: "old", type: FieldDescriptorProto_Type.GROUP });
     const file = create(FileDescriptorProtoSchema, { name: "old.proto", messageType: [{ field: [field] }] });
     expect(() => printProto(file, registry)).toThrow(/group/);

@@ -1,4 +1,4 @@
-/** A server with all services, and the protos that it gives away. */
+/** Starts a server with all services, and reads its protos. */
 import { execFile } from "node:child_process";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,16 +9,16 @@ import { readConfig } from "../../src/config.ts";
 import { makeTemporaryDirectory } from "../support/temporary-directory.ts";
 import { loadPackages } from "../support/whole-program.ts";
 
-/** Runs a program to its end, and throws if it fails. The server of a test runs on meanwhile. */
+/** Runs a program to its end, and throws if it fails. The test's server keeps running meanwhile. */
 export const execute = promisify(execFile);
 
-/** A server that answers. */
+/** A running server. */
 export interface ProtoServer {
   readonly url: string;
   fetchBytes(path: string): Promise<Uint8Array<ArrayBuffer>>;
 }
 
-/** Starts a server that ends with the file, given `afterAll`. */
+/** Starts a server; with `afterAll` as an argument, it stops at the end of the file. */
 export async function startProtoServer(
   atEnd: (end: () => void | Promise<void>) => void,
   args: readonly string[] = [],
@@ -39,7 +39,7 @@ export async function startProtoServer(
   };
 }
 
-/** Extracts the archive of a server with the machine's own tar. */
+/** Extracts a server's archive with the system's tar. */
 export async function extractProtos(server: ProtoServer, folder: string): Promise<string> {
   const archive = join(folder, "protos.tar.gz");
   const target = join(folder, "protos");

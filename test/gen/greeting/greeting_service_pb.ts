@@ -2,7 +2,7 @@
 // @generated from file greeting/greeting_service.proto (package greeting, syntax proto3)
 /* eslint-disable */
 
-// A package that a test adds to the server.
+// Package that a test adds to the server.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -87,7 +87,7 @@ export const GetHealthResponseSchema: GenMessage<GetHealthResponse> = /*@__PURE_
  */
 export const GreetingService: GenService<{
   /**
-   * Greets somebody by name.
+   * Greets a person by name.
    *
    * @generated from rpc greeting.GreetingService.Greet
    */

@@ -41,7 +41,7 @@ export const ItemSchema: GenMessage<Item> = /*@__PURE__*/
   messageDesc(file_probing_probe, 0);
 
 /**
- * Does what the test wants, in a call of each kind.
+ * Behaves as the test requires, in a call of each kind.
  *
  * @generated from service probing.Probe
  */

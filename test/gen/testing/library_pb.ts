@@ -273,7 +273,7 @@ export const ReadFileRequestSchema: GenMessage<ReadFileRequest> = /*@__PURE__*/
   messageDesc(file_testing_library, 8);
 
 /**
- * A library as an API guide would have it, with calls of all four kinds.
+ * A library as in an API guide, with calls of all four kinds.
  *
  * @generated from service testing.Library
  */
@@ -407,7 +407,7 @@ export const Library: GenService<{
     output: typeof BookSchema;
   },
   /**
-   * Has no rule, and so no REST path.
+   * Has no HTTP rule, and so no REST path.
    *
    * @generated from rpc testing.Library.CountBooks
    */

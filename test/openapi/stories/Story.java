@@ -66,7 +66,7 @@ public class Story {
                     missing,
                     String.valueOf(block.getIndex()),
                     Arrays.equals(block.getData(), data))));
-    // The HTTP client keeps threads that would keep the program.
+    // The HTTP client has threads that would keep the program running.
     System.exit(0);
   }
 

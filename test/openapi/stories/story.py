@@ -1,4 +1,4 @@
-"""Calls the server at argv[1] with a client that openapi-python-client generated; prints what came of it as JSON."""
+"""Calls the server at argv[1] with a client that openapi-python-client generated; prints the results as JSON."""
 import base64
 import json
 import sys
@@ -58,7 +58,7 @@ missing = get_key.sync_detailed("key of/no-one?", client=client)
 register_node.sync(client=client, body=BlockchainRegisterNodeRequest(name="node"))
 block = add_block.sync(client=client, body=BlockchainAddBlockRequest(data=data)).block
 
-# A form, as other clients of OAuth send it, and JSON: the type of the object decides.
+# A form, as other OAuth clients send it, and JSON: the object type decides.
 credentials = {"client_id": "orders", "client_secret": sys.argv[2]}
 wanted = {"grant_type": "client_credentials", "scope": "kms.sign", **credentials}
 as_form = issue_token.sync(client=client, body=OauthIssueTokenRequestForm.from_dict(wanted))
